@@ -1,0 +1,1 @@
+"""Agents: the contract, the recurrent actor, the learner shell, networks."""

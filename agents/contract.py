@@ -1,0 +1,97 @@
+"""The plug: an agent is a record of functions, and the types those functions speak. No logic."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import tensorflow as tf
+from acme import specs
+
+from replay.structures import Batch, Nest, NetworkInput, PriorityInput, TableSpec
+
+
+class Network(Protocol):
+    """A recurrent network with one method for acting and one for learning. Also a `snt.Module`."""
+
+    trainable_variables: Sequence[tf.Variable]
+    variables: Sequence[tf.Variable]
+
+    def initial_state(self, batch_size: int) -> Nest:
+        """The core state before an episode's first step: zeros, `[batch_size, ...]`; () without a core."""
+        ...
+
+    def step(self, inputs: NetworkInput, core_state: Nest) -> tuple[Nest, Nest]:
+        """One step: inputs `[B, ...]` and state `[B, ...]` -> outputs `[B, ...]` and the next state."""
+        ...
+
+    def unroll(
+        self, inputs: NetworkInput, core_state: Nest, reset: tf.Tensor, valid: tf.Tensor
+    ) -> tuple[Nest, Nest]:
+        """T steps: inputs `[T, B, ...]` -> outputs `[T, B, ...]` and the state after the last row.
+
+        Args:
+          inputs: `[T, B, ...]`.
+          core_state: `[B, ...]`, the state before row 0.
+          reset: `[T, B]` bool; the state becomes the initial one before such a row.
+          valid: `[T, B]` bool; a row that is not leaves the state as it is.
+        """
+        ...
+
+
+class PolicyOutput(NamedTuple):
+    """What acting on N observations gives."""
+
+    action: tf.Tensor  # [N] int32
+    log_probability: tf.Tensor  # [N] float32: of that action, under the policy that chose it
+    values: dict[str, tf.Tensor]  # [N] float32 each: what `Agent.initial_priority` needs of this row
+    core_state: Nest  # [N, ...] after the step
+
+
+Policy = Callable[[NetworkInput, Nest], PolicyOutput]
+
+
+class Update(Protocol):
+    """One learner step. Also a `tf.Module` whose variables are all that a checkpoint must hold."""
+
+    network: Network  # the parameters actors fetch
+
+    def __call__(self, batch: Batch) -> tuple[tf.Tensor | None, Mapping[str, tf.Tensor]]:
+        """Changes the parameters; returns the items' new priorities `[B]` (or None) and scalar metrics.
+
+        A `tf.function`: everything that changes is a `tf.Variable`.
+        """
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Agent:
+    """All that the rest of the system knows of an algorithm.
+
+    Attributes:
+      name: as on the command line; also the name of its table and of its log.
+      config: the frozen dataclass it was made from; recorded in the run folder.
+      tables: the tables its learner reads, the first one by default.
+      batch_size: items of one learner step.
+      frame_stack: frames of one network input.
+      resets_on_life_loss: whether a lost life resets the core state, for actors and learner alike.
+      variable_update_period: vector steps between two fetches of parameters by an actor.
+      make_network: a new network; its parameters follow from tf.random's global seed.
+      make_policy: (network, indices `[n]` of the actors in 0..N-1, N, seed) -> how those n actors behave.
+      make_evaluation_policy: (network, seed) -> how the agent is evaluated, for any number of environments.
+      make_update: (environment_spec) -> the learner step, with its own new network.
+      initial_priority: first priorities `[M]` of M items; None where the table needs none.
+    """
+
+    name: str
+    config: Any
+    tables: tuple[TableSpec, ...]
+    batch_size: int
+    frame_stack: int
+    resets_on_life_loss: bool
+    variable_update_period: int
+    make_network: Callable[[specs.EnvironmentSpec], Network]
+    make_policy: Callable[[Network, np.ndarray, int, int], Policy]
+    make_evaluation_policy: Callable[[Network, int], Policy]
+    make_update: Callable[[specs.EnvironmentSpec], Update]
+    initial_priority: Callable[[PriorityInput], np.ndarray] | None

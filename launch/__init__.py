@@ -1,0 +1,1 @@
+"""Launchpad programs: train, and the nodes they are wired from."""

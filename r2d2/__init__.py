@@ -1,0 +1,1 @@
+"""Recurrent Replay Distributed DQN (Kapturowski et al., ICLR 2019)."""

@@ -1,0 +1,1 @@
+"""Replay: the one layer every learner shares."""

@@ -1,0 +1,178 @@
+"""What is stored and what a learner sees: named fields, each with its shape.
+
+One environment's stream is a row per vector step, for ever: the autoreset happens on the next step, so
+the row after an episode's last step holds only that episode's last observation (`LAST`), and nothing is
+learned from it.
+
+    row         0      1    2    3      4      5    ...
+    step_type   FIRST  MID  MID  LAST   FIRST  MID
+    observation o0     o1   o2   o3     o0'    o1'
+    action      a0     a1   a2   -      a0'    a1'     taken on the row's observation
+    reward      r0     r1   r2   -      r0'    r1'     what followed the action
+    continuation 1     1    0    -      1      1       0 where the environment terminated; truncation keeps 1
+
+N environments advance together, so K consecutive rows of all of them fill a `[K, N]` buffer with plain
+numpy, and each environment's K rows leave for Reverb as one `Block`: one cell, one compressed chunk, shared
+by every item, in every table, that covers any of its rows. An `Item` is a few consecutive blocks and a
+`Header` that says where in them it lies. The dataset turns items into one time-major `Batch`.
+"""
+
+import dataclasses
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+Nest = Any  # a structure of arrays or tensors, as dm-tree understands it
+Array = np.ndarray | tf.Tensor
+
+FIRST, MID, LAST = 0, 1, 2  # the values of dm_env.StepType
+NO_ACTION = -1  # the previous action of an episode's first step
+
+
+class Step(NamedTuple):
+    """One row of the stream of N environments."""
+
+    observation: Nest  # [N, ...] as the environment gave it: single frames, uint8
+    step_type: np.ndarray  # [N] uint8: FIRST, MID or LAST
+    lives: np.ndarray  # [N] uint8: lives left when the observation was made; 0 where there are none
+    action: np.ndarray  # [N] int32
+    log_probability: np.ndarray  # [N] float32: log mu(a|x) of the behaviour policy
+    reward: np.ndarray  # [N] float32: raw
+    continuation: np.ndarray  # [N] float32: 0 or 1
+
+
+class Block(NamedTuple):
+    """K consecutive rows of one environment, and what is known of the row after them."""
+
+    observation: Nest  # [K + 1, ...]
+    step_type: Array  # [K + 1] uint8
+    lives: Array  # [K + 1] uint8
+    action: Array  # [K] int32
+    log_probability: Array  # [K] float32
+    reward: Array  # [K] float32
+    continuation: Array  # [K] float32
+
+
+class Header(NamedTuple):
+    """Where an item's rows lie inside its blocks, and where they came from. Each field is an int64 scalar."""
+
+    start: Array  # row, counted from the first block's first row, of the item's first real row
+    padding: Array  # masked rows that stand before it: the part of the burn-in the episode does not have
+    num_rows: Array  # real rows from `start` on, burn-in included, the row after the last step excluded
+    learner_step: Array  # the learner step of the oldest parameters that acted in it
+    task: Array
+    actor: Array
+    agent: Array  # index, in the program, of the agent whose policy acted
+
+
+class Item(NamedTuple):
+    """What one Reverb item holds."""
+
+    blocks: Block  # [num_blocks, ...] on every field; num_blocks varies from item to item
+    header: Header
+    core_state: Nest  # [...] the reading agent's recurrent state before row `start`, resets applied
+
+
+class NetworkInput(NamedTuple):
+    """What a network sees at one step, with any leading axes `[...]`."""
+
+    observation: Nest  # [..., *observation] uint8 images stacked on their last axis, vectors as they are
+    previous_action: Array  # [...] int32; NO_ACTION at an episode's first step
+    previous_reward: Array  # [...] float32, raw; 0 at an episode's first step
+
+
+class Batch(NamedTuple):
+    """What a learner sees: time-major. T = burn_in + length; row T holds only what a bootstrap needs.
+
+    A row is *valid* when it holds an observation (a step's, or the one after the last step); padding is
+    not. Only valid rows advance a recurrent core. `mask` marks the rows of real steps: `LAST` rows and the
+    observation after the item's last step are valid but not in the mask. Padded rows are zero.
+    """
+
+    inputs: NetworkInput  # [T + 1, B, ...]
+    reset: tf.Tensor  # [T + 1, B] bool: the core state resets *before* this row (it is a FIRST row)
+    valid: tf.Tensor  # [T + 1, B] bool
+    life_lost: tf.Tensor  # [T + 1, B] bool: a life was lost between the row before and this one
+    action: tf.Tensor  # [T, B] int32
+    log_probability: tf.Tensor  # [T, B] float32
+    reward: tf.Tensor  # [T, B] float32, raw
+    continuation: tf.Tensor  # [T, B] float32
+    mask: tf.Tensor  # [T, B] float32: 1 on real steps
+    core_state: Nest  # [B, ...] before the first valid row
+    key: tf.Tensor  # [B] uint64: Reverb's key of the item
+    probability: tf.Tensor  # [B] float64: with which the item was sampled
+    table_size: tf.Tensor  # [B] int64: items in the table when it was sampled
+    learner_step: tf.Tensor  # [B] int64
+    task: tf.Tensor  # [B] int64
+    actor: tf.Tensor  # [B] int64
+    agent: tf.Tensor  # [B] int64
+
+
+class PriorityInput(NamedTuple):
+    """What an actor knows of M finished items, to give each its first priority. Trained rows only."""
+
+    values: dict[str, np.ndarray]  # [L + 1, M] each: what the policy put into `PolicyOutput.values`
+    reward: np.ndarray  # [L, M] float32
+    continuation: np.ndarray  # [L, M] float32
+    life_lost: np.ndarray  # [L + 1, M] bool
+    mask: np.ndarray  # [L, M] float32
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """How a stream is cut into items.
+
+    Attributes:
+      burn_in: rows before the trained ones that only warm up the recurrent state.
+      length: trained rows.
+      period: rows from one item's first trained row to the next one's.
+      frame_stack: frames that one network input holds; older ones are context rows of the item.
+      crosses_episodes: whether items follow one another through episode ends (V-trace unrolls), or start
+        anew with each episode and never cross its end (R2D2).
+    """
+
+    burn_in: int
+    length: int
+    period: int
+    frame_stack: int = 1
+    crosses_episodes: bool = False
+
+    def __post_init__(self) -> None:
+        for name, least in (("burn_in", 0), ("length", 1), ("period", 1), ("frame_stack", 1)):
+            value = getattr(self, name)
+            if value < least:
+                raise ValueError(f"{name} must be at least {least}, got {value}.")
+        if self.period > self.length:
+            raise ValueError(
+                f"period must be at most length ({self.length}), or steps would never be trained; "
+                f"got {self.period}."
+            )
+
+    @property
+    def context(self) -> int:
+        """Rows before the first one that an item needs: older frames, the previous action and reward."""
+        return max(self.frame_stack - 1, 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class TableSpec:
+    """One Reverb table, and how the actors' stream is cut for it.
+
+    Attributes:
+      name: unique in a program; by convention the reading agent's name, with a suffix if it reads several.
+      kind: `prioritized` samples by priority, `queue` hands out each item once, in order, `uniform` any.
+      layout: how the stream is cut.
+      max_size: items; the oldest leaves first.
+      min_size: items before anything is sampled.
+      samples_per_insert: samples of an item for each item inserted, on average; None does not limit.
+      priority_exponent: alpha of prioritized sampling, P(i) ∝ p_i^alpha.
+    """
+
+    name: str
+    kind: Literal["prioritized", "queue", "uniform"]
+    layout: Layout
+    max_size: int
+    min_size: int = 1
+    samples_per_insert: float | None = None
+    priority_exponent: float = 1.0

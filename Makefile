@@ -1,0 +1,76 @@
+# `make train` and `make test` set up whatever is missing and then do their job; see CONTRIBUTING.md.
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+ARGS ?=
+
+# A machine on which nvidia-smi answers gets TensorFlow's GPU build; `make LOCK=... setup` overrides.
+ifndef LOCK
+LOCK := $(if $(shell nvidia-smi -L 2>/dev/null),requirements-gpu.lock,requirements.lock)
+endif
+
+# TensorFlow looks for the CUDA libraries of the nvidia-* wheels on the loader's path only.
+ifeq ($(LOCK),requirements-gpu.lock)
+CUDA := LD_LIBRARY_PATH="$$(printf '%s:' $(CURDIR)/$(VENV)/lib/python3.10/site-packages/nvidia/*/lib)$$LD_LIBRARY_PATH"
+endif
+RUN := $(CUDA) $(PYTHON)
+
+PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet install --no-deps
+
+.PHONY: help setup train test test-fast lint format lock build-files bazel clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make train [ARGS=...]  set up, then train R2D2 on Atari Pong; ARGS reach launch.train"
+	@echo "make test              set up, then lint, type checks and every test"
+	@echo "make test-fast         the tests that take seconds"
+	@echo "make lint | format     check or fix the style"
+	@echo "make bazel             bazel build //... and the fast tests under bazel"
+	@echo "make build-files       write the BUILD files anew from the imports"
+	@echo "make lock              resolve both lock files anew (LOCK_ARGS=--upgrade moves the pins)"
+	@echo "make setup | clean     make or remove the environment .venv"
+
+setup: $(VENV)/.installed
+
+train: setup
+	$(RUN) -m launch.train --agent=r2d2 --env=atari:pong $(ARGS)
+
+test: lint
+	$(RUN) -m pytest
+
+test-fast: setup
+	$(RUN) -m pytest -m "not slow and not launchpad"
+
+lint: setup
+	$(PYTHON) -m ruff check
+	$(PYTHON) -m ruff format --check
+	$(PYTHON) -m mypy
+
+format: setup
+	$(PYTHON) -m ruff check --fix
+	$(PYTHON) -m ruff format
+
+# setuptools comes first because Acme has no wheel: it is built with the pinned setuptools, never with
+# whatever an isolated build would fetch.
+$(VENV)/.dependencies: $(LOCK)
+	@python=$$(scripts/find_python.sh) && { test -x $(PYTHON) || "$$python" -m venv $(VENV); }
+	@echo "Installing the packages of $(LOCK) into $(VENV): a minute or two." >&2
+	@sed -n '/^setuptools==/,/[^\\]$$/p' $(LOCK) > $(VENV)/setuptools.lock
+	@$(PIP) --require-hashes -r $(VENV)/setuptools.lock
+	@$(PIP) --require-hashes --no-build-isolation --use-pep517 -r $(LOCK)
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.dependencies pyproject.toml
+	@$(PIP) --no-index --no-build-isolation --editable .
+	@touch $@
+
+COMPILE = $(VENV)/bin/uv pip compile pyproject.toml --quiet --python-version 3.10 --group dev \
+	--python-platform x86_64-manylinux_2_28 --generate-hashes --no-emit-index-url --no-header --no-annotate
+
+lock: setup
+	$(COMPILE) --group cpu $(LOCK_ARGS) --output-file requirements.lock
+	$(COMPILE) --group gpu --constraint requirements.lock --output-file requirements-gpu.lock
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Environments: anything that can be stepped, as a gymnasium VectorEnv with next-step autoreset."""

@@ -1,0 +1,91 @@
+"""Atari 2600 games with the settings of the R2D2 paper."""
+
+import os
+from typing import Any
+
+import numpy as np
+from ale_py import roms
+from ale_py.vector_env import AtariVectorEnv
+from gymnasium import spaces
+from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector.utils import batch_space
+
+from environments import seeding
+
+FRAMES_PER_STEP = 4
+MAX_FRAMES_PER_EPISODE = 108_000
+"""Emulator frames, half an hour of play. The no-op frames at an episode's start do not count."""
+
+
+def games() -> list[str]:
+    """Returns the names of the games that can be played, in snake_case, sorted."""
+    return sorted(roms.get_all_rom_ids())
+
+
+class Atari(VectorWrapper):
+    """N copies of one game, preprocessed in C++.
+
+    One step is four emulator frames, of which the pixel-wise maximum of the last two is scaled to
+    84 x 84 grey values. Frames are not stacked here: they are stored once and stacked where they
+    are read. Following the R2D2 paper (Sections 2.3 and 4) the rewards are not clipped and losing
+    a life does not end an episode; the number of lives left is in `infos["lives"]`, int [N].
+    Actions are never repeated at random, and an episode begins with 0 to 30 no-op frames.
+    """
+
+    def __init__(
+        self,
+        game: str,
+        num_envs: int,
+        *,
+        full_action_space: bool = True,
+        max_frames: int = MAX_FRAMES_PER_EPISODE,
+    ):
+        """Loads the game.
+
+        Args:
+            game: one of `games()`.
+            num_envs: N, the number of copies.
+            full_action_space: all 18 actions, or only those that do something in this game.
+            max_frames: emulator frames after which an episode is truncated.
+        """
+        env: VectorEnv = AtariVectorEnv(
+            game,
+            num_envs,
+            # More threads than cores only take turns; zero would mean one for each environment.
+            num_threads=min(num_envs, len(os.sched_getaffinity(0))),
+            full_action_space=full_action_space,
+            max_num_frames_per_episode=max_frames,
+            frameskip=FRAMES_PER_STEP,
+            stack_num=1,
+            noop_max=30,
+            reward_clipping=False,
+            use_fire_reset=False,
+            episodic_life=False,
+            repeat_action_probability=0.0,
+        )
+        super().__init__(env)
+        self.single_observation_space = spaces.Box(0, 255, (84, 84), np.uint8)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begins an episode in every copy and returns (observations, infos)."""
+        seeds: Any = None if seed is None else seeding.spread(seed, self.num_envs)
+        observations, infos = self.env.reset(seed=seeds, options=options)
+        return observations[:, 0], infos  # [N, 84, 84]
+
+    def step(
+        self, actions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Steps every copy.
+
+        Args:
+            actions: integers [N].
+
+        Returns:
+            (observations uint8 [N, 84, 84], rewards float32 [N], terminated bool [N], truncated
+            bool [N], infos): a game over terminates, the limit of `max_frames` truncates.
+        """
+        observations, rewards, terminated, truncated, infos = self.env.step(np.asarray(actions))
+        return observations[:, 0], rewards.astype(np.float32), terminated, truncated, infos

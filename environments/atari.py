@@ -4,10 +4,10 @@ import os
 from typing import Any
 
 import numpy as np
-from ale_py import roms
+from ale_py import Action, roms
 from ale_py.vector_env import AtariVectorEnv
 from gymnasium import spaces
-from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector import VectorWrapper
 from gymnasium.vector.utils import batch_space
 
 from environments import seeding
@@ -17,9 +17,28 @@ MAX_FRAMES_PER_EPISODE = 108_000
 """Emulator frames, half an hour of play. The no-op frames at an episode's start do not count."""
 
 
+_FOR_TWO_PLAYERS = {"combat", "joust", "maze_craze", "warlords"}
+
+
 def games() -> list[str]:
     """Returns the names of the games that can be played, in snake_case, sorted."""
-    return sorted(roms.get_all_rom_ids())
+    # The emulator ships these four too, but ends the process when it is to load one.
+    return sorted(set(roms.get_all_rom_ids()) - _FOR_TWO_PLAYERS)
+
+
+def _without_illegal_fire(legal: list[Action]) -> np.ndarray:
+    """Maps each of the 18 actions to its index in a game's legal ones, int64 [18].
+
+    Skiing and Lost Luggage restart at the fire button, so the emulator leaves it out. There the
+    actions that press it become the same ones without it, and every game has 18.
+    """
+    names = [action.name for action in legal]
+    return np.array(
+        [
+            names.index(name if name in names else name.replace("FIRE", "") or "NOOP")
+            for name in Action.__members__
+        ]
+    )
 
 
 class Atari(VectorWrapper):
@@ -48,7 +67,7 @@ class Atari(VectorWrapper):
             full_action_space: all 18 actions, or only those that do something in this game.
             max_frames: emulator frames after which an episode is truncated.
         """
-        env: VectorEnv = AtariVectorEnv(
+        env = AtariVectorEnv(
             game,
             num_envs,
             # More threads than cores only take turns; zero would mean one for each environment.
@@ -66,6 +85,10 @@ class Atari(VectorWrapper):
         super().__init__(env)
         self.single_observation_space = spaces.Box(0, 255, (84, 84), np.uint8)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
+        legal = list(env.ale.get_action_set())
+        self._indices = _without_illegal_fire(legal) if full_action_space else np.arange(len(legal))
+        self.single_action_space = spaces.Discrete(len(self._indices))
+        self.action_space = batch_space(self.single_action_space, num_envs)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -87,5 +110,5 @@ class Atari(VectorWrapper):
             (observations uint8 [N, 84, 84], rewards float32 [N], terminated bool [N], truncated
             bool [N], infos): a game over terminates, the limit of `max_frames` truncates.
         """
-        observations, rewards, terminated, truncated, infos = self.env.step(np.asarray(actions))
+        observations, rewards, terminated, truncated, infos = self.env.step(self._indices[actions])
         return observations[:, 0], rewards.astype(np.float32), terminated, truncated, infos

@@ -17,8 +17,6 @@ class BatchedEnv(VectorEnv, abc.ABC):
     every row advances (`_advance`), and what every row shows (`_observe`).
     """
 
-    metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
-
     def __init__(self, num_envs: int, observation_space: spaces.Box, num_actions: int):
         """Declares the spaces.
 
@@ -27,6 +25,7 @@ class BatchedEnv(VectorEnv, abc.ABC):
             observation_space: what one row shows.
             num_actions: A; actions are 0 to A - 1.
         """
+        self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
         self.num_envs = num_envs
         self.single_observation_space = observation_space
         self.single_action_space = spaces.Discrete(num_actions)

@@ -12,6 +12,7 @@ from gymnasium.vector.utils import batch_space
 
 from environments import seeding
 
+HEIGHT = WIDTH = 84
 FRAMES_PER_STEP = 4
 MAX_FRAMES_PER_EPISODE = 108_000
 """Emulator frames, half an hour of play. The no-op frames at an episode's start do not count."""
@@ -29,8 +30,8 @@ def games() -> list[str]:
 def _without_illegal_fire(legal: list[Action]) -> np.ndarray:
     """Maps each of the 18 actions to its index in a game's legal ones, int64 [18].
 
-    Skiing and Lost Luggage restart at the fire button, so the emulator leaves it out. There the
-    actions that press it become the same ones without it, and every game has 18.
+    In Skiing and Lost Luggage the emulator forbids the fire button. There the actions that press
+    it become the same ones without it, so that one network output fits every game.
     """
     names = [action.name for action in legal]
     return np.array(
@@ -75,6 +76,10 @@ class Atari(VectorWrapper):
             full_action_space=full_action_space,
             max_num_frames_per_episode=max_frames,
             frameskip=FRAMES_PER_STEP,
+            maxpool=True,
+            img_height=HEIGHT,
+            img_width=WIDTH,
+            grayscale=True,
             stack_num=1,
             noop_max=30,
             reward_clipping=False,
@@ -83,7 +88,7 @@ class Atari(VectorWrapper):
             repeat_action_probability=0.0,
         )
         super().__init__(env)
-        self.single_observation_space = spaces.Box(0, 255, (84, 84), np.uint8)
+        self.single_observation_space = spaces.Box(0, 255, (HEIGHT, WIDTH), np.uint8)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         legal = list(env.ale.get_action_set())
         self._indices = _without_illegal_fire(legal) if full_action_space else np.arange(len(legal))

@@ -1,0 +1,170 @@
+"""What every kind of environment promises, checked on one or two names of each kind."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from environments import suites
+
+NUM_ENVS = 3
+SEED = 11
+NAMES = [
+    "catch",
+    "memory:recall",
+    "memory:cartpole",
+    "atari:breakout",
+    "gym:CartPole-v1",
+    "gym:FrozenLake-v1",
+]
+# Random play in each lasts at most so many steps until every row has ended an episode.
+STEPS = dict(zip(NAMES, (30, 30, 150, 500, 150, 100), strict=True))
+
+
+class Stream(NamedTuple):
+    """A recorded run; the first axis is time, and the reset fills row 0 of `observations` only."""
+
+    observations: np.ndarray  # [T + 1, N, ...]
+    rewards: np.ndarray  # [T, N]
+    terminated: np.ndarray  # [T, N]
+    truncated: np.ndarray  # [T, N]
+
+    @property
+    def ended(self) -> np.ndarray:
+        return self.terminated | self.truncated
+
+
+def _actions(env: VectorEnv, steps: int, seed: int) -> np.ndarray:
+    assert isinstance(env.single_action_space, spaces.Discrete)
+    rng = np.random.default_rng(seed)
+    return rng.integers(env.single_action_space.n, size=(steps, env.num_envs), dtype=np.int32)
+
+
+def _play(env: VectorEnv, actions: np.ndarray, **reset: Any) -> Stream:
+    observations, _ = env.reset(**reset)
+    rows = [env.step(action) for action in actions]
+    return Stream(
+        np.stack([observations, *(row[0] for row in rows)]),
+        *(np.stack([row[field] for row in rows]) for field in (1, 2, 3)),
+    )
+
+
+def _record(name: str, seed: Any = SEED, actions_seed: int = 0) -> Stream:
+    env = suites.make(name, NUM_ENVS, seed=seed)
+    stream = _play(env, _actions(env, STEPS[name], actions_seed))
+    env.close()
+    return stream
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_spaces_shapes_and_types(name: str) -> None:
+    env = suites.make(name, NUM_ENVS, seed=SEED)
+    box = env.single_observation_space
+    assert env.num_envs == NUM_ENVS
+    assert env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    assert isinstance(box, spaces.Box)
+    assert isinstance(env.single_action_space, spaces.Discrete)
+    assert env.single_action_space.start == 0
+    assert box.dtype == np.uint8 or (box.dtype == np.float32 and len(box.shape) == 1)
+    observations, _ = env.reset()
+    for action in _actions(env, 20, 0):
+        assert env.observation_space.contains(observations)
+        assert observations.shape == (NUM_ENVS, *box.shape)
+        observations, rewards, terminated, truncated, _ = env.step(action)
+        assert (rewards.shape, rewards.dtype) == ((NUM_ENVS,), np.float32)
+        assert (terminated.shape, terminated.dtype) == ((NUM_ENVS,), np.bool_)
+        assert (truncated.shape, truncated.dtype) == ((NUM_ENVS,), np.bool_)
+    env.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arrays_handed_out_are_never_written_to_again(name: str) -> None:
+    env = suites.make(name, NUM_ENVS, seed=SEED)
+    handed_out: list[np.ndarray] = [env.reset()[0]]
+    copies = [handed_out[0].copy()]
+    for action in _actions(env, 40, 0):
+        arrays = env.step(action)[:4]
+        handed_out.extend(arrays)
+        copies.extend(array.copy() for array in arrays)
+    for array, copy in zip(handed_out, copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
+    env.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_step_after_the_end_only_resets(name: str) -> None:
+    stream = _record(name)
+    assert stream.ended.any(axis=0).all()
+    after = np.roll(stream.ended, 1, axis=0)  # [T, N]
+    after[0] = False
+    assert after.any()
+    np.testing.assert_array_equal(stream.rewards[after], 0)
+    assert not stream.ended[after].any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_step_after_the_end_ignores_the_action(name: str) -> None:
+    env = suites.make(name, 1, seed=SEED)
+    actions = _actions(env, STEPS[name], 0)
+    end = int(np.argmax(_play(env, actions, seed=SEED).ended[:, 0]))
+    first_observations = set()
+    assert isinstance(env.single_action_space, spaces.Discrete)
+    for action in range(int(env.single_action_space.n)):
+        stream = _play(env, np.append(actions[: end + 1], [[action]], axis=0), seed=SEED)
+        assert stream.ended[end, 0]
+        first_observations.add(stream.observations[-1].tobytes())
+    assert len(first_observations) == 1
+    env.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_same_seed_same_stream(name: str) -> None:
+    first = _record(name)
+    for seed in (SEED, np.int64(SEED), np.uint32(SEED)):
+        for expected, actual in zip(first, _record(name, seed), strict=True):
+            np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_other_seeds_and_rows_other_streams(name: str) -> None:
+    env = suites.make(name, NUM_ENVS, seed=SEED)
+    alike = np.repeat(_actions(env, STEPS[name], 0)[:, :1], NUM_ENVS, axis=1)
+    observations = _play(env, alike).observations  # [T + 1, N, ...]
+    other = _play(env, alike, seed=SEED + 1).observations
+    env.close()
+    streams = {
+        run[:, row].tobytes() for run in (observations, other) for row in range(NUM_ENVS)
+    }
+    assert len(streams) == 2 * NUM_ENVS
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_resets(name: str) -> None:
+    """The first uses make's seed, a later one goes on, and a seed begins anew."""
+    env = suites.make(name, NUM_ENVS, seed=SEED)
+    actions = _actions(env, STEPS[name], 0)
+    made = _play(env, actions)
+    continued = _play(env, actions)
+    again = _play(env, actions, seed=np.int64(SEED))
+    env.close()
+    np.testing.assert_array_equal(again.observations, made.observations)
+    assert (continued.observations != made.observations).any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_environment_spec_describes_the_environment(name: str) -> None:
+    spec = suites.make_environment_spec(name)
+    env = suites.make(name, NUM_ENVS, seed=SEED)
+    observations, _ = env.reset()
+    _, rewards, *_ = env.step(_actions(env, 1, 0)[0])
+    for row in range(NUM_ENVS):
+        spec.observations.validate(observations[row])
+        spec.rewards.validate(rewards[row])
+    assert isinstance(env.single_action_space, spaces.Discrete)
+    assert spec.actions.num_values == env.single_action_space.n
+    assert spec.actions.dtype == np.int32
+    assert (spec.discounts.minimum, spec.discounts.maximum) == (0, 1)
+    assert {spec.rewards.dtype, spec.discounts.dtype} == {np.dtype(np.float32)}
+    env.close()

@@ -1,0 +1,142 @@
+"""Cores: what carries a state from one step to the next.
+
+Both cores share one interface: `initial_state`, `step` and `unroll`, the last with resets and with
+rows that are to be passed over. `snt.LSTM` is not used because it multiplies the inputs at every
+step, whereas their product does not depend on the state and can be taken for all steps at once.
+"""
+
+from typing import Protocol
+
+import sonnet as snt
+import tensorflow as tf
+import tree
+
+from replay.structures import Nest
+
+FORGET_BIAS = 1.0
+
+
+class Core(Protocol):
+    """A recurrent core. Also a `snt.Module`."""
+
+    def initial_state(self, batch_size: int) -> Nest:
+        """The state before an episode's first step, `[batch_size, ...]`."""
+        ...
+
+    def step(self, inputs: tf.Tensor, state: Nest) -> tuple[tf.Tensor, Nest]:
+        """`[B, D]` and the state before -> `[B, H]` and the state after."""
+        ...
+
+    def unroll(
+        self, inputs: tf.Tensor, state: Nest, reset: tf.Tensor, valid: tf.Tensor
+    ) -> tuple[tf.Tensor, Nest]:
+        """`[T, B, D]` and the state before row 0 -> `[T, B, H]` and the state after row T - 1."""
+        ...
+
+
+class LSTM(snt.Module):
+    """Long short-term memory (Hochreiter & Schmidhuber 1997), its forget bias beginning at 1.
+
+    Made of ordinary operations, so it can be differentiated twice.
+
+    Args:
+      size: H, units of the hidden state and of the cell.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._size = size
+
+    def initial_state(self, batch_size: int) -> snt.LSTMState:
+        """Zeros, `[batch_size, H]` each."""
+        zeros = tf.zeros([batch_size, self._size])
+        return snt.LSTMState(hidden=zeros, cell=zeros)
+
+    def step(self, inputs: tf.Tensor, state: snt.LSTMState) -> tuple[tf.Tensor, snt.LSTMState]:
+        """`[B, D]` and the state before -> `[B, H]` and the state after."""
+        state = self._advance(self._project(inputs), state)
+        return state.hidden, state
+
+    def unroll(
+        self, inputs: tf.Tensor, state: snt.LSTMState, reset: tf.Tensor, valid: tf.Tensor
+    ) -> tuple[tf.Tensor, snt.LSTMState]:
+        """T steps; the number of rows must be known when it is traced.
+
+        Args:
+          inputs: `[T, B, D]`.
+          state: `[B, H]` each, before row 0.
+          reset: `[T, B]` bool; the state becomes zero before such a row.
+          valid: `[T, B]` bool; a row that is not leaves the state as it is.
+
+        Returns:
+          Outputs `[T, B, H]`, which mean nothing on invalid rows, and the state after the last row.
+        """
+        gates = tf.unstack(self._project_rows(inputs))  # T of [B, 4H]
+        resets = tf.unstack(reset[..., tf.newaxis])  # T of [B, 1]
+        valids = tf.unstack(valid[..., tf.newaxis])
+        initial = tree.map_structure(tf.zeros_like, state)
+        outputs = []
+        for t in range(len(gates)):
+            before = _select(resets[t], initial, state)
+            after = self._advance(gates[t], before)
+            state = _select(valids[t], after, state)
+            outputs.append(after.hidden)
+        return tf.stack(outputs), state
+
+    def _project_rows(self, inputs: tf.Tensor) -> tf.Tensor:
+        """All rows in one matrix product: `[T, B, D]` -> `[T, B, 4H]`."""
+        folded = tf.reshape(inputs, [-1, inputs.shape[-1]])  # [T * B, D]
+        return tf.reshape(self._project(folded), [*inputs.shape[:1], -1, 4 * self._size])
+
+    def _project(self, inputs: tf.Tensor) -> tf.Tensor:
+        """The inputs' part of the gates: `[N, D]` -> `[N, 4H]`."""
+        self._create_variables(inputs)
+        return tf.matmul(inputs, self._w_input) + self._bias
+
+    def _advance(self, gates: tf.Tensor, state: snt.LSTMState) -> snt.LSTMState:
+        gates += tf.matmul(state.hidden, self._w_hidden)
+        write, forget, candidate, read = tf.split(gates, 4, axis=1)  # [B, H] each
+        cell = tf.sigmoid(forget) * state.cell + tf.sigmoid(write) * tf.tanh(candidate)
+        return snt.LSTMState(hidden=tf.sigmoid(read) * tf.tanh(cell), cell=cell)
+
+    @snt.once
+    def _create_variables(self, inputs: tf.Tensor) -> None:
+        input_size, size = inputs.shape[-1], self._size
+        self._w_input = tf.Variable(_initial_weights(input_size, 4 * size), name="w_input")
+        self._w_hidden = tf.Variable(_initial_weights(size, 4 * size), name="w_hidden")
+        zeros = tf.zeros([size])
+        bias = tf.concat([zeros, zeros + FORGET_BIAS, zeros, zeros], axis=0)
+        self._bias = tf.Variable(bias, name="bias")
+
+
+class NoMemory(snt.Module):
+    """The core of a feed-forward network: passes its inputs on; its state is ()."""
+
+    def initial_state(self, batch_size: int) -> Nest:
+        """()."""
+        del batch_size
+        return ()
+
+    def step(self, inputs: tf.Tensor, state: Nest) -> tuple[tf.Tensor, Nest]:
+        """`[B, D]` -> the same."""
+        return inputs, state
+
+    def unroll(
+        self, inputs: tf.Tensor, state: Nest, reset: tf.Tensor, valid: tf.Tensor
+    ) -> tuple[tf.Tensor, Nest]:
+        """`[T, B, D]` -> the same."""
+        del reset, valid
+        return inputs, state
+
+
+def make_core(size: int) -> Core:
+    """An LSTM of that size; 0 gives a network without memory."""
+    return LSTM(size) if size else NoMemory()
+
+
+def _select(condition: tf.Tensor, then: Nest, otherwise: Nest) -> Nest:
+    return tree.map_structure(lambda x, y: tf.where(condition, x, y), then, otherwise)
+
+
+def _initial_weights(rows: int, columns: int) -> tf.Tensor:
+    return snt.initializers.TruncatedNormal(stddev=rows**-0.5)([rows, columns], tf.float32)

@@ -1,0 +1,99 @@
+"""The recurrent network that every agent uses: torso, core, head.
+
+    observation --torso--> x --+--> core --> head --> outputs
+    previous action, reward ---+     ↺ state
+
+Everything but the core is blind to time, so an unroll folds time into the batch for the torso and
+the head, and only the core's own recurrence runs step by step.
+"""
+
+from collections.abc import Callable
+
+import sonnet as snt
+import tensorflow as tf
+import tree
+
+from agents.core import Core
+from replay.structures import Nest, NetworkInput
+
+PREVIOUS_REWARD_LIMIT = 1.0
+
+
+class RecurrentNetwork(snt.Module):
+    """Implements `agents.contract.Network`.
+
+    Args:
+      torso: observation `[B, ...]` -> `[B, D]`.
+      core: `agents.core.LSTM` or `NoMemory`.
+      head: `[B, H]` -> a structure of `[B, ...]`.
+      num_actions: A, the width of the previous action's one-hot code.
+      sees_previous_step: whether previous action and reward enter the core.
+    """
+
+    def __init__(
+        self,
+        torso: Callable[[Nest], tf.Tensor],
+        core: Core,
+        head: Callable[[tf.Tensor], Nest],
+        num_actions: int,
+        *,
+        sees_previous_step: bool = True,
+    ) -> None:
+        super().__init__()
+        self._torso = torso
+        self._core = core
+        self._head = head
+        self._num_actions = num_actions
+        self._sees_previous_step = sees_previous_step
+
+    def initial_state(self, batch_size: int) -> Nest:
+        """The core state before an episode's first step."""
+        return self._core.initial_state(batch_size)
+
+    def step(self, inputs: NetworkInput, core_state: Nest) -> tuple[Nest, Nest]:
+        """One step: inputs and state `[B, ...]` -> outputs `[B, ...]` and the next state."""
+        x, core_state = self._core.step(self._embed(inputs), core_state)
+        return self._head(x), core_state
+
+    def unroll(
+        self, inputs: NetworkInput, core_state: Nest, reset: tf.Tensor, valid: tf.Tensor
+    ) -> tuple[Nest, Nest]:
+        """T steps: inputs `[T, B, ...]` -> outputs `[T, B, ...]` and the state after row T - 1."""
+        x, core_state = self._unroll_core(inputs, core_state, reset, valid)
+        return apply_to_rows(self._head, x), core_state
+
+    def warm_up(
+        self, inputs: NetworkInput, core_state: Nest, reset: tf.Tensor, valid: tf.Tensor
+    ) -> Nest:
+        """The state after T steps whose outputs nobody wants; arguments as for `unroll`."""
+        return self._unroll_core(inputs, core_state, reset, valid)[1]
+
+    def _unroll_core(
+        self, inputs: NetworkInput, core_state: Nest, reset: tf.Tensor, valid: tf.Tensor
+    ) -> tuple[tf.Tensor, Nest]:
+        x = apply_to_rows(self._embed, inputs)  # [T, B, D]
+        return self._core.unroll(x, core_state, reset, valid)
+
+    def _embed(self, inputs: NetworkInput) -> tf.Tensor:
+        x = self._torso(inputs.observation)
+        if not self._sees_previous_step:
+            return x
+        # NO_ACTION is outside 0..A-1, so its code is all zero.
+        action = tf.one_hot(inputs.previous_action, self._num_actions)
+        reward = tf.clip_by_value(
+            inputs.previous_reward, -PREVIOUS_REWARD_LIMIT, PREVIOUS_REWARD_LIMIT
+        )
+        return tf.concat([x, action, reward[:, tf.newaxis]], axis=-1)  # [B, D + A + 1]
+
+
+def apply_to_rows(function: Callable[[Nest], Nest], inputs: Nest) -> Nest:
+    """Applies a function of `[N, ...]` to `[T, B, ...]`, with N = T x B."""
+    rows = tf.shape(tree.flatten(inputs)[0])[:2]
+    num_rows = tree.flatten(inputs)[0].shape[0]
+    folded = tree.map_structure(lambda x: tf.reshape(x, [-1, *x.shape[2:]]), inputs)
+
+    def unfold(x: tf.Tensor) -> tf.Tensor:
+        shape = tf.concat([rows, tf.shape(x)[1:]], axis=0)
+        return tf.ensure_shape(tf.reshape(x, shape), [num_rows, None, *x.shape[1:]])
+
+    return tree.map_structure(unfold, function(folded))

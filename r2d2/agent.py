@@ -1,0 +1,64 @@
+"""R2D2 as the rest of the system sees it (Kapturowski et al., ICLR 2019)."""
+
+import functools
+
+from acme import specs
+
+from agents.actor import network_input
+from agents.contract import Agent
+from agents.networks import RecurrentNetwork
+from r2d2 import network as networks
+from r2d2 import policy, targets
+from r2d2.config import VARIANTS, Config
+from r2d2.learner import R2D2Update
+from replay.structures import TableSpec
+
+__all__ = ["VARIANTS", "Config", "make"]
+
+
+def make(config: Config, name: str = "r2d2") -> Agent:
+    """The agent of a config.
+
+    Args:
+      config: hyperparameters; `VARIANTS` holds the paper's.
+      name: of the agent, its table and its log.
+    """
+    return Agent(
+        name=name,
+        config=config,
+        tables=(_table(config, name),),
+        batch_size=config.batch_size,
+        frame_stack=config.frame_stack,
+        resets_on_life_loss=config.life_loss == "reset",
+        variable_update_period=config.variable_update_period,
+        make_network=functools.partial(_make_network, config),
+        make_policy=functools.partial(policy.make_policy, config),
+        make_evaluation_policy=policy.make_greedy_policy,
+        make_update=functools.partial(_make_update, config),
+        initial_priority=targets.make_initial_priority(config),
+    )
+
+
+def _table(config: Config, name: str) -> TableSpec:
+    return TableSpec(
+        name=name,
+        kind="prioritized",
+        layout=config.layout,
+        max_size=config.replay_size,
+        min_size=config.min_replay_size,
+        samples_per_insert=config.samples_per_insert,
+        priority_exponent=config.priority_exponent,
+    )
+
+
+def _make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> RecurrentNetwork:
+    """A new network whose variables exist, which Sonnet makes only at the first call."""
+    network = networks.make_network(config, environment_spec.actions.num_values)
+    inputs = network_input(environment_spec, config.frame_stack)
+    network.step(inputs, network.initial_state(1))
+    return network
+
+
+def _make_update(config: Config, environment_spec: specs.EnvironmentSpec) -> R2D2Update:
+    make_network = functools.partial(_make_network, config, environment_spec)
+    return R2D2Update(make_network(), make_network(), config)

@@ -1,0 +1,164 @@
+"""Every hyperparameter of R2D2 and its variants, with the paper's values as defaults."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args
+
+from agents.torsos import TorsoKind
+from r2d2.returns import RewardTransform
+from replay.structures import Layout
+
+LifeLoss = Literal["none", "reset", "roll"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """R2D2's hyperparameters: Kapturowski et al. 2019, Table 2, unless another source is named.
+
+    Attributes:
+      burn_in: steps that only warm up the recurrent state (Section 3: 40; ablations 0 and 20).
+      length: trained steps of an item, the paper's m.
+      period: steps from one item's start to the next one's (Section 2.3: items overlap by 40).
+      frame_stack: frames of one network input (Section 2.3; 1 on DMLab).
+      replay_size: items, the largest number kept.
+      min_replay_size: items before learning starts. Ape-X (Horgan et al. 2018, Appendix C) waits
+        for 50,000 transitions, and an item brings `period` new ones: 50,000 / 40.
+      samples_per_insert: samples of an item for each item inserted; None, as in the paper, sets no
+        limit.
+      priority_exponent: α of P(i) ∝ p_i^α.
+      importance_exponent: β of the weights (N P(i))^-β; 0 switches them off.
+      eta: η of p = η max |δ| + (1 − η) mean |δ| (Section 2.3).
+      discount: γ; the ablation "Discount" has 0.99.
+      n_step: n, rewards of a target (Section 2.3).
+      rescale: whether values are rescaled with h; the ablation "Clipped" does without.
+      rescaling_epsilon: ε of h.
+      reward_transform: what happens to each reward first: `none`, `clip` to [-1, 1] (the ablation
+        "Clipped"), or `asymmetric` (R2D2+; Espeholt et al. 2018, Figure C.1).
+      batch_size: items of one update.
+      learning_rate: of Adam.
+      adam_epsilon: ε of Adam.
+      max_gradient_norm: global norm the gradient is clipped to (Ape-X, Appendix C).
+      target_update_period: updates from one copy into the target network to the next.
+      variable_update_period: steps of an environment between two fetches of parameters.
+      epsilon_base: ε of the actors' ladder ε^(1 + α i / (N − 1)) (Ape-X, Section 4).
+      epsilon_alpha: α of that ladder (Ape-X, Section 4).
+      stored_state: whether an item starts from its stored recurrent state or from zero (Section 3).
+      life_loss: what a lost life means (Figure 8): nothing (`none`), no bootstrapping across it
+        (`roll`), or that and a reset of the recurrent state (`reset`).
+      torso: `dqn` (Appendix), IMPALA's `shallow` or `resnet` (R2D2+), `mlp` for small observations.
+      hidden_sizes: units of the layers of the `mlp` torso; no other torso reads them.
+      lstm_size: units of the LSTM (Appendix); 0 is the feed-forward variant.
+      head_size: units of the hidden layer of each dueling head (Appendix).
+    """
+
+    burn_in: int = 40
+    length: int = 80
+    period: int = 40
+    frame_stack: int = 4
+    replay_size: int = 100_000
+    min_replay_size: int = 1_250
+    samples_per_insert: float | None = None
+    priority_exponent: float = 0.9
+    importance_exponent: float = 0.6
+    eta: float = 0.9
+    discount: float = 0.997
+    n_step: int = 5
+    rescale: bool = True
+    rescaling_epsilon: float = 1e-3
+    reward_transform: RewardTransform = "none"
+    batch_size: int = 64
+    learning_rate: float = 1e-4
+    adam_epsilon: float = 1e-3
+    max_gradient_norm: float = 40.0
+    target_update_period: int = 2_500
+    variable_update_period: int = 400
+    epsilon_base: float = 0.4
+    epsilon_alpha: float = 7.0
+    stored_state: bool = True
+    life_loss: LifeLoss = "none"
+    torso: TorsoKind = "dqn"
+    hidden_sizes: tuple[int, ...] = (256,)
+    lstm_size: int = 512
+    head_size: int = 512
+
+    def __post_init__(self) -> None:
+        """Raises ValueError with a sentence about the first value that cannot be."""
+        for name, (requirement, holds) in _REQUIREMENTS.items():
+            value = getattr(self, name)
+            if not holds(value):
+                raise ValueError(f"{name} must be {requirement}, got {value!r}.")
+        if self.min_replay_size > self.replay_size:
+            raise ValueError(
+                f"min_replay_size must be at most replay_size ({self.replay_size}), or learning "
+                f"would never start; got {self.min_replay_size}."
+            )
+        _ = self.layout  # which refuses what does not fit
+
+    @property
+    def layout(self) -> Layout:
+        """How the actors' stream is cut into items."""
+        return Layout(self.burn_in, self.length, self.period, self.frame_stack)
+
+
+_Requirement = tuple[str, Callable[[Any], bool]]
+
+
+def _whole(least: int) -> _Requirement:
+    def holds(value: Any) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+    return f"a whole number of at least {least}", holds
+
+
+def _one_of(choices: Any) -> _Requirement:
+    names = get_args(choices)
+    return "one of " + ", ".join(names), lambda value: value in names
+
+
+_POSITIVE: _Requirement = ("greater than 0", lambda value: value > 0)
+_FRACTION: _Requirement = ("between 0 and 1", lambda value: 0 <= value <= 1)
+_REQUIREMENTS: Mapping[str, _Requirement] = {
+    "burn_in": _whole(0),
+    "length": _whole(1),
+    "period": _whole(1),
+    "frame_stack": _whole(1),
+    "replay_size": _whole(1),
+    "min_replay_size": _whole(1),
+    "samples_per_insert": ("greater than 0 or None", lambda value: value is None or value > 0),
+    "priority_exponent": ("at least 0", lambda value: value >= 0),
+    "importance_exponent": ("at least 0", lambda value: value >= 0),
+    "eta": _FRACTION,
+    "discount": _FRACTION,
+    "n_step": _whole(1),
+    "rescaling_epsilon": _POSITIVE,
+    "reward_transform": _one_of(RewardTransform),
+    "batch_size": _whole(1),
+    "learning_rate": _POSITIVE,
+    "adam_epsilon": _POSITIVE,
+    "max_gradient_norm": _POSITIVE,
+    "target_update_period": _whole(1),
+    "variable_update_period": _whole(1),
+    "epsilon_base": _FRACTION,
+    "epsilon_alpha": ("at least 0", lambda value: value >= 0),
+    "life_loss": _one_of(LifeLoss),
+    "torso": _one_of(TorsoKind),
+    "hidden_sizes": (
+        "one or more whole numbers of at least 1",
+        lambda value: len(value) > 0 and all(_whole(1)[1](size) for size in value),
+    ),
+    "lstm_size": _whole(0),
+    "head_size": _whole(1),
+}
+
+VARIANTS: Mapping[str, Config] = {
+    "r2d2": Config(),
+    # Section 4.2 and Table 2, for DMLab only.
+    "r2d2_plus": Config(
+        torso="resnet",
+        reward_transform="asymmetric",
+        target_update_period=400,
+        batch_size=32,
+    ),
+    # Section 5: "all other parameters held fixed". Without a state there is nothing to burn in.
+    "r2d2_feedforward": Config(lstm_size=0, burn_in=0),
+}

@@ -1,0 +1,85 @@
+"""How R2D2 acts: epsilon-greedily, each actor with its own epsilon."""
+
+import numpy as np
+import tensorflow as tf
+
+from agents.contract import Network, Policy, PolicyOutput
+from r2d2.config import Config
+from replay.structures import Nest, NetworkInput
+
+
+def epsilon_ladder(indices: np.ndarray, num_actors: int, base: float, alpha: float) -> np.ndarray:
+    """The actors' epsilons (Horgan et al. 2018, Section 4).
+
+        ε_i = ε^(1 + α i / (N − 1))
+
+    Args:
+      indices: `[n]` int, i in 0..N-1.
+      num_actors: N; a single actor has the base.
+      base: ε.
+      alpha: α.
+
+    Returns:
+      `[n]` float32.
+
+    Raises:
+      ValueError: when an index is not in 0..N-1.
+    """
+    outside = [int(i) for i in indices if not 0 <= i < num_actors]
+    if outside:
+        raise ValueError(f"indices must lie in 0..{num_actors - 1}, got {outside}.")
+    exponent = 1.0 + alpha * np.asarray(indices) / max(num_actors - 1, 1)
+    return (base**exponent).astype(np.float32)
+
+
+def epsilon_greedy(
+    q: tf.Tensor, epsilon: tf.Tensor, generator: tf.random.Generator
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Draws actions, and gives their exact log-probability.
+
+        μ(a | x) = ε / A + (1 − ε) 1[a = argmax_b Q(x, b)],   the first of equals being the argmax
+
+    Args:
+      q: `[N, A]`.
+      epsilon: `[N]`, or `[1]` for all.
+      generator: the stream of random numbers.
+
+    Returns:
+      Actions `[N]` int32 and log μ of them `[N]` float32.
+    """
+    num_actors, num_actions = tf.shape(q)[0], q.shape[-1]
+    greedy = tf.argmax(q, axis=-1, output_type=tf.int32)
+    explores = generator.uniform([num_actors]) < epsilon
+    any_action = generator.uniform([num_actors], maxval=num_actions, dtype=tf.int32)
+    action = tf.where(explores, any_action, greedy)
+    probability = epsilon / num_actions + (1.0 - epsilon) * tf.cast(action == greedy, tf.float32)
+    return action, tf.math.log(probability)
+
+
+def make_policy(
+    config: Config, network: Network, indices: np.ndarray, num_actors: int, seed: int
+) -> Policy:
+    """How the actors with these indices behave."""
+    epsilon = epsilon_ladder(indices, num_actors, config.epsilon_base, config.epsilon_alpha)
+    return _epsilon_greedy_policy(network, epsilon, seed)
+
+
+def make_greedy_policy(network: Network, seed: int) -> Policy:
+    """How the agent is evaluated, in any number of environments."""
+    return _epsilon_greedy_policy(network, np.zeros(1, np.float32), seed)
+
+
+def _epsilon_greedy_policy(network: Network, epsilon: np.ndarray, seed: int) -> Policy:
+    generator = tf.random.Generator.from_seed(seed)
+
+    @tf.function(autograph=False)
+    def policy(inputs: NetworkInput, core_state: Nest) -> PolicyOutput:
+        q, core_state = network.step(inputs, core_state)  # [N, A]
+        action, log_probability = epsilon_greedy(q, epsilon, generator)
+        values = {
+            "q_taken": tf.gather(q, action, axis=-1, batch_dims=1),
+            "q_max": tf.reduce_max(q, axis=-1),
+        }
+        return PolicyOutput(action, log_probability, values, core_state)
+
+    return policy

@@ -1,0 +1,114 @@
+"""R2D2's targets: value rescaling, reward transforms, n-step double Q-learning."""
+
+from typing import Literal
+
+import tensorflow as tf
+
+RewardTransform = Literal["none", "clip", "asymmetric"]
+
+
+def h(x: tf.Tensor, epsilon: float) -> tf.Tensor:
+    """Rescales values, so that rewards need no clipping (Kapturowski et al. 2019, Section 2.3).
+
+        h(x) = sign(x) (√(|x| + 1) − 1) + ε x
+
+    Args:
+      x: any shape.
+      epsilon: ε, which keeps the inverse Lipschitz.
+    """
+    # √(|x| + 1) − 1 = |x| / (√(|x| + 1) + 1), which loses no digits near 0.
+    return x / (tf.sqrt(tf.abs(x) + 1.0) + 1.0) + epsilon * x
+
+
+def h_inverse(x: tf.Tensor, epsilon: float) -> tf.Tensor:
+    """The inverse of `h`.
+
+        h⁻¹(x) = sign(x) (z² − 1),   z = 2 s / (1 + √(1 + 4 ε s)),   s = |x| + 1 + ε
+
+    z is the positive root of ε z² + z = s. At x = 0 the square root is 1 + 2 ε and z is 1, so in
+    float32 the difference z² − 1 has no correct digit near 0. What is computed is u = z − 1, in a form
+    of which |x| is a factor:
+
+        u = 2 |x| (1 − 2 ε / (1 + 2 ε + √(1 + 4 ε s))) / (1 + √(1 + 4 ε s)),   z² − 1 = u (u + 2)
+
+    Args:
+      x: any shape.
+      epsilon: ε of `h`.
+    """
+    size = tf.abs(x)
+    root = tf.sqrt(1.0 + 4.0 * epsilon * (size + 1.0 + epsilon))
+    u = 2.0 * size * (1.0 - 2.0 * epsilon / (1.0 + 2.0 * epsilon + root)) / (1.0 + root)
+    return tf.sign(x) * u * (u + 2.0)
+
+
+def transform_reward(reward: tf.Tensor, kind: RewardTransform) -> tf.Tensor:
+    """Transforms single rewards of any shape.
+
+    clip:        min(max(r, −1), 1)
+    asymmetric:  0.3 min(tanh r, 0) + 5 max(tanh r, 0)    (Espeholt et al. 2018, Figure C.1)
+    """
+    if kind == "clip":
+        return tf.clip_by_value(reward, -1.0, 1.0)
+    if kind == "asymmetric":
+        squashed = tf.tanh(reward)
+        return 0.3 * tf.minimum(squashed, 0.0) + 5.0 * tf.maximum(squashed, 0.0)
+    return reward
+
+
+def double_q_values(online_q: tf.Tensor, target_q: tf.Tensor) -> tf.Tensor:
+    """The target network's value of the online network's choice (van Hasselt et al. 2016).
+
+        v = Q(s, a*; θ⁻),   a* = argmax_a Q(s, a; θ)
+
+    Args:
+      online_q: `[..., A]`, of θ.
+      target_q: `[..., A]`, of θ⁻.
+
+    Returns:
+      `[...]`.
+    """
+    choice = tf.argmax(online_q, axis=-1)
+    return tf.gather(target_q, choice, axis=-1, batch_dims=choice.shape.rank)
+
+
+def n_step_targets(
+    value: tf.Tensor,
+    reward: tf.Tensor,
+    discount: tf.Tensor,
+    mask: tf.Tensor,
+    *,
+    n: int,
+    rescaling_epsilon: float | None,
+) -> tf.Tensor:
+    """n-step targets within an item (Kapturowski et al. 2019, Section 2.3).
+
+        y_t = h(r_t + γ_t r_{t+1} + … + γ_t ⋯ γ_{t+m−2} r_{t+m−1} + γ_t ⋯ γ_{t+m−1} h⁻¹(v_{t+m}))
+
+    m is n, or fewer where the item's real steps end sooner: the bootstrap then is the row right
+    after the last real step, be it the item's last row or one that padding follows.
+
+    Args:
+      value: `[L + 1, B]`, v_t: the value of row t, as rescaled by h.
+      reward: `[L, B]`, r_t: what followed the action of row t.
+      discount: `[L, B]`, γ_t: of row t + 1 as seen from row t; 0 where the environment terminated.
+      mask: `[L, B]`, 1 on real steps.
+      n: the largest number of rewards.
+      rescaling_epsilon: ε of h; None leaves h out.
+
+    Returns:
+      y, `[L, B]`; on rows that are no real steps it means nothing.
+    """
+    tf.debugging.assert_shapes(
+        [(value, ("K", "B")), (reward, ("L", "B")), (discount, ("L", "B")), (mask, ("L", "B"))]
+    )
+    rescales = rescaling_epsilon is not None
+    unscaled = h_inverse(value, rescaling_epsilon) if rescales else value
+    real = mask > 0
+    returns = unscaled  # the 0-step return of every row
+    # A k-step return is one reward and the (k-1)-step return of the next row; a row without a real
+    # step has no reward to add, so there every return is the value, and so is the last row's.
+    for _ in range(n):
+        longer = tf.where(real, reward + discount * returns[1:], unscaled[:-1])
+        returns = tf.concat([longer, unscaled[-1:]], axis=0)  # [L + 1, B]
+    targets = returns[:-1]
+    return h(targets, rescaling_epsilon) if rescales else targets

@@ -6,7 +6,7 @@ ARGS ?=
 
 # A machine on which nvidia-smi answers gets TensorFlow's GPU build; `make LOCK=... setup` overrides.
 ifndef LOCK
-LOCK := $(if $(shell nvidia-smi -L 2>/dev/null),requirements-gpu.lock,requirements.lock)
+LOCK := $(if $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes),requirements-gpu.lock,requirements.lock)
 endif
 
 # TensorFlow looks for the CUDA libraries of the nvidia-* wheels on the loader's path only.
@@ -70,6 +70,13 @@ COMPILE = $(VENV)/bin/uv pip compile pyproject.toml --quiet --python-version 3.1
 lock: setup
 	$(COMPILE) --group cpu $(LOCK_ARGS) --output-file requirements.lock
 	$(COMPILE) --group gpu --constraint requirements.lock --output-file requirements-gpu.lock
+
+build-files: setup
+	$(PYTHON) -m bazel.generate
+
+bazel: setup
+	bazel build //...
+	bazel test //...
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache *.egg-info

@@ -1,0 +1,13 @@
+"""The native C++ rules under the names of rules_cc; Debian's own rules_cc is too new for its Bazel."""
+
+cc_binary = native.cc_binary
+cc_import = native.cc_import
+cc_library = native.cc_library
+cc_proto_library = native.cc_proto_library
+cc_test = native.cc_test
+cc_toolchain = native.cc_toolchain
+cc_toolchain_suite = native.cc_toolchain_suite
+fdo_profile = native.fdo_profile
+fdo_prefetch_hints = native.fdo_prefetch_hints
+objc_import = native.objc_import
+objc_library = native.objc_library

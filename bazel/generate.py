@@ -1,0 +1,100 @@
+"""Writes the BUILD files from the tree: a py_library for a module, a py_test for a test module.
+
+The deps are the imports that the modules contain, so the files cannot drift from the code, and
+the visibility of each room is the import arrow. `make build-files` writes them; a test compares.
+"""
+
+import ast
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from bazel.rooms import MAY_IMPORT, imports, modules
+
+# Tests with these pytest marks carry them as tags, which .bazelrc filters out.
+MARKS = ("launchpad", "repository", "slow")
+
+_HEADER = "# Written by `make build-files` from the imports; do not edit.\n"
+
+
+def build_files(root: Path) -> dict[Path, str]:
+    """The text of the BUILD file of every folder that holds modules."""
+    folders: dict[Path, list[Path]] = defaultdict(list)
+    for module in modules(root):
+        folders[module.parent].append(module)
+    return {
+        folder / "BUILD": _build_file(root, folder, members) for folder, members in folders.items()
+    }
+
+
+def _build_file(root: Path, folder: Path, members: Sequence[Path]) -> str:
+    room = folder.parts[0]
+    importers = [other for other, below in MAY_IMPORT.items() if room in below]
+    parts = [_HEADER]
+    if any(_is_test(module) for module in members):
+        parts.append('load("//bazel:py_test.bzl", "py_test")\n')
+    visibility = [f"//{other}:__subpackages__" for other in (room, *importers)]
+    parts.append(_call("package", {"default_visibility": sorted(visibility)}))
+    if folder == Path("bazel"):
+        parts.append('exports_files(["pytest_main.py"])\n')
+    parts.extend(_target(root, module) for module in members)
+    return "\n".join(parts)
+
+
+def _target(root: Path, module: Path) -> str:
+    arguments: dict[str, str | bool | list[str]] = {"name": module.stem}
+    if not _is_test(module):
+        arguments["srcs"] = [module.name]
+        arguments["testonly"] = module.parts[0] == "tests"
+    else:
+        arguments["tags"] = _marks(root / module)
+    arguments["deps"] = sorted(_label(path, module) for path in _dependencies(root, module))
+    return _call("py_test" if _is_test(module) else "py_library", arguments)
+
+
+def _dependencies(root: Path, module: Path) -> set[Path]:
+    """What a module needs: its imports, its package's `__init__`, and a test its conftests."""
+    found = imports(root, module) | {module.with_name("__init__.py")}
+    if _is_test(module):
+        found |= {folder / "conftest.py" for folder in module.parents}
+    return {path for path in found if path != module and (root / path).is_file()}
+
+
+def _is_test(module: Path) -> bool:
+    return module.parts[0] == "tests" and module.name.startswith("test_")
+
+
+def _label(path: Path, seen_from: Path) -> str:
+    package = "" if path.parent == seen_from.parent else f"//{path.parent.as_posix()}"
+    return f"{package}:{path.stem}"
+
+
+def _marks(path: Path) -> list[str]:
+    nodes = ast.walk(ast.parse(path.read_text()))
+    named = {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}
+    return [mark for mark in MARKS if f"pytest.mark.{mark}" in named]
+
+
+def _call(rule: str, arguments: dict[str, str | bool | list[str]]) -> str:
+    """One rule in buildifier's layout; arguments that are empty or false are left out."""
+    lines = [f"    {key} = {_value(value)}," for key, value in arguments.items() if value]
+    return "\n".join([f"{rule}(", *lines, ")", ""])
+
+
+def _value(value: str | bool | list[str]) -> str:
+    if isinstance(value, list) and len(value) > 1:
+        return "\n".join(["[", *(f'        "{item}",' for item in value), "    ]"])
+    if isinstance(value, list):
+        return f'["{value[0]}"]'
+    return str(value) if isinstance(value, bool) else f'"{value}"'
+
+
+def main() -> None:
+    """Writes every BUILD file of the work tree that this module stands in."""
+    root = Path(__file__).resolve().parents[1]
+    for path, text in build_files(root).items():
+        (root / path).write_text(text)
+
+
+if __name__ == "__main__":
+    main()

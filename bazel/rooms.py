@@ -1,0 +1,65 @@
+"""The rooms of the tree, the direction in which they may import, and what they do import."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+_LAYERS = ("environments", "replay", "agents", "r2d2", "launch", "benchmarks")
+
+# environments, replay <- agents <- r2d2 <- launch <- benchmarks: each with those it may import.
+MAY_IMPORT: dict[str, frozenset[str]] = {
+    "environments": frozenset(),
+    "replay": frozenset(),
+    **{room: frozenset(_LAYERS[:i]) for i, room in enumerate(_LAYERS) if i >= 2},
+    "bazel": frozenset(),
+    "tests": frozenset({*_LAYERS, "bazel"}),
+}
+
+
+def modules(root: Path) -> list[Path]:
+    """Every Python file of every room, relative to the root, in order."""
+    return sorted(
+        path.relative_to(root) for room in MAY_IMPORT for path in (root / room).rglob("*.py")
+    )
+
+
+def imports(root: Path, module: Path) -> set[Path]:
+    """The files of the tree that a module imports, at its top or inside a function."""
+    tree = ast.parse((root / module).read_text(), filename=str(module))
+    found = (_file_of(root, name) for name in _imported_names(tree, module))
+    return {path for path in found if path is not None}
+
+
+def violations(root: Path) -> list[str]:
+    """One sentence for each import that goes against the arrow."""
+    return [
+        f"{module} imports {imported}, but {module.parts[0]} may import only "
+        f"{', '.join(sorted(MAY_IMPORT[module.parts[0]])) or 'itself'}."
+        for module in modules(root)
+        for imported in sorted(imports(root, module))
+        if imported.parts[0] not in MAY_IMPORT[module.parts[0]] | {module.parts[0]}
+    ]
+
+
+def _imported_names(tree: ast.AST, module: Path) -> Iterator[str]:
+    """Dotted names, the last part of which may be a value: `from a import b` yields `a.b`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            package = module.parts[: len(module.parts) - node.level] if node.level else ()
+            base = [*package, *([node.module] if node.module else [])]
+            yield from (".".join([*base, alias.name]) for alias in node.names)
+
+
+def _file_of(root: Path, name: str) -> Path | None:
+    """The file that holds a dotted name, or None where the name is not the tree's own."""
+    parts = name.split(".")
+    if parts[0] not in MAY_IMPORT:
+        return None
+    for end in range(len(parts), 0, -1):
+        stem = Path(*parts[:end])
+        for path in (stem.with_suffix(".py"), stem / "__init__.py"):
+            if (root / path).is_file():
+                return path
+    return None

@@ -1,0 +1,90 @@
+"""The BUILD files are what bazel/generate.py writes for the tree as it is."""
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bazel.generate import build_files
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def _targets(text: str) -> dict[str, tuple[str, dict[str, Any]]]:
+    """The py_library and py_test rules of a BUILD file, which is read as the Python it also is."""
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    arguments: list[dict[str, Any]] = [
+        {str(word.arg): ast.literal_eval(word.value) for word in call.keywords} for call in calls
+    ]
+    return {
+        named["name"]: (call.func.id, named)
+        for call, named in zip(calls, arguments, strict=True)
+        if isinstance(call.func, ast.Name) and "name" in named
+    }
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    files = {
+        "replay/__init__.py": '"""Replay."""',
+        "replay/structures.py": "import numpy",
+        "agents/actor.py": "from replay.structures import Batch\nimport agents.contract",
+        "agents/contract.py": "",
+        "tests/conftest.py": "",
+        "tests/agents/test_actor.py": "import pytest\nfrom agents import actor",
+        "tests/agents/test_long.py": "import pytest\n\n@pytest.mark.slow\ndef test() -> None: ...",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.repository
+def test_build_files_are_up_to_date() -> None:
+    expected = build_files(ROOT)
+    for path, text in expected.items():
+        assert (ROOT / path).is_file(), f"{path} is missing: run `make build-files`."
+        assert (ROOT / path).read_text() == text, f"{path} is out of date: run `make build-files`."
+
+
+@pytest.mark.repository
+def test_no_build_file_outlives_its_modules() -> None:
+    rooms = {path.parts[0] for path in build_files(ROOT)}
+    found = {path.relative_to(ROOT) for room in rooms for path in (ROOT / room).rglob("BUILD")}
+    stubs = {path for path in found if Path("bazel/debian") in path.parents}
+    assert found - stubs == set(build_files(ROOT))
+
+
+def test_every_module_has_one_target_with_its_imports_as_deps(tree: Path) -> None:
+    files = build_files(tree)
+    agents = _targets(files[Path("agents/BUILD")])
+    assert set(agents) == {"actor", "contract"}
+    rule, actor = agents["actor"]
+    assert rule == "py_library"
+    assert actor["srcs"] == ["actor.py"]
+    assert actor["deps"] == ["//replay:structures", ":contract"]
+    assert "deps" not in agents["contract"][1]
+    replay = _targets(files[Path("replay/BUILD")])
+    assert replay["structures"][1]["deps"] == [":__init__"]
+
+
+def test_test_modules_are_tests_with_their_marks_as_tags(tree: Path) -> None:
+    targets = _targets(build_files(tree)[Path("tests/agents/BUILD")])
+    rule, actor = targets["test_actor"]
+    assert rule == "py_test"
+    assert actor["deps"] == ["//agents:actor", "//tests:conftest"]
+    assert "tags" not in actor
+    assert targets["test_long"][1]["tags"] == ["slow"]
+    conftest_rule, conftest = _targets(build_files(tree)[Path("tests/BUILD")])["conftest"]
+    assert conftest_rule == "py_library"
+    assert conftest["testonly"] is True
+
+
+def test_visibility_is_the_import_arrow(tree: Path) -> None:
+    files = build_files(tree)
+    assert "//agents:__subpackages__" in files[Path("replay/BUILD")]
+    assert "//environments" not in files[Path("replay/BUILD")]
+    assert "//replay:__subpackages__" not in files[Path("agents/BUILD")]
+    assert "//r2d2:__subpackages__" in files[Path("agents/BUILD")]

@@ -1,0 +1,86 @@
+"""The import arrow: environments, replay <- agents <- r2d2 <- launch."""
+
+from pathlib import Path
+
+import pytest
+
+from bazel.rooms import MAY_IMPORT, imports, modules, violations
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def _write(root: Path, **files: str) -> None:
+    """Writes modules named room__module, and an empty `replay/structures.py` for them to import."""
+    for name, text in {"replay__structures": "", **files}.items():
+        path = root / (name.replace("__", "/") + ".py")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+
+
+@pytest.mark.repository
+def test_no_import_goes_against_the_arrow() -> None:
+    assert violations(ROOT) == []
+
+
+@pytest.mark.repository
+def test_every_python_package_of_the_tree_is_a_room() -> None:
+    folders = {
+        path.relative_to(ROOT).parts[0]
+        for path in ROOT.glob("*/*.py")
+        if not path.parent.name.startswith(".")
+    }
+    assert folders <= set(MAY_IMPORT)
+
+
+def test_the_arrow_itself() -> None:
+    assert "replay" not in MAY_IMPORT["environments"]
+    assert "environments" not in MAY_IMPORT["replay"]
+    assert MAY_IMPORT["agents"] == {"environments", "replay"}
+    assert MAY_IMPORT["r2d2"] == {"environments", "replay", "agents"}
+    assert MAY_IMPORT["launch"] == {"environments", "replay", "agents", "r2d2"}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import replay.structures",
+        "import numpy, replay.structures as s",
+        "from replay import structures",
+        "from replay.structures import Batch",
+        "def f() -> None:\n    from replay.structures import Batch",
+        "if True:\n    import replay.structures",
+    ],
+)
+def test_every_form_of_import_against_the_arrow_is_found(tmp_path: Path, statement: str) -> None:
+    _write(tmp_path, environments__catch=statement)
+    (sentence,) = violations(tmp_path)
+    assert "environments/catch.py imports replay/structures.py" in sentence
+
+
+@pytest.mark.parametrize(
+    ("module", "statement", "target"),
+    [
+        ("replay__writer", "import environments.catch", "environments__catch"),
+        ("agents__actor", "from r2d2 import agent", "r2d2__agent"),
+        ("agents__actor", "from launch import train", "launch__train"),
+        ("r2d2__agent", "from launch.train import main", "launch__train"),
+        ("launch__train", "from tests import oracle", "tests__oracle"),
+    ],
+)
+def test_each_room_may_not_import_what_stands_above_it(
+    tmp_path: Path, module: str, statement: str, target: str
+) -> None:
+    _write(tmp_path, **{module: statement, target: ""})
+    assert len(violations(tmp_path)) == 1
+
+
+def test_imports_along_the_arrow_and_from_elsewhere_are_fine(tmp_path: Path) -> None:
+    _write(
+        tmp_path,
+        agents__actor="import numpy\nfrom . import contract\nfrom replay.structures import Batch",
+        agents__contract="import environments_of_another_package",
+    )
+    assert violations(tmp_path) == []
+    found = imports(tmp_path, Path("agents/actor.py"))
+    assert found == {Path("agents/contract.py"), Path("replay/structures.py")}
+    assert Path("agents/contract.py") in modules(tmp_path)

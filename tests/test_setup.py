@@ -1,0 +1,172 @@
+"""Set-up: the locks, the search for an interpreter, and what make decides."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import tomli
+from packaging.requirements import Requirement
+
+pytestmark = pytest.mark.repository
+
+ROOT = Path(__file__).resolve().parents[1]
+LOCKS = {"cpu": "requirements.lock", "gpu": "requirements-gpu.lock"}
+TOOLS = ("sh", "sed", "touch", "test", "make")
+
+
+def _entries(lock: str) -> dict[str, tuple[str, list[str]]]:
+    """Each distribution of a lock with its version and its hashes."""
+    text = (ROOT / lock).read_text().replace("\\\n", " ")
+    entries = {}
+    for line in text.splitlines():
+        requirement, *hashes = line.split()
+        name, version = requirement.split("==")
+        entries[name] = (version, hashes)
+    return entries
+
+
+def _is_tensorflow_or_cuda(name: str) -> bool:
+    return name in ("tensorflow", "tensorflow-cpu") or name.startswith("nvidia-")
+
+
+def _run(command: list[str], folder: Path, path: Path, **variables: str) -> tuple[int, str, str]:
+    """Runs a command that sees nothing of this machine but `path` and the given variables."""
+    environment = {"PATH": str(path), "HOME": str(folder / "home"), **variables}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def _set_age(path: Path, days: int) -> None:
+    path.touch()
+    modified = path.stat().st_mtime - 86_400 * days
+    os.utime(path, (modified, modified))
+
+
+def _link(path: Path, target: str | Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(target)
+
+
+def _script(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Path:
+    """A PATH on which there is make and a shell, and no Python."""
+    for tool in TOOLS:
+        _link(tmp_path / "tools" / tool, shutil.which(tool) or f"/missing/{tool}")
+    return tmp_path / "tools"
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """What set-up reads, in a folder without an environment."""
+    folder = tmp_path / "clone"
+    (folder / "scripts").mkdir(parents=True)
+    for name in ("Makefile", "pyproject.toml", "scripts/find_python.sh", *LOCKS.values()):
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+@pytest.mark.parametrize("lock", LOCKS.values())
+def test_every_line_is_pinned_and_hashed_and_names_no_registry(lock: str) -> None:
+    entries = _entries(lock)
+    assert len(entries) > 50
+    for name, (version, hashes) in entries.items():
+        assert re.fullmatch(r"[0-9][\w.+!]*", version), name
+        assert hashes, name
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", item) for item in hashes), name
+    assert "://" not in (ROOT / lock).read_text()
+
+
+def test_the_locks_differ_in_tensorflow_and_cuda_only() -> None:
+    cpu, gpu = _entries(LOCKS["cpu"]), _entries(LOCKS["gpu"])
+    different = {name for name in cpu | gpu if cpu.get(name) != gpu.get(name)}
+    assert all(_is_tensorflow_or_cuda(name) for name in different), different
+    assert cpu["tensorflow-cpu"][0] == gpu["tensorflow"][0]
+    assert "nvidia-cudnn-cu11" in different
+
+
+@pytest.mark.parametrize("group", LOCKS)
+def test_each_lock_holds_what_pyproject_asks_for(group: str) -> None:
+    project = tomli.loads((ROOT / "pyproject.toml").read_text())
+    groups = project["dependency-groups"]
+    entries = _entries(LOCKS[group])
+    for text in (*project["project"]["dependencies"], *groups[group], *groups["dev"]):
+        wanted = Requirement(text)
+        assert wanted.name in entries, f"{wanted} is not in {LOCKS[group]}: run `make lock`."
+        assert entries[wanted.name][0] in wanted.specifier
+
+
+@pytest.mark.parametrize(
+    ("place", "variables"),
+    [
+        ("tools/python3.10", {}),
+        ("home/.pyenv/versions/3.10.13/bin/python3.10", {}),
+        ("elsewhere/versions/3.10.9/bin/python3.10", {"PYENV_ROOT": "elsewhere"}),
+        ("home/.local/share/uv/python/cpython-3.10.19-linux/bin/python3.10", {}),
+    ],
+)
+def test_an_interpreter_is_found_wherever_it_is(
+    tmp_path: Path, tools: Path, place: str, variables: Mapping[str, str]
+) -> None:
+    _script(tmp_path / place, "exit 0\n")
+    if not place.startswith("tools"):  # pyenv's shim: on PATH, but it answers with an error
+        _script(tools / "python3.10", "echo 'pyenv: python3.10: command not found' >&2; exit 127\n")
+    absolute = {name: str(tmp_path / value) for name, value in variables.items()}
+    command = [str(ROOT / "scripts/find_python.sh")]
+    assert _run(command, tmp_path, tools, **absolute) == (0, f"{tmp_path / place}\n", "")
+
+
+def test_without_an_interpreter_one_sentence_says_how_to_get_it(clone: Path, tools: Path) -> None:
+    _script(tools / "python3.10", "exit 1\n")
+    code, _, errors = _run(["make", "LOCK=requirements.lock", "setup"], clone, tools)
+    assert code != 0
+    sentence = errors.splitlines()[0]
+    assert sentence.startswith("No CPython 3.10")
+    assert "pyenv install 3.10" in sentence
+    assert not (clone / ".venv").exists()
+
+
+def test_a_second_set_up_runs_nothing(clone: Path, tools: Path) -> None:
+    (clone / ".venv").mkdir()
+    ages = {"requirements.lock": 9, "pyproject.toml": 9, ".venv/.dependencies": 6}
+    for name, age in {**ages, ".venv/.installed": 3}.items():
+        _set_age(clone / name, days=age)
+    code, output, errors = _run(["make", "LOCK=requirements.lock", "setup"], clone, tools)
+    assert (code, errors) == (0, "")
+    assert "Nothing to be done" in output
+    _set_age(clone / "requirements.lock", days=1)
+    assert _run(["make", "LOCK=requirements.lock", "setup"], clone, tools)[0] != 0
+
+
+@pytest.mark.parametrize(("answer", "lock"), [(0, LOCKS["gpu"]), (9, LOCKS["cpu"])])
+def test_the_lock_follows_the_machine(clone: Path, tools: Path, answer: int, lock: str) -> None:
+    _script(tools / "nvidia-smi", f"echo 'it reports its failures here too'; exit {answer}\n")
+    code, output, _ = _run(["make", "--dry-run", "train"], clone, tools)
+    assert code == 0
+    assert f"--no-build-isolation --use-pep517 -r {lock}" in output
+    assert ("LD_LIBRARY_PATH" in output) == (answer == 0)
+
+
+def test_train_passes_its_arguments_on(clone: Path, tools: Path) -> None:
+    arguments = "--max_actor_steps=20000 --run_dir=runs/pong"
+    code, output, _ = _run(["make", "--dry-run", "train", f"ARGS={arguments}"], clone, tools)
+    assert code == 0
+    assert f"-m launch.train --agent=r2d2 --env=atari:pong {arguments}\n" in output
+
+
+@pytest.mark.parametrize("script", [".ci/run", "scripts/find_python.sh", "tools/bazel"])
+def test_scripts_are_executable_and_parse(script: str) -> None:
+    assert os.access(ROOT / script, os.X_OK)
+    shell = (ROOT / script).read_text().splitlines()[0].removeprefix("#!").split()
+    subprocess.run([*shell, "-n", str(ROOT / script)], check=True)

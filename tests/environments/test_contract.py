@@ -43,10 +43,11 @@ def _actions(env: VectorEnv, steps: int, seed: int) -> np.ndarray:
 
 
 def _play(env: VectorEnv, actions: np.ndarray, **reset: Any) -> Stream:
-    observations, _ = env.reset(**reset)
-    rows = [env.step(action) for action in actions]
+    first, _ = env.reset(**reset)
+    rows: list[Any] = [env.step(action) for action in actions]
+    observations: list[np.ndarray] = [first, *(row[0] for row in rows)]
     return Stream(
-        np.stack([observations, *(row[0] for row in rows)]),
+        np.stack(observations),
         *(np.stack([row[field] for row in rows]) for field in (1, 2, 3)),
     )
 
@@ -134,9 +135,7 @@ def test_other_seeds_and_rows_other_streams(name: str) -> None:
     observations = _play(env, alike).observations  # [T + 1, N, ...]
     other = _play(env, alike, seed=SEED + 1).observations
     env.close()
-    streams = {
-        run[:, row].tobytes() for run in (observations, other) for row in range(NUM_ENVS)
-    }
+    streams = {run[:, row].tobytes() for run in (observations, other) for row in range(NUM_ENVS)}
     assert len(streams) == 2 * NUM_ENVS
 
 

@@ -1,0 +1,125 @@
+"""Registered ids: every kind of observation becomes one array, discrete actions begin at 0."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from environments import suites
+
+
+class Probe(gymnasium.Env):
+    """Shows a sample of its observation space and pays the action it was given."""
+
+    def __init__(self, observation_space: spaces.Space, action_space: spaces.Space):
+        self.observation_space = observation_space
+        self.action_space = action_space
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        if seed is not None:
+            self.observation_space.seed(seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert self.action_space.contains(action)
+        return self.observation_space.sample(), float(action), False, False, {}
+
+
+def _make_probe(**spaces_of_it: Any) -> gymnasium.Env:
+    return Probe(**spaces_of_it)
+
+
+FIVE = spaces.Discrete(5)
+OBSERVATIONS: dict[str, tuple[spaces.Space, tuple[int, ...], Any]] = {
+    "float64": (spaces.Box(-1, 1, (3,), np.float64), (3,), np.float32),
+    "matrix": (spaces.Box(-1, 1, (2, 3), np.float32), (6,), np.float32),
+    "scalar": (spaces.Box(-1, 1, (), np.float32), (1,), np.float32),
+    "grey": (spaces.Box(0, 255, (8, 6), np.uint8), (8, 6), np.uint8),
+    "colour": (spaces.Box(0, 255, (8, 6, 3), np.uint8), (8, 6, 3), np.uint8),
+    "bytes": (spaces.Box(0, 255, (7,), np.uint8), (7,), np.float32),
+    "discrete": (spaces.Discrete(4, start=2), (4,), np.float32),
+    "tuple": (spaces.Tuple([spaces.Discrete(3), spaces.Box(0, 1, (2,))]), (5,), np.float32),
+}
+ACTIONS = {
+    "shifted": spaces.Discrete(3, start=-1),
+    "several": spaces.MultiDiscrete([2, 2]),
+    "continuous": spaces.Box(-1, 1, (2,)),
+}
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> Iterator[None]:
+    probes: dict[str, tuple[spaces.Space, spaces.Space]] = {
+        name: (space, FIVE) for name, (space, _, _) in OBSERVATIONS.items()
+    }
+    probes |= {name: (spaces.Box(0, 1, (2,)), space) for name, space in ACTIONS.items()}
+    probes["sequence"] = (spaces.Sequence(spaces.Discrete(2)), FIVE)
+    for name, (observations, actions) in probes.items():
+        gymnasium.register(
+            f"probe/{name}-v0",
+            entry_point=_make_probe,
+            max_episode_steps=4,
+            kwargs={"observation_space": observations, "action_space": actions},
+        )
+    yield
+    for name in probes:
+        del gymnasium.registry[f"probe/{name}-v0"]
+
+
+@pytest.mark.parametrize("name", OBSERVATIONS)
+def test_observations(name: str) -> None:
+    _, shape, dtype = OBSERVATIONS[name]
+    env = suites.make(f"gym:probe/{name}-v0", 2, seed=0)
+    box = env.single_observation_space
+    assert isinstance(box, spaces.Box)
+    assert (box.shape, box.dtype) == (shape, dtype)
+    observations, _ = env.reset()
+    assert (observations.shape, observations.dtype) == ((2, *shape), dtype)
+    assert env.observation_space.contains(observations)
+    spec = suites.make_environment_spec(f"gym:probe/{name}-v0").observations
+    spec.validate(observations[0])
+
+
+def test_discrete_observations_are_one_hot() -> None:
+    observations, _ = suites.make("gym:FrozenLake-v1", 2, seed=0).reset()
+    np.testing.assert_array_equal(observations, np.eye(16)[[0, 0]])
+
+
+def test_actions_begin_at_zero() -> None:
+    env = suites.make("gym:probe/shifted-v0", 3, seed=0)
+    env.reset()
+    assert env.single_action_space == spaces.Discrete(3)
+    _, rewards, *_ = env.step(np.array([0, 1, 2]))
+    np.testing.assert_array_equal(rewards, [-1, 0, 1])
+
+
+def test_a_time_limit_truncates() -> None:
+    env = suites.make("gym:probe/grey-v0", 2, seed=0)
+    env.reset()
+    for step in range(1, 11):
+        _, rewards, terminated, truncated, _ = env.step(np.array([1, 2]))
+        np.testing.assert_array_equal(truncated, step % 5 == 4)
+        np.testing.assert_array_equal(rewards, [0, 0] if step % 5 == 0 else [1, 2])
+        assert not terminated.any()
+
+
+@pytest.mark.parametrize(
+    ("env_id", "message"),
+    [
+        ("probe/several-v0", "must have a discrete action space, but has MultiDiscrete"),
+        ("probe/continuous-v0", "must have a discrete action space, but has Box"),
+        ("probe/sequence-v0", "must have observations that form one array, but has Sequence"),
+        ("Pendulum-v1", "must have a discrete action space, but has Box"),
+        ("GymV21Environment-v0", "gymnasium cannot make"),
+    ],
+)
+def test_unusable_ids_are_refused(env_id: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as refusal:
+        suites.check(f"gym:{env_id}")
+    assert f"'gym:{env_id}'" in str(refusal.value)

@@ -1,0 +1,200 @@
+"""Items -> one time-major `Batch`: padded, masked, frames stacked again. The only place where that happens.
+
+A batch's row t is stream row `start - padding + t` of its item; the item's rows may be anywhere in its
+blocks:
+
+    item in blocks       . . c c s s s s s s s e . . .      c: context, s: steps, e: the row after the last step
+    batch            x x . . . . s s s s s s s e x          x: rows that do not exist, or padding
+
+Everything is one gather per field, by row numbers made from the header, straight into time-major order. A row that
+does not exist is read from a block of zeros that stands after the item's own, so that padding is zero
+in every field.
+"""
+
+import reverb
+import tensorflow as tf
+import tree
+from acme import specs
+
+from replay.frames import frame_exists, gather_stacks, is_image
+from replay.structures import (
+    FIRST,
+    LAST,
+    NO_ACTION,
+    Batch,
+    Block,
+    Header,
+    Item,
+    Layout,
+    Nest,
+    NetworkInput,
+    TableSpec,
+)
+from replay.tables import max_blocks, signature
+
+
+def make_dataset(
+    server_address: str,
+    table: TableSpec,
+    environment_spec: specs.EnvironmentSpec,
+    core_state: Nest,
+    block_length: int,
+    batch_size: int,
+) -> tf.data.Dataset:
+    """Samples one table for ever.
+
+    No more than one batch is asked for ahead of need: what waits here has old priorities, and a queue's items
+    are lost with their reader. A queue is read by one worker, or its order would be lost.
+
+    Args:
+      server_address: `host:port`.
+      table: what to sample.
+      environment_spec: of one environment, with single frames as its observation.
+      core_state: the table's reader's recurrent state for one environment; () without a core.
+      block_length: K, rows per block, as the writers use it.
+      batch_size: B.
+
+    Returns:
+      A dataset of `Batch`.
+
+    Raises:
+      ValueError: if `batch_size` is less than 1, or the table is a queue that could never fill a batch.
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}.")
+    if table.kind == "queue" and table.max_size <= batch_size + 1:
+        raise ValueError(
+            f"Queue {table.name!r} must be larger than a batch and one more item ({batch_size + 1}), or "
+            f"its writers and its reader wait for each other; got max_size {table.max_size}."
+        )
+    item = signature(environment_spec, core_state, block_length)
+    items = reverb.TrajectoryDataset(
+        server_address=server_address,
+        table=table.name,
+        dtypes=tree.map_structure(lambda leaf: leaf.dtype, item),
+        shapes=tree.map_structure(lambda leaf: leaf.shape, item),
+        max_in_flight_samples_per_worker=batch_size,
+        num_workers_per_iterator=1,
+    )
+    count = max_blocks(table.layout, block_length) + 1  # and the block of zeros
+    info = tree.map_structure(lambda _: [], reverb.SampleInfo.tf_dtypes())
+    padded = reverb.ReplaySample(info=info, data=_padded_shapes(item, count))
+    return (
+        items.padded_batch(batch_size, padded, drop_remainder=True)
+        .map(
+            lambda sample: to_batch(sample.info, sample.data, table.layout),
+            num_parallel_calls=2,
+            deterministic=True,
+        )
+        .prefetch(1)
+    )
+
+
+def _padded_shapes(item: Item, count: int) -> Item:
+    blocks = tree.map_structure(lambda leaf: [count, *leaf.shape[1:]], item.blocks)
+    return item._replace(
+        blocks=tree.map_structure_up_to(item.blocks, tf.TensorShape, blocks),
+        header=item.header.shape,
+        core_state=tree.map_structure(lambda leaf: leaf.shape, item.core_state),
+    )
+
+
+def to_batch(info: reverb.SampleInfo, items: Item, layout: Layout) -> Batch:
+    """Turns B stored items into what a learner sees.
+
+    Args:
+      info: `[B]` each, what Reverb says of the samples.
+      items: `[B, ...]`; the header is `[B, 7]`, and blocks are padded with zeros to one common number, at least
+        one more than the longest item's.
+      layout: the table's.
+    """
+    header = Header(*tf.unstack(items.header, axis=-1))
+    rows = _Rows(items.blocks, header)
+    num_steps = layout.burn_in + layout.length
+    t = tf.range(num_steps + 1, dtype=tf.int64)[:, None]  # [T + 1, 1]
+    end = header.padding + header.num_rows
+    valid = (t >= header.padding) & (t <= end)  # [T + 1, B]
+    acted = ((t >= header.padding) & (t < end))[:-1]  # [T, B]
+
+    step_type = rows.gather(items.blocks.step_type, t, valid)
+    first = valid & (step_type == FIRST)
+    follows = valid & ~first  # rows whose row before is of the same episode
+    lives = rows.gather(items.blocks.lives, t, valid)
+    lives_before = rows.gather(items.blocks.lives, t - 1, follows)
+    previous_action = rows.gather(items.blocks.action, t - 1, follows)
+    return Batch(
+        inputs=NetworkInput(
+            observation=_observations(rows, items.blocks, t, valid, layout.frame_stack),
+            previous_action=tf.where(first, NO_ACTION, previous_action),
+            previous_reward=rows.gather(items.blocks.reward, t - 1, follows),
+        ),
+        reset=first,
+        valid=valid,
+        life_lost=lives < lives_before,
+        action=rows.gather(items.blocks.action, t[:-1], acted),
+        log_probability=rows.gather(items.blocks.log_probability, t[:-1], acted),
+        reward=rows.gather(items.blocks.reward, t[:-1], acted),
+        continuation=rows.gather(items.blocks.continuation, t[:-1], acted),
+        mask=tf.cast(acted & (step_type[:-1] != LAST), tf.float32),
+        core_state=items.core_state,
+        key=info.key,
+        probability=info.probability,
+        table_size=info.table_size,
+        learner_step=header.learner_step,
+        task=header.task,
+        actor=header.actor,
+        agent=header.agent,
+    )
+
+
+def _observations(
+    rows: "_Rows", blocks: Block, t: tf.Tensor, valid: tf.Tensor, num_frames: int
+) -> Nest:
+    # Rows of the batch and the k - 1 before them; those before the first block read as zeros, not FIRST.
+    window = tf.range(1 - num_frames, tf.shape(t)[0], dtype=tf.int64)[:, None]  # [k + T, 1]
+    step_type = rows.gather(blocks.step_type, window, rows.is_stored(window))
+    exists = frame_exists(step_type == FIRST, num_frames) & valid  # [k, T + 1, B]
+    ages = tf.range(num_frames - 1, -1, -1, dtype=tf.int64)[:, None, None]  # [k, 1, 1]
+
+    def gather(field: tf.Tensor) -> tf.Tensor:
+        if not is_image(field.shape.rank - 3):
+            return rows.gather(field, t, valid)
+        return gather_stacks(rows.flatten(field), rows.index(field, t - ages, exists))
+
+    return tree.map_structure(gather, blocks.observation)
+
+
+class _Rows:
+    """Where the rows of a batch are in the blocks of its items."""
+
+    def __init__(self, blocks: Block, header: Header) -> None:
+        self._block_length = blocks.reward.shape[2]
+        self._num_blocks = blocks.reward.shape[1]
+        self._begin = (
+            header.start - header.padding
+        )  # [B], row of the item's blocks that is batch row 0
+        self._last_block = (header.start + header.num_rows - 1) // self._block_length  # [B]
+
+    def is_stored(self, t: tf.Tensor) -> tf.Tensor:
+        """Whether batch rows `[..., 1]` are rows of the item's blocks at all, `[..., B]`."""
+        row = self._begin + t
+        return (row >= 0) & (row <= (self._last_block + 1) * self._block_length)
+
+    def index(self, field: tf.Tensor, t: tf.Tensor, wanted: tf.Tensor) -> tf.Tensor:
+        """Where batch rows `t` `[..., 1]` are in the flattened field, `[..., B]`; zeros if not `wanted`."""
+        row = self._begin + t
+        # The row after the last block is that block's own slot K.
+        block = tf.where(
+            wanted, tf.minimum(row // self._block_length, self._last_block), self._num_blocks - 1
+        )
+        slot = tf.where(wanted, row - block * self._block_length, 0)
+        item = tf.range(tf.shape(field)[0], dtype=tf.int64)  # [B]
+        return (item * self._num_blocks + block) * field.shape[2] + slot
+
+    def flatten(self, field: tf.Tensor) -> tf.Tensor:
+        """`[B, num_blocks, rows, ...]` -> `[B * num_blocks * rows, ...]`."""
+        return tf.reshape(field, [-1, *field.shape[3:]])
+
+    def gather(self, field: tf.Tensor, t: tf.Tensor, wanted: tf.Tensor) -> tf.Tensor:
+        """The field at batch rows `t` `[..., 1]`, zero where not `wanted`: `[..., B, *]`."""
+        return tf.gather(self.flatten(field), self.index(field, t, wanted))

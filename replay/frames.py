@@ -1,0 +1,119 @@
+"""Frame stacking, the same for the actor (numpy, step by step) and the learner (TensorFlow, whole batches).
+
+Frames are stored once. A network input holds the last k frames of its episode, oldest first, on the last
+axis; a frame older than the episode's first one is zero:
+
+    row         0      1       2         3
+    step_type   FIRST  MID     LAST      FIRST
+    stack, k=3  0 0 a  0 a b   a b c     0 0 d
+
+An observation leaf of two axes `[H, W]` becomes `[H, W, k]` and one of three `[H, W, C]` becomes
+`[H, W, C * k]`; anything else, a vector or a number, has no frames and stays as it is.
+"""
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from replay.structures import Nest
+
+
+def is_image(leaf_rank: int) -> bool:
+    """Whether an observation leaf of that many axes (batch axes excluded) is stacked."""
+    return leaf_rank in (2, 3)
+
+
+class FrameStack:
+    """The stacks of N environments that advance together."""
+
+    def __init__(self, num_frames: int) -> None:
+        """Makes an empty stack; the first `push` decides N and the shapes.
+
+        Args:
+          num_frames: k, the frames of one network input.
+
+        Raises:
+          ValueError: if `num_frames` is less than 1.
+        """
+        if num_frames < 1:
+            raise ValueError(f"num_frames must be at least 1, got {num_frames}.")
+        self._num_frames = num_frames
+        self._frames: list[Nest] = []  # k observations, oldest first, zeros where there was none
+
+    def push(self, observation: Nest, first: np.ndarray) -> Nest:
+        """Takes the newest observations and returns the stacks that end with them.
+
+        Args:
+          observation: `[N, ...]` single frames.
+          first: `[N]` bool, whether an episode begins with this observation.
+
+        Returns:
+          A new nest, `[N, ..., k]` for images.
+        """
+        if not self._frames:
+            self._frames = [tree.map_structure(np.zeros_like, observation)] * self._num_frames
+        older = [
+            tree.map_structure(lambda leaf: _zero_where(leaf, first), frames)
+            for frames in self._frames[1:]
+        ]
+        self._frames = [*older, tree.map_structure(np.array, observation)]
+        return tree.map_structure(_join, *self._frames)
+
+
+def _zero_where(leaf: np.ndarray, first: np.ndarray) -> np.ndarray:
+    if not first.any():
+        return leaf
+    cleared = leaf.copy()
+    cleared[first] = 0
+    return cleared
+
+
+def _join(*frames: np.ndarray) -> np.ndarray:
+    newest = frames[-1]
+    if not is_image(newest.ndim - 1):
+        return newest
+    stacked = np.stack(frames, axis=-1) if newest.ndim == 3 else np.concatenate(frames, axis=-1)
+    return stacked  # [N, H, W, C * k]
+
+
+def frame_exists(first: tf.Tensor, num_frames: int) -> tf.Tensor:
+    """Which frames of each row's stack belong to the row's own episode.
+
+    The frame `a` rows before row t does if none of the rows t - a + 1, ..., t begins an episode.
+
+    Args:
+      first: `[k - 1 + T, B]` bool; the first k - 1 rows are only context.
+      num_frames: k.
+
+    Returns:
+      `[k, T, B]` bool, oldest frame first.
+    """
+    num_rows = tf.shape(first)[0] - (num_frames - 1)
+    exists = [tf.ones_like(first[num_frames - 1 :])]  # the newest frame always does
+    for age in range(1, num_frames):
+        newer_is_first = first[num_frames - age :][:num_rows]
+        exists.append(tf.logical_and(exists[-1], tf.logical_not(newer_is_first)))
+    return tf.stack(exists[::-1])
+
+
+def gather_stacks(frames: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
+    """Gathers frames by row number and joins k of them on the last axis.
+
+    Args:
+      frames: `[M, H, W]` or `[M, H, W, C]`.
+      index: `[k, T, B]` rows of `frames`, oldest first.
+
+    Returns:
+      `[T, B, H, W, C * k]`.
+    """
+    num_frames = index.shape[0]
+    height, width = frames.shape[1:3]
+    channels = 1 if frames.shape.rank == 3 else frames.shape[3]
+    stacks = tf.gather(frames, index)  # [k, T, B, H, W(, C)]
+    # One flat [k, M] -> [M, k] transposition is several times faster than tf.stack(axis=-1).
+    pixels = tf.reshape(stacks, [num_frames, -1, channels])
+    pixels = tf.transpose(pixels, [1, 0, 2]) if num_frames > 1 else pixels
+    shape = tf.concat([tf.shape(index)[1:], [height, width, channels * num_frames]], axis=0)
+    return tf.ensure_shape(
+        tf.reshape(pixels, shape), [*index.shape[1:], height, width, channels * num_frames]
+    )

@@ -1,0 +1,260 @@
+"""The one recurrent actor: N environments in lockstep, one batched forward pass per step.
+
+    observation, step_type, lives [N] --act--> action [N] --environment--> reward, continuation [N] --observe-->
+                                                                                    one row for the writer
+
+`RecurrentActor` knows nothing of where the observations come from; `AcmeActor` feeds it from
+`acme.EnvironmentLoop` (N = 1), `agents.environment_loop` from a gymnasium `VectorEnv`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import dm_env
+import numpy as np
+import tensorflow as tf
+import tree
+from acme import core, specs
+from acme.tf import variable_utils
+
+from agents.contract import Agent, Network, Policy
+from replay.frames import FrameStack
+from replay.structures import FIRST, LAST, MID, NO_ACTION, Nest, NetworkInput, Step
+
+
+class Writer(Protocol):
+    """What an actor needs of `replay.writer.SequenceWriter`."""
+
+    def append(
+        self, step: Step, *, core_state: Nest, values: dict[str, np.ndarray], learner_step: int
+    ) -> None: ...
+
+
+class Variables(NamedTuple):
+    """An actor's copy of the parameters, and how it is refreshed."""
+
+    client: variable_utils.VariableClient
+    learner_step: tf.Variable  # int64: the learner step the copy is from
+
+    @classmethod
+    def of(cls, source: core.VariableSource, network: Network, period: int) -> "Variables":
+        """A copy kept up to date from `source`, a learner, every `period` calls of `client.update`."""
+        learner_step = tf.Variable(0, dtype=tf.int64, trainable=False)
+        fetched = {"policy": [*network.variables, learner_step]}
+        return cls(variable_utils.VariableClient(source, fetched, period), learner_step)
+
+
+class RecurrentActor:
+    """Acts in N environments and writes every row of their streams.
+
+    Args:
+      policy: how the N actors behave.
+      initial_state: `[N, ...]`, the core state at an episode's start.
+      frame_stack: frames of one network input.
+      resets_on_life_loss: whether a lost life resets the core state as an episode's end does.
+      writer: takes the rows; None only acts (evaluation).
+      variables: refreshed once a step at most; None keeps the parameters as they are.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        initial_state: Nest,
+        *,
+        num_environments: int,
+        frame_stack: int,
+        resets_on_life_loss: bool = False,
+        writer: Writer | None = None,
+        variables: Variables | None = None,
+    ) -> None:
+        self._policy = tf.function(policy)
+        self._initial_state = tree.map_structure(np.asarray, initial_state)
+        self._core_state = self._initial_state
+        self._frames = FrameStack(frame_stack)
+        self._resets_on_life_loss = resets_on_life_loss
+        self._writer = writer
+        self._variables = variables
+        self._previous_action = np.full(num_environments, NO_ACTION, np.int32)
+        self._previous_reward = np.zeros(num_environments, np.float32)
+        self._lives = np.zeros(num_environments, np.uint8)
+        self._pending: tuple[Step, Nest, dict[str, np.ndarray]] | None = None
+
+    def act(self, observation: Nest, step_type: np.ndarray, lives: np.ndarray) -> np.ndarray:
+        """Chooses the actions of one row; those of `LAST` rows mean nothing.
+
+        Args:
+          observation: `[N, ...]` unstacked, as the environments gave it.
+          step_type: `[N]` FIRST, MID or LAST.
+          lives: `[N]` lives left; zeros where the environment has none.
+
+        Returns:
+          `[N]` int32.
+
+        Raises:
+          RuntimeError: when the row before was not observed.
+        """
+        if self._pending is not None:
+            raise RuntimeError("Cannot act: the outcome of the previous action was never observed.")
+        first = step_type == FIRST
+        reset = first | (lives < self._lives) if self._resets_on_life_loss else first
+        core_state = self._reset(reset)
+        inputs = NetworkInput(
+            observation=self._frames.push(observation, first),
+            previous_action=np.where(first, NO_ACTION, self._previous_action),
+            previous_reward=np.where(first, np.float32(0), self._previous_reward),
+        )
+        output = self._policy(inputs, core_state)
+        action = output.action.numpy()
+        self._core_state = tree.map_structure(lambda x: x.numpy(), output.core_state)
+        zeros = np.zeros(len(action), np.float32)
+        row = Step(
+            observation=observation,
+            step_type=step_type.astype(np.uint8),
+            lives=lives.astype(np.uint8),
+            action=action,
+            log_probability=output.log_probability.numpy(),
+            reward=zeros,
+            continuation=zeros,
+        )
+        self._pending = (row, core_state, {k: v.numpy() for k, v in output.values.items()})
+        self._lives = row.lives
+        return action
+
+    def observe(self, reward: np.ndarray, continuation: np.ndarray) -> None:
+        """Completes the row that `act` began: what followed its actions, `[N]` each."""
+        if self._pending is None:
+            raise RuntimeError("Cannot observe: no action was chosen since the last observation.")
+        row, core_state, values = self._pending
+        self._pending = None
+        self._previous_action = row.action
+        self._previous_reward = reward.astype(np.float32)
+        row = row._replace(
+            reward=self._previous_reward, continuation=continuation.astype(np.float32)
+        )
+        if self._writer is not None:
+            self._writer.append(
+                row, core_state=core_state, values=values, learner_step=self.learner_step
+            )
+
+    def update(self, wait: bool = False) -> None:
+        """Fetches parameters every so many calls: in the background, or at once with `wait`."""
+        if self._variables is not None:
+            if wait:
+                self._variables.client.update_and_wait()
+            else:
+                self._variables.client.update()
+
+    @property
+    def learner_step(self) -> int:
+        """The learner step that the parameters in use are from."""
+        return int(self._variables.learner_step) if self._variables is not None else 0
+
+    def _reset(self, reset: np.ndarray) -> Nest:
+        if not reset.any():
+            return self._core_state
+
+        def reset_rows(state: np.ndarray, initial: np.ndarray) -> np.ndarray:
+            return np.where(reset.reshape((-1,) + (1,) * (state.ndim - 1)), initial, state)
+
+        return tree.map_structure(reset_rows, self._core_state, self._initial_state)
+
+
+def make_actor(
+    agent: Agent,
+    environment_spec: specs.EnvironmentSpec,
+    *,
+    actors: Sequence[int],
+    num_actors: int,
+    seed: int,
+    source: core.VariableSource,
+    writer: Writer | None,
+) -> RecurrentActor:
+    """The actor that plays as `agent`'s actors with the indices `actors` out of `num_actors`.
+
+    Args:
+      source: the learner whose parameters it follows.
+      writer: takes its rows.
+    """
+    network = make_network(agent, environment_spec)
+    return RecurrentActor(
+        agent.make_policy(network, np.asarray(actors), num_actors, seed),
+        network.initial_state(len(actors)),
+        num_environments=len(actors),
+        frame_stack=agent.frame_stack,
+        resets_on_life_loss=agent.resets_on_life_loss,
+        writer=writer,
+        variables=Variables.of(source, network, agent.variable_update_period),
+    )
+
+
+def make_evaluator(
+    agent: Agent,
+    environment_spec: specs.EnvironmentSpec,
+    *,
+    num_environments: int,
+    seed: int,
+    source: core.VariableSource,
+) -> RecurrentActor:
+    """An actor that behaves as `agent` is evaluated and writes nothing; `update(wait=True)` refreshes it."""
+    network = make_network(agent, environment_spec)
+    return RecurrentActor(
+        agent.make_evaluation_policy(network, seed),
+        network.initial_state(num_environments),
+        num_environments=num_environments,
+        frame_stack=agent.frame_stack,
+        resets_on_life_loss=agent.resets_on_life_loss,
+        variables=Variables.of(source, network, agent.variable_update_period),
+    )
+
+
+def make_network(agent: Agent, environment_spec: specs.EnvironmentSpec) -> Network:
+    """A new network whose variables exist, which Sonnet makes only at the first call."""
+    network = agent.make_network(environment_spec)
+    network.step(network_input(environment_spec, agent.frame_stack), network.initial_state(1))
+    return network
+
+
+def network_input(environment_spec: specs.EnvironmentSpec, frame_stack: int) -> NetworkInput:
+    """What a network sees at the first step of one environment, `[1, ...]`, all zero."""
+    observation = tree.map_structure(
+        lambda spec: np.zeros((1, *spec.shape), spec.dtype), environment_spec.observations
+    )
+    return NetworkInput(
+        observation=FrameStack(frame_stack).push(observation, np.ones(1, bool)),
+        previous_action=np.full(1, NO_ACTION, np.int32),
+        previous_reward=np.zeros(1, np.float32),
+    )
+
+
+class AcmeActor(core.Actor):
+    """A `RecurrentActor` of one environment behind Acme's interface."""
+
+    def __init__(self, actor: RecurrentActor) -> None:
+        self._actor = actor
+        self._step_type = FIRST
+
+    def select_action(self, observation: Any) -> np.ndarray:
+        """The action of one step; observation without a batch axis."""
+        batched = tree.map_structure(lambda x: np.asarray(x)[np.newaxis], observation)
+        return self._actor.act(batched, np.array([self._step_type]), np.zeros(1, np.uint8))[0]
+
+    def observe_first(self, timestep: dm_env.TimeStep) -> None:
+        """A new episode begins."""
+        self._step_type = FIRST
+
+    def observe(self, action: Any, next_timestep: dm_env.TimeStep) -> None:
+        """The outcome of the last action. An episode's last observation becomes a row of its own."""
+        discount = 1.0 if next_timestep.discount is None else next_timestep.discount
+        self._observe(next_timestep.reward, float(discount > 0))
+        self._step_type = MID
+        if next_timestep.last():
+            self._step_type = LAST
+            self.select_action(next_timestep.observation)
+            self._observe(0.0, 0.0)
+
+    def update(self, wait: bool = False) -> None:
+        """Fetches parameters, as `RecurrentActor.update`."""
+        self._actor.update(wait)
+
+    def _observe(self, reward: float, continuation: float) -> None:
+        self._actor.observe(np.array([reward], np.float32), np.array([continuation], np.float32))

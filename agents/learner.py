@@ -1,0 +1,150 @@
+"""The loop around an update: batch -> update -> priorities, counts, metrics; and what a checkpoint holds."""
+
+import queue
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import acme
+import numpy as np
+import tensorflow as tf
+from acme.utils import counting
+
+from agents.contract import Update
+from replay.structures import Batch
+
+
+class PriorityWriter(Protocol):
+    """What a learner needs of `replay.priorities.PriorityUpdater`."""
+
+    def update(self, key: np.ndarray, priority: np.ndarray) -> None: ...
+
+
+class Learner(acme.Learner):
+    """Takes batches, improves the parameters, hands them out.
+
+    Batches are fetched by a thread, so that a learner that waits for replay can still be stopped. Other threads
+    may call `get_variables` and `save` at any time: they see the parameters between two updates.
+
+    Args:
+      update: the learner step.
+      batches: endless.
+      priorities: takes the items' new priorities; None where the agent has none.
+      burn_in: rows of a batch that nothing is learned from.
+      counter: counts `steps`, and in `trained_steps` the steps that were replayed.
+      on_metrics: takes the metrics of each step, as tensors.
+    """
+
+    def __init__(
+        self,
+        update: Update,
+        batches: Iterator[Batch],
+        *,
+        burn_in: int = 0,
+        priorities: PriorityWriter | None = None,
+        counter: counting.Counter | None = None,
+        on_metrics: Callable[[Mapping[str, tf.Tensor]], None] = lambda metrics: None,
+    ) -> None:
+        self._update = update
+        self._priorities = priorities
+        self._burn_in = burn_in
+        self._counter = counter or counting.Counter()
+        self._on_metrics = on_metrics
+        self._steps = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self._checkpoint = tf.train.Checkpoint(update=update, steps=self._steps)
+        self._lock = threading.Lock()
+        self._served: tuple[int, list[np.ndarray]] | None = None
+        self._batches: queue.Queue[Batch | BaseException] = queue.Queue(maxsize=1)
+        threading.Thread(target=self._fetch, args=(batches,), daemon=True).start()
+
+    @property
+    def num_steps(self) -> int:
+        """Updates made so far, those before a restore included."""
+        return int(self._steps)
+
+    def step(self) -> None:
+        """Waits for a batch and learns from it."""
+        while not self.try_step(timeout=60.0):
+            pass
+
+    def try_step(self, timeout: float) -> bool:
+        """Learns from one batch if one arrives within `timeout` seconds; says whether it did."""
+        try:
+            batch = self._batches.get(timeout=timeout)
+        except queue.Empty:
+            return False
+        if isinstance(batch, BaseException):
+            raise RuntimeError("The learner's stream of batches broke off.") from batch
+        with self._lock:
+            priorities, metrics = self._update(batch)
+            self._steps.assign_add(1)
+        if self._priorities is not None and priorities is not None:
+            self._priorities.update(batch.key.numpy(), priorities.numpy())
+        trained_steps = int(batch.mask[self._burn_in :].numpy().sum())
+        self._counter.increment(steps=1, trained_steps=trained_steps)
+        self._on_metrics(metrics)
+        return True
+
+    def get_variables(self, names: Sequence[str]) -> list[list[np.ndarray]]:
+        """For each name (there is one, "policy") the network's variables, then the learner step they are from.
+
+        Raises:
+          ValueError: for another name.
+        """
+        for name in names:
+            if name != "policy":
+                raise ValueError(f'A learner serves the variables "policy", not {name!r}.')
+        with self._lock:
+            steps = self.num_steps
+            if self._served is None or self._served[0] != steps:
+                values = [v.numpy() for v in self._update.network.variables]
+                self._served = (steps, [*values, np.int64(steps)])
+            return [self._served[1]] * len(names)
+
+    def save(self) -> Any:
+        """Every variable by name, as numpy arrays: parameters, target, optimizer, counts."""
+        with self._lock:
+            return {v.name + str(i): v.numpy() for i, v in enumerate(self._variables())}
+
+    def restore(self, state: Any) -> None:
+        """Undoes everything since the `save` that gave `state`."""
+        with self._lock:
+            for i, variable in enumerate(self._variables()):
+                variable.assign(state[variable.name + str(i)])
+            self._served = None
+
+    def write_checkpoint(self, prefix: str) -> str:
+        """Writes all that learning depends on to files that begin with `prefix`; returns the prefix."""
+        with self._lock:
+            return self._checkpoint.write(prefix)
+
+    def read_checkpoint(self, prefix: str) -> None:
+        """Goes on from what `write_checkpoint` wrote.
+
+        Raises:
+          tf.errors.OpError, ValueError, AssertionError: when the files are missing, corrupt, or another agent's.
+        """
+        with self._lock:
+            self._checkpoint.read(prefix).assert_consumed()
+            self._served = None
+
+    def _variables(self) -> list[tf.Variable]:
+        return [*self._update.variables, self._steps]
+
+    def _fetch(self, batches: Iterator[Batch]) -> None:
+        try:
+            for batch in batches:
+                self._batches.put(batch)
+            self._batches.put(EOFError("The stream of batches ended."))
+        except Exception as error:  # noqa: BLE001  it is raised where the batch was wanted
+            self._batches.put(error)
+
+
+def read_parameters(update: Update, prefix: str) -> None:
+    """Sets the variables of an update to those of a checkpoint that a `Learner` wrote.
+
+    Raises:
+      tf.errors.OpError, AssertionError: when the files are missing, corrupt, or another agent's.
+    """
+    status = tf.train.Checkpoint(update=update).read(prefix)
+    status.assert_existing_objects_matched().expect_partial()

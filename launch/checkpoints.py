@@ -1,0 +1,215 @@
+"""A run's checkpoints: one manifest names a learner step and the replay folder that belongs to it.
+
+    checkpoints/manifest.json          what is whole; replaced in one step, after its files are complete
+    checkpoints/learner-r2d2/1200.*    the learner at step 1200
+    checkpoints/replay/1200/           the replay at that step
+    checkpoints/staging/               where Reverb writes
+
+Reverb deletes its previous checkpoint before the next is complete. So a finished one is moved out of Reverb's
+folder before anything names it, and the superseded one goes only when the manifest no longer names it.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import time
+from collections.abc import Callable
+
+import reverb
+import tensorflow as tf
+
+MANIFEST = "manifest.json"
+RAW_BYTES_PER_SECOND = 100e6  # of uncompressed items, a little below what one core was seen to write
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """What a complete checkpoint consists of. Paths are relative to the checkpoint folder.
+
+    Attributes:
+      agent: whose learner it is.
+      learner_step: updates made.
+      learner: prefix of the learner's files.
+      replay: folder of the replay; None when none was ever written.
+      replay_items: items in it.
+      replay_saved_at: unix time at which it was written; 0 when none was.
+      replay_seconds: how long writing it took.
+      actor_steps: agent steps counted when the learner was written.
+      episodes: episodes counted then.
+      trained_steps: steps that learning has replayed.
+      walltime: seconds that the run had lasted, resumed parts added up.
+      sizes: bytes of every file, to recognise a damaged checkpoint.
+    """
+
+    agent: str
+    learner_step: int
+    learner: str
+    replay: str | None
+    replay_items: int
+    replay_saved_at: float
+    replay_seconds: float
+    actor_steps: int
+    episodes: int
+    trained_steps: int
+    walltime: float
+    sizes: dict[str, int]
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be used. The message is a sentence for the terminal."""
+
+
+def read(folder: pathlib.Path) -> Manifest | None:
+    """The manifest of a checkpoint folder, None when nothing was ever saved.
+
+    Raises:
+      CheckpointError: when the manifest, or a file that it names, is damaged or missing.
+    """
+    path = folder / MANIFEST
+    if not path.exists():
+        return None
+    try:
+        manifest = Manifest(**json.loads(path.read_text()))
+    except (ValueError, TypeError) as error:
+        raise CheckpointError(f"The checkpoint manifest {path} is corrupt: {error}.") from None
+    for name, size in manifest.sizes.items():
+        file = folder / name
+        if not file.exists():
+            raise CheckpointError(f"The checkpoint is incomplete: {file} is missing.")
+        if file.stat().st_size != size:
+            raise CheckpointError(
+                f"The checkpoint is corrupt: {file} has {file.stat().st_size} bytes, "
+                f"and was written with {size}."
+            )
+    return manifest
+
+
+def check(folder: pathlib.Path, manifest: Manifest, agent: str) -> None:
+    """Makes sure that a learner of `agent` can go on from a manifest.
+
+    Raises:
+      CheckpointError: when it is another agent's, or TensorFlow cannot read it.
+    """
+    if manifest.agent != agent:
+        raise CheckpointError(
+            f"{folder} holds a checkpoint of {manifest.agent!r}; {agent!r} cannot go on from it."
+        )
+    prefix = str(folder / manifest.learner)
+    try:
+        reader = tf.train.load_checkpoint(prefix)
+        for name in reader.get_variable_to_shape_map():
+            reader.get_tensor(name)
+    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"The learner's checkpoint {prefix} is corrupt: {error}.") from None
+
+
+def replay_checkpointer(folder: pathlib.Path, replay: str | None) -> reverb.checkpointers.CheckpointerBase:
+    """Where a replay server writes its checkpoints, and the one it begins with."""
+    staging = folder / "staging"
+    shutil.rmtree(staging, ignore_errors=True)
+    staging.mkdir(parents=True)
+    begin_with = str(folder / replay) if replay else None
+    return reverb.checkpointers.DefaultCheckpointer(str(staging), "", begin_with)
+
+
+class Saver:
+    """Writes checkpoints of a learner and of the replay it reads.
+
+    Args:
+      folder: the run's checkpoint folder.
+      agent: name of the learner's agent.
+      write_learner: writes the learner's files under a prefix.
+      client: of the replay server.
+      raw_item_bytes: size of one item before compression.
+      last: the manifest that the run was resumed from.
+    """
+
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        agent: str,
+        write_learner: Callable[[str], str],
+        client: reverb.Client,
+        raw_item_bytes: int,
+        last: Manifest | None,
+    ) -> None:
+        self._folder = folder
+        self._agent = agent
+        self._write_learner = write_learner
+        self._client = client
+        self._raw_item_bytes = raw_item_bytes
+        self.last = last
+
+    def replay_seconds(self) -> float:
+        """How long writing the replay is expected to take: as the last time, item for item."""
+        items = self._num_items()
+        if self.last is not None and self.last.replay_items:
+            return self.last.replay_seconds * items / self.last.replay_items
+        return items * self._raw_item_bytes / RAW_BYTES_PER_SECOND
+
+    def save(self, learner_step: int, counts: dict[str, float], *, with_replay: bool) -> Manifest:
+        """Writes the learner, and the replay too if asked; the manifest names the newest of both."""
+        prefix = f"learner-{self._agent}/{learner_step}"
+        (self._folder / prefix).parent.mkdir(parents=True, exist_ok=True)
+        self._write_learner(str(self._folder / prefix))
+        last = self.last
+        replay, items, saved_at, seconds = (
+            (last.replay, last.replay_items, last.replay_saved_at, last.replay_seconds)
+            if last
+            else (None, 0, 0.0, 0.0)
+        )
+        if with_replay:
+            items, started = self._num_items(), time.time()
+            replay = self._write_replay(f"replay/{learner_step}-{int(started)}")
+            saved_at = time.time()
+            seconds = saved_at - started
+        manifest = Manifest(
+            agent=self._agent,
+            learner_step=learner_step,
+            learner=prefix,
+            replay=replay,
+            replay_items=items,
+            replay_saved_at=saved_at,
+            replay_seconds=seconds,
+            actor_steps=int(counts["actor_steps"]),
+            episodes=int(counts["episodes"]),
+            trained_steps=int(counts["trained_steps"]),
+            walltime=counts["walltime"],
+            sizes=self._sizes(prefix, replay),
+        )
+        self._publish(manifest)
+        return manifest
+
+    def _num_items(self) -> int:
+        return sum(table.current_size for table in self._client.server_info().values())
+
+    def _write_replay(self, name: str) -> str:
+        written = self._client.checkpoint()
+        target = self._folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(written, target)
+        return name
+
+    def _sizes(self, prefix: str, replay: str | None) -> dict[str, int]:
+        files = list((self._folder / prefix).parent.glob(f"{pathlib.Path(prefix).name}.*"))
+        if replay is not None:
+            files += [file for file in (self._folder / replay).rglob("*") if file.is_file()]
+        return {str(file.relative_to(self._folder)): file.stat().st_size for file in files}
+
+    def _publish(self, manifest: Manifest) -> None:
+        temporary = self._folder / (MANIFEST + ".new")
+        temporary.write_text(json.dumps(dataclasses.asdict(manifest), indent=2) + "\n")
+        os.replace(temporary, self._folder / MANIFEST)
+        self.last = manifest
+        self._remove_superseded(manifest)
+
+    def _remove_superseded(self, manifest: Manifest) -> None:
+        learner = pathlib.Path(manifest.learner)
+        for file in (self._folder / learner).parent.iterdir():
+            if file.name.split(".")[0] != learner.name:
+                file.unlink()
+        for folder in (self._folder / "replay").glob("*"):
+            if f"replay/{folder.name}" != manifest.replay:
+                shutil.rmtree(folder)

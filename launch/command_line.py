@@ -1,0 +1,39 @@
+"""How every command reads its flags: errors are one sentence on stderr and exit code 2."""
+
+import re
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from absl import flags
+
+_FIELD = re.compile(r"--([a-z0-9_]+)\.([A-Za-z0-9_]+)=(.*)", re.DOTALL)
+
+
+def parse_flags(argv: Sequence[str]) -> list[str]:
+    """absl's parser, with `--<agent>.<field>=<text>` left to `config_overrides`."""
+    plain = [arg for arg in argv if not _FIELD.fullmatch(arg)]
+    try:
+        rest: list[str] = flags.FLAGS(plain)
+    except flags.Error as error:
+        fail(str(error))
+    if len(rest) > 1:
+        fail(f"Only flags are understood, got {rest[1]!r}.")
+    return rest
+
+
+def config_overrides(argv: Sequence[str]) -> dict[str, dict[str, str]]:
+    """`--<agent>.<field>=<text>` as agent -> {field -> text}."""
+    overrides: dict[str, dict[str, str]] = {}
+    for arg in argv:
+        match = _FIELD.fullmatch(arg)
+        if match:
+            agent, field, text = match.groups()
+            overrides.setdefault(agent, {})[field] = text
+    return overrides
+
+
+def fail(message: str) -> NoReturn:
+    """Ends with a sentence on stderr and exit code 2."""
+    print(message.rstrip(), file=sys.stderr)
+    sys.exit(2)

@@ -1,0 +1,209 @@
+"""Counts, progress and the end of a run: every node reports here and hears whether to stop."""
+
+import json
+import os
+import pathlib
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import launchpad as lp
+import numpy as np
+import reverb
+
+from launch import logs, process, progress
+
+LOG_SECONDS = 10.0
+PROGRESS_SECONDS = 1.0
+RECENT_EPISODES = 100
+STOP_FILE = "stop"  # in nodes/: how the launching process asks for the end
+
+
+class Coordinator:
+    """The node that knows how far the run is.
+
+    Nodes call its methods over Courier; `run` writes `logs/actor.csv`, `logs/episodes.csv` and the progress
+    file that the launching terminal draws. A run is `finished` once every learner has saved.
+
+    Args:
+      run_dir: the run folder.
+      counts: of the run so far; zero for a new one.
+      max_actor_steps: after which the run stops; None is no limit.
+      max_learner_steps: for the time left; the learners themselves stop there.
+      learners: names of the agents that learn.
+      replay: client of the replay server.
+    """
+
+    def __init__(
+        self,
+        run_dir: str,
+        counts: dict[str, float],
+        *,
+        max_actor_steps: int | None,
+        max_learner_steps: int | None,
+        learners: Sequence[str],
+        replay: reverb.Client,
+    ) -> None:
+        process.enter(run_dir, "coordinator")
+        self._path = pathlib.Path(run_dir)
+        self._counts = dict(counts)
+        self._started = time.time()
+        self._begun = dict(counts)
+        self._limits = {"actor_steps": max_actor_steps, "learner_steps": max_learner_steps}
+        self._learning = set(learners)
+        self._replay = replay
+        self._lock = threading.Lock()
+        self._reason = ""
+        self._recent: deque[float] = deque(maxlen=RECENT_EPISODES)
+        self._period: list[tuple[int, float, int]] = []
+        self._learner: dict[str, Any] = {}
+        self._evaluation: dict[str, Any] = {}
+        self._saved: dict[str, Any] = {}
+        self._rates: deque[tuple[float, float, float]] = deque(maxlen=30)
+
+    def report_steps(self, steps: int, episodes: Sequence[tuple[int, float, int]]) -> bool:
+        """Counts an actor node's steps and finished episodes `(actor, return, length)`; says whether to stop."""
+        with self._lock:
+            self._counts["actor_steps"] += steps
+            self._counts["episodes"] += len(episodes)
+            self._period.extend(episodes)
+            self._recent.extend(episode[1] for episode in episodes)
+            limit = self._limits["actor_steps"]
+            if limit is not None and self._counts["actor_steps"] >= limit:
+                self._reason = self._reason or f"{limit} actor steps were reached"
+        return self.should_stop()
+
+    def report_learner(self, step: int, trained_steps: int, metrics: dict[str, float]) -> bool:
+        """Takes the learner's counts and newest metrics; says whether to stop."""
+        with self._lock:
+            self._counts["learner_steps"] = step
+            self._counts["trained_steps"] = trained_steps
+            self._learner = metrics
+        return self.should_stop()
+
+    def report_evaluation(self, result: dict[str, float]) -> None:
+        """Takes the newest evaluation's means."""
+        with self._lock:
+            self._evaluation = result
+
+    def report_saved(self, agent: str, saved: dict[str, Any], last: bool) -> None:
+        """Takes what a learner saved; `last` when it has stopped."""
+        with self._lock:
+            self._saved = saved
+            if last:
+                self._learning.discard(agent)
+                if not self._learning:
+                    self._reason = self._reason or "every learner has reached its limit"
+
+    def get_counts(self) -> dict[str, float]:
+        """All counts, walltime in seconds among them."""
+        with self._lock:
+            return dict(self._counts, walltime=self._walltime())
+
+    def should_stop(self) -> bool:
+        """Whether the run is ending."""
+        return bool(self._reason)
+
+    def stop(self, reason: str) -> None:
+        """Ends the run."""
+        with self._lock:
+            self._reason = self._reason or reason
+
+    def run(self) -> None:
+        """Writes logs and progress until the program ends."""
+        logger = logs.make_logger(self._path, "actor")
+        next_log = time.time() + LOG_SECONDS
+        while not lp.wait_for_stop(PROGRESS_SECONDS):
+            if (self._path / "nodes" / STOP_FILE).exists():
+                self.stop("it was asked to stop")
+            self._write_progress()
+            if time.time() >= next_log or not self._learning:
+                logger.write(self._log_row())
+                next_log = time.time() + LOG_SECONDS
+            if not self._learning:
+                break
+        self._write_progress()
+        lp.wait_for_stop()
+
+    def _walltime(self) -> float:
+        return self._begun["walltime"] + time.time() - self._started
+
+    def _replay_size(self) -> int:
+        try:
+            return sum(t.current_size for t in self._replay.server_info(timeout=2).values())
+        except (reverb.errors.ReverbError, RuntimeError):  # not up yet, or busy with a checkpoint
+            return -1
+
+    def _write_progress(self) -> None:
+        size = self._replay_size()
+        with self._lock:
+            walltime = self._walltime()
+            self._rates.append(
+                (walltime, self._counts["actor_steps"], self._counts["learner_steps"])
+            )
+            state = dict(
+                state="running" if self._learning else "finished",
+                reason=self._reason,
+                counts=dict(self._counts, walltime=walltime),
+                limits=self._limits,
+                rates=self._current_rates(),
+                replay_size=size,
+                replays_per_observation=self._replays_per_observation(),
+                learner=self._learner,
+                recent_return=float(np.mean(self._recent)) if self._recent else None,
+                evaluation=self._evaluation,
+                saved=self._saved,
+            )
+        path = self._path / "nodes" / progress.FILE
+        temporary = path.with_suffix(".new")
+        temporary.write_text(json.dumps(state))
+        os.replace(temporary, path)
+
+    def _current_rates(self) -> dict[str, float]:
+        (t0, actor0, learner0), (t1, actor1, learner1) = self._rates[0], self._rates[-1]
+        seconds = max(t1 - t0, 1e-3)
+        return {
+            "actor_steps": (actor1 - actor0) / seconds,
+            "learner_steps": (learner1 - learner0) / seconds,
+        }
+
+    def _replays_per_observation(self) -> float:
+        return self._counts["trained_steps"] / max(self._counts["actor_steps"], 1)
+
+    def _log_row(self) -> dict[str, float]:
+        size = self._replay_size()
+        with self._lock:
+            episodes, self._period = self._period, []
+            row = dict(
+                learner_steps=self._counts["learner_steps"],
+                actor_steps=self._counts["actor_steps"],
+                walltime=self._walltime(),
+                episodes=self._counts["episodes"],
+                episode_return=_mean([e[1] for e in episodes]),
+                episode_length=_mean([e[2] for e in episodes]),
+                actor_steps_per_second=self._current_rates()["actor_steps"] if self._rates else 0.0,
+                replay_size=size,
+                replays_per_observation=self._replays_per_observation(),
+            )
+        self._write_episodes(row, episodes)
+        return row
+
+    def _write_episodes(
+        self, row: dict[str, float], episodes: list[tuple[int, float, int]]
+    ) -> None:
+        path = self._path / "logs" / "episodes.csv"
+        new = not path.exists()
+        with path.open("a") as file:
+            if new:
+                file.write("actor_steps,walltime,actor,episode_return,episode_length\n")
+            for actor, episode_return, length in episodes:
+                file.write(
+                    f"{int(row['actor_steps'])},{row['walltime']:.1f},{actor},"
+                    f"{episode_return},{length}\n"
+                )
+
+
+def _mean(values: list[float]) -> float:
+    return float(np.mean(values)) if values else float("nan")

@@ -1,0 +1,108 @@
+"""What the launching terminal shows: a live table, or plain lines where the output is no terminal."""
+
+import datetime
+import json
+import pathlib
+import time
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+FILE = "progress.json"
+LINE_SECONDS = 10.0
+
+
+def read(run_dir: pathlib.Path) -> dict[str, Any] | None:
+    """The coordinator's newest progress; None before the first."""
+    try:
+        progress: dict[str, Any] = json.loads((run_dir / "nodes" / FILE).read_text())
+    except FileNotFoundError:
+        return None
+    return progress
+
+
+def rows(progress: dict[str, Any]) -> list[tuple[str, str]]:
+    """Name and value of everything the view shows."""
+    counts, rates, learner = progress["counts"], progress["rates"], progress["learner"]
+    evaluation = progress["evaluation"]
+    return [
+        ("actor steps", f"{counts['actor_steps']:,}  ({rates['actor_steps']:,.0f}/s)"),
+        ("learner updates", f"{counts['learner_steps']:,}  ({rates['learner_steps']:.2f}/s)"),
+        ("replay", f"{progress['replay_size']:,} items" if progress["replay_size"] >= 0 else "busy"),
+        ("replays per observation", f"{progress['replays_per_observation']:.2f}"),
+        ("parameter lag", _number(learner.get("parameter_lag"), " updates")),
+        ("loss", _number(learner.get("loss"))),
+        ("episodes", f"{counts['episodes']:,}"),
+        ("recent return", _number(progress["recent_return"])),
+        (
+            "evaluated return",
+            _number(evaluation.get("episode_return"))
+            + (f"  at update {evaluation['learner_steps']:,}" if evaluation else ""),
+        ),
+        ("time", _duration(counts["walltime"])),
+        ("time left", time_left(progress)),
+    ]
+
+
+def time_left(progress: dict[str, Any]) -> str:
+    """Until the first limit is reached at the present rate."""
+    seconds = [
+        (limit - progress["counts"][name]) / progress["rates"][name]
+        for name, limit in progress["limits"].items()
+        if limit is not None and progress["rates"][name] > 0
+    ]
+    return _duration(max(min(seconds), 0)) if seconds else "-"
+
+
+class View:
+    """Draws progress while a run lasts. A context manager.
+
+    Args:
+      title: what is being run.
+      console: where to draw; standard output by default.
+    """
+
+    def __init__(self, title: str, console: Console | None = None) -> None:
+        self._title = title
+        self._console = console or Console()
+        self._live = (
+            Live(console=self._console, refresh_per_second=2) if self._console.is_terminal else None
+        )
+        self._next_line = 0.0
+
+    def __enter__(self) -> "View":
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, progress: dict[str, Any]) -> None:
+        """Draws the newest progress; a line every ten seconds where nothing can be redrawn."""
+        if self._live is not None:
+            self._live.update(self._table(progress))
+        elif time.time() >= self._next_line:
+            self._next_line = time.time() + LINE_SECONDS
+            text = ", ".join(f"{name} {value}" for name, value in rows(progress))
+            self._console.print(text, soft_wrap=True, highlight=False)
+
+    def _table(self, progress: dict[str, Any]) -> Table:
+        table = Table(title=self._title, box=box.SIMPLE, show_header=False)
+        table.add_column(style="dim")
+        table.add_column(min_width=30)
+        for name, value in rows(progress):
+            table.add_row(name, value)
+        return table
+
+
+def _number(value: float | None, unit: str = "") -> str:
+    return "-" if value is None else f"{value:,.4g}{unit}"
+
+
+def _duration(seconds: float) -> str:
+    return str(datetime.timedelta(seconds=int(seconds)))

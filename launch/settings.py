@@ -1,0 +1,170 @@
+"""What one run is: every setting, checked before any process starts, and recorded in the run folder."""
+
+import dataclasses
+import difflib
+import json
+import pathlib
+from typing import Any
+
+from environments import suites
+from launch import catalogue, presets
+
+
+class SettingsError(ValueError):
+    """A setting that cannot be used. The message is a sentence for the terminal."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """The settings of a launch. `preset` has already been folded in.
+
+    Attributes:
+      agent: name in `catalogue.AGENTS`.
+      env: name as `environments.suites` understands it.
+      run_dir: folder that holds everything about the run.
+      preset: `local` or `paper`; where the values that no flag gave come from.
+      num_actors: environments that act; each has its own policy.
+      actors_per_node: how many of them share a process and one batched forward pass.
+      max_actor_steps: agent steps over all environments before the run ends; None is no limit.
+      max_learner_steps: updates before the run ends; None is no limit.
+      seed: of environments, networks and policies.
+      full_action_space: all 18 actions on Atari, else the game's own.
+      evaluation_episodes: episodes of one evaluation, played at once; 0 starts no evaluator.
+      evaluation_minutes: pause between evaluations.
+      checkpoint_minutes: between two periodic checkpoints of learner and replay.
+      config: the agent's own frozen Config.
+    """
+
+    agent: str
+    env: str
+    run_dir: str
+    preset: str
+    num_actors: int
+    actors_per_node: int
+    max_actor_steps: int | None
+    max_learner_steps: int | None
+    seed: int
+    full_action_space: bool
+    evaluation_episodes: int
+    evaluation_minutes: float
+    checkpoint_minutes: float
+    config: Any
+
+    def __post_init__(self) -> None:
+        for name in ("num_actors", "actors_per_node", "max_actor_steps", "max_learner_steps"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise SettingsError(f"--{name} must be at least 1, got {value}.")
+        for name in ("seed", "evaluation_episodes"):
+            if getattr(self, name) < 0:
+                raise SettingsError(f"--{name} must not be negative, got {getattr(self, name)}.")
+        for name in ("evaluation_minutes", "checkpoint_minutes"):
+            if not getattr(self, name) > 0:
+                raise SettingsError(f"--{name} must be positive, got {getattr(self, name)}.")
+
+    @property
+    def path(self) -> pathlib.Path:
+        """The run folder."""
+        return pathlib.Path(self.run_dir)
+
+    def to_json(self) -> str:
+        """The text of config.json."""
+        return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
+
+
+def resolve(given: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Settings:
+    """Settings from what the command line gave, the rest from the preset and the agent's Config.
+
+    Args:
+      given: launch settings by name; None where the flag was not given.
+      overrides: agent name -> {config field -> text}.
+
+    Raises:
+      SettingsError: a value that is unknown, of the wrong type, or out of range.
+    """
+    agent, env = given["agent"], given["env"]
+    try:
+        catalogue.check(agent)
+        suites.check(env)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    for name in overrides:
+        if name != agent:
+            raise SettingsError(
+                f"--{name}.{next(iter(overrides[name]))} sets a field of {name!r}, but the agent "
+                f"of this run is {agent!r}."
+            )
+    preset = presets.get(given["preset"], agent, env)
+    values = {name: value for name, value in given.items() if value is not None}
+    config = make_config(agent, preset.config, overrides.get(agent, {}))
+    return Settings(**{**preset.settings, **values, "config": config})
+
+
+def make_config(agent: str, preset: dict[str, Any], overrides: dict[str, str]) -> Any:
+    """The agent's Config: its defaults, then the preset's values, then those of the command line."""
+    default = catalogue.AGENTS[agent].config
+    fields = {field.name: field.type for field in dataclasses.fields(default)}
+    parsed = {}
+    for name, text in overrides.items():
+        if name not in fields:
+            raise SettingsError(
+                f"--{agent}.{name} is no field of {agent}'s Config." + suggest(name, fields)
+            )
+        parsed[name] = parse(f"--{agent}.{name}", text, type_name(fields[name]))
+    try:
+        return dataclasses.replace(default, **{**preset, **parsed})
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+
+
+def load(run_dir: pathlib.Path) -> Settings:
+    """The settings that a run folder's config.json records.
+
+    Raises:
+      SettingsError: when there is none, or it cannot be read.
+    """
+    path = run_dir / "config.json"
+    try:
+        recorded = json.loads(path.read_text())
+        default = catalogue.AGENTS[recorded["agent"]].config
+        config = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in recorded["config"].items()
+        }
+        return Settings(**{**recorded, "config": dataclasses.replace(default, **config)})
+    except FileNotFoundError:
+        raise SettingsError(f"{run_dir} holds no run: there is no {path}.") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}.") from None
+
+
+def type_name(annotation: Any) -> str:
+    """A field's type as it is written."""
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+
+
+def parse(flag: str, text: str, kind: str) -> Any:
+    """A value of the type that a Config field is annotated with.
+
+    Raises:
+      SettingsError: quoting flag and text, when the text is no such value.
+    """
+    if "None" in kind and text.lower() == "none":
+        return None
+    kind = kind.removesuffix(" | None")
+    try:
+        if kind == "bool":
+            return {"true": True, "false": False, "1": True, "0": False}[text.lower()]
+        if kind in ("int", "float"):
+            return int(text) if kind == "int" else float(text)
+        if kind.startswith("tuple[int"):
+            return tuple(int(part) for part in text.split(",") if part)
+    except (ValueError, KeyError):
+        raise SettingsError(f"{flag} must be of type {kind}, got {text!r}.") from None
+    return text
+
+
+def suggest(name: str, known: Any) -> str:
+    """` Did you mean "...?"` for the nearest known name, or nothing."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""

@@ -9,10 +9,10 @@ from replay.structures import Block, Step
 
 
 class BlockBuffer:
-    """`[N, K + 1, ...]` arrays, environment-major so that each environment's block is contiguous."""
+    """`[N, K + 1, ...]` arrays, environment-major: each environment's block is contiguous."""
 
     def __init__(self, length: int) -> None:
-        """Makes an empty buffer for blocks of `length` (K) rows; the first row decides N and the shapes."""
+        """Makes an empty buffer of `length` (K) rows; the first row decides N and the shapes."""
         self._length = length
         self._block: Block | None = None
 

@@ -1,14 +1,13 @@
-"""Items -> one time-major `Batch`: padded, masked, frames stacked again. The only place where that happens.
+"""Items -> one time-major `Batch`: padded, masked, frames stacked again. Here and nowhere else.
 
-A batch's row t is stream row `start - padding + t` of its item; the item's rows may be anywhere in its
-blocks:
+A batch's row t is stream row `start - padding + t` of its item; the item's rows may be anywhere in
+its blocks:
 
-    item in blocks       . . c c s s s s s s s e . . .      c: context, s: steps, e: the row after the last step
-    batch            x x . . . . s s s s s s s e x          x: rows that do not exist, or padding
+    item in blocks   . . c c s s s s s s s e . .     c: context, s: steps, e: the row after them
+    batch                x x s s s s s s s e x       x: padding, zero in every field
 
-Everything is one gather per field, by row numbers made from the header, straight into time-major order. A row that
-does not exist is read from a block of zeros that stands after the item's own, so that padding is zero
-in every field.
+Everything is one gather per field, by row numbers made from the header, straight into time-major
+order. Padding is read from a block of zeros that stands after the item's own.
 """
 
 import reverb
@@ -43,8 +42,9 @@ def make_dataset(
 ) -> tf.data.Dataset:
     """Samples one table for ever.
 
-    No more than one batch is asked for ahead of need: what waits here has old priorities, and a queue's items
-    are lost with their reader. A queue is read by one worker, or its order would be lost.
+    No more than one batch is asked for ahead of need: what waits here has old priorities, and a
+    queue's items are lost with their reader. A queue is read by one worker, or its order would be
+    lost.
 
     Args:
       server_address: `host:port`.
@@ -58,13 +58,14 @@ def make_dataset(
       A dataset of `Batch`.
 
     Raises:
-      ValueError: if `batch_size` is less than 1, or the table is a queue that could never fill a batch.
+      ValueError: if `batch_size` is less than 1, or the table is a queue that could never fill a
+        batch.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}.")
     if table.kind == "queue" and table.max_size <= batch_size + 1:
         raise ValueError(
-            f"Queue {table.name!r} must be larger than a batch and one more item ({batch_size + 1}), or "
+            f"Queue {table.name!r} must hold more than a batch and one item ({batch_size + 1}), or "
             f"its writers and its reader wait for each other; got max_size {table.max_size}."
         )
     item = signature(environment_spec, core_state, block_length)
@@ -104,8 +105,8 @@ def to_batch(info: reverb.SampleInfo, items: Item, layout: Layout) -> Batch:
 
     Args:
       info: `[B]` each, what Reverb says of the samples.
-      items: `[B, ...]`; the header is `[B, 7]`, and blocks are padded with zeros to one common number, at least
-        one more than the longest item's.
+      items: `[B, ...]`; the header is `[B, 7]`, and blocks are padded with zeros to one common
+        number, at least one more than the longest item's.
       layout: the table's.
     """
     header = Header(*tf.unstack(items.header, axis=-1))
@@ -150,7 +151,8 @@ def to_batch(info: reverb.SampleInfo, items: Item, layout: Layout) -> Batch:
 def _observations(
     rows: "_Rows", blocks: Block, t: tf.Tensor, valid: tf.Tensor, num_frames: int
 ) -> Nest:
-    # Rows of the batch and the k - 1 before them; those before the first block read as zeros, not FIRST.
+    # Rows of the batch and the k - 1 before them; those before the first block read as zeros, not
+    # FIRST.
     window = tf.range(1 - num_frames, tf.shape(t)[0], dtype=tf.int64)[:, None]  # [k + T, 1]
     step_type = rows.gather(blocks.step_type, window, rows.is_stored(window))
     exists = frame_exists(step_type == FIRST, num_frames) & valid  # [k, T + 1, B]
@@ -181,7 +183,7 @@ class _Rows:
         return (row >= 0) & (row <= (self._last_block + 1) * self._block_length)
 
     def index(self, field: tf.Tensor, t: tf.Tensor, wanted: tf.Tensor) -> tf.Tensor:
-        """Where batch rows `t` `[..., 1]` are in the flattened field, `[..., B]`; zeros if not `wanted`."""
+        """Rows `t` `[..., 1]` -> rows of the flattened field `[..., B]`, zeros if not `wanted`."""
         row = self._begin + t
         # The row after the last block is that block's own slot K.
         block = tf.where(

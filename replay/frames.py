@@ -1,7 +1,7 @@
-"""Frame stacking, the same for the actor (numpy, step by step) and the learner (TensorFlow, whole batches).
+"""Frame stacking, the same for the actor (numpy, by step) and the learner (TensorFlow, by batch).
 
-Frames are stored once. A network input holds the last k frames of its episode, oldest first, on the last
-axis; a frame older than the episode's first one is zero:
+Frames are stored once. A network input holds the last k frames of its episode, oldest first, on the
+last axis; a frame older than the episode's first one is zero:
 
     row         0      1       2         3
     step_type   FIRST  MID     LAST      FIRST
@@ -72,8 +72,9 @@ def _join(*frames: np.ndarray) -> np.ndarray:
     newest = frames[-1]
     if not is_image(newest.ndim - 1):
         return newest
-    stacked = np.stack(frames, axis=-1) if newest.ndim == 3 else np.concatenate(frames, axis=-1)
-    return stacked  # [N, H, W, C * k]
+    if newest.ndim == 3:
+        return np.stack(frames, axis=-1)  # [N, H, W, k]
+    return np.concatenate(frames, axis=-1)  # [N, H, W, C * k]
 
 
 def frame_exists(first: tf.Tensor, num_frames: int) -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""Priorities: one number from an item's errors, the weights that undo it, and the way back to the table."""
+"""Priorities from errors, the weights that undo their bias, and the way back to the table."""
 
 import queue
 import threading
@@ -16,7 +16,8 @@ def mixed_priorities(abs_td: tf.Tensor, mask: tf.Tensor, eta: float) -> tf.Tenso
     R2D2 (Kapturowski et al. 2019), Section 2.3, with n-step errors and η = 0.9.
 
     Args:
-      abs_td: `[T, B]`, |δ| of the trained steps; the sign must be gone already, or errors would cancel.
+      abs_td: `[T, B]`, |δ| of the trained steps; the sign must be gone already, or errors would
+        cancel.
       mask: `[T, B]` float, 1 on real steps.
       eta: η in [0, 1].
 
@@ -66,8 +67,8 @@ def importance_weights(probability: tf.Tensor, table_size: tf.Tensor, beta: floa
 class PriorityUpdater:
     """Writes priorities back to one table from a thread of its own, in order.
 
-    The learner does not wait for the server, except when it is a few batches ahead of it: nothing is ever
-    dropped. An error of the server reaches the learner with its next call.
+    The learner does not wait for the server, except when it is a few batches ahead of it: nothing
+    is ever dropped. An error of the server reaches the learner with its next call.
     """
 
     _POLL_SECONDS = 0.1

@@ -1,4 +1,4 @@
-"""Where items begin and end in N streams, and the short memory that finished items are described from.
+"""Where items begin and end in N streams, and the short memory they are described from.
 
 Everything here counts rows of the stream from 0, which is every environment's first row.
 """
@@ -65,9 +65,9 @@ class Cuts(NamedTuple):
 class Cutter:
     """Cuts N streams into the items of one layout.
 
-    Where items do not cross episodes, trained parts begin `period` rows apart from each episode's first
-    row on, and the first item that reaches the episode's end is its last one. Where they do, they begin
-    `period` rows apart from row 0 on, and `LAST` rows are rows like any other.
+    Where items do not cross episodes, trained parts begin `period` rows apart from each episode's
+    first row on, and the first item that reaches the episode's end is its last one. Where they do,
+    they begin `period` rows apart from row 0 on, and `LAST` rows are rows like any other.
     """
 
     def __init__(self, layout: Layout, num_environments: int) -> None:

@@ -1,30 +1,31 @@
 """What is stored and what a learner sees: named fields, each with its shape.
 
-One environment's stream is a row per vector step, for ever: the autoreset happens on the next step, so
-the row after an episode's last step holds only that episode's last observation (`LAST`), and nothing is
-learned from it.
+One environment's stream is a row per vector step, for ever: the autoreset happens on the next step,
+so the row after an episode's last step holds only that episode's last observation (`LAST`), and
+nothing is learned from it.
 
     row         0      1    2    3      4      5    ...
     step_type   FIRST  MID  MID  LAST   FIRST  MID
     observation o0     o1   o2   o3     o0'    o1'
     action      a0     a1   a2   -      a0'    a1'     taken on the row's observation
     reward      r0     r1   r2   -      r0'    r1'     what followed the action
-    continuation 1     1    0    -      1      1       0 where the environment terminated; truncation keeps 1
+    continuation 1     1    0    -      1      1       0 at a termination; truncation keeps 1
 
-N environments advance together, so K consecutive rows of all of them fill a `[K, N]` buffer with plain
-numpy, and each environment's K rows leave for Reverb as one `Block`: one cell, one compressed chunk, shared
-by every item, in every table, that covers any of its rows. An `Item` is a few consecutive blocks and a
-`Header` that says where in them it lies. The dataset turns items into one time-major `Batch`.
+N environments advance together, so K consecutive rows of all of them fill a `[K, N]` buffer with
+plain numpy, and each environment's K rows leave for Reverb as one `Block`: one cell, one compressed
+chunk, shared by every item, in every table, that covers any of its rows. An `Item` is a few
+consecutive blocks and a `Header` that says where in them it lies. The dataset turns items into one
+time-major `Batch`.
 """
 
 import dataclasses
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
 Nest = Any  # a structure of arrays or tensors, as dm-tree understands it
-Array = np.ndarray | tf.Tensor
+Array: TypeAlias = np.ndarray | tf.Tensor
 
 FIRST, MID, LAST = 0, 1, 2  # the values of dm_env.StepType
 NO_ACTION = -1  # the previous action of an episode's first step
@@ -55,11 +56,14 @@ class Block(NamedTuple):
 
 
 class Header(NamedTuple):
-    """Where an item's rows lie inside its blocks, and where they came from. Each field is an int64 scalar."""
+    """Where an item's rows lie inside its blocks, and where they came from: int64 scalars.
+
+    An item stores them as one column: seven would cost 6 kB more of the server's memory.
+    """
 
     start: Array  # row, counted from the first block's first row, of the item's first real row
-    padding: Array  # masked rows that stand before it: the part of the burn-in the episode does not have
-    num_rows: Array  # real rows from `start` on, burn-in included, the row after the last step excluded
+    padding: Array  # masked rows before it: the part of the burn-in the episode does not have
+    num_rows: Array  # real rows from `start` on, burn-in included, the row after the last excluded
     learner_step: Array  # the learner step of the oldest parameters that acted in it
     task: Array
     actor: Array
@@ -70,24 +74,25 @@ class Item(NamedTuple):
     """What one Reverb item holds."""
 
     blocks: Block  # [num_blocks, ...] on every field; num_blocks varies from item to item
-    header: Header
+    header: Array  # [7] int64: the fields of a `Header`, in order
     core_state: Nest  # [...] the reading agent's recurrent state before row `start`, resets applied
 
 
 class NetworkInput(NamedTuple):
     """What a network sees at one step, with any leading axes `[...]`."""
 
-    observation: Nest  # [..., *observation] uint8 images stacked on their last axis, vectors as they are
+    observation: Nest  # [..., *] uint8 images stacked on their last axis, vectors as they are
     previous_action: Array  # [...] int32; NO_ACTION at an episode's first step
     previous_reward: Array  # [...] float32, raw; 0 at an episode's first step
 
 
 class Batch(NamedTuple):
-    """What a learner sees: time-major. T = burn_in + length; row T holds only what a bootstrap needs.
+    """What a learner sees: time-major. T = burn_in + length; row T is only there to bootstrap from.
 
-    A row is *valid* when it holds an observation (a step's, or the one after the last step); padding is
-    not. Only valid rows advance a recurrent core. `mask` marks the rows of real steps: `LAST` rows and the
-    observation after the item's last step are valid but not in the mask. Padded rows are zero.
+    A row is *valid* when it holds an observation (a step's, or the one after the last step);
+    padding is not. Only valid rows advance a recurrent core. `mask` marks the rows of real steps:
+    `LAST` rows and the observation after the item's last step are valid but not in the mask. Padded
+    rows are zero.
     """
 
     inputs: NetworkInput  # [T + 1, B, ...]
@@ -110,7 +115,7 @@ class Batch(NamedTuple):
 
 
 class PriorityInput(NamedTuple):
-    """What an actor knows of M finished items, to give each its first priority. Trained rows only."""
+    """What an actor knows of M finished items, for their first priorities: trained rows only."""
 
     values: dict[str, np.ndarray]  # [L + 1, M] each: what the policy put into `PolicyOutput.values`
     reward: np.ndarray  # [L, M] float32
@@ -128,8 +133,8 @@ class Layout:
       length: trained rows.
       period: rows from one item's first trained row to the next one's.
       frame_stack: frames that one network input holds; older ones are context rows of the item.
-      crosses_episodes: whether items follow one another through episode ends (V-trace unrolls), or start
-        anew with each episode and never cross its end (R2D2).
+      crosses_episodes: whether items follow one another through episode ends (V-trace unrolls), or
+        start anew with each episode and never cross its end (R2D2).
     """
 
     burn_in: int
@@ -151,7 +156,7 @@ class Layout:
 
     @property
     def context(self) -> int:
-        """Rows before the first one that an item needs: older frames, the previous action and reward."""
+        """Rows needed before the first one: for older frames, the previous action and reward."""
         return max(self.frame_stack - 1, 1)
 
 
@@ -160,12 +165,15 @@ class TableSpec:
     """One Reverb table, and how the actors' stream is cut for it.
 
     Attributes:
-      name: unique in a program; by convention the reading agent's name, with a suffix if it reads several.
-      kind: `prioritized` samples by priority, `queue` hands out each item once, in order, `uniform` any.
+      name: unique in a program; by convention the reading agent's name, with a suffix if it reads
+        several.
+      kind: `prioritized` samples by priority, `queue` hands out each item once, in order, `uniform`
+        any.
       layout: how the stream is cut.
       max_size: items; the oldest leaves first.
       min_size: items before anything is sampled.
-      samples_per_insert: samples of an item for each item inserted, on average; None does not limit.
+      samples_per_insert: samples of an item for each item inserted, on average; None does not
+        limit.
       priority_exponent: alpha of prioritized sampling, P(i) ∝ p_i^alpha.
     """
 

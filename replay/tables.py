@@ -25,11 +25,11 @@ _KINDS = ("prioritized", "queue", "uniform")
 def block_length(tables: Sequence[TableSpec]) -> int:
     """Rows per block: the largest divisor, at most 20, of every table's period.
 
-    Items then begin and end on few blocks, and consecutive items share whole ones. Longer blocks compress
-    better and cost less per block, but sampling ships whole blocks, context rows and the row after the last step each
-    touch one more, and an item waits for its last block to fill. For 84 x 84 Atari frames in items of 40 + 80
-    with period 40, 20 rows need 43 kB of server memory per item and 40 rows 34 kB; both are sampled at
-    2,300 items/s by one client.
+    Items then begin and end on few blocks, and consecutive items share whole ones. Longer blocks
+    compress better and cost less per block, but sampling ships whole blocks at both
+    ends of an item, and an item waits for its last block to fill. For
+    84 x 84 Atari frames in items of 40 + 80 with period 40, 20 rows need 43 kB of server memory per
+    item and 40 rows 34 kB; both are sampled at 2,300 items/s by one client.
 
     Args:
       tables: all tables that one stream feeds.
@@ -55,7 +55,8 @@ def signature(environment_spec: specs.EnvironmentSpec, core_state: Nest, length:
 
     Args:
       environment_spec: of one environment, with single frames as its observation.
-      core_state: the reader's recurrent state for one environment, arrays or anything with shape and dtype.
+      core_state: the reader's recurrent state for one environment, arrays or anything with shape
+        and dtype.
       length: K, rows per block.
     """
 
@@ -89,11 +90,13 @@ def make_tables(
     Args:
       tables: what to make.
       environment_spec: of one environment, with single frames as its observation.
-      core_states: by table name, the reader's recurrent state for one environment; () without a core.
+      core_states: by table name, the reader's recurrent state for one environment; () without a
+        core.
       length: K, rows per block.
 
     Raises:
-      ValueError: if there is no table, two have one name, or a size, ratio or exponent makes no sense.
+      ValueError: if there is no table, two have one name, or a size, ratio or exponent makes no
+        sense.
     """
     _require_tables(tables)
     names = [spec.name for spec in tables]
@@ -127,8 +130,9 @@ def _make_table(spec: TableSpec, item: Item) -> reverb.Table:
 def _rate_limiter(spec: TableSpec) -> reverb.rate_limiters.RateLimiter:
     if spec.samples_per_insert is None:
         return reverb.rate_limiters.MinSize(spec.min_size)
-    # Reverb's least possible buffer lets a writer and a reader that move in bursts (N items, one batch)
-    # wait for each other in turn, so either side may run ahead by a tenth of what the table holds at first.
+    # Reverb's least possible buffer lets a writer and a reader that move in bursts (N items, one
+    # batch) wait for each other in turn, so either side may run ahead by a tenth of what the table
+    # holds at first.
     least = 2 * max(1.0, spec.samples_per_insert)
     tenth = 0.1 * spec.samples_per_insert * spec.min_size
     return reverb.rate_limiters.SampleToInsertRatio(
@@ -161,8 +165,8 @@ def _check(spec: TableSpec) -> None:
             )
         if spec.kind == "queue":
             raise ValueError(
-                f"Table {spec.name!r}: a queue hands out each item once, so samples_per_insert must be "
-                f"None, got {spec.samples_per_insert}."
+                f"Table {spec.name!r}: a queue hands out each item once, so samples_per_insert "
+                f"must be None, got {spec.samples_per_insert}."
             )
     if spec.priority_exponent < 0:
         raise ValueError(

@@ -1,25 +1,27 @@
 """Steps -> overlapping sequences in Reverb.
 
-One environment's stream, with K = 4 rows per block, and an R2D2 table of burn-in 2, length 4, period 4
-(really 20; 40, 80, 40). F is an episode's FIRST row and L its LAST one:
+One environment's stream, with K = 4 rows per block, and an R2D2 table of burn-in 2, length 4,
+period 4 (really 20; 40, 80, 40). F is an episode's FIRST row and L its LAST one:
 
     row       0 1 2 3   4 5 6 7   8 9 . .
               F . . .   . . L F   . .
     block 0  |0 1 2 3|4                     a block also holds the observation of the row after it
     block 1          |4 5 6 7|8
-    item 1  xx[0 1 2 3]4                    x: padding, the burn-in that the episode does not have
-    item 2       2 3[4 5]6                  ends with the episode; row 6, the LAST one, is only observed,
-                                            and the two trained rows that it lacks are padded by the dataset
+    item 1  xx[0 1 2 3]4            x: padding, the part of the burn-in that does not exist
+    item 2       2 3[4 5]6          ends with the episode: row 6 is only observed, and the dataset
+                                    pads the two trained rows that are missing
     item 3                xx[7 8 . .].      the next episode begins with row 7
 
-A V-trace table (`crosses_episodes`) cuts the same rows into [0 1 2 3]4, [4 5 6 7]8, ... whatever they are.
-An item of either kind refers to whole blocks, from the one with its first context row (older frames, the
-previous action and reward) to the one with its last step, and its header says which rows are its own. Reverb
-stores a block once, however many items of however many tables refer to it.
+A V-trace table (`crosses_episodes`) cuts the same rows into [0 1 2 3]4, [4 5 6 7]8, ... whatever
+they are. An item of either kind refers to whole blocks, from the one with its first context row
+(older frames, the previous action and reward) to the one with its last step, and its header says
+which rows are its own. Reverb stores a block once, however many items of however many tables refer
+to it.
 
-Each `append` writes one row of all N environments into `[N, K + 1, ...]` buffers: no Python runs per
-environment and step. When the row after a block is known the block leaves, one cell per environment and field, and
-so do the items that it completes, with the core state held before their first row.
+Each `append` writes one row of all N environments into `[N, K + 1, ...]` buffers: no Python runs
+per environment and step. When the row after a block is known the block leaves, one cell per
+environment and field, and so do the items that it completes, with the core state held before their
+first row.
 """
 
 import collections
@@ -28,28 +30,23 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import reverb
 import tree
-from reverb import errors
-from reverb.trajectory_writer import TrajectoryColumn
 
 from replay.blocks import BlockBuffer
+from replay.cells import CellWriter, WriterStopped
 from replay.sequences import Cuts, Cutter, Facts, History, oldest_learner_step, priority_input
-from replay.structures import FIRST, LAST, Block, Header, Item, Nest, PriorityInput, Step, TableSpec
+from replay.structures import FIRST, LAST, Block, Header, Nest, PriorityInput, Step, TableSpec
 from replay.tables import max_blocks
 
 InitialPriority = Callable[[PriorityInput], np.ndarray]
 
-_SLICE_MILLISECONDS = 500  # how long a stop may go unnoticed while a rate limiter blocks
-
-
-class WriterStopped(Exception):
-    """The program asked to stop while a table did not accept more items."""
+__all__ = ["InitialPriority", "SequenceWriter", "WriterStopped"]
 
 
 class SequenceWriter:
     """Writes the stream of N environments to one replay server, for all of its tables at once.
 
-    One Reverb writer serves all environments: only items of one writer share their chunks. A full table
-    therefore stops all of them, and every other table.
+    One Reverb writer serves all environments: only items of one writer share their chunks. A full
+    table therefore stops all of them, and every other table.
     """
 
     def __init__(
@@ -74,9 +71,11 @@ class SequenceWriter:
           actors: `[N]`, the environments' indices among all actors of the program.
           tasks: `[N]`, the environments' tasks.
           agent: index of the acting agent in the program.
-          initial_priorities: by table name, how its items get their first priority; 1 where it is missing.
-          foreign_core_states: by table name, the initial core state (one environment's) of a reader whose
-            network is not the one that acts. Other tables' items hold the acting network's state.
+          initial_priorities: by table name, how its items get their first priority; 1 where it is
+            missing.
+          foreign_core_states: by table name, the initial core state (one environment's) of a reader
+            whose network is not the one that acts. Other tables' items hold the acting network's
+            state.
           should_stop: asked twice a second while a rate limiter blocks.
 
         Raises:
@@ -89,7 +88,6 @@ class SequenceWriter:
         self._actors, self._tasks, self._agent = actors, tasks, agent
         self._initial_priorities = dict(initial_priorities or {})
         self._foreign_core_states = dict(foreign_core_states or {})
-        self._should_stop = should_stop
 
         self._row = 0
         self._expected_first = np.ones(len(actors), bool)
@@ -103,8 +101,7 @@ class SequenceWriter:
         reach = 1 + max(max_blocks(spec.layout, block_length) for spec in tables)
         self._cells = [collections.deque[Block](maxlen=reach) for _ in actors]
         self._keep_alive = reach * len(actors)
-        self._writer = client.trajectory_writer(self._keep_alive)
-        self._columns: set[tuple[str | int, ...]] = set()
+        self._writer = CellWriter(client, self._keep_alive, should_stop)
 
     def append(
         self,
@@ -116,8 +113,8 @@ class SequenceWriter:
     ) -> None:
         """Takes one row of every environment.
 
-        The items that this row completes are on their way when it returns, and those before them are in
-        their tables: this is where a rate limiter blocks.
+        The items that this row completes are on their way when it returns, and those before them
+        are in their tables: this is where a rate limiter blocks.
 
         Args:
           step: `[N, ...]`; on `LAST` rows the action and what follows it mean nothing.
@@ -126,8 +123,8 @@ class SequenceWriter:
           learner_step: of the parameters that acted.
 
         Raises:
-          ValueError: if a field is not of N environments, or `FIRST` rows are not exactly row 0 and those
-            after a `LAST` row.
+          ValueError: if a field is not of N environments, or `FIRST` rows are not exactly row 0 and
+            those after a `LAST` row.
           WriterStopped: if `should_stop` said so while a rate limiter blocked.
         """
         self._check_rows(step, core_state, values)
@@ -148,7 +145,7 @@ class SequenceWriter:
         Raises:
           WriterStopped: if `should_stop` said so while a rate limiter blocked.
         """
-        self._wait(0)
+        self._writer.wait(0)
 
     def close(self) -> None:
         """Ends the stream. Rows of unfinished items, and items not yet in their table, are lost."""
@@ -173,22 +170,7 @@ class SequenceWriter:
 
     def _append_blocks(self) -> None:
         for cells, block in zip(self._cells, self._buffer.blocks(), strict=True):
-            cells.append(self._append({"blocks": block}, self._keep_alive)["blocks"])
-
-    def _append(self, data: dict[str, Nest], keep_alive: int) -> dict[str, Nest]:
-        """Appends one cell to every column of `data`, and returns references to them."""
-        for path, _ in tree.flatten_with_path(data):
-            if path not in self._columns:
-                self._writer.configure(path, num_keep_alive_refs=keep_alive, max_chunk_length=1)
-                self._columns.add(path)
-        self._writer.append(data)
-        history = self._writer.history
-        return {
-            name: tree.map_structure_up_to(
-                structure, lambda column: next(iter(column[-1])), history[name]
-            )
-            for name, structure in data.items()
-        }
+            cells.append(self._writer.append({"blocks": block}, self._keep_alive)["blocks"])
 
     def _create_items(self) -> None:
         environments, rows = np.asarray(sorted(self._ended), np.int64).reshape(-1, 2).T
@@ -200,7 +182,7 @@ class SequenceWriter:
                 self._create_items_of(spec, cuts)
                 created += len(cuts.environment)
         if created:
-            self._wait(created)  # these may still be on their way while the actor goes on
+            self._writer.wait(created)  # these may still be on their way while the actor goes on
 
     def _create_items_of(self, spec: TableSpec, cuts: Cuts) -> None:
         priorities = self._priorities(spec, cuts)
@@ -211,18 +193,15 @@ class SequenceWriter:
         oldest = self._row // self._block_length - len(self._cells[0])
         for m, n in enumerate(cuts.environment):
             state = tree.map_structure(lambda leaf, m=m: leaf[m], states)
-            cells = list(self._cells[n])[first_blocks[m] - oldest : last_blocks[m] - oldest + 1]
-            item = self._item(spec.name, cells, headers[m], state)
-            self._writer.create_item(spec.name, float(priorities[m]), item)
-
-    def _item(self, table: str, cells: list[Block], header: np.ndarray, state: Nest) -> Item:
-        state = self._foreign_core_states.get(table, state)
-        own = self._append({"header": header, "core_state": {table: state}}, keep_alive=1)
-        return Item(
-            blocks=tree.map_structure(lambda *column: TrajectoryColumn(column), *cells),
-            header=_scalar(own["header"]),
-            core_state=tree.map_structure(_scalar, own["core_state"][table]),
-        )
+            state = {spec.name: self._foreign_core_states.get(spec.name, state)}
+            own = self._writer.append({"header": headers[m], "core_state": state}, keep_alive=1)
+            self._writer.create_item(
+                spec.name,
+                float(priorities[m]),
+                blocks=list(self._cells[n])[first_blocks[m] - oldest : last_blocks[m] - oldest + 1],
+                header=own["header"],
+                core_state=own["core_state"][spec.name],
+            )
 
     def _headers(self, spec: TableSpec, cuts: Cuts, first_blocks: np.ndarray) -> np.ndarray:
         header = Header(
@@ -253,17 +232,6 @@ class SequenceWriter:
             )
         return priorities
 
-    def _wait(self, pending: int) -> None:
-        """Blocks, in slices, until at most `pending` items are not yet in their table."""
-        while True:
-            try:
-                return self._writer.flush(pending, timeout_ms=_SLICE_MILLISECONDS)
-            except errors.DeadlineExceededError as error:
-                if self._should_stop():
-                    raise WriterStopped(
-                        "Stopped while a table did not accept more items."
-                    ) from error
-
     def _check_rows(self, step: Step, core_state: Nest, values: Mapping[str, np.ndarray]) -> None:
         num_environments = len(self._actors)
         for path, leaf in tree.flatten_with_path((step, core_state, dict(values))):
@@ -276,13 +244,10 @@ class SequenceWriter:
         if (first != self._expected_first).any():
             wrong = np.flatnonzero(first != self._expected_first).tolist()
             raise ValueError(
-                f"A row is FIRST if and only if it is row 0 or follows a LAST one; at row {self._row} "
-                f"environments {wrong} have step types {step.step_type[wrong].tolist()}."
+                f"A row is FIRST if and only if it is row 0 or follows a LAST one; at row "
+                f"{self._row} environments {wrong} have step types "
+                f"{step.step_type[wrong].tolist()}."
             )
-
-
-def _scalar(cell: object) -> TrajectoryColumn:
-    return TrajectoryColumn([cell], squeeze=True)
 
 
 def _history_size(tables: Sequence[TableSpec], block_length: int) -> int:
@@ -306,6 +271,6 @@ def _check(
             )
     if actors.ndim != 1 or len(actors) < 1 or actors.shape != tasks.shape:
         raise ValueError(
-            f"actors and tasks must be two vectors of the same N >= 1, got shapes {actors.shape} and "
-            f"{tasks.shape}."
+            f"actors and tasks must be two vectors of the same N >= 1, got shapes "
+            f"{actors.shape} and {tasks.shape}."
         )

@@ -26,8 +26,8 @@ def h_inverse(x: tf.Tensor, epsilon: float) -> tf.Tensor:
         h⁻¹(x) = sign(x) (z² − 1),   z = 2 s / (1 + √(1 + 4 ε s)),   s = |x| + 1 + ε
 
     z is the positive root of ε z² + z = s. At x = 0 the square root is 1 + 2 ε and z is 1, so in
-    float32 the difference z² − 1 has no correct digit near 0. What is computed is u = z − 1, in a form
-    of which |x| is a factor:
+    float32 the difference z² − 1 has no correct digit near 0. What is computed is u = z − 1, in a
+    form that has |x| as a factor:
 
         u = 2 |x| (1 − 2 ε / (1 + 2 ε + √(1 + 4 ε s))) / (1 + √(1 + 4 ε s)),   z² − 1 = u (u + 2)
 
@@ -71,44 +71,34 @@ def double_q_values(online_q: tf.Tensor, target_q: tf.Tensor) -> tf.Tensor:
     return tf.gather(target_q, choice, axis=-1, batch_dims=choice.shape.rank)
 
 
-def n_step_targets(
-    value: tf.Tensor,
-    reward: tf.Tensor,
-    discount: tf.Tensor,
-    mask: tf.Tensor,
-    *,
-    n: int,
-    rescaling_epsilon: float | None,
+def n_step_returns(
+    value: tf.Tensor, reward: tf.Tensor, discount: tf.Tensor, mask: tf.Tensor, n: int
 ) -> tf.Tensor:
-    """n-step targets within an item (Kapturowski et al. 2019, Section 2.3).
+    """n-step returns within an item (Kapturowski et al. 2019, Section 2.3, inside h).
 
-        y_t = h(r_t + γ_t r_{t+1} + … + γ_t ⋯ γ_{t+m−2} r_{t+m−1} + γ_t ⋯ γ_{t+m−1} h⁻¹(v_{t+m}))
+        G_t = r_t + γ_t r_{t+1} + … + γ_t ⋯ γ_{t+m−2} r_{t+m−1} + γ_t ⋯ γ_{t+m−1} v_{t+m}
 
     m is n, or fewer where the item's real steps end sooner: the bootstrap then is the row right
     after the last real step, be it the item's last row or one that padding follows.
 
     Args:
-      value: `[L + 1, B]`, v_t: the value of row t, as rescaled by h.
+      value: `[L + 1, B]`, v_t: the value of row t.
       reward: `[L, B]`, r_t: what followed the action of row t.
       discount: `[L, B]`, γ_t: of row t + 1 as seen from row t; 0 where the environment terminated.
       mask: `[L, B]`, 1 on real steps.
       n: the largest number of rewards.
-      rescaling_epsilon: ε of h; None leaves h out.
 
     Returns:
-      y, `[L, B]`; on rows that are no real steps it means nothing.
+      G, `[L, B]`; on rows that are no real steps it means nothing.
     """
     tf.debugging.assert_shapes(
         [(value, ("K", "B")), (reward, ("L", "B")), (discount, ("L", "B")), (mask, ("L", "B"))]
     )
-    rescales = rescaling_epsilon is not None
-    unscaled = h_inverse(value, rescaling_epsilon) if rescales else value
     real = mask > 0
-    returns = unscaled  # the 0-step return of every row
+    returns = value  # the 0-step return of every row
     # A k-step return is one reward and the (k-1)-step return of the next row; a row without a real
     # step has no reward to add, so there every return is the value, and so is the last row's.
     for _ in range(n):
-        longer = tf.where(real, reward + discount * returns[1:], unscaled[:-1])
-        returns = tf.concat([longer, unscaled[-1:]], axis=0)  # [L + 1, B]
-    targets = returns[:-1]
-    return h(targets, rescaling_epsilon) if rescales else targets
+        longer = tf.where(real, reward + discount * returns[1:], value[:-1])
+        returns = tf.concat([longer, value[-1:]], axis=0)  # [L + 1, B]
+    return returns[:-1]

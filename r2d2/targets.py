@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from r2d2.config import Config
-from r2d2.returns import n_step_targets, transform_reward
+from r2d2.returns import h, h_inverse, n_step_returns, transform_reward
 from replay.priorities import mixed_priorities
 from replay.structures import PriorityInput
 
@@ -19,31 +19,31 @@ def item_targets(
     life_lost: tf.Tensor,
     mask: tf.Tensor,
 ) -> tf.Tensor:
-    """The targets of an item's trained rows, from what the stream holds.
+    """The targets of an item's trained rows, from what the stream holds (Section 2.3).
+
+        y_t = h(Σ_{k<m} γ^k r_{t+k} + γ^m h⁻¹(v_{t+m}))
 
     Args:
       config: says how rewards, lost lives and values are treated.
-      value: `[L + 1, B]`, what each row would be bootstrapped with.
+      value: `[L + 1, B]`, v: what each row would be bootstrapped with.
       reward: `[L, B]` raw.
       continuation: `[L, B]` 0 or 1.
       life_lost: `[L + 1, B]` bool: a life was lost between the row before and this one.
       mask: `[L, B]` 1 on real steps.
 
     Returns:
-      `[L, B]`.
+      y, `[L, B]`; m and the rows that mean nothing are those of `n_step_returns`.
     """
     discount = config.discount * continuation
     if config.life_loss != "none":
         # The life that step t lost is seen on row t + 1.
         discount = tf.where(life_lost[1:], tf.zeros_like(discount), discount)
-    return n_step_targets(
-        value,
-        transform_reward(reward, config.reward_transform),
-        discount,
-        mask,
-        n=config.n_step,
-        rescaling_epsilon=config.rescaling_epsilon if config.rescale else None,
-    )
+    reward = transform_reward(reward, config.reward_transform)
+    if not config.rescale:
+        return n_step_returns(value, reward, discount, mask, config.n_step)
+    value = h_inverse(value, config.rescaling_epsilon)
+    returns = n_step_returns(value, reward, discount, mask, config.n_step)
+    return h(returns, config.rescaling_epsilon)
 
 
 def make_initial_priority(config: Config) -> Callable[[PriorityInput], np.ndarray]:

@@ -1,0 +1,185 @@
+"""Targets against naive loops, on inputs that reach both sides of every boundary."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from r2d2.returns import (
+    RewardTransform,
+    double_q_values,
+    h,
+    h_inverse,
+    n_step_returns,
+    transform_reward,
+)
+
+EPSILON = 1e-3
+SIZES = np.concatenate([[0.0], np.logspace(-8, 6, 200)])
+VALUES = np.concatenate([-SIZES[::-1], SIZES])
+
+
+def _h(x: np.ndarray) -> np.ndarray:
+    """In float64, as the paper writes it."""
+    return np.sign(x) * (np.sqrt(np.abs(x) + 1) - 1) + EPSILON * x
+
+
+def _h_inverse(y: float) -> float:
+    """In float64, by bisection."""
+    low, high = 0.0, 1e9
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _h(np.float64(middle)) < abs(y) else (low, middle)
+    return float(np.sign(y) * low)
+
+
+def test_h_is_the_papers() -> None:
+    expected = _h(VALUES.astype(np.float32).astype(np.float64))
+    np.testing.assert_allclose(h(tf.constant(VALUES, tf.float32), EPSILON), expected, rtol=1e-6)
+
+
+def test_h_inverse_is_within_1e_5_of_float64() -> None:
+    values = np.float32(_h(VALUES))
+    expected = np.array([_h_inverse(float(y)) for y in values])
+    actual = h_inverse(tf.constant(values), EPSILON).numpy()
+    near = np.abs(expected) < 10
+    assert near.sum() > 100
+    assert (~near).sum() > 100
+    assert np.abs(actual - expected)[near].max() < 1e-5
+    assert (np.abs(actual - expected)[~near] / np.abs(expected)[~near]).max() < 1e-5
+    tiny = (np.abs(expected) < 1e-3) & (expected != 0)
+    assert (np.abs(actual - expected)[tiny] / np.abs(expected)[tiny]).max() < 1e-5
+
+
+@pytest.mark.parametrize("function", [h, h_inverse])
+def test_odd_increasing_and_zero_at_zero(function: Callable) -> None:
+    y = function(tf.constant(VALUES, tf.float32), EPSILON).numpy()
+    np.testing.assert_array_equal(y, -y[::-1])
+    assert (np.diff(y) >= 0).all()
+    assert function(tf.constant(0.0), EPSILON).numpy() == 0.0
+
+
+def test_each_undoes_the_other() -> None:
+    x = tf.constant(VALUES, tf.float32)
+    np.testing.assert_allclose(h_inverse(h(x, EPSILON), EPSILON), x, rtol=1e-5)
+    np.testing.assert_allclose(h(h_inverse(x, EPSILON), EPSILON), x, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("none", [-30.0, -1.0, -0.5, 0.0, 0.5, 1.0, 30.0]),
+        ("clip", [-1.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.0]),
+        ("asymmetric", [-0.3, -0.228478, -0.138635, 0.0, 2.310586, 3.807971, 5.0]),
+    ],
+)
+def test_reward_transforms(kind: RewardTransform, expected: list[float]) -> None:
+    reward = tf.constant([-30.0, -1.0, -0.5, 0.0, 0.5, 1.0, 30.0])
+    np.testing.assert_allclose(transform_reward(reward, kind), expected, atol=1e-6)
+
+
+def test_double_q_takes_the_targets_value_of_the_online_choice() -> None:
+    rng = np.random.default_rng(0)
+    online, target = rng.normal(size=(2, 4, 3, 5)).astype(np.float32)
+    actual = double_q_values(tf.constant(online), tf.constant(target)).numpy()
+    differs = 0
+    for t in range(4):
+        for b in range(3):
+            choice = int(np.argmax(online[t, b]))
+            assert actual[t, b] == target[t, b, choice]
+            differs += choice != int(np.argmax(target[t, b]))
+    assert differs > 3  # or taking the target network's own maximum would pass
+
+
+def _naive_return(
+    t: int, value: np.ndarray, reward: np.ndarray, discount: np.ndarray, mask: np.ndarray, n: int
+) -> float:
+    """One item, one row, as the equation reads."""
+    total, weight = 0.0, 1.0
+    for k in range(t, t + n):
+        if k == len(mask) or mask[k] == 0:
+            return total + weight * value[k]
+        total += weight * reward[k]
+        weight *= discount[k]
+    return total + weight * value[t + n]
+
+
+L = 7
+CASES = {
+    "whole": [1] * L,
+    "one step": [1] + [0] * (L - 1),
+    "truncated tail": [1] * 4 + [0] * (L - 4),
+    "nothing": [0] * L,
+    "two episodes": [1, 1, 1, 0, 1, 1, 1],  # row 3 holds the first one's last observation
+}
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, L, L + 4])
+@pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
+def test_n_step_returns_equal_the_naive_ones(n: int, wrap: Callable) -> None:
+    """Random rewards and discounts, a terminal at every row, every shape of an item's end."""
+    rng = np.random.default_rng(n)
+    columns = []
+    for mask in CASES.values():
+        for terminal in [None, *range(L)]:
+            discount = rng.uniform(0.5, 1.0, size=L)
+            if terminal is not None:
+                discount[terminal] = 0.0
+            columns.append((rng.normal(size=L + 1), rng.normal(size=L), discount, np.array(mask)))
+    value, reward, discount, mask = (
+        np.stack(x, axis=1).astype(np.float32) for x in zip(*columns, strict=True)
+    )
+    actual = wrap(n_step_returns)(
+        *(tf.constant(x) for x in (value, reward, discount, mask)), n
+    ).numpy()
+    compared = 0
+    for b in range(mask.shape[1]):
+        for t in np.flatnonzero(mask[:, b]):
+            expected = _naive_return(t, value[:, b], reward[:, b], discount[:, b], mask[:, b], n)
+            assert actual[t, b] == pytest.approx(expected, abs=1e-5), (b, t)
+            compared += 1
+    assert compared == 8 * sum(sum(mask) for mask in CASES.values())
+
+
+def test_a_time_limit_bootstraps_and_a_terminal_does_not() -> None:
+    """Three steps, then the episode's last observation, whose value is 10."""
+    value = tf.constant([[0.0], [0.0], [0.0], [10.0], [99.0]])
+    reward = tf.constant([[1.0], [1.0], [1.0], [99.0]])
+    mask = tf.constant([[1.0], [1.0], [1.0], [0.0]])
+    limit = tf.constant([[0.5], [0.5], [0.5], [99.0]])
+    terminal = tf.constant([[0.5], [0.5], [0.0], [99.0]])
+    truncated = n_step_returns(value, reward, limit, mask, 5)[:3, 0]
+    np.testing.assert_allclose(truncated, [1.75 + 10 / 8, 1.5 + 10 / 4, 1.0 + 10 / 2])
+    terminated = n_step_returns(value, reward, terminal, mask, 5)[:3, 0]
+    np.testing.assert_allclose(terminated, [1.75, 1.5, 1.0])
+
+
+def test_padding_may_hold_anything() -> None:
+    rng = np.random.default_rng(0)
+    value, reward, discount = rng.normal(size=(3, L + 1, 1)).astype(np.float32)
+    mask = np.array(CASES["truncated tail"], np.float32)[:, None]
+
+    def returns() -> np.ndarray:
+        arguments = (value, reward[:L], discount[:L], mask)
+        return n_step_returns(*(tf.constant(x) for x in arguments), 3).numpy()[:4]
+
+    before = returns()
+    value[5:] = reward[4:] = discount[4:] = np.nan
+    np.testing.assert_array_equal(returns(), before)
+
+
+def test_columns_are_independent() -> None:
+    rng = np.random.default_rng(0)
+    value, reward, discount = rng.normal(size=(3, L + 1, 3)).astype(np.float32)
+    mask = tf.ones([L, 3])
+    before = n_step_returns(value, reward[:L], discount[:L], mask, 3).numpy()
+    value[:, 1] = reward[:, 1] = discount[:, 1] = 9.0
+    after = n_step_returns(value, reward[:L], discount[:L], mask, 3).numpy()
+    np.testing.assert_array_equal(after[:, [0, 2]], before[:, [0, 2]])
+    assert (after[:, 1] != before[:, 1]).all()
+
+
+def test_shapes_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="dimension"):
+        n_step_returns(tf.zeros([L + 1, 2]), tf.zeros([L, 2]), tf.zeros([L, 2]), tf.ones([L, 3]), 3)

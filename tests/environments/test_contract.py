@@ -95,6 +95,34 @@ def test_arrays_handed_out_are_never_written_to_again(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_arrays_handed_out_belong_to_the_caller(name: str) -> None:
+    env = suites.make(name, NUM_ENVS, seed=SEED)
+    actions = _actions(env, 60, 0)
+    expected = _play(env, actions, seed=SEED)
+    env.reset(seed=SEED)[0][:] = 1
+    for time, action in enumerate(actions):
+        observations, rewards, terminated, truncated, _ = env.step(action)
+        np.testing.assert_array_equal(observations, expected.observations[time + 1])
+        np.testing.assert_array_equal(terminated, expected.terminated[time])
+        for array in (observations, rewards, terminated, truncated):
+            array[:] = 1
+    env.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_reset_right_after_an_end(name: str) -> None:
+    env = suites.make(name, 1, seed=SEED)
+    actions = _actions(env, STEPS[name], 0)
+    expected = _play(env, actions, seed=SEED)
+    end = int(np.argmax(expected.ended[:, 0]))
+    _play(env, actions[: end + 1], seed=SEED)
+    np.testing.assert_array_equal(
+        _play(env, actions, seed=SEED).observations, expected.observations
+    )
+    env.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_step_after_the_end_only_resets(name: str) -> None:
     stream = _record(name)
     assert stream.ended.any(axis=0).all()

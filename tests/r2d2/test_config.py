@@ -1,0 +1,137 @@
+"""The defaults are the paper's, impossible values are refused, and nothing is declared in vain."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from r2d2 import agent
+from r2d2.agent import VARIANTS, Config
+from replay.structures import Layout, PriorityInput
+from tests.r2d2.batches import environment_spec, random_batch, small_config
+
+TABLE_2 = {
+    "variable_update_period": 400,
+    "length": 80,
+    "burn_in": 40,
+    "replay_size": 10**5,
+    "priority_exponent": 0.9,
+    "importance_exponent": 0.6,
+    "discount": 0.997,
+    "batch_size": 64,
+    "learning_rate": 1e-4,
+    "adam_epsilon": 1e-3,
+    "target_update_period": 2500,
+    "rescaling_epsilon": 1e-3,
+}
+ELSEWHERE_IN_THE_PAPER = {
+    "period": 40,
+    "frame_stack": 4,
+    "n_step": 5,
+    "eta": 0.9,
+    "lstm_size": 512,
+    "head_size": 512,
+    "torso": "dqn",
+    "stored_state": True,
+    "rescale": True,
+    "reward_transform": "none",
+    "life_loss": "none",
+    "samples_per_insert": None,
+}
+APE_X = {
+    "epsilon_base": 0.4,
+    "epsilon_alpha": 7.0,
+    "max_gradient_norm": 40.0,
+    "min_replay_size": 50_000 // 40,
+}
+
+
+def _differences(config: Config) -> dict[str, Any]:
+    default = dataclasses.asdict(Config())
+    return {k: v for k, v in dataclasses.asdict(config).items() if v != default[k]}
+
+
+def test_every_default_is_the_papers() -> None:
+    expected = {**TABLE_2, **ELSEWHERE_IN_THE_PAPER, **APE_X}
+    defaults = dataclasses.asdict(Config())
+    del defaults["hidden_sizes"]  # for small tasks only
+    assert defaults == expected
+
+
+def test_variants_differ_from_r2d2_as_the_paper_says() -> None:
+    assert VARIANTS["r2d2"] == Config()
+    assert _differences(VARIANTS["r2d2_plus"]) == {
+        "torso": "resnet",
+        "reward_transform": "asymmetric",
+        "target_update_period": 400,
+        "batch_size": 32,
+    }
+    assert _differences(VARIANTS["r2d2_feedforward"]) == {"lstm_size": 0, "burn_in": 0}
+
+
+def test_layout() -> None:
+    assert Config().layout == Layout(burn_in=40, length=80, period=40, frame_stack=4)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("burn_in", -1, "burn_in must be a whole number of at least 0, got -1."),
+        ("length", 0, "at least 1, got 0"),
+        ("length", 8.0, "length must be a whole number of at least 1, got 8.0"),
+        ("batch_size", True, "whole number of at least 1, got True"),
+        ("period", 81, r"period must be at most length \(80\)"),
+        ("frame_stack", 0, "frame_stack must be"),
+        ("replay_size", 0, "replay_size must be"),
+        ("min_replay_size", 100_001, r"at most replay_size \(100000\), .* got 100001"),
+        ("samples_per_insert", 0.0, "greater than 0 or None, got 0.0"),
+        ("priority_exponent", -0.1, "at least 0, got -0.1"),
+        ("importance_exponent", float("nan"), "importance_exponent must be at least 0, got nan"),
+        ("eta", 1.1, "eta must be between 0 and 1, got 1.1"),
+        ("discount", -0.1, "discount must be between 0 and 1"),
+        ("n_step", 0, "n_step must be"),
+        ("rescaling_epsilon", 0.0, "greater than 0"),
+        ("reward_transform", "tanh", "one of none, clip, asymmetric, got 'tanh'"),
+        ("learning_rate", 0.0, "learning_rate must be greater than 0"),
+        ("adam_epsilon", -1.0, "adam_epsilon must be"),
+        ("max_gradient_norm", 0.0, "max_gradient_norm must be"),
+        ("target_update_period", 0, "target_update_period must be"),
+        ("variable_update_period", 0, "variable_update_period must be"),
+        ("epsilon_base", 1.5, "epsilon_base must be between 0 and 1"),
+        ("epsilon_alpha", -7.0, "epsilon_alpha must be at least 0"),
+        ("life_loss", "ignore", "life_loss must be one of none, reset, roll, got 'ignore'"),
+        ("torso", "vgg", "torso must be one of dqn, shallow, resnet, mlp, got 'vgg'"),
+        ("hidden_sizes", (), "one or more whole numbers"),
+        ("hidden_sizes", (8, 0), r"one or more whole numbers of at least 1, got \(8, 0\)"),
+        ("lstm_size", -1, "lstm_size must be"),
+        ("head_size", 0, "head_size must be"),
+    ],
+)
+def test_impossible_values_are_refused(field: str, value: Any, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        Config(**{field: value})
+
+
+def test_every_field_is_read_by_something_that_is_made_from_the_config() -> None:
+    read: set[str] = set()
+    watching = False
+
+    class Watched(Config):
+        def __getattribute__(self, name: str) -> Any:
+            if watching:
+                read.add(name)
+            return super().__getattribute__(name)
+
+    config = Watched(**dataclasses.asdict(small_config()))
+    watching = True
+    made = agent.make(config)
+    update = made.make_update(environment_spec())
+    update(random_batch(config))
+    made.make_policy(made.make_network(environment_spec()), np.arange(2), 2, 0)
+    assert made.initial_priority is not None
+    rows = np.ones((config.length + 1, 2), np.float32)
+    values = {"q_taken": rows, "q_max": rows}
+    made.initial_priority(PriorityInput(values, rows[1:], rows[1:], rows > 0, rows[1:]))
+    watching = False
+    assert read >= {field.name for field in dataclasses.fields(Config)}

@@ -66,25 +66,23 @@ def check(name: str) -> None:
     kind, _, task = name.partition(":")
     if kind in _PLANNED:
         raise ValueError(f"The environment {name!r} is not built yet.")
-    if kind == "catch":
-        if name != "catch":
-            raise ValueError(f"Unknown environment {name!r}: catch has no tasks; say 'catch'.")
-    elif kind not in _TASKS:
-        near = difflib.get_close_matches(kind, ["catch", *_TASKS], n=1)
-        raise ValueError(_unknown(name, [f"{kind}:{task}".rstrip(":") for kind in near]))
-    elif task not in (known := _TASKS[kind]()):
-        near = difflib.get_close_matches(task, known, n=1)
-        raise ValueError(_unknown(name, [f"{kind}:{task}" for task in near]))
-    elif kind == "gym":
+    if name != "catch" and (kind not in _TASKS or task not in _TASKS[kind]()):
+        raise ValueError(f"Unknown environment {name!r}: {_advice(kind, task)}")
+    if kind == "gym":
         gym.check(task)
 
 
-def _unknown(name: str, guesses: list[str]) -> str:
-    if guesses:
-        return f"Unknown environment {name!r}: did you mean {guesses[0]}?"
+def _advice(kind: str, task: str) -> str:
+    """Names the nearest right name, or else the forms that a name can take."""
+    kinds = difflib.get_close_matches(kind, ["catch", *_TASKS], n=1)
+    if kinds == ["catch"]:
+        return "did you mean catch?"
+    tasks = difflib.get_close_matches(task, _TASKS[kinds[0]](), n=1) if kinds else []
+    if tasks:
+        return f"did you mean {kinds[0]}:{tasks[0]}?"
     return (
-        f"Unknown environment {name!r}: expected catch, memory:<{'|'.join(memory.TASKS)}>, "
-        "atari:<game in snake_case>, or gym:<id known to gymnasium>."
+        f"expected catch, memory:<{'|'.join(memory.TASKS)}>, atari:<game in snake_case>, or "
+        "gym:<id known to gymnasium>."
     )
 
 

@@ -8,10 +8,19 @@ import tree
 from acme import specs
 
 from r2d2.agent import Config
+from r2d2.network import make_network
 from replay.structures import NO_ACTION, Batch, Nest, NetworkInput
 
 NUM_ACTIONS = 3
 OBSERVATION_SIZE = 5
+
+# For `random_batch` of a small config: three trained steps and a terminal; an episode's start; a
+# single trained step; a whole item.
+ITEMS: dict[str, Any] = {
+    "num_real": [6, 6, 4, 9],
+    "padding": [0, 3, 0, 0],
+    "terminated": [True, False, True, False],
+}
 
 
 def small_config(**changes: Any) -> Config:
@@ -48,8 +57,6 @@ def environment_spec(
 
 def core_state(config: Config, batch_size: int, rng: np.random.Generator) -> Nest:
     """A random recurrent state, `[B, H]` for each of the LSTM's two vectors."""
-    from r2d2.network import make_network
-
     zeros = make_network(config, NUM_ACTIONS).initial_state(batch_size)
     return tree.map_structure(
         lambda x: tf.constant(rng.normal(size=x.shape) / 2, tf.float32), zeros
@@ -114,17 +121,4 @@ def random_batch(
         probability=tf.constant(rng.dirichlet(np.ones(size)), tf.float64),
         table_size=tf.fill([size], tf.constant(100, tf.int64)),
         **{name: tf.fill([size], tf.constant(value, tf.int64)) for name, value in per_item.items()},
-    )
-
-
-def changed(batch: Batch, row: int, column: int, **values: Any) -> Batch:
-    """The batch with single entries of its row-wise fields replaced."""
-
-    def replaced(field: tf.Tensor, value: Any) -> tf.Tensor:
-        array = field.numpy().copy()
-        array[row, column] = value
-        return tf.constant(array)
-
-    return batch._replace(
-        **{name: replaced(getattr(batch, name), value) for name, value in values.items()}
     )

@@ -25,7 +25,9 @@ def test_part_of_a_ladder_has_the_same_rungs() -> None:
 
 
 def test_a_single_actor_has_the_base() -> None:
-    np.testing.assert_array_equal(epsilon_ladder(np.array([0]), 1, 0.4, 7.0), np.float32([0.4]))
+    np.testing.assert_array_equal(
+        epsilon_ladder(np.array([0]), 1, 0.4, 7.0), np.array([0.4], np.float32)
+    )
 
 
 @pytest.mark.parametrize("index", [-1, 4])
@@ -70,7 +72,8 @@ def _play(seed: int, num_steps: int = 20) -> list[np.ndarray]:
     config = small_config(epsilon_base=0.8, epsilon_alpha=1.0)
     network = make_network(config, NUM_ACTIONS)
     policy = make_policy(config, network, np.arange(4), 4, seed)
-    state, record = network.initial_state(4), []
+    state = network.initial_state(4)
+    record: list[np.ndarray] = []
     for t in range(num_steps):
         output = policy(_inputs(t, 4), state)
         state = output.core_state

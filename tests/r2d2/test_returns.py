@@ -30,7 +30,7 @@ def _h_inverse(y: float) -> float:
     low, high = 0.0, 1e9
     for _ in range(200):
         middle = (low + high) / 2
-        low, high = (middle, high) if _h(np.float64(middle)) < abs(y) else (low, middle)
+        low, high = (middle, high) if _h(np.array(middle)) < abs(y) else (low, middle)
     return float(np.sign(y) * low)
 
 
@@ -40,7 +40,7 @@ def test_h_is_the_papers() -> None:
 
 
 def test_h_inverse_is_within_1e_5_of_float64() -> None:
-    values = np.float32(_h(VALUES))
+    values = _h(VALUES).astype(np.float32)
     expected = np.array([_h_inverse(float(y)) for y in values])
     actual = h_inverse(tf.constant(values), EPSILON).numpy()
     near = np.abs(expected) < 10
@@ -121,25 +121,24 @@ def test_n_step_returns_equal_the_naive_ones(n: int, wrap: Callable) -> None:
     """Random rewards and discounts, a terminal at every row, every shape of an item's end."""
     rng = np.random.default_rng(n)
     columns = []
-    for mask in CASES.values():
+    for case in CASES.values():
         for terminal in [None, *range(L)]:
-            discount = rng.uniform(0.5, 1.0, size=L)
+            limits = rng.uniform(0.5, 1.0, size=L)
             if terminal is not None:
-                discount[terminal] = 0.0
-            columns.append((rng.normal(size=L + 1), rng.normal(size=L), discount, np.array(mask)))
+                limits[terminal] = 0.0
+            columns.append((rng.normal(size=L + 1), rng.normal(size=L), limits, np.array(case)))
     value, reward, discount, mask = (
         np.stack(x, axis=1).astype(np.float32) for x in zip(*columns, strict=True)
     )
-    actual = wrap(n_step_returns)(
-        *(tf.constant(x) for x in (value, reward, discount, mask)), n
-    ).numpy()
+    arguments = (tf.constant(x) for x in (value, reward, discount, mask))
+    actual = wrap(n_step_returns)(*arguments, n).numpy()
     compared = 0
     for b in range(mask.shape[1]):
         for t in np.flatnonzero(mask[:, b]):
             expected = _naive_return(t, value[:, b], reward[:, b], discount[:, b], mask[:, b], n)
             assert actual[t, b] == pytest.approx(expected, abs=1e-5), (b, t)
             compared += 1
-    assert compared == 8 * sum(sum(mask) for mask in CASES.values())
+    assert compared == 8 * sum(sum(case) for case in CASES.values())
 
 
 def test_a_time_limit_bootstraps_and_a_terminal_does_not() -> None:
@@ -161,8 +160,8 @@ def test_padding_may_hold_anything() -> None:
     mask = np.array(CASES["truncated tail"], np.float32)[:, None]
 
     def returns() -> np.ndarray:
-        arguments = (value, reward[:L], discount[:L], mask)
-        return n_step_returns(*(tf.constant(x) for x in arguments), 3).numpy()[:4]
+        x = [tf.constant(x) for x in (value, reward[:L], discount[:L], mask)]
+        return n_step_returns(x[0], x[1], x[2], x[3], 3).numpy()[:4]
 
     before = returns()
     value[5:] = reward[4:] = discount[4:] = np.nan

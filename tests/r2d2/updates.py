@@ -19,6 +19,7 @@ def make_update(config: Config, *, perturbed: bool = False, seed: int = 0) -> R2
     """
     tf.random.set_seed(seed)
     update = make(config).make_update(environment_spec())
+    assert isinstance(update, R2D2Update)
     if perturbed:
         for variable in update.target_network.trainable_variables:
             variable.assign_add(0.3 * tf.random.normal(variable.shape))

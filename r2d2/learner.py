@@ -126,7 +126,7 @@ class R2D2Update(tf.Module):
         weights = importance_weights(
             batch.probability, batch.table_size, config.importance_exponent
         )
-        loss = q_learning_loss(q_taken, targets, mask, tf.cast(weights, tf.float32))
+        loss = q_learning_loss(q_taken, targets, mask, weights)
         return Evaluation(loss, q_taken, targets)
 
     def _q_values(self, network: RecurrentNetwork, batch: Batch, rows: Rows) -> tf.Tensor:

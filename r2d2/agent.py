@@ -7,13 +7,33 @@ from acme import specs
 from agents.actor import network_input
 from agents.contract import Agent
 from agents.networks import RecurrentNetwork
+from agents.single_process import SingleProcessAgent
 from r2d2 import network as networks
 from r2d2 import policy, targets
 from r2d2.config import VARIANTS, Config
 from r2d2.learner import R2D2Update
 from replay.structures import TableSpec
 
-__all__ = ["VARIANTS", "Config", "make"]
+__all__ = ["R2D2", "VARIANTS", "Config", "make"]
+
+
+class R2D2(SingleProcessAgent):
+    """R2D2 in one process, for `acme.EnvironmentLoop`.
+
+    Args:
+      environment_spec: of the environment, as `acme.make_environment_spec` gives it.
+      config: hyperparameters; the paper's by default, which want an image and a large machine.
+      seed: of parameters and policy.
+    """
+
+    def __init__(
+        self,
+        environment_spec: specs.EnvironmentSpec,
+        config: Config | None = None,
+        *,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(make(config or Config()), environment_spec, seed=seed)
 
 
 def make(config: Config, name: str = "r2d2") -> Agent:

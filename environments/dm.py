@@ -1,0 +1,66 @@
+"""One environment of `suites` behind dm_env's interface, for `acme.EnvironmentLoop`."""
+
+import dm_env
+import gymnasium
+import numpy as np
+from acme import specs
+
+from environments import suites
+
+
+def make(name: str, *, seed: int = 0, full_action_space: bool = True) -> "DmEnvironment":
+    """Makes one environment by its name; arguments and errors are those of `suites.make`."""
+    environment = suites.make(name, 1, seed=seed, full_action_space=full_action_space)
+    spec = suites.make_environment_spec(name, full_action_space=full_action_space)
+    return DmEnvironment(environment, spec)
+
+
+class DmEnvironment(dm_env.Environment):
+    """A `VectorEnv` of one environment as dm_env sees it: no batch axis, resets when told to.
+
+    Termination gives discount 0; truncation ends an episode with discount 1.
+
+    Args:
+      environment: resets on the step after an episode's end.
+      spec: of its observations and actions.
+    """
+
+    def __init__(
+        self, environment: gymnasium.vector.VectorEnv, spec: specs.EnvironmentSpec
+    ) -> None:
+        self._environment = environment
+        self._spec = spec
+        self._started = False
+        self._ended = False
+
+    def reset(self) -> dm_env.TimeStep:
+        """Begins an episode; one that has not ended is given up."""
+        if self._ended:  # the next step resets, whatever its action
+            observation = self._environment.step(np.zeros(1, np.int32))[0]
+        else:
+            observation = self._environment.reset()[0]
+        self._started, self._ended = True, False
+        return dm_env.restart(observation[0])
+
+    def step(self, action: int) -> dm_env.TimeStep:
+        """One step; begins an episode instead where none is under way."""
+        if self._ended or not self._started:
+            return self.reset()
+        observation, reward, terminated, truncated, _ = self._environment.step(
+            np.array([action], np.int32)
+        )
+        self._ended = bool(terminated[0] or truncated[0])
+        end = dm_env.termination if terminated[0] else dm_env.truncation
+        return (end if self._ended else dm_env.transition)(float(reward[0]), observation[0])
+
+    def observation_spec(self) -> specs.Array:
+        """Shape and type of an observation."""
+        return self._spec.observations
+
+    def action_spec(self) -> specs.DiscreteArray:
+        """How many actions there are."""
+        return self._spec.actions
+
+    def close(self) -> None:
+        """Ends the environment."""
+        self._environment.close()

@@ -1,0 +1,178 @@
+"""Random streams of N environments, and the way from a stream through Reverb to one batch."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import reverb
+import tensorflow as tf
+import tree
+from acme import specs
+
+from replay.dataset import to_batch
+from replay.structures import FIRST, LAST, MID, Batch, Layout, Nest, Step, TableSpec
+from replay.tables import make_tables, max_blocks
+from replay.writer import SequenceWriter
+
+CORE_STATE = (np.zeros(3, np.float32), np.zeros((), np.float32))
+OBSERVATION = {
+    "colour": specs.Array((2, 2, 3), np.uint8),
+    "frame": specs.Array((3, 2), np.uint8),
+    "vector": specs.Array((2,), np.float32),
+}
+
+
+class Row(NamedTuple):
+    """What an actor hands to the writer at one vector step."""
+
+    step: Step
+    core_state: Nest
+    values: dict[str, np.ndarray]
+    learner_step: int
+
+
+def environment_spec(observation: Any = OBSERVATION) -> specs.EnvironmentSpec:
+    number = specs.Array((), np.float32)
+    return specs.EnvironmentSpec(observation, specs.DiscreteArray(5), number, number)
+
+
+def queue(name: str, layout: Layout) -> TableSpec:
+    """A table that hands out every item once, in the order of insertion."""
+    return TableSpec(name, "queue", layout, max_size=10_000)
+
+
+def step_types(lengths: Sequence[int], num_rows: int) -> list[int]:
+    """Episodes of so many steps, each followed by its LAST row; the last may stay unfinished."""
+    types: list[int] = []
+    for length in lengths:
+        types += [FIRST, *[MID] * (length - 1), LAST]
+    assert len(types) >= num_rows, (lengths, num_rows)
+    return types[:num_rows]
+
+
+def random_stream(
+    rng: np.random.Generator, num_environments: int, num_rows: int, longest: int
+) -> list[Row]:
+    """Episodes of 1 to `longest` steps, terminated or truncated; and lives are lost on the way."""
+    types = [
+        step_types(rng.integers(1, longest + 1, size=num_rows).tolist(), num_rows)
+        for _ in range(num_environments)
+    ]
+    return stream(rng, np.asarray(types, np.uint8))
+
+
+def stream(rng: np.random.Generator, types: np.ndarray) -> list[Row]:
+    """Random rows with the given step types `[N, num_rows]`; nothing in them is zero."""
+    num_environments, num_rows = types.shape
+    rows: list[Row] = []
+    lives = np.full(num_environments, 5, np.uint8)
+    for t in range(num_rows):
+        lost = rng.random(num_environments) < 0.3
+        lives = np.where(types[:, t] == FIRST, 5, np.maximum(lives - lost, 1)).astype(np.uint8)
+        # A terminated episode ends with continuation 0 on the row before its LAST one.
+        ends = (types[:, t + 1] == LAST) if t + 1 < num_rows else np.zeros(num_environments, bool)
+        terminated = ends & (rng.random(num_environments) < 0.5)
+        rows.append(_row(rng, types[:, t], lives, terminated, learner_step=10 + 3 * t))
+    return rows
+
+
+def _row(
+    rng: np.random.Generator,
+    step_type: np.ndarray,
+    lives: np.ndarray,
+    terminated: np.ndarray,
+    learner_step: int,
+) -> Row:
+    n = len(step_type)
+
+    def positive(*shape: int) -> np.ndarray:
+        return rng.uniform(0.1, 1.0, size=(n, *shape)).astype(np.float32)
+
+    observation = {
+        name: rng.integers(1, 256, size=(n, *spec.shape)).astype(spec.dtype)
+        for name, spec in OBSERVATION.items()
+    }
+    step = Step(
+        observation=observation,
+        step_type=step_type,
+        lives=lives,
+        action=rng.integers(1, 5, size=n).astype(np.int32),
+        log_probability=-positive(),
+        reward=positive(),
+        continuation=1.0 - terminated.astype(np.float32),
+    )
+    return Row(step, (positive(3), positive()), {"q": positive(), "v": positive()}, learner_step)
+
+
+def serve(tables: Sequence[TableSpec], block_length: int) -> reverb.Server:
+    states = {spec.name: CORE_STATE for spec in tables}
+    return reverb.Server(make_tables(tables, environment_spec(), states, block_length))
+
+
+def make_writer(
+    server: reverb.Server,
+    tables: Sequence[TableSpec],
+    num_environments: int,
+    block_length: int,
+    **overrides: Any,
+) -> SequenceWriter:
+    arguments: dict[str, Any] = {
+        "actors": 100 + np.arange(num_environments),
+        "tasks": 7 * np.arange(num_environments),
+        "agent": 3,
+        **overrides,
+    }
+    client = reverb.Client(f"localhost:{server.port}")
+    return SequenceWriter(client, tables, block_length=block_length, **arguments)
+
+
+def write(writer: SequenceWriter, rows: Sequence[Row]) -> None:
+    for row in rows:
+        writer.append(
+            row.step,
+            core_state=row.core_state,
+            values=row.values,
+            learner_step=row.learner_step,
+        )
+    writer.flush()
+
+
+def num_items(server: reverb.Server, spec: TableSpec) -> int:
+    return reverb.Client(f"localhost:{server.port}").server_info()[spec.name].current_size
+
+
+def read(server: reverb.Server, spec: TableSpec, block_length: int) -> Batch:
+    """Every item of a queue, in order, as one batch of numpy arrays."""
+    client = reverb.Client(f"localhost:{server.port}")
+    samples = client.sample(
+        spec.name,
+        num_samples=num_items(server, spec),
+        emit_timesteps=False,
+        unpack_as_table_signature=True,
+    )
+    info, items = zip(*[(sample.info, sample.data) for sample in samples], strict=True)
+    count = max_blocks(spec.layout, block_length) + 1
+    padded = [
+        item._replace(blocks=tree.map_structure(lambda leaf: _pad(leaf, count), item.blocks))
+        for item in items
+    ]
+    batch = to_batch(_stack(*info), _stack(*padded), spec.layout)
+    return tree.map_structure(lambda leaf: leaf.numpy(), batch)
+
+
+def _pad(leaf: np.ndarray, count: int) -> np.ndarray:
+    return np.pad(leaf, [(0, count - len(leaf))] + [(0, 0)] * (leaf.ndim - 1))
+
+
+def _stack(*nests: Nest) -> Nest:
+    return tree.map_structure(lambda *leaves: tf.constant(np.stack(leaves)), *nests)
+
+
+def through_reverb(
+    rows: Sequence[Row], spec: TableSpec, block_length: int, **overrides: Any
+) -> Batch:
+    """Writes a stream into one queue and reads it back."""
+    server = serve([spec], block_length)
+    writer = make_writer(server, [spec], len(rows[0].step.reward), block_length, **overrides)
+    write(writer, rows)
+    return read(server, spec, block_length)

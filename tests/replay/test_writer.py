@@ -1,0 +1,270 @@
+"""The writer and the dataset together, on a real Reverb server, against their naive twin."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import reverb
+
+from replay.structures import FIRST, LAST, MID, Layout, PriorityInput, TableSpec
+from replay.tables import block_length
+from replay.writer import SequenceWriter, WriterStopped
+from tests.replay import naive, streams
+
+# burn-in, length, period, frames | block length, environments
+RANDOM_CASES = [
+    (Layout(0, 4, 4, 1), 4, 1),
+    (Layout(2, 4, 2, 4), 2, 3),
+    (Layout(4, 4, 2, 3), 1, 2),  # period below the burn-in
+    (Layout(4, 6, 3, 4), 3, 2),  # a period that does not divide the length
+    (Layout(4, 8, 4, 2), 4, 5),
+    (Layout(2, 10, 10, 4), 5, 2),
+]
+
+
+@pytest.mark.parametrize(("layout", "length", "num_environments"), RANDOM_CASES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_equals_the_naive_twin(
+    layout: Layout, length: int, num_environments: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    rows = streams.random_stream(rng, num_environments, 60, longest=3 * layout.length)
+    spec = streams.queue("r2d2", layout)
+    seen: list[PriorityInput] = []
+
+    def priority(inputs: PriorityInput) -> np.ndarray:
+        seen.append(inputs)
+        return inputs.values["q"].sum(axis=0)
+
+    batch = streams.through_reverb(rows, spec, length, initial_priorities={"r2d2": priority})
+    items = naive.spans(rows, layout, length)
+    naive.assert_equal(batch, naive.batch(rows, layout, items))
+    expected = naive.priority_input(rows, layout, items)
+    values = {name: np.concatenate([i.values[name] for i in seen], axis=1) for name in ("q", "v")}
+    for name, value in values.items():
+        np.testing.assert_array_equal(value, expected.values[name], err_msg=name)
+    for name in ("reward", "continuation", "life_lost", "mask"):
+        joined = np.concatenate([getattr(inputs, name) for inputs in seen], axis=1)
+        np.testing.assert_array_equal(joined, getattr(expected, name), err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("crossing", "longest"),
+    [
+        (Layout(0, 4, 4, 4, crosses_episodes=True), 3),
+        (Layout(4, 4, 4, 1, crosses_episodes=True), 12),
+        (Layout(2, 8, 4, 3, crosses_episodes=True), 6),
+    ],
+)
+def test_one_stream_feeds_two_kinds_of_table(crossing: Layout, longest: int) -> None:
+    rows = streams.random_stream(np.random.default_rng(2), 3, 50, longest)
+    specs = [streams.queue("r2d2", Layout(2, 8, 4, 4)), streams.queue("impala", crossing)]
+    server = streams.serve(specs, 4)
+    streams.write(streams.make_writer(server, specs, 3, 4), rows)
+    for spec in specs:
+        items = naive.spans(rows, spec.layout, 4)
+        batch = streams.read(server, spec, 4)
+        naive.assert_equal(batch, naive.batch(rows, spec.layout, items))
+
+
+def test_the_random_cases_reach_every_kind_of_end() -> None:
+    layout = Layout(2, 4, 2, 4)
+    rows = streams.random_stream(np.random.default_rng(0), 3, 60, longest=12)
+    expected = naive.batch(rows, layout, naive.spans(rows, layout, 2))
+    lengths = expected["mask"].sum(axis=0)
+    assert {1, 6} <= set(lengths)  # one-step episodes and full items
+    assert expected["life_lost"].any()
+    assert not expected["life_lost"].all()
+    last = [(row.step, rows[t + 1].step) for t, row in enumerate(rows[:-1])]
+    continuation = [a.continuation[n] for a, b in last for n in range(3) if b.step_type[n] == LAST]
+    assert {0.0, 1.0} == set(continuation)  # terminations and truncations
+
+
+@pytest.mark.parametrize("crosses", [False, True])
+@pytest.mark.parametrize("layout", [(0, 4, 4), (4, 4, 2), (2, 6, 4)])
+def test_every_step_is_trained_and_time_is_contiguous(
+    layout: tuple[int, int, int], crosses: bool
+) -> None:
+    """No step is dropped, however short its episode, and no item skips or repeats one."""
+    cut = Layout(*layout, crosses_episodes=crosses)
+    rows = streams.random_stream(np.random.default_rng(3), 2, 80, longest=10)
+    for t, row in enumerate(rows):
+        row.step.reward[:] = t
+    batch = streams.through_reverb(rows, streams.queue("q", cut), 2)
+    trained: set[tuple[int, int]] = set()
+    for b, actor in enumerate(batch.actor):
+        real = np.flatnonzero(batch.mask[:, b])
+        inside = np.arange(real[0], real[-1] + 1)  # LAST rows may lie between
+        np.testing.assert_array_equal(np.diff(batch.reward[inside, b]), 1)
+        assert crosses or len(inside) == len(real)
+        trained |= {(actor - 100, int(batch.reward[t, b])) for t in real if t >= cut.burn_in}
+    steps = {
+        (n, t)
+        for n in range(2)
+        for t in range(60)  # the last rows may belong to unfinished items
+        if rows[t].step.step_type[n] != LAST
+    }
+    assert steps <= trained
+
+
+def test_a_period_of_one_block_shares_its_blocks() -> None:
+    """Two tables hold items of their own over the same blocks."""
+    rows = streams.random_stream(np.random.default_rng(4), 1, 41, longest=100)
+    layout = Layout(4, 8, 4)
+    one, two = streams.queue("one", layout), streams.queue("two", layout)
+    server = streams.serve([one, two], 4)
+    streams.write(streams.make_writer(server, [one, two], 1, 4), rows)
+    first, second = streams.read(server, one, 4), streams.read(server, two, 4)
+    np.testing.assert_array_equal(first.reward, second.reward)
+    assert not set(first.key.tolist()) & set(second.key.tolist())
+
+
+def test_another_network_s_reader_gets_its_own_initial_state() -> None:
+    rows = streams.random_stream(np.random.default_rng(5), 2, 30, longest=9)
+    specs = [streams.queue("acts", Layout(0, 4, 4)), streams.queue("reads", Layout(0, 4, 4))]
+    server = streams.serve(specs, 4)
+    foreign = {"reads": streams.CORE_STATE}
+    streams.write(streams.make_writer(server, specs, 2, 4, foreign_core_states=foreign), rows)
+    assert (streams.read(server, specs[0], 4).core_state[0] > 0).all()
+    assert (streams.read(server, specs[1], 4).core_state[0] == 0).all()
+
+
+def prioritized(**overrides: Any) -> TableSpec:
+    arguments = {"max_size": 1000, **overrides}
+    return TableSpec("r2d2", "prioritized", Layout(0, 4, 4), **arguments)
+
+
+def test_initial_priorities_reach_the_table() -> None:
+    rows = streams.random_stream(np.random.default_rng(6), 1, 5, longest=100)[:5]
+    spec = prioritized()
+    server = streams.serve([spec], 4)
+    priorities = {"r2d2": lambda inputs: inputs.values["q"].max(axis=0)}
+    writer = streams.make_writer(server, [spec], 1, 4, initial_priorities=priorities)
+    streams.write(writer, rows)
+    client = reverb.Client(f"localhost:{server.port}")
+    sample = next(iter(client.sample("r2d2", 1, emit_timesteps=False)))
+    assert sample.info.priority == pytest.approx(max(row.values["q"][0] for row in rows))
+
+
+@pytest.mark.parametrize(
+    ("priority", "message"),
+    [
+        (lambda inputs: inputs.reward, r"must have shape \(1,\), got \(4, 1\)"),
+        (lambda inputs: np.asarray([-1.0]), "finite and not negative"),
+        (lambda inputs: np.asarray([np.nan]), "finite and not negative"),
+    ],
+)
+def test_refuses_initial_priorities_that_make_no_sense(priority: Any, message: str) -> None:
+    spec = prioritized()
+    server = streams.serve([spec], 4)
+    writer = streams.make_writer(server, [spec], 1, 4, initial_priorities={"r2d2": priority})
+    rows = streams.stream(np.random.default_rng(7), np.asarray([[FIRST, MID, MID, MID, MID]]))
+    with pytest.raises(ValueError, match=message):
+        streams.write(writer, rows)
+
+
+def write_until_stopped(writer: SequenceWriter, rows: list[streams.Row]) -> int:
+    for t, row in enumerate(rows):
+        try:
+            writer.append(
+                row.step,
+                core_state=row.core_state,
+                values=row.values,
+                learner_step=row.learner_step,
+            )
+        except WriterStopped:
+            return t
+    raise AssertionError("The rate limiter never blocked.")
+
+
+def test_a_rate_limiter_blocks_until_asked_to_stop() -> None:
+    spec = prioritized(samples_per_insert=1.0, min_size=3)
+    server = streams.serve([spec], 4)
+    asked = []
+
+    def should_stop() -> bool:
+        asked.append(True)
+        return len(asked) > 1
+
+    writer = streams.make_writer(server, [spec], 1, 4, should_stop=should_stop)
+    rows = streams.random_stream(np.random.default_rng(8), 1, 400, longest=1000)
+    stopped_at = write_until_stopped(writer, rows)
+    assert len(asked) == 2  # the first refusal to stop made it wait again
+    # Three items to begin with, two that the error buffer lets through, and the ones that wait.
+    assert streams.num_items(server, spec) == 5
+    assert stopped_at == 4 * 7
+
+
+def test_sampling_unblocks_the_writer() -> None:
+    spec = prioritized(samples_per_insert=1.0, min_size=3)
+    server = streams.serve([spec], 4)
+    client = reverb.Client(f"localhost:{server.port}")
+    sampled = []
+
+    def sample_instead_of_stopping() -> bool:
+        sampled.extend(client.sample("r2d2", 2, emit_timesteps=False))
+        return False
+
+    writer = streams.make_writer(server, [spec], 1, 4, should_stop=sample_instead_of_stopping)
+    rows = streams.random_stream(np.random.default_rng(9), 1, 41, longest=1000)
+    streams.write(writer, rows)
+    assert streams.num_items(server, spec) == 10
+    assert 5 <= len(sampled) <= 10
+
+
+def test_close_stops_a_writer_that_waits() -> None:
+    spec = streams.queue("q", Layout(0, 4, 4))
+    server = streams.serve([spec], 4)
+    writer = streams.make_writer(server, [spec], 1, 4)
+    streams.write(writer, streams.random_stream(np.random.default_rng(10), 1, 9, longest=100))
+    writer.close()
+    assert streams.num_items(server, spec) == 2
+
+
+@pytest.mark.parametrize(
+    ("types", "row"),
+    [([MID], 0), ([FIRST, FIRST], 1), ([FIRST, LAST, MID], 2), ([FIRST, MID, FIRST], 2)],
+)
+def test_refuses_a_first_row_in_the_wrong_place(types: list[int], row: int) -> None:
+    spec = streams.queue("q", Layout(0, 4, 4))
+    writer = streams.make_writer(streams.serve([spec], 4), [spec], 1, 4)
+    rows = streams.stream(np.random.default_rng(0), np.asarray([types], np.uint8))
+    with pytest.raises(ValueError, match=f"at row {row} environments"):
+        streams.write(writer, rows)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            {"block_length": 3},
+            r"block_length \(3\) must divide the period of table 'q', which is 4",
+        ),
+        ({"block_length": 0}, "block_length must be at least 1, got 0"),
+        ({"actors": np.arange(2)}, r"got shapes \(2,\) and \(1,\)"),
+        ({"actors": np.zeros(0, int), "tasks": np.zeros(0, int)}, r"N >= 1, got shapes \(0,\)"),
+        ({"tables": []}, "at least one table"),
+    ],
+)
+def test_refuses_what_makes_no_sense(overrides: dict[str, Any], message: str) -> None:
+    spec = streams.queue("q", Layout(0, 4, 4))
+    server = streams.serve([spec], 4)
+    arguments: dict[str, Any] = {"tables": [spec], "block_length": 4, "actors": np.arange(1)}
+    arguments |= {"tasks": np.arange(1), "agent": 0, **overrides}
+    with pytest.raises(ValueError, match=message):
+        SequenceWriter(reverb.Client(f"localhost:{server.port}"), **arguments)
+
+
+def test_refuses_a_field_of_another_number_of_environments() -> None:
+    spec = streams.queue("q", Layout(0, 4, 4))
+    writer = streams.make_writer(streams.serve([spec], 4), [spec], 2, 4)
+    row = streams.random_stream(np.random.default_rng(0), 2, 1, longest=5)[0]
+    with pytest.raises(ValueError, match=r"'q'.* has 1"):
+        writer.append(
+            row.step, core_state=row.core_state, values={"q": np.zeros(1)}, learner_step=0
+        )
+
+
+def test_block_length_is_what_the_paper_s_layout_needs() -> None:
+    r2d2 = TableSpec("r2d2", "prioritized", Layout(40, 80, 40, 4), 1000)
+    assert block_length([r2d2]) == 20

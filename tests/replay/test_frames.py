@@ -1,5 +1,7 @@
 """Frame stacks: the actor's, the learner's, and Atari's own."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -83,7 +85,7 @@ def test_the_learner_s_stack_is_the_actor_s(num_frames: int, channels: tuple[int
 def test_equals_atari_s_own_stack_across_resets() -> None:
     from ale_py.vector_env import AtariVectorEnv
 
-    options = {"num_envs": 2, "max_num_frames_per_episode": 60, "noop_max": 5}
+    options: dict[str, Any] = {"num_envs": 2, "max_num_frames_per_episode": 60, "noop_max": 5}
     single = AtariVectorEnv("pong", stack_num=1, **options)
     stacked = AtariVectorEnv("pong", stack_num=4, **options)
     frames, _ = single.reset(seed=3)

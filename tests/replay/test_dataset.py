@@ -1,0 +1,159 @@
+"""What a learner sees, by hand: an episode of four steps, its ends, resets, and the sampling."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import reverb
+import tree
+
+from replay.dataset import make_dataset
+from replay.frames import FrameStack
+from replay.structures import FIRST, LAST, MID, NO_ACTION, Batch, Layout, TableSpec
+from tests.replay import streams
+
+
+def episode(rewards: list[float], continuation: float, spare_rows: int = 8) -> list[streams.Row]:
+    """One episode, then another that goes on: actions 1, 2, ..., rewards as given."""
+    types = [FIRST, *[MID] * (len(rewards) - 1), LAST, FIRST, *[MID] * spare_rows]
+    rows = streams.stream(np.random.default_rng(0), np.asarray([types], np.uint8))
+    for t, row in enumerate(rows):
+        row.step.action[:] = t + 1
+        row.step.continuation[:] = continuation if t == len(rewards) - 1 else 1
+        row.step.observation["vector"][:] = t + 1
+        row.step.observation["frame"][:] = t + 1
+        if t < len(rewards):
+            row.step.reward[:] = rewards[t]
+    return rows
+
+
+def first_item(rows: list[streams.Row], layout: Layout) -> Batch:
+    batch = streams.through_reverb(rows, streams.queue("q", layout), 1)
+    return tree.map_structure(lambda x: x, batch)
+
+
+@pytest.mark.parametrize("continuation", [0.0, 1.0])
+def test_an_episode_of_four_steps(continuation: float) -> None:
+    """Row by row; a termination and a truncation differ in one number, and both end observed."""
+    batch = first_item(episode([10, 20, 30, 40], continuation), Layout(2, 6, 6, 2))
+    column = 0
+    assert batch.valid[:, column].tolist() == [False] * 2 + [True] * 5 + [False] * 2
+    assert batch.mask[:, column].tolist() == [0, 0, 1, 1, 1, 1, 0, 0]
+    assert batch.reset[:, column].tolist() == [False] * 2 + [True] + [False] * 6
+    assert batch.action[:, column].tolist() == [0, 0, 1, 2, 3, 4, 0, 0]
+    assert batch.reward[:, column].tolist() == [0, 0, 10, 20, 30, 40, 0, 0]
+    assert batch.continuation[:, column].tolist() == [0, 0, 1, 1, 1, continuation, 0, 0]
+    inputs = batch.inputs
+    assert inputs.previous_action[:, column].tolist() == [0, 0, NO_ACTION, 1, 2, 3, 4, 0, 0]
+    assert inputs.previous_reward[:, column].tolist() == [0, 0, 0, 10, 20, 30, 40, 0, 0]
+    assert inputs.observation["vector"][:, column, 0].tolist() == [0, 0, 1, 2, 3, 4, 5, 0, 0]
+    stacks = inputs.observation["frame"][:, column, 0, 0].tolist()
+    assert stacks == [[0, 0]] * 2 + [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]] + [[0, 0]] * 2
+
+
+@pytest.mark.parametrize("num_steps", [1, 3, 6, 7])
+def test_a_short_episode_contributes_exactly_its_steps(num_steps: int) -> None:
+    """The one that terminates included; the row after the last step is only observed."""
+    rewards = [float(r) for r in range(1, num_steps + 1)]
+    rows = episode(rewards, continuation=0.0, spare_rows=2)
+    batch = first_item(rows, Layout(2, 6, 6))
+    real = batch.mask[2:].T == 1
+    trained = batch.reward[2:].T[real]
+    assert trained.tolist() == rewards
+    ends = batch.continuation[2:].T[real]
+    assert ends.tolist() == [1.0] * (num_steps - 1) + [0.0]
+
+
+def test_an_unroll_across_an_episode_s_end_resets_there() -> None:
+    rows = episode([10, 20], continuation=0.0)
+    batch = first_item(rows, Layout(0, 6, 6, 2, crosses_episodes=True))
+    assert batch.reset[:, 0].tolist() == [True, False, False, True, False, False, False]
+    assert batch.valid[:, 0].all()
+    assert batch.mask[:, 0].tolist() == [1, 1, 0, 1, 1, 1]
+    assert batch.inputs.previous_action[:, 0].tolist() == [NO_ACTION, 1, 2, NO_ACTION, 4, 5, 6]
+    stacks = batch.inputs.observation["frame"][:, 0, 0, 0].tolist()
+    assert stacks == [[0, 1], [1, 2], [2, 3], [0, 4], [4, 5], [5, 6], [6, 7]]
+
+
+def test_a_lost_life_is_seen_where_it_was_lost() -> None:
+    rows = episode([1, 1, 1, 1, 1], continuation=0.0)
+    for row, lives in zip(rows, [3, 3, 2, 2, 2, 0, 5, 5], strict=False):
+        row.step.lives[:] = lives
+    batch = first_item(rows, Layout(1, 2, 2))
+    lost = batch.life_lost[:, :3].T.tolist()
+    # The items' rows are x 0 1 2, then 1 2 3 4, then 3 4 5; a life is lost at rows 2 and 5.
+    assert lost == [[False] * 3 + [True], [False, True, False, False], [False, False, True, False]]
+
+
+def test_the_stack_is_the_one_the_actor_acted_on() -> None:
+    rows = streams.random_stream(np.random.default_rng(1), 1, 61, longest=12)
+    stack = FrameStack(4)
+    acted: list[Any] = [
+        stack.push(row.step.observation, row.step.step_type == FIRST) for row in rows
+    ]
+    for t, row in enumerate(rows):
+        row.step.reward[:] = t
+    layout = Layout(4, 6, 3, 4)
+    batch = streams.through_reverb(rows, streams.queue("q", layout), 3)
+    assert batch.mask.sum() > 60
+    for t, b in np.argwhere(batch.mask == 1):
+        stacks = acted[int(batch.reward[t, b])]
+        tree.map_structure(
+            lambda learned, stacked, t=t, b=b: np.testing.assert_array_equal(
+                learned[t, b], stacked[0]
+            ),
+            batch.inputs.observation,
+            stacks,
+        )
+
+
+def test_the_dataset_gives_the_same_batch_as_its_function() -> None:
+    """With Reverb's own facts of the sample: the key it answers to, its probability, the size."""
+    layout = Layout(2, 4, 4, 4)
+    spec = TableSpec("t", "prioritized", layout, max_size=100)
+    server = streams.serve([spec, streams.queue("q", layout)], 4)
+    rows = streams.random_stream(np.random.default_rng(2), 2, 41, longest=12)
+    specs = [spec, streams.queue("q", layout)]
+    priorities = {"t": lambda inputs: inputs.values["q"].sum(axis=0)}
+    writer = streams.make_writer(server, specs, 2, 4, initial_priorities=priorities)
+    streams.write(writer, rows)
+    expected = streams.read(server, specs[1], 4)
+    states = streams.CORE_STATE
+    address = f"localhost:{server.port}"
+    dataset = make_dataset(address, spec, streams.environment_spec(), states, 4, batch_size=8)
+    batch = next(dataset.as_numpy_iterator())
+    size = expected.mask.shape[1]
+    assert (batch.table_size == size).all()
+    where = {_identity(expected, b): b for b in range(size)}
+    for b in range(8):
+        _assert_same_item(batch, b, expected, where[_identity(batch, b)])
+    client = reverb.Client(address)
+    infos = {s.info.key: s.info for s in client.sample("t", 300, emit_timesteps=False)}
+    for key, probability in zip(batch.key, batch.probability, strict=True):
+        assert infos[key].probability == pytest.approx(probability)
+
+
+def _identity(batch: Batch, b: int) -> tuple[bytes, bytes]:
+    return batch.log_probability[:, b].tobytes(), batch.core_state[0][b].tobytes()
+
+
+def _assert_same_item(batch: Batch, b: int, other: Batch, c: int) -> None:
+    names = ("action", "reward", "continuation", "mask", "valid", "reset", "life_lost")
+    for name in names:
+        np.testing.assert_array_equal(getattr(batch, name)[:, b], getattr(other, name)[:, c])
+    tree.map_structure(
+        lambda x, y: np.testing.assert_array_equal(x[:, b], y[:, c]), batch.inputs, other.inputs
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "batch_size", "message"),
+    [
+        ("prioritized", 0, "batch_size must be at least 1, got 0"),
+        ("queue", 9, r"more than a batch and one item \(10\).* got max_size 10"),
+    ],
+)
+def test_refuses_what_could_never_give_a_batch(kind: str, batch_size: int, message: str) -> None:
+    spec = TableSpec("t", kind, Layout(0, 4, 4), max_size=10)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=message):
+        make_dataset("localhost:1", spec, streams.environment_spec(), (), 4, batch_size)

@@ -1,7 +1,8 @@
 """The one recurrent actor: N environments in lockstep, one batched forward pass per step.
 
-    observation, step_type, lives [N] --act--> action [N] --environment--> reward, continuation [N] --observe-->
-                                                                                    one row for the writer
+    observation, step_type, lives [N]  --act-->      action [N]
+    action [N]                         --environment--> reward, continuation [N]
+    reward, continuation [N]           --observe-->  one row for the writer
 
 `RecurrentActor` knows nothing of where the observations come from; `AcmeActor` feeds it from
 `acme.EnvironmentLoop` (N = 1), `agents.environment_loop` from a gymnasium `VectorEnv`.
@@ -38,7 +39,7 @@ class Variables(NamedTuple):
 
     @classmethod
     def of(cls, source: core.VariableSource, network: Network, period: int) -> "Variables":
-        """A copy kept up to date from `source`, a learner, every `period` calls of `client.update`."""
+        """A copy that follows `source`, a learner, every `period` calls of `client.update`."""
         learner_step = tf.Variable(0, dtype=tf.int64, trainable=False)
         fetched = {"policy": [*network.variables, learner_step]}
         return cls(variable_utils.VariableClient(source, fetched, period), learner_step)
@@ -195,7 +196,7 @@ def make_evaluator(
     seed: int,
     source: core.VariableSource,
 ) -> RecurrentActor:
-    """An actor that behaves as `agent` is evaluated and writes nothing; `update(wait=True)` refreshes it."""
+    """An actor that behaves as `agent` is evaluated and writes nothing."""
     network = make_network(agent, environment_spec)
     return RecurrentActor(
         agent.make_evaluation_policy(network, seed),
@@ -243,14 +244,14 @@ class AcmeActor(core.Actor):
         self._step_type = FIRST
 
     def observe(self, action: Any, next_timestep: dm_env.TimeStep) -> None:
-        """The outcome of the last action. An episode's last observation becomes a row of its own."""
+        """The outcome of the last action. An episode's last observation becomes its own row."""
         discount = 1.0 if next_timestep.discount is None else next_timestep.discount
         self._observe(next_timestep.reward, float(discount > 0))
         self._step_type = MID
         if next_timestep.last():
             self._step_type = LAST
             self.select_action(next_timestep.observation)
-            self._observe(0.0, 0.0)
+            self._observe(0.0, 1.0)
 
     def update(self, wait: bool = False) -> None:
         """Fetches parameters, as `RecurrentActor.update`."""

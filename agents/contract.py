@@ -18,11 +18,11 @@ class Network(Protocol):
     variables: Sequence[tf.Variable]
 
     def initial_state(self, batch_size: int) -> Nest:
-        """The core state before an episode's first step: zeros, `[batch_size, ...]`; () without a core."""
+        """The state at an episode's start: zeros `[batch_size, ...]`; () without a core."""
         ...
 
     def step(self, inputs: NetworkInput, core_state: Nest) -> tuple[Nest, Nest]:
-        """One step: inputs `[B, ...]` and state `[B, ...]` -> outputs `[B, ...]` and the next state."""
+        """One step: inputs and state `[B, ...]` -> outputs `[B, ...]` and the next state."""
         ...
 
     def unroll(
@@ -44,7 +44,7 @@ class PolicyOutput(NamedTuple):
 
     action: tf.Tensor  # [N] int32
     log_probability: tf.Tensor  # [N] float32: of that action, under the policy that chose it
-    values: dict[str, tf.Tensor]  # [N] float32 each: what `Agent.initial_priority` needs of this row
+    values: dict[str, tf.Tensor]  # [N] float32 each: what `Agent.initial_priority` needs
     core_state: Nest  # [N, ...] after the step
 
 
@@ -55,9 +55,10 @@ class Update(Protocol):
     """One learner step. Also a `tf.Module` whose variables are all that a checkpoint must hold."""
 
     network: Network  # the parameters actors fetch
+    variables: Sequence[tf.Variable]
 
     def __call__(self, batch: Batch) -> tuple[tf.Tensor | None, Mapping[str, tf.Tensor]]:
-        """Changes the parameters; returns the items' new priorities `[B]` (or None) and scalar metrics.
+        """Changes the parameters; returns the items' new priorities `[B]` or None, and scalars.
 
         A `tf.function`: everything that changes is a `tf.Variable`.
         """
@@ -77,8 +78,9 @@ class Agent:
       resets_on_life_loss: whether a lost life resets the core state, for actors and learner alike.
       variable_update_period: vector steps between two fetches of parameters by an actor.
       make_network: a new network; its parameters follow from tf.random's global seed.
-      make_policy: (network, indices `[n]` of the actors in 0..N-1, N, seed) -> how those n actors behave.
-      make_evaluation_policy: (network, seed) -> how the agent is evaluated, for any number of environments.
+      make_policy: (network, indices `[n]` of actors in 0..N-1, N, seed) -> how those n behave.
+      make_evaluation_policy: (network, seed) -> how the agent is evaluated, in any number of
+        environments.
       make_update: (environment_spec) -> the learner step, with its own new network.
       initial_priority: first priorities `[M]` of M items; None where the table needs none.
     """

@@ -22,8 +22,8 @@ class Episode(NamedTuple):
 class VectorEnvironmentLoop:
     """The loop around N environments that reset on the step after an episode's end.
 
-    That step ignores its action and gives no reward; it is not a step of the environment and is not counted,
-    but its row carries the episode's last observation to the writer.
+    That step ignores its action and gives no reward; it is not a step of the environment and is not
+    counted, but its row carries the episode's last observation to the writer.
     """
 
     def __init__(self, environments: gymnasium.vector.VectorEnv, actor: RecurrentActor) -> None:
@@ -67,7 +67,7 @@ class VectorEnvironmentLoop:
         return int(self._n - was_last.sum()), episodes
 
     def run_episodes(self, should_stop: Callable[[], bool] = lambda: False) -> list[Episode]:
-        """Plays exactly one episode in each environment, from its start: short ones do not count twice.
+        """Plays one episode in each environment, from its start: short ones do not count twice.
 
         Args:
           should_stop: asked now and then; when it says so, nothing is returned.

@@ -1,4 +1,4 @@
-"""The loop around an update: batch -> update -> priorities, counts, metrics; and what a checkpoint holds."""
+"""The loop around an update: batch -> update -> priorities, counts, metrics; and its checkpoint."""
 
 import queue
 import threading
@@ -23,8 +23,9 @@ class PriorityWriter(Protocol):
 class Learner(acme.Learner):
     """Takes batches, improves the parameters, hands them out.
 
-    Batches are fetched by a thread, so that a learner that waits for replay can still be stopped. Other threads
-    may call `get_variables` and `save` at any time: they see the parameters between two updates.
+    Batches are fetched by a thread, so that a learner that waits for replay can still be stopped.
+    Other threads may call `get_variables` and `save` at any time: they see the parameters between
+    two updates.
 
     Args:
       update: the learner step.
@@ -86,7 +87,7 @@ class Learner(acme.Learner):
         return True
 
     def get_variables(self, names: Sequence[str]) -> list[list[np.ndarray]]:
-        """For each name (there is one, "policy") the network's variables, then the learner step they are from.
+        """For each name (there is one, "policy") the network's variables, then their learner step.
 
         Raises:
           ValueError: for another name.
@@ -98,7 +99,7 @@ class Learner(acme.Learner):
             steps = self.num_steps
             if self._served is None or self._served[0] != steps:
                 values = [v.numpy() for v in self._update.network.variables]
-                self._served = (steps, [*values, np.int64(steps)])
+                self._served = (steps, [*values, np.asarray(steps, np.int64)])
             return [self._served[1]] * len(names)
 
     def save(self) -> Any:
@@ -114,7 +115,7 @@ class Learner(acme.Learner):
             self._served = None
 
     def write_checkpoint(self, prefix: str) -> str:
-        """Writes all that learning depends on to files that begin with `prefix`; returns the prefix."""
+        """Writes all that learning depends on to files that begin with `prefix`; returns that."""
         with self._lock:
             return self._checkpoint.write(prefix)
 
@@ -122,7 +123,8 @@ class Learner(acme.Learner):
         """Goes on from what `write_checkpoint` wrote.
 
         Raises:
-          tf.errors.OpError, ValueError, AssertionError: when the files are missing, corrupt, or another agent's.
+          tf.errors.OpError, ValueError, AssertionError: when the files are missing, corrupt, or
+            another agent's.
         """
         with self._lock:
             self._checkpoint.read(prefix).assert_consumed()
@@ -136,7 +138,7 @@ class Learner(acme.Learner):
             for batch in batches:
                 self._batches.put(batch)
             self._batches.put(EOFError("The stream of batches ended."))
-        except Exception as error:  # noqa: BLE001  it is raised where the batch was wanted
+        except Exception as error:  # it is raised where the batch was wanted
             self._batches.put(error)
 
 

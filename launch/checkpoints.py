@@ -1,12 +1,13 @@
-"""A run's checkpoints: one manifest names a learner step and the replay folder that belongs to it.
+"""A run's checkpoints: one manifest names a learner step and the replay that belongs to it.
 
-    checkpoints/manifest.json          what is whole; replaced in one step, after its files are complete
+    checkpoints/manifest.json          what is whole; replaced at once, after its files are complete
     checkpoints/learner-r2d2/1200.*    the learner at step 1200
-    checkpoints/replay/1200/           the replay at that step
+    checkpoints/replay/1200-.../       the replay at that step
     checkpoints/staging/               where Reverb writes
 
-Reverb deletes its previous checkpoint before the next is complete. So a finished one is moved out of Reverb's
-folder before anything names it, and the superseded one goes only when the manifest no longer names it.
+Reverb deletes its previous checkpoint before the next is complete. So a finished one is moved out
+of Reverb's folder before anything names it, and the superseded one goes only when the manifest no
+longer names it.
 """
 
 import dataclasses
@@ -16,12 +17,16 @@ import pathlib
 import shutil
 import time
 from collections.abc import Callable
+from typing import Any
 
 import reverb
 import tensorflow as tf
 
+from agents.contract import Update
+from agents.learner import read_parameters
+
 MANIFEST = "manifest.json"
-RAW_BYTES_PER_SECOND = 100e6  # of uncompressed items, a little below what one core was seen to write
+RAW_BYTES_PER_SECOND = 100e6  # of uncompressed items: a little less than one core was seen to write
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,11 +91,11 @@ def read(folder: pathlib.Path) -> Manifest | None:
     return manifest
 
 
-def check(folder: pathlib.Path, manifest: Manifest, agent: str) -> None:
-    """Makes sure that a learner of `agent` can go on from a manifest.
+def restore(folder: pathlib.Path, manifest: Manifest, agent: str, update: Update) -> None:
+    """Sets the variables of an update of `agent` to those that a manifest names.
 
     Raises:
-      CheckpointError: when it is another agent's, or TensorFlow cannot read it.
+      CheckpointError: when they are another agent's, of other shapes, or damaged.
     """
     if manifest.agent != agent:
         raise CheckpointError(
@@ -98,14 +103,18 @@ def check(folder: pathlib.Path, manifest: Manifest, agent: str) -> None:
         )
     prefix = str(folder / manifest.learner)
     try:
-        reader = tf.train.load_checkpoint(prefix)
-        for name in reader.get_variable_to_shape_map():
-            reader.get_tensor(name)
-    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+        read_parameters(update, prefix)
+    except (tf.errors.OpError, RuntimeError) as error:
         raise CheckpointError(f"The learner's checkpoint {prefix} is corrupt: {error}.") from None
+    except (ValueError, AssertionError) as error:
+        raise CheckpointError(
+            f"The learner's checkpoint {prefix} was written with a network of other sizes: {error}."
+        ) from None
 
 
-def replay_checkpointer(folder: pathlib.Path, replay: str | None) -> reverb.checkpointers.CheckpointerBase:
+def replay_checkpointer(
+    folder: pathlib.Path, replay: str | None
+) -> reverb.checkpointers.CheckpointerBase:
     """Where a replay server writes its checkpoints, and the one it begins with."""
     staging = folder / "staging"
     shutil.rmtree(staging, ignore_errors=True)
@@ -150,47 +159,47 @@ class Saver:
         return items * self._raw_item_bytes / RAW_BYTES_PER_SECOND
 
     def save(self, learner_step: int, counts: dict[str, float], *, with_replay: bool) -> Manifest:
-        """Writes the learner, and the replay too if asked; the manifest names the newest of both."""
+        """Writes the learner, then the replay if asked; the manifest names the newest of both.
+
+        The learner is safe before the replay is begun, which may take minutes and be cut short.
+        """
         prefix = f"learner-{self._agent}/{learner_step}"
         (self._folder / prefix).parent.mkdir(parents=True, exist_ok=True)
         self._write_learner(str(self._folder / prefix))
         last = self.last
-        replay, items, saved_at, seconds = (
-            (last.replay, last.replay_items, last.replay_saved_at, last.replay_seconds)
-            if last
-            else (None, 0, 0.0, 0.0)
-        )
-        if with_replay:
-            items, started = self._num_items(), time.time()
-            replay = self._write_replay(f"replay/{learner_step}-{int(started)}")
-            saved_at = time.time()
-            seconds = saved_at - started
         manifest = Manifest(
             agent=self._agent,
             learner_step=learner_step,
             learner=prefix,
-            replay=replay,
-            replay_items=items,
-            replay_saved_at=saved_at,
-            replay_seconds=seconds,
+            replay=last.replay if last else None,
+            replay_items=last.replay_items if last else 0,
+            replay_saved_at=last.replay_saved_at if last else 0.0,
+            replay_seconds=last.replay_seconds if last else 0.0,
             actor_steps=int(counts["actor_steps"]),
             episodes=int(counts["episodes"]),
             trained_steps=int(counts["trained_steps"]),
             walltime=counts["walltime"],
-            sizes=self._sizes(prefix, replay),
+            sizes={},
         )
         self._publish(manifest)
+        if with_replay:
+            manifest = dataclasses.replace(manifest, **self._write_replay(learner_step))
+            self._publish(manifest)
         return manifest
 
     def _num_items(self) -> int:
         return sum(table.current_size for table in self._client.server_info().values())
 
-    def _write_replay(self, name: str) -> str:
+    def _write_replay(self, learner_step: int) -> dict[str, Any]:
+        items, started = self._num_items(), time.time()
         written = self._client.checkpoint()
-        target = self._folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        os.rename(written, target)
-        return name
+        name = f"replay/{learner_step}-{int(1000 * started)}"
+        (self._folder / "replay").mkdir(exist_ok=True)
+        os.rename(written, self._folder / name)
+        now = time.time()
+        return dict(
+            replay=name, replay_items=items, replay_saved_at=now, replay_seconds=now - started
+        )
 
     def _sizes(self, prefix: str, replay: str | None) -> dict[str, int]:
         files = list((self._folder / prefix).parent.glob(f"{pathlib.Path(prefix).name}.*"))
@@ -199,6 +208,9 @@ class Saver:
         return {str(file.relative_to(self._folder)): file.stat().st_size for file in files}
 
     def _publish(self, manifest: Manifest) -> None:
+        manifest = dataclasses.replace(
+            manifest, sizes=self._sizes(manifest.learner, manifest.replay)
+        )
         temporary = self._folder / (MANIFEST + ".new")
         temporary.write_text(json.dumps(dataclasses.asdict(manifest), indent=2) + "\n")
         os.replace(temporary, self._folder / MANIFEST)

@@ -7,7 +7,10 @@ from typing import NoReturn
 
 from absl import flags
 
-_FIELD = re.compile(r"--([a-z0-9_]+)\.([A-Za-z0-9_]+)=(.*)", re.DOTALL)
+RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder for everything about the run.")
+SEED = flags.DEFINE_integer("seed", None, "Of environments, networks and policies.", lower_bound=0)
+
+_FIELD = re.compile(r"--?([A-Za-z0-9_]+)\.([A-Za-z0-9_]+)(?:=(.*))?", re.DOTALL)
 
 
 def parse_flags(argv: Sequence[str]) -> list[str]:
@@ -29,6 +32,8 @@ def config_overrides(argv: Sequence[str]) -> dict[str, dict[str, str]]:
         match = _FIELD.fullmatch(arg)
         if match:
             agent, field, text = match.groups()
+            if text is None:
+                fail(f"{arg} needs a value: {arg}=<value>.")
             overrides.setdefault(agent, {})[field] = text
     return overrides
 

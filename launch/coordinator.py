@@ -19,13 +19,15 @@ LOG_SECONDS = 10.0
 PROGRESS_SECONDS = 1.0
 RECENT_EPISODES = 100
 STOP_FILE = "stop"  # in nodes/: how the launching process asks for the end
+SAVE_SECONDS = 9.0  # from a run's end to the end of its last save
 
 
 class Coordinator:
     """The node that knows how far the run is.
 
-    Nodes call its methods over Courier; `run` writes `logs/actor.csv`, `logs/episodes.csv` and the progress
-    file that the launching terminal draws. A run is `finished` once every learner has saved.
+    Nodes call its methods over Courier; `run` writes `logs/actor.csv`, `logs/episodes.csv` and the
+    progress file that the launching terminal draws. A run is `finished` once every learner has
+    saved.
 
     Args:
       run_dir: the run folder.
@@ -52,6 +54,7 @@ class Coordinator:
         self._started = time.time()
         self._begun = dict(counts)
         self._limits = {"actor_steps": max_actor_steps, "learner_steps": max_learner_steps}
+        self._stopped_at = float("inf")
         self._learning = set(learners)
         self._replay = replay
         self._lock = threading.Lock()
@@ -60,19 +63,22 @@ class Coordinator:
         self._period: list[tuple[int, float, int]] = []
         self._learner: dict[str, Any] = {}
         self._evaluation: dict[str, Any] = {}
-        self._saved: dict[str, Any] = {}
         self._rates: deque[tuple[float, float, float]] = deque(maxlen=30)
+        self._end_at_limit()
 
     def report_steps(self, steps: int, episodes: Sequence[tuple[int, float, int]]) -> bool:
-        """Counts an actor node's steps and finished episodes `(actor, return, length)`; says whether to stop."""
+        """Counts what an actor node did; says whether to stop.
+
+        Args:
+          steps: of its environments, since its last report.
+          episodes: that ended since then: actor, return, length.
+        """
         with self._lock:
             self._counts["actor_steps"] += steps
             self._counts["episodes"] += len(episodes)
             self._period.extend(episodes)
             self._recent.extend(episode[1] for episode in episodes)
-            limit = self._limits["actor_steps"]
-            if limit is not None and self._counts["actor_steps"] >= limit:
-                self._reason = self._reason or f"{limit} actor steps were reached"
+            self._end_at_limit()
         return self.should_stop()
 
     def report_learner(self, step: int, trained_steps: int, metrics: dict[str, float]) -> bool:
@@ -88,14 +94,12 @@ class Coordinator:
         with self._lock:
             self._evaluation = result
 
-    def report_saved(self, agent: str, saved: dict[str, Any], last: bool) -> None:
-        """Takes what a learner saved; `last` when it has stopped."""
+    def report_saved(self, agent: str) -> None:
+        """Hears that a learner has stopped and saved."""
         with self._lock:
-            self._saved = saved
-            if last:
-                self._learning.discard(agent)
-                if not self._learning:
-                    self._reason = self._reason or "every learner has reached its limit"
+            self._learning.discard(agent)
+            if not self._learning:
+                self._end("every learner has reached its limit")
 
     def get_counts(self) -> dict[str, float]:
         """All counts, walltime in seconds among them."""
@@ -109,7 +113,12 @@ class Coordinator:
     def stop(self, reason: str) -> None:
         """Ends the run."""
         with self._lock:
-            self._reason = self._reason or reason
+            self._end(reason)
+
+    def seconds_to_save(self) -> float:
+        """What is left of the time that saving may take at the end."""
+        with self._lock:
+            return SAVE_SECONDS - max(time.time() - self._stopped_at, 0.0)
 
     def run(self) -> None:
         """Writes logs and progress until the program ends."""
@@ -127,14 +136,23 @@ class Coordinator:
         self._write_progress()
         lp.wait_for_stop()
 
+    def _end_at_limit(self) -> None:
+        limit = self._limits["actor_steps"]
+        if limit is not None and self._counts["actor_steps"] >= limit:
+            self._end(f"{limit:,} actor steps were reached")
+
+    def _end(self, reason: str) -> None:
+        if not self._reason:
+            self._reason, self._stopped_at = reason, time.time()
+
     def _walltime(self) -> float:
         return self._begun["walltime"] + time.time() - self._started
 
-    def _replay_size(self) -> int:
+    def _replay_size(self) -> float:
         try:
             return sum(t.current_size for t in self._replay.server_info(timeout=2).values())
         except (reverb.errors.ReverbError, RuntimeError):  # not up yet, or busy with a checkpoint
-            return -1
+            return float("nan")
 
     def _write_progress(self) -> None:
         size = self._replay_size()
@@ -152,9 +170,8 @@ class Coordinator:
                 replay_size=size,
                 replays_per_observation=self._replays_per_observation(),
                 learner=self._learner,
-                recent_return=float(np.mean(self._recent)) if self._recent else None,
+                recent_return=float(np.mean(list(self._recent))) if self._recent else None,
                 evaluation=self._evaluation,
-                saved=self._saved,
             )
         path = self._path / "nodes" / progress.FILE
         temporary = path.with_suffix(".new")

@@ -2,7 +2,9 @@
 
 import os
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before TensorFlow is imported, by whatever follows
+os.environ.setdefault(
+    "TF_CPP_MIN_LOG_LEVEL", "2"
+)  # before TensorFlow is imported, by whatever follows
 
 import pathlib
 import sys
@@ -13,13 +15,10 @@ from absl import app, flags
 
 from agents import actor, environment_loop
 from agents.contract import Update
-from agents.learner import read_parameters
 from environments import suites
 from launch import catalogue, checkpoints, command_line, nodes, settings
 
-_RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder of the run.")
 _EPISODES = flags.DEFINE_integer("episodes", 30, "Episodes to play.", lower_bound=1)
-_SEED = flags.DEFINE_integer("seed", 0, "Of the environments.", lower_bound=0)
 
 MAX_ENVIRONMENTS = 32
 
@@ -34,9 +33,8 @@ def load(run: settings.Settings) -> tuple[Update, int]:
     manifest = checkpoints.read(folder)
     if manifest is None:
         raise checkpoints.CheckpointError(f"{folder} holds no checkpoint yet.")
-    checkpoints.check(folder, manifest, run.agent)
     update = catalogue.make(run.agent, run.config).make_update(nodes.environment_spec(run))
-    read_parameters(update, str(folder / manifest.learner))
+    checkpoints.restore(folder, manifest, run.agent, update)
     return update, manifest.learner_step
 
 
@@ -65,10 +63,10 @@ def evaluate(run: settings.Settings, episodes: int, seed: int) -> np.ndarray:
 
 def main(_: Sequence[str]) -> None:
     try:
-        if not _RUN_DIR.value:
+        if not command_line.RUN_DIR.value:
             raise settings.SettingsError("--run_dir must be given.")
-        run = settings.load(pathlib.Path(_RUN_DIR.value))
-        returns = evaluate(run, _EPISODES.value, _SEED.value)
+        run = settings.load(pathlib.Path(command_line.RUN_DIR.value))
+        returns = evaluate(run, _EPISODES.value, command_line.SEED.value or 0)
     except (settings.SettingsError, checkpoints.CheckpointError) as error:
         command_line.fail(str(error))
     print(

@@ -1,7 +1,8 @@
 """Launch-time settings as data: what `--preset=paper` and `--preset=local` stand for.
 
-`paper` changes nothing in an agent's Config, whose defaults are the paper's. `local` scales replay, batch,
-sequence and rates so that two cores learn something in an hour; docs/r2d2.md says how its values were found.
+`paper` changes nothing in an agent's Config, whose defaults are the paper's. `local` scales replay,
+batch, sequence and rates so that two cores learn something in an hour; docs/r2d2.md says how its
+values were found.
 """
 
 import dataclasses

@@ -1,21 +1,23 @@
 """The Launchpad graph: one function per kind of node.
 
-              parameters                       parameters
-        +----------------------- learner ----------------------+
-        v                        |   ^                          v
-      actors --items--> replay --+   | priorities           evaluator
-        |                 ^----------+                          |
-        +------ steps, episodes ---> coordinator <--- returns --+
+        parameters                       parameters
+  +----------------------- learner ----------------------+
+  v                        |   ^                          v
+actors --items--> replay --+   | priorities           evaluator
+  |                 ^----------+                          |
+  +------ steps, episodes ---> coordinator <--- returns --+
 """
 
 import functools
+import os
 from typing import Any
 
 import launchpad as lp
 from launchpad.nodes.python import local_multi_processing
 
-from launch import checkpoints, nodes
+from launch import checkpoints, nodes, process
 from launch.coordinator import Coordinator
+from launch.learner_node import LearnerNode
 from launch.settings import Settings
 
 
@@ -83,7 +85,7 @@ def add_learner(
     """The agent's learner."""
     with program.group("learner"):
         return program.add_node(
-            lp.CourierNode(nodes.LearnerNode, settings, manifest, replay, coordinator)
+            lp.CourierNode(LearnerNode, settings, manifest, replay, coordinator)
         )
 
 
@@ -109,7 +111,7 @@ def add_evaluator(program: lp.Program, settings: Settings, learner: Any, coordin
 
 def local_resources(program: lp.Program) -> dict[str, Any]:
     """How each group's processes start on one machine: only the learner may see an accelerator."""
-    quiet = {"TF_CPP_MIN_LOG_LEVEL": "2"}
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "2", process.LAUNCHER: str(os.getpid())}
     alone = {**quiet, "CUDA_VISIBLE_DEVICES": "-1"}
     return {
         group: local_multi_processing.PythonProcess(env=quiet if group == "learner" else alone)

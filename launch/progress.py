@@ -1,7 +1,8 @@
-"""What the launching terminal shows: a live table, or plain lines where the output is no terminal."""
+"""What the launching terminal shows: a live table, or plain lines where it is no terminal."""
 
 import datetime
 import json
+import math
 import pathlib
 import time
 from typing import Any
@@ -31,7 +32,10 @@ def rows(progress: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("actor steps", f"{counts['actor_steps']:,}  ({rates['actor_steps']:,.0f}/s)"),
         ("learner updates", f"{counts['learner_steps']:,}  ({rates['learner_steps']:.2f}/s)"),
-        ("replay", f"{progress['replay_size']:,} items" if progress["replay_size"] >= 0 else "busy"),
+        (
+            "replay",
+            "busy" if math.isnan(progress["replay_size"]) else f"{progress['replay_size']:,} items",
+        ),
         ("replays per observation", f"{progress['replays_per_observation']:.2f}"),
         ("parameter lag", _number(learner.get("parameter_lag"), " updates")),
         ("loss", _number(learner.get("loss"))),

@@ -1,4 +1,4 @@
-"""What one run is: every setting, checked before any process starts, and recorded in the run folder."""
+"""What one run is: every setting, checked before any process starts, recorded in the run folder."""
 
 import dataclasses
 import difflib
@@ -88,24 +88,36 @@ def resolve(given: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Sett
         suites.check(env)
     except ValueError as error:
         raise SettingsError(str(error)) from None
+    try:
+        preset = presets.get(given["preset"], agent, env)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    values = {name: value for name, value in given.items() if value is not None}
+    config = make_config(agent, preset.config, overrides)
+    return Settings(**{**preset.settings, **values, "config": config})
+
+
+def make_config(agent: str, preset: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Any:
+    """The agent's Config: its defaults, then the preset's values, then those of the command line.
+
+    Args:
+      agent: its name.
+      preset: config field -> value.
+      overrides: agent name -> {config field -> text}.
+
+    Raises:
+      SettingsError: a field or value that the Config does not take, or a field of another agent.
+    """
     for name in overrides:
         if name != agent:
             raise SettingsError(
                 f"--{name}.{next(iter(overrides[name]))} sets a field of {name!r}, but the agent "
                 f"of this run is {agent!r}."
             )
-    preset = presets.get(given["preset"], agent, env)
-    values = {name: value for name, value in given.items() if value is not None}
-    config = make_config(agent, preset.config, overrides.get(agent, {}))
-    return Settings(**{**preset.settings, **values, "config": config})
-
-
-def make_config(agent: str, preset: dict[str, Any], overrides: dict[str, str]) -> Any:
-    """The agent's Config: its defaults, then the preset's values, then those of the command line."""
     default = catalogue.AGENTS[agent].config
     fields = {field.name: field.type for field in dataclasses.fields(default)}
     parsed = {}
-    for name, text in overrides.items():
+    for name, text in overrides.get(agent, {}).items():
         if name not in fields:
             raise SettingsError(
                 f"--{agent}.{name} is no field of {agent}'s Config." + suggest(name, fields)
@@ -113,8 +125,8 @@ def make_config(agent: str, preset: dict[str, Any], overrides: dict[str, str]) -
         parsed[name] = parse(f"--{agent}.{name}", text, type_name(fields[name]))
     try:
         return dataclasses.replace(default, **{**preset, **parsed})
-    except ValueError as error:
-        raise SettingsError(str(error)) from None
+    except ValueError as error:  # which begins with the field's name
+        raise SettingsError(f"--{agent}.{error}") from None
 
 
 def load(run_dir: pathlib.Path) -> Settings:
@@ -132,7 +144,7 @@ def load(run_dir: pathlib.Path) -> Settings:
             for name, value in recorded["config"].items()
         }
         return Settings(**{**recorded, "config": dataclasses.replace(default, **config)})
-    except FileNotFoundError:
+    except OSError:
         raise SettingsError(f"{run_dir} holds no run: there is no {path}.") from None
     except (ValueError, KeyError, TypeError) as error:
         raise SettingsError(f"{path} cannot be read: {error}.") from None
@@ -140,7 +152,11 @@ def load(run_dir: pathlib.Path) -> Settings:
 
 def type_name(annotation: Any) -> str:
     """A field's type as it is written."""
-    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+    return (
+        annotation
+        if isinstance(annotation, str)
+        else getattr(annotation, "__name__", str(annotation))
+    )
 
 
 def parse(flag: str, text: str, kind: str) -> Any:

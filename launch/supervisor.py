@@ -3,9 +3,11 @@
 import os
 import shlex
 import signal
+import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import launchpad as lp
@@ -17,8 +19,11 @@ from launch import checkpoints, coordinator, process, progress
 from launch.program import local_resources, make_program
 from launch.settings import Settings
 
-SAVE_SECONDS = 10.0  # from a stop to the last save
-NOTICE_SECONDS = 4  # from there to the end of every process
+NOTICE_SECONDS = 4  # from the request to end, after all is saved, to the end of every process
+POLL_SECONDS = 0.2
+OUTPUT_LINES = 30  # of a node that died without a word in the crash file
+
+Workers = Mapping[str, Sequence[subprocess.Popen[bytes]]]
 
 
 def run(settings: Settings, manifest: checkpoints.Manifest | None) -> int:
@@ -32,21 +37,30 @@ def run(settings: Settings, manifest: checkpoints.Manifest | None) -> int:
     (settings.path / "config.json").write_text(settings.to_json())
     for name in (progress.FILE, process.CRASH_FILE, coordinator.STOP_FILE):
         (nodes / name).unlink(missing_ok=True)
-    # Launchpad reads the environment variable that says this when it is imported, before the folder is known.
-    launch_local_output_to_files._LOGGING_DIR = str(nodes)
-    # Launchpad's own countdown ends with a SIGKILL to this very process; `_end` has a gentler one.
-    flags.FLAGS.set_default("lp_termination_notice_secs", -1)
 
-    program = make_program(settings, manifest)
-    manager = _launch(program)
-    stop = _stop_on_signals()
-    crashed = _watch(manager, stop, settings)
+    # Until this process has its own handlers, and each node is past its imports, a signal waits:
+    # nodes inherit the mask, and Launchpad's handlers would end all of them at once.
+    signals = (signal.SIGINT, signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    manager = _launch(make_program(settings, manifest), str(nodes))
+    workers = {label: list(group) for label, group in manager._active_workers.items()}
+    stop = threading.Event()
+    for number in signals:
+        signal.signal(number, lambda *_: stop.set())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+
+    crash = _crash(settings, workers) if _watch(manager, stop, settings) else ""
     _end(manager)
-    return _report(settings, crashed, stop)
+    _report(settings, crash)
+    return 1 if crash else 0
 
 
-def _launch(program: lp.Program) -> Any:
+def _launch(program: lp.Program, output_folder: str) -> Any:
     """Launches with Launchpad's own announcements sent nowhere: the view has the terminal."""
+    # Launchpad reads the variable that says this when it is imported: before the folder is known.
+    launch_local_output_to_files._LOGGING_DIR = output_folder
+    # Launchpad's countdown ends with a SIGKILL to this very process; `_end` has a gentler one.
+    flags.FLAGS.set_default("lp_termination_notice_secs", -1)
     stdout, sys.stdout = sys.stdout, open(os.devnull, "w")  # noqa: SIM115
     try:
         return lp.launch(
@@ -60,33 +74,28 @@ def _launch(program: lp.Program) -> Any:
         sys.stdout = stdout
 
 
-def _stop_on_signals() -> threading.Event:
-    """An event that Ctrl-C or SIGTERM sets, instead of what Launchpad does on them at once."""
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    return stop
-
-
 def _watch(manager: Any, stop: threading.Event, settings: Settings) -> bool:
     """Shows progress until the run is finished; says whether a node failed."""
-    deadline = None
     failed = threading.Event()
     threading.Thread(target=_wait_for_failure, args=(manager, failed), daemon=True).start()
+    deadline = float("inf")
     with progress.View(f"{settings.agent} on {settings.env}, {settings.run_dir}") as view:
-        while not failed.is_set():
+        while time.time() < deadline:
             state = progress.read(settings.path)
             if state is not None:
                 view.show(state)
-                if state["state"] == "finished":
-                    return False
-            if stop.is_set() and deadline is None:
-                (settings.path / "nodes" / coordinator.STOP_FILE).touch()
-                deadline = time.time() + SAVE_SECONDS
-            if deadline is not None and time.time() > deadline:
+            elif stop.is_set():
+                return False  # the nodes are still on their way: there is nothing to save
+            if state is not None and state["state"] == "finished":
                 return False
-            time.sleep(0.2)
-    return True
+            if failed.is_set():
+                return True
+            if stop.is_set():
+                (settings.path / "nodes" / coordinator.STOP_FILE).touch()
+            if stop.is_set() or (state is not None and state["reason"]):
+                deadline = min(deadline, time.time() + coordinator.SAVE_SECONDS)
+            time.sleep(POLL_SECONDS)
+    return False
 
 
 def _wait_for_failure(manager: Any, failed: threading.Event) -> None:
@@ -108,20 +117,40 @@ def _end(manager: Any) -> None:
     manager.stop_and_wait()
 
 
-def _report(settings: Settings, crashed: bool, stop: threading.Event) -> int:
-    """Says on the terminal how the run ended and what can be done with it; returns the exit code."""
-    if crashed:
-        crash = settings.path / "nodes" / process.CRASH_FILE
-        text = crash.read_text() if crash.exists() else "A node's process was killed.\n"
-        print(f"{text}The run has ended. What each node printed is in {crash.parent}.", file=sys.stderr)
+def _crash(settings: Settings, workers: Workers) -> str:
+    """What is known of the node that failed first."""
+    file = settings.path / "nodes" / process.CRASH_FILE
+    if file.exists():
+        return file.read_text()
+    for label, group in workers.items():
+        for index, worker in enumerate(group):
+            if worker.returncode:
+                return _end_of_output(settings, label, index, worker.returncode)
+    return "A node's process ended.\n"
+
+
+def _end_of_output(settings: Settings, label: str, index: int, code: int) -> str:
+    """How a process ended that could not say so itself, and the last that it printed."""
+    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+    title = f"{label}_{index}" if index else label  # as Launchpad names the file
+    lines = (settings.path / "nodes" / title).read_text(errors="replace").splitlines()
+    text = "".join(f"  {line}\n" for line in lines[-OUTPUT_LINES:])
+    return f"The process of node {title} {how}. It had printed:\n{text or '  nothing'}"
+
+
+def _report(settings: Settings, crash: str) -> None:
+    """Says on the terminal how the run ended and what can be done with it."""
+    if crash:
+        outputs = settings.path / "nodes"
+        print(
+            f"{crash.rstrip()}\nThe run has ended. What each node printed is in {outputs}.",
+            file=sys.stderr,
+        )
     else:
-        state = progress.read(settings.path) or {"reason": ""}
-        reason = state["reason"] or "stopped before it began"
-        if stop.is_set() and state.get("state") != "finished":
-            reason = "stopped before the learner had saved"
+        state = progress.read(settings.path)
+        reason = (state["reason"] if state else "") or "it was asked to stop"
         print(f"The run has ended: {reason}.")
     _describe_checkpoint(settings)
-    return 1 if crashed else 0
 
 
 def _describe_checkpoint(settings: Settings) -> None:

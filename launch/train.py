@@ -2,7 +2,9 @@
 
 import os
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before TensorFlow is imported, by whatever follows
+os.environ.setdefault(
+    "TF_CPP_MIN_LOG_LEVEL", "2"
+)  # before TensorFlow is imported, by whatever follows
 
 import dataclasses
 import pathlib
@@ -10,24 +12,25 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import tensorflow as tf
 from absl import app, flags
 
-from launch import checkpoints, command_line, presets, settings, supervisor
+from launch import catalogue, checkpoints, command_line, nodes, presets, settings, supervisor
 from launch.settings import Settings, SettingsError
 
 _AGENT = flags.DEFINE_string("agent", None, "What learns: r2d2, r2d2_plus, r2d2_feedforward.")
-_ENV = flags.DEFINE_string("env", None, "What is played: catch, memory:<task>, atari:<game>, gym:<id>.")
-_RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder for everything about the run.")
+_ENV = flags.DEFINE_string(
+    "env", None, "What is played: catch, memory:<task>, atari:<game>, gym:<id>."
+)
 _RESUME = flags.DEFINE_boolean("resume", False, "Go on with the run in --run_dir.")
 _PRESET = flags.DEFINE_string("preset", None, "local (default) or paper.")
-_LIMITS = {
+_NUMBERS = {
     name: flags.DEFINE_integer(name, None, text)
     for name, text in {
         "num_actors": "Environments that act, each with its own policy.",
         "actors_per_node": "How many of them share one process and one forward pass.",
         "max_actor_steps": "Agent steps, over all environments, to end after.",
         "max_learner_steps": "Updates to end after.",
-        "seed": "Of environments, networks and policies.",
         "evaluation_episodes": "Episodes of one evaluation; 0 never evaluates.",
     }.items()
 }
@@ -39,13 +42,22 @@ _MINUTES = {
     }.items()
 }
 _FULL_ACTIONS = flags.DEFINE_boolean("full_action_space", None, "All 18 actions on Atari.")
+flags.FLAGS.set_default("lp_launch_type", "local_mp")  # Launchpad's own default is threads
 
 
 def given() -> dict[str, Any]:
     """Launch settings that flags gave; None where one was not given."""
-    named = {"agent": _AGENT, "env": _ENV, "run_dir": _RUN_DIR, **_LIMITS, **_MINUTES}
-    values = {name: flag.value for name, flag in named.items()}
-    return values | {"preset": _PRESET.value, "full_action_space": _FULL_ACTIONS.value}
+    named = {
+        "agent": _AGENT,
+        "env": _ENV,
+        "run_dir": command_line.RUN_DIR,
+        "preset": _PRESET,
+        "seed": command_line.SEED,
+        "full_action_space": _FULL_ACTIONS,
+        **_NUMBERS,
+        **_MINUTES,
+    }
+    return {name: flag.value for name, flag in named.items()}
 
 
 def new_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Settings:
@@ -59,9 +71,9 @@ def new_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
             raise SettingsError(f"--{name} must be given.")
     values = values | {"preset": values["preset"] or presets.PRESETS[0]}
     made = settings.resolve(values, overrides)
-    if (made.path / "config.json").exists():
+    if any((made.path / name).exists() for name in ("config.json", "checkpoints")):
         raise SettingsError(
-            f"{made.path} holds a run already: add --resume to go on with it, or name another folder."
+            f"{made.path} holds a run already: add --resume to go on, or name another folder."
         )
     return made
 
@@ -81,25 +93,70 @@ def resumed_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) ->
                 f"{recorded.path} holds a run of --{name}={getattr(recorded, name)}; "
                 f"it cannot go on as --{name}={values[name]}."
             )
-    config = settings.make_config(
-        recorded.agent, dataclasses.asdict(recorded.config), overrides.get(recorded.agent, {})
-    )
+    config = settings.make_config(recorded.agent, dataclasses.asdict(recorded.config), overrides)
+    _check_replay_stays(recorded, config)
     changed = {name: value for name, value in values.items() if value is not None}
     return dataclasses.replace(recorded, **{**changed, "config": config})
 
 
-def main(_: Sequence[str]) -> None:
-    overrides = command_line.config_overrides(sys.argv)
+def _check_replay_stays(recorded: Settings, config: Any) -> None:
+    """Refuses a Config under which the saved replay would be cut or limited otherwise."""
+    tables = catalogue.make(recorded.agent, recorded.config).tables
+    if catalogue.make(recorded.agent, config).tables == tables:
+        return
+    changed = [
+        f"--{recorded.agent}.{field.name}={getattr(config, field.name)}"
+        for field in dataclasses.fields(config)
+        if getattr(config, field.name) != getattr(recorded.config, field.name)
+    ]
+    raise SettingsError(
+        f"A run cannot go on with {' '.join(changed)}: its replay was cut and limited otherwise."
+    )
+
+
+def read_checkpoint(run: Settings) -> checkpoints.Manifest | None:
+    """The manifest a run goes on from, if anything was saved; it fits the run's agent.
+
+    Raises:
+      CheckpointError: when it is damaged, another agent's, or of a network of other sizes.
+    """
+    folder = run.path / "checkpoints"
+    manifest = checkpoints.read(folder)
+    if manifest is not None:
+        tf.config.set_visible_devices([], "GPU")  # which the learner's process needs for itself
+        update = catalogue.make(run.agent, run.config).make_update(nodes.environment_spec(run))
+        checkpoints.restore(folder, manifest, run.agent, update)
+    return manifest
+
+
+def prepare(
+    overrides: dict[str, dict[str, str]],
+) -> tuple[Settings, checkpoints.Manifest | None]:
+    """What the command line asks for, checked to the end; then the run folder is made.
+
+    Raises:
+      SettingsError, CheckpointError: it cannot be done. The folder is as it was.
+    """
+    if flags.FLAGS.lp_launch_type != "local_mp":
+        raise SettingsError(
+            f"--lp_launch_type={flags.FLAGS.lp_launch_type} is not built yet; there is local_mp."
+        )
+    run = (resumed_run if _RESUME.value else new_run)(given(), overrides)
+    manifest = read_checkpoint(run) if _RESUME.value else None
     try:
-        chosen = (resumed_run if _RESUME.value else new_run)(given(), overrides)
-        manifest = checkpoints.read(chosen.path / "checkpoints") if _RESUME.value else None
-        if manifest is not None:
-            checkpoints.check(chosen.path / "checkpoints", manifest, chosen.agent)
-    except (SettingsError, checkpoints.CheckpointError, ValueError) as error:
+        run.path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"--run_dir={run.run_dir} cannot be made: {error.strerror}.") from None
+    return run, manifest
+
+
+def main(_: Sequence[str]) -> None:
+    try:
+        run, manifest = prepare(command_line.config_overrides(sys.argv))
+    except (SettingsError, checkpoints.CheckpointError) as error:
         command_line.fail(str(error))
-    sys.exit(supervisor.run(chosen, manifest))
+    sys.exit(supervisor.run(run, manifest))
 
 
 if __name__ == "__main__":
-    flags.FLAGS.set_default("lp_launch_type", "local_mp")
     app.run(main, flags_parser=command_line.parse_flags)

@@ -1,0 +1,155 @@
+"""What runs inside a learner's process."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import launchpad as lp
+import numpy as np
+import reverb
+import tensorflow as tf
+from acme.utils import counting
+
+from agents.learner import Learner
+from launch import catalogue, checkpoints, logs, process
+from launch.nodes import REPORT_SECONDS, core_state_spec, environment_spec, seed_of
+from launch.settings import Settings
+from replay import dataset, priorities, tables
+
+LOG_SECONDS = 10.0
+REPLAY_SHARE = 0.7  # of the time to save, for the replay: an estimate may be wrong
+
+
+class LearnerNode:
+    """One agent's learner: learns, serves parameters, reports, saves."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        manifest: checkpoints.Manifest | None,
+        replay: reverb.Client,
+        coordinator: Any,
+    ) -> None:
+        process.enter(settings.run_dir, "learner")
+        self._settings = settings
+        self._coordinator = coordinator
+        tf.random.set_seed(seed_of(settings, "network"))
+        agent = catalogue.make(settings.agent, settings.config)
+        spec = environment_spec(settings)
+        self._counter = counting.Counter()
+        self._metrics: dict[str, float] = {}
+        self._counts = dict.fromkeys(("actor_steps", "episodes", "walltime"), 0.0)  # as last heard
+        table = agent.tables[0]
+        self._priorities = priorities.PriorityUpdater(replay, table.name)
+        update = agent.make_update(spec)
+        batches = dataset.make_dataset(
+            replay.server_address,
+            table,
+            spec,
+            core_state_spec(agent, spec),
+            tables.block_length(agent.tables),
+            agent.batch_size,
+        )
+        self._learner = Learner(
+            update,
+            iter(batches),
+            burn_in=table.layout.burn_in,
+            priorities=self._priorities,
+            counter=self._counter,
+            on_metrics=self._metrics.update,
+        )
+        folder = settings.path / "checkpoints"
+        if manifest is not None:
+            self._learner.read_checkpoint(str(folder / manifest.learner))
+            self._counter.increment(trained_steps=manifest.trained_steps)
+            self._counts = {name: getattr(manifest, name) for name in self._counts}
+        signature = batches.element_spec
+        self._saver = checkpoints.Saver(
+            folder,
+            settings.agent,
+            self._learner.write_checkpoint,
+            replay,
+            raw_item_bytes(signature, agent.batch_size, agent.frame_stack),
+            manifest,
+        )
+
+    def get_variables(self, names: list[str]) -> list[list[np.ndarray]]:
+        """The parameters, for actors and evaluators."""
+        return self._learner.get_variables(names)
+
+    def run(self) -> None:
+        """Learns until the run ends or this learner's own limit is reached, then saves."""
+        self._learn()
+        self._save_last()
+        self._priorities.close()
+        lp.wait_for_stop()
+
+    def _learn(self) -> None:
+        limit = self._settings.max_learner_steps
+        logger = logs.make_logger(
+            self._settings.path,
+            f"learner-{self._settings.agent}",
+            seconds=LOG_SECONDS,
+            steps_key="learner_steps",
+        )
+        save_at = time.time() + 60 * self._settings.checkpoint_minutes
+        for _ in self._every(REPORT_SECONDS):
+            if self._report(logger):
+                return
+            if limit is not None and self._learner.num_steps >= limit:
+                return
+            if time.time() >= save_at:
+                self._save(with_replay=True)
+                save_at = time.time() + 60 * self._settings.checkpoint_minutes
+
+    def _every(self, seconds: float) -> Iterator[None]:
+        """Learns, and yields whenever `seconds` have passed or the learner's limit is reached."""
+        limit = self._settings.max_learner_steps
+        while True:
+            until = time.time() + seconds
+            while time.time() < until and (limit is None or self._learner.num_steps < limit):
+                self._learner.try_step(timeout=max(until - time.time(), 0.01))
+            yield
+
+    def _report(self, logger: Any) -> bool:
+        if lp.wait_for_stop(0):
+            return True
+        step = self._learner.num_steps
+        metrics = {k: float(v) for k, v in self._metrics.items()}
+        stop = self._coordinator.report_learner(step, self._trained_steps(), metrics)
+        self._counts = counts = self._coordinator.get_counts()
+        if metrics:
+            logger.write(
+                dict(
+                    learner_steps=step,
+                    actor_steps=counts["actor_steps"],
+                    walltime=counts["walltime"],
+                    **metrics,
+                )
+            )
+        return bool(stop)
+
+    def _save(self, *, with_replay: bool) -> None:
+        counts = {**self._counts, "trained_steps": self._trained_steps()}
+        self._saver.save(self._learner.num_steps, counts, with_replay=with_replay)
+
+    def _save_last(self) -> None:
+        """Saves the learner; the replay too if the time that stopping may take is enough."""
+        if lp.wait_for_stop(0):  # after a crash: other nodes may already be gone
+            self._save(with_replay=False)
+            return
+        seconds = self._coordinator.seconds_to_save()
+        self._save(with_replay=self._saver.replay_seconds() <= REPLAY_SHARE * seconds)
+        self._coordinator.report_saved(self._settings.agent)
+
+    def _trained_steps(self) -> int:
+        return int(self._counter.get_counts().get("trained_steps", 0))
+
+
+def raw_item_bytes(batch_spec: Any, batch_size: int, frame_stack: int) -> int:
+    """Uncompressed bytes of one item, from the shapes of a batch (whose frames are stacked)."""
+    sizes = [
+        spec.dtype.size * np.prod([d or batch_size for d in spec.shape])
+        for spec in tf.nest.flatten(batch_spec)
+    ]
+    return int(sum(sizes) / batch_size / frame_stack)

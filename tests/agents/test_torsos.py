@@ -6,7 +6,7 @@ import sonnet as snt
 import tensorflow as tf
 
 from agents.core import LSTM
-from agents.torsos import TorsoKind, as_float, make_torso
+from agents.torsos import ResidualBlock, ResidualSection, TorsoKind, as_float, make_torso
 
 
 @pytest.mark.parametrize(
@@ -92,3 +92,28 @@ def test_rows_of_a_batch_are_independent(kind: TorsoKind) -> None:
     after = torso(images).numpy()
     np.testing.assert_allclose(after[[0, 2]], before[[0, 2]], atol=1e-6)
     assert np.abs(after[1] - before[1]).max() > 1e-3
+
+
+def test_a_residual_section_without_blocks_is_a_max_over_3_x_3_with_stride_2() -> None:
+    """Blocks with zero weights pass their input on; the first convolution here copies its image."""
+    section = ResidualSection(1)
+    image = np.random.default_rng(0).normal(size=(1, 5, 7, 1)).astype(np.float32)
+    section(image)
+    for variable in section.trainable_variables:
+        variable.assign(tf.zeros_like(variable))
+    copy = np.zeros((3, 3, 1, 1), np.float32)
+    copy[1, 1] = 1
+    (kernel,) = [v for v in section._convolution.trainable_variables if v.shape.rank == 4]
+    kernel.assign(copy)
+    padded = np.pad(image[0, :, :, 0], 1, constant_values=-np.inf)
+    expected = [[padded[y : y + 3, x : x + 3].max() for x in (0, 2, 4, 6)] for y in (0, 2, 4)]
+    np.testing.assert_allclose(section(image)[0, :, :, 0], expected)
+
+
+def test_a_residual_block_rectifies_before_each_convolution() -> None:
+    block = ResidualBlock(1)
+    block(tf.zeros([1, 1, 1, 1]))
+    for variable in block.trainable_variables:  # 1 x 1 images meet the kernels' centres alone
+        variable.assign(tf.ones_like(variable) * (2.0 if variable.shape.rank == 4 else -1.0))
+    for x, expected in [(-3.0, -3.0 - 1.0), (0.25, 0.25 - 1.0), (2.0, 2.0 + 2.0 * 3.0 - 1.0)]:
+        assert float(block(tf.fill([1, 1, 1, 1], x))[0, 0, 0, 0]) == expected

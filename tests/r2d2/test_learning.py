@@ -1,0 +1,58 @@
+"""R2D2 solves what needs a memory; without its core it stays where no memory can leave."""
+
+import dataclasses
+
+import pytest
+
+from environments.memory import TASKS
+from r2d2 import agent as r2d2
+from tests.r2d2.training import train
+
+SMALL = dict(
+    torso="mlp",
+    hidden_sizes=(64,),
+    head_size=64,
+    frame_stack=1,
+    burn_in=0,
+    length=10,
+    period=10,
+    batch_size=32,
+    min_replay_size=200,
+    replay_size=5_000,
+    learning_rate=2e-3,
+    adam_epsilon=1e-5,
+    target_update_period=50,
+    discount=0.99,
+    variable_update_period=4,
+)
+
+
+def mean_return(name: str, env: str, vector_steps: int, **changes: int) -> float:
+    config = dataclasses.replace(r2d2.VARIANTS[name], **SMALL, **changes)
+    return train(
+        r2d2.make(config, name),
+        env,
+        num_environments=32,
+        vector_steps=vector_steps,
+        steps_per_update=2,
+        seed=1,
+    )
+
+
+@pytest.mark.slow
+def test_r2d2_passes_the_recall_task() -> None:
+    task = TASKS["recall"]
+    assert mean_return("r2d2", "memory:recall", 1_600, lstm_size=64) >= task.pass_mark
+
+
+@pytest.mark.slow
+def test_without_a_core_it_stays_at_the_memoryless_optimum() -> None:
+    task = TASKS["recall"]
+    # 200 episodes of ±1 have a standard error of 0.06; the pass mark is 20 of them away.
+    reached = mean_return("r2d2_feedforward", "memory:recall", 1_600)
+    assert abs(reached - task.memoryless_optimum) < 0.25
+
+
+@pytest.mark.slow
+def test_without_a_core_it_can_still_learn() -> None:
+    assert mean_return("r2d2_feedforward", "catch", 1_000) >= 0.9

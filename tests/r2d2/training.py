@@ -1,0 +1,82 @@
+"""Trains an agent in this process: N environments and the learner take turns, nothing waits for anything."""
+
+import dataclasses
+
+import numpy as np
+import reverb
+import tensorflow as tf
+import tree
+
+from agents.actor import make_actor, make_evaluator
+from agents.contract import Agent
+from agents.environment_loop import VectorEnvironmentLoop
+from agents.learner import Learner
+from environments import suites
+from replay import tables
+from replay.dataset import make_dataset
+from replay.priorities import PriorityUpdater
+from replay.writer import SequenceWriter
+
+
+def train(
+    agent: Agent,
+    env: str,
+    *,
+    num_environments: int,
+    vector_steps: int,
+    steps_per_update: int,
+    seed: int,
+    evaluation_episodes: int = 200,
+) -> float:
+    """The mean return of the trained agent, evaluated greedily.
+
+    Args:
+      vector_steps: steps of all environments together, before and between the updates.
+      steps_per_update: vector steps to each learner step.
+    """
+    tf.random.set_seed(seed)
+    spec = suites.make_environment_spec(env)
+    update = agent.make_update(spec)
+    state = tree.map_structure(lambda x: x[0], update.network.initial_state(1))
+    table = dataclasses.replace(agent.tables[0], min_size=1, samples_per_insert=None)
+    length = tables.block_length([table])
+    server = reverb.Server(tables.make_tables([table], spec, {table.name: state}, length))
+    client = server.localhost_client()
+    priorities = PriorityUpdater(client, table.name)
+    batches = make_dataset(client.server_address, table, spec, state, length, agent.batch_size)
+    learner = Learner(update, iter(batches), burn_in=table.layout.burn_in, priorities=priorities)
+    writer = SequenceWriter(
+        client,
+        [table],
+        block_length=length,
+        actors=np.arange(num_environments),
+        tasks=np.zeros(num_environments, np.int64),
+        agent=0,
+        initial_priorities={table.name: agent.initial_priority} if agent.initial_priority else {},
+    )
+    actor = make_actor(
+        agent,
+        spec,
+        actors=range(num_environments),
+        num_actors=num_environments,
+        seed=seed,
+        source=learner,
+        writer=writer,
+    )
+    actor.update(wait=True)
+    loop = VectorEnvironmentLoop(suites.make(env, num_environments, seed=seed), actor)
+    for step in range(vector_steps):
+        loop.step()
+        enough = client.server_info()[table.name].current_size >= agent.tables[0].min_size
+        if enough and step % steps_per_update == 0:
+            learner.step()
+    evaluator = make_evaluator(
+        agent, spec, num_environments=evaluation_episodes, seed=seed, source=learner
+    )
+    evaluator.update(wait=True)
+    environments = suites.make(env, evaluation_episodes, seed=seed + 1)
+    episodes = VectorEnvironmentLoop(environments, evaluator).run_episodes()
+    priorities.close()
+    writer.close()
+    server.stop()
+    return float(np.mean([episode.episode_return for episode in episodes]))

@@ -1,6 +1,7 @@
 """R2D2 solves what needs a memory; without its core it stays where no memory can leave."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from environments.memory import TASKS
 from r2d2 import agent as r2d2
 from tests.r2d2.training import train
 
-SMALL = dict(
+SMALL: dict[str, Any] = dict(
     torso="mlp",
     hidden_sizes=(64,),
     head_size=64,
@@ -27,7 +28,7 @@ SMALL = dict(
 )
 
 
-def mean_return(name: str, env: str, vector_steps: int, **changes: int) -> float:
+def mean_return(name: str, env: str, vector_steps: int, **changes: Any) -> float:
     config = dataclasses.replace(r2d2.VARIANTS[name], **SMALL, **changes)
     return train(
         r2d2.make(config, name),

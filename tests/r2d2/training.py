@@ -1,4 +1,4 @@
-"""Trains an agent in this process: N environments and the learner take turns, nothing waits for anything."""
+"""Trains an agent in this process: N environments and the learner take turns."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""An agent in one process, for `acme.EnvironmentLoop`: its actor, its replay and its learner take turns."""
+"""An agent in one process, for `acme.EnvironmentLoop`: actor and learner take turns."""
 
 import dataclasses
 
@@ -22,11 +22,11 @@ PAPER_REPLAYS_PER_OBSERVATION = 0.8  # Kapturowski et al. 2019, "Extended result
 
 
 class SingleProcessAgent(acme_agent.Agent):
-    """Acts in one environment and learns in between. Implements `acme.core.Actor` and `VariableSource`.
+    """Acts in one environment, learns in between: `acme.core.Actor` and `VariableSource`.
 
     One thread both acts and learns, so a rate limiter would make it wait for itself. The learner's
-    steps are paced by counting observations instead: `samples_per_insert` where the agent has one, and
-    otherwise the replays per observation that the R2D2 paper reports.
+    steps are paced by counting observations instead: `samples_per_insert` where the agent has one,
+    and otherwise the replays per observation that the R2D2 paper reports.
 
     Args:
       agent: what to run.

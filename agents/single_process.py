@@ -6,6 +6,7 @@ import numpy as np
 import reverb
 import tensorflow as tf
 import tree
+from absl import flags
 from acme import specs
 from acme.agents import agent as acme_agent
 
@@ -38,6 +39,9 @@ class SingleProcessAgent(acme_agent.Agent):
     """
 
     def __init__(self, agent: Agent, environment_spec: specs.EnvironmentSpec, *, seed: int) -> None:
+        if not flags.FLAGS.is_parsed():
+            # acme.EnvironmentLoop.run asks Launchpad for a flag, which fails outside absl's app.run.
+            flags.FLAGS.mark_as_parsed()
         tf.random.set_seed(seed)
         # Acme updates the actor after learner steps only; then it should be up to date.
         agent = dataclasses.replace(agent, variable_update_period=1)

@@ -72,13 +72,13 @@ _LOCAL_R2D2_ATARI = dict(
     length=32,
     period=16,
     replay_size=20_000,
-    min_replay_size=1_000,
-    batch_size=32,
-    samples_per_insert=1.5,
+    min_replay_size=2_000,
+    batch_size=16,
+    samples_per_insert=2.0,
     learning_rate=3e-4,
     adam_epsilon=1e-5,
     discount=0.99,
-    target_update_period=100,
+    target_update_period=200,
     variable_update_period=100,
 )
 

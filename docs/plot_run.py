@@ -1,0 +1,53 @@
+"""Draws a run's learning curve: python docs/plot_run.py RUN_DIR OUTPUT.png TITLE"""
+
+import csv
+import pathlib
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+WINDOW = 9  # log rows of ten seconds each that one point of the smooth curve averages
+
+
+def read(path: pathlib.Path, *columns: str) -> list[np.ndarray]:
+    """Columns of a log, without the rows in which one of them is undefined."""
+    with path.open() as file:
+        rows = [[float(row[column]) for column in columns] for row in csv.DictReader(file)]
+    table = np.asarray(rows).reshape(-1, len(columns))
+    return list(table[np.isfinite(table).all(axis=1)].T)
+
+
+def draw(run_dir: pathlib.Path, output: pathlib.Path, title: str) -> None:
+    """Return against steps, and against hours."""
+    columns = ("actor_steps", "walltime", "episode_return")
+    steps, seconds, returns = read(run_dir / "logs" / "actor.csv", *columns)
+    smooth = np.convolve(returns, np.ones(WINDOW) / WINDOW, mode="valid")
+    margin = WINDOW // 2
+    inner = slice(margin, len(returns) - margin)
+    measured = read(run_dir / "logs" / "evaluator.csv", *columns)
+
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, constrained_layout=True)
+    for axis, x, evaluated_x, label in (
+        (axes[0], steps / 1e6, measured[0] / 1e6, "agent steps (millions)"),
+        (axes[1], seconds / 3600, measured[1] / 3600, "hours"),
+    ):
+        axis.plot(x, returns, color="#9ecae1", linewidth=0.6)
+        axis.plot(x[inner], smooth, color="#2171b5", label="while acting, all epsilons")
+        axis.plot(
+            evaluated_x, measured[2], "o-", color="#cb181d", ms=4, label="evaluated, epsilon 0"
+        )
+        axis.set_xlabel(label)
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("episode return")
+    axes[1].legend(loc="lower right", frameon=False)
+    figure.suptitle(title)
+    figure.savefig(output, dpi=130)
+
+
+if __name__ == "__main__":
+    draw(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3])

@@ -103,6 +103,9 @@ def restore(folder: pathlib.Path, manifest: Manifest, agent: str, update: Update
         )
     prefix = str(folder / manifest.learner)
     try:
+        reader = tf.train.load_checkpoint(prefix)
+        for name in reader.get_variable_to_shape_map():
+            reader.get_tensor(name)  # which compares checksums
         read_parameters(update, prefix)
     except (tf.errors.OpError, RuntimeError) as error:
         raise CheckpointError(f"The learner's checkpoint {prefix} is corrupt: {error}.") from None

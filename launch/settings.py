@@ -152,11 +152,7 @@ def load(run_dir: pathlib.Path) -> Settings:
 
 def type_name(annotation: Any) -> str:
     """A field's type as it is written."""
-    return (
-        annotation
-        if isinstance(annotation, str)
-        else getattr(annotation, "__name__", str(annotation))
-    )
+    return annotation.__name__ if type(annotation) is type else str(annotation)
 
 
 def parse(flag: str, text: str, kind: str) -> Any:

@@ -49,8 +49,10 @@ def run(settings: Settings, manifest: checkpoints.Manifest | None) -> int:
         signal.signal(number, lambda *_: stop.set())
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
 
-    crash = _crash(settings, workers) if _watch(manager, stop, settings) else ""
-    _end(manager)
+    try:
+        crash = _crash(settings, workers) if _watch(manager, stop, settings) else ""
+    finally:  # also when there is nobody left to show anything to
+        _end(manager)
     _report(settings, crash)
     return 1 if crash else 0
 
@@ -132,7 +134,7 @@ def _crash(settings: Settings, workers: Workers) -> str:
 def _end_of_output(settings: Settings, label: str, index: int, code: int) -> str:
     """How a process ended that could not say so itself, and the last that it printed."""
     how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-    title = f"{label}_{index}" if index else label  # as Launchpad names the file
+    title = f"{label}/{index}"  # as Launchpad names the file
     lines = (settings.path / "nodes" / title).read_text(errors="replace").splitlines()
     text = "".join(f"  {line}\n" for line in lines[-OUTPUT_LINES:])
     return f"The process of node {title} {how}. It had printed:\n{text or '  nothing'}"

@@ -1,7 +1,10 @@
 """Runs of `launch.train` as a user starts them: a process of their own, with nodes below it."""
 
+import contextlib
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -11,11 +14,11 @@ from typing import Any
 import psutil
 
 GONE_SECONDS = 15  # within which every process of an ended run is gone
-PATIENCE_SECONDS = 150  # for what takes as long as the machine is busy
+PATIENCE = 300  # for what takes as long as the machine is busy
 
 
 class Run:
-    """One `python -m launch.train` in a session of its own.
+    """One `python -m launch.train` in a session of its own. A context manager: its end kills.
 
     Args:
       run_dir: the run folder.
@@ -33,44 +36,60 @@ class Run:
         )
         self.pid = self._process.pid
 
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.communicate()
+
     def nodes(self) -> list[psutil.Process]:
         """Every process below the launcher."""
         return psutil.Process(self.pid).children(recursive=True)
 
     def node(self, label: str) -> psutil.Process:
-        """The process of a node, recognised by the file that it prints into."""
+        """The process of a node, for example `actor/0`: the one that prints into that file."""
         file = str(self.path / "nodes" / label)
         (node,) = [n for n in self.nodes() if any(f.path == file for f in n.open_files())]
         return node
 
-    def progress(self) -> dict[str, Any] | None:
-        """What the coordinator last wrote."""
-        file = self.path / "nodes" / "progress.json"
-        return json.loads(file.read_text()) if file.exists() else None
+    def progress(self) -> dict[str, Any]:
+        """What the coordinator last wrote; nothing before it did."""
+        return _read(self.path / "nodes" / "progress.json")
 
-    def manifest(self) -> dict[str, Any] | None:
-        """The newest complete checkpoint."""
-        file = self.path / "checkpoints" / "manifest.json"
-        return json.loads(file.read_text()) if file.exists() else None
+    def manifest(self) -> dict[str, Any]:
+        """The newest complete checkpoint; nothing before the first."""
+        return _read(self.path / "checkpoints" / "manifest.json")
 
     def wait_until(self, holds: Callable[[], bool]) -> None:
         """Waits while the run lasts."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + PATIENCE
         while not holds():
             if self._process.poll() is not None:
-                raise AssertionError(f"The run ended: {self.finish(PATIENCE_SECONDS)}")
+                raise AssertionError(f"The run ended: {self.finish(PATIENCE)}")
             if time.monotonic() > deadline:
                 raise AssertionError(f"Waited in vain; progress is {self.progress()}.")
             time.sleep(0.1)
 
     def wait_until_learning(self) -> None:
         """Waits until something has been learned."""
-        self.wait_until(lambda: bool((p := self.progress()) and p["counts"]["learner_steps"] > 0))
+        self.wait_until(lambda: self.count("learner_steps") > 0)
+
+    def count(self, name: str) -> int:
+        """One of the coordinator's counts."""
+        counts: dict[str, int] = self.progress().get("counts", {})
+        return counts.get(name, 0)
 
     def finish(self, seconds: float = GONE_SECONDS) -> tuple[int, str, str]:
         """The exit code, standard output and standard error, within so many seconds."""
         out, err = self._process.communicate(timeout=seconds)
         return self._process.returncode, out, err
+
+
+def _read(file: pathlib.Path) -> dict[str, Any]:
+    contents: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    return contents
 
 
 def all_gone(processes: list[psutil.Process], seconds: float = GONE_SECONDS) -> bool:

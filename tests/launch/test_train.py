@@ -1,0 +1,295 @@
+"""Bad input is refused with a sentence, before any process starts and with the folder untouched."""
+
+import dataclasses
+import json
+import pathlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from absl import flags
+from absl.testing import flagsaver
+
+from agents.learner import Learner
+from launch import catalogue, checkpoints, command_line, nodes, settings, supervisor, train
+
+NEW = ("--agent=r2d2", "--env=catch")
+
+
+@pytest.fixture(autouse=True)
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[settings.Settings]]:
+    """The runs that would have been started; flags are as they were afterwards."""
+    runs: list[settings.Settings] = []
+
+    def run(settings: settings.Settings, manifest: checkpoints.Manifest | None) -> int:
+        runs.append(settings)
+        return 0
+
+    monkeypatch.setattr(supervisor, "run", run)
+    with flagsaver.flagsaver():
+        yield runs
+
+
+def _train(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
+    """Runs the command in this process; returns its exit code."""
+    flags.FLAGS.unparse_flags()
+    monkeypatch.setattr(sys, "argv", ["train", *argv])
+    with pytest.raises(SystemExit) as exit_:
+        train.main(command_line.parse_flags(sys.argv))
+    assert isinstance(exit_.value.code, int)
+    return exit_.value.code
+
+
+def _contents(folder: pathlib.Path) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--agent=r2d3", "--env=catch"], ["'r2d3'", "Did you mean 'r2d2'?"]),
+        (["--agent=impala", "--env=catch"], ["--agent=impala is not built yet"]),
+        (["--agent=stacx", "--env=catch"], ["--agent=stacx is not built yet"]),
+        (["--agent=zzz", "--env=catch"], ["'zzz'", "there are r2d2, r2d2_plus"]),
+        (["--env=catch"], ["--agent must be given"]),
+        (["--agent=r2d2"], ["--env must be given"]),
+        (["--agent=r2d2", "--env=katch"], ["'katch'", "did you mean catch?"]),
+        (["--agent=r2d2", "--env=atari:pung"], ["'atari:pung'", "atari:pong"]),
+        (["--agent=r2d2", "--env=atary:pong"], ["'atary:pong'", "atari:pong"]),
+        (["--agent=r2d2", "--env=memory:recal"], ["'memory:recal'", "memory:recall"]),
+        (["--agent=r2d2", "--env=gym:CartPole-v9"], ["CartPole-v9"]),
+        (["--agent=r2d2", "--env=dmlab:rooms"], ["'dmlab:rooms'", "not built yet"]),
+        (["--agent=r2d2", "--env=atari57"], ["'atari57'", "not built yet"]),
+        ([*NEW, "--num_actor=3"], ["'num_actor'", "num_actors"]),
+        ([*NEW, "--frobnicate"], ["'frobnicate'"]),
+        ([*NEW, "pong"], ["'pong'", "Only flags"]),
+        ([*NEW, "--num_actors=0"], ["--num_actors", "at least 1", "0"]),
+        ([*NEW, "--num_actors=abc"], ["--num_actors=abc"]),
+        ([*NEW, "--actors_per_node=-1"], ["--actors_per_node", "-1"]),
+        ([*NEW, "--max_actor_steps=0"], ["--max_actor_steps", "0"]),
+        ([*NEW, "--seed=x"], ["--seed=x"]),
+        ([*NEW, "--seed=-1"], ["--seed=-1"]),
+        ([*NEW, "--checkpoint_minutes=0"], ["--checkpoint_minutes", "positive"]),
+        ([*NEW, "--evaluation_minutes=nan"], ["--evaluation_minutes", "nan"]),
+        ([*NEW, "--evaluation_episodes=-2"], ["--evaluation_episodes", "-2"]),
+        ([*NEW, "--preset=huge"], ["--preset", "'huge'", "local, paper"]),
+        ([*NEW, "--lp_launch_type=vertex_ai"], ["--lp_launch_type=vertex_ai", "not built"]),
+        ([*NEW, "--r2d2.burn_in=-1"], ["--r2d2.burn_in", "-1"]),
+        ([*NEW, "--r2d2.period=200"], ["--r2d2.period", "length (16)", "200"]),
+        ([*NEW, "--r2d2.learning_rate=fast"], ["--r2d2.learning_rate", "float", "'fast'"]),
+        ([*NEW, "--r2d2.learning_rate=nan"], ["--r2d2.learning_rate", "nan"]),
+        ([*NEW, "--r2d2.lstm_size=1.5"], ["--r2d2.lstm_size", "int", "'1.5'"]),
+        ([*NEW, "--r2d2.rescale=maybe"], ["--r2d2.rescale", "bool", "'maybe'"]),
+        ([*NEW, "--r2d2.life_loss=often"], ["--r2d2.life_loss", "none, reset, roll", "'often'"]),
+        ([*NEW, "--r2d2.frame_stack=0"], ["--r2d2.frame_stack", "0"]),
+        ([*NEW, "--r2d2.hidden_sizes=8,x"], ["--r2d2.hidden_sizes", "'8,x'"]),
+        ([*NEW, "--r2d2.lerning_rate=1"], ["--r2d2.lerning_rate", "'learning_rate'"]),
+        ([*NEW, "--r2d2.length"], ["--r2d2.length needs a value"]),
+        ([*NEW, "--r2d2_plus.length=8"], ["--r2d2_plus.length", "'r2d2'"]),
+    ],
+)
+def test_bad_input_is_refused_with_a_sentence(
+    argv: list[str],
+    said: list[str],
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    started: list[settings.Settings],
+) -> None:
+    folder = tmp_path / "run"
+    assert _train(monkeypatch, *argv, f"--run_dir={folder}") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [part for part in said if part not in err] == [], err
+    assert "Traceback" not in err
+    assert not folder.exists()
+    assert not started
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "said"),
+    [
+        (["--agent=r2d2", "--env=katch", "--run_dir=RUN"], 2, "did you mean catch?"),
+        (
+            ["--agent=r2d2", "--env=catch", "--run_dir=RUN", "--bad=1"],
+            2,
+            "Unknown command line flag",
+        ),
+    ],
+)
+def test_a_process_ends_with_code_2(
+    argv: list[str], code: int, said: str, tmp_path: pathlib.Path
+) -> None:
+    folder = tmp_path / "run"
+    command = [arg.replace("RUN", str(folder)) for arg in argv]
+    result = subprocess.run(
+        [sys.executable, "-m", "launch.train", *command], capture_output=True, text=True
+    )
+    assert (result.returncode, result.stdout) == (code, "")
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("resume", [[], ["--resume"]])
+def test_a_run_needs_a_folder(
+    resume: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _train(monkeypatch, *NEW, *resume) == 2
+    assert "--run_dir must be given" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_made_is_refused(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    for run_dir in (tmp_path / "file", tmp_path / "file" / "run"):
+        assert _train(monkeypatch, *NEW, f"--run_dir={run_dir}") == 2
+        assert f"--run_dir={run_dir} cannot be made" in capsys.readouterr().err
+
+
+def test_good_input_starts_a_run(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, started: list[settings.Settings]
+) -> None:
+    argv = (*NEW, "--num_actors=3", "--r2d2.length=24", f"--run_dir={tmp_path / 'a' / 'run'}")
+    assert _train(monkeypatch, *argv) == 0
+    (run,) = started
+    assert (run.num_actors, run.config.length, run.preset) == (3, 24, "local")
+    assert run.path.is_dir()
+
+
+@pytest.fixture
+def saved(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A run folder as a run of r2d2 on catch leaves it, replay of 12 items included."""
+    folder = tmp_path / "run"
+    given = dict.fromkeys(settings.Settings.__dataclass_fields__)
+    given |= dict(agent="r2d2", env="catch", run_dir=str(folder), preset="local")
+    del given["config"]
+    run = settings.resolve(given, {"r2d2": {"lstm_size": "8", "head_size": "8"}})
+    (folder / "checkpoints" / "learner-r2d2").mkdir(parents=True)
+    (folder / "config.json").write_text(run.to_json())
+    update = catalogue.make("r2d2", run.config).make_update(nodes.environment_spec(run))
+    Learner(update, iter(())).write_checkpoint(str(folder / "checkpoints/learner-r2d2/7"))
+    replay = folder / "checkpoints" / "replay" / "7-1"
+    replay.mkdir(parents=True)
+    (replay / "chunks.tfrecord").write_bytes(b"chunks")
+    files = [p for p in (folder / "checkpoints").rglob("*") if p.is_file()]
+    manifest = checkpoints.Manifest(
+        agent="r2d2",
+        learner_step=7,
+        learner="learner-r2d2/7",
+        replay="replay/7-1",
+        replay_items=12,
+        replay_saved_at=1.0,
+        replay_seconds=0.1,
+        actor_steps=100,
+        episodes=10,
+        trained_steps=50,
+        walltime=60.0,
+        sizes={str(p.relative_to(folder / "checkpoints")): p.stat().st_size for p in files},
+    )
+    path = folder / "checkpoints" / checkpoints.MANIFEST
+    path.write_text(json.dumps(dataclasses.asdict(manifest)))
+    return folder
+
+
+def test_a_saved_run_goes_on_with_what_may_change(
+    saved: pathlib.Path, monkeypatch: pytest.MonkeyPatch, started: list[settings.Settings]
+) -> None:
+    argv = (f"--run_dir={saved}", "--resume", "--num_actors=5", "--r2d2.learning_rate=0.01")
+    assert _train(monkeypatch, *argv) == 0
+    (run,) = started
+    assert (run.agent, run.env, run.num_actors) == ("r2d2", "catch", 5)
+    assert (run.config.learning_rate, run.config.lstm_size) == (0.01, 8)
+
+
+def _edit_manifest(folder: pathlib.Path, **changes: Any) -> None:
+    path = folder / "checkpoints" / checkpoints.MANIFEST
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def _flip(path: pathlib.Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0xFF
+    path.write_bytes(bytes(data))
+
+
+def _learner_files(folder: pathlib.Path, suffix: str) -> pathlib.Path:
+    (file,) = (folder / "checkpoints" / "learner-r2d2").glob(f"7.{suffix}*")
+    return file
+
+
+def _truncate(path: pathlib.Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+_REPLAY_FILE = "checkpoints/replay/7-1/chunks.tfrecord"
+_DAMAGE = {
+    "nothing": lambda f: None,
+    "manifest no JSON": lambda f: (f / "checkpoints/manifest.json").write_text("{"),
+    "manifest a list": lambda f: (f / "checkpoints/manifest.json").write_text("[]"),
+    "manifest field unknown": lambda f: _edit_manifest(f, sizze=1),
+    "another agent's": lambda f: _edit_manifest(f, agent="r2d2_plus"),
+    "learner truncated": lambda f: _truncate(_learner_files(f, "data")),
+    "learner missing": lambda f: _learner_files(f, "index").unlink(),
+    "learner's first byte": lambda f: _flip(_learner_files(f, "data"), 0),
+    "learner's last byte": lambda f: _flip(_learner_files(f, "data"), -1),
+    "learner's index": lambda f: _flip(_learner_files(f, "index"), 40),
+    "replay truncated": lambda f: _truncate(f / _REPLAY_FILE),
+    "replay missing": lambda f: (f / _REPLAY_FILE).unlink(),
+    "config no JSON": lambda f: (f / "config.json").write_text("{"),
+    "config of no agent": lambda f: (f / "config.json").write_text('{"agent": "r2d3"}'),
+    "config missing": lambda f: (f / "config.json").unlink(),
+}
+
+
+@pytest.mark.parametrize(
+    ("damage", "argv", "said"),
+    [
+        ("nothing", ["--agent=r2d2", "--env=catch"], "holds a run already: add --resume"),
+        ("nothing", ["--resume", "--agent=r2d2_plus"], "--agent=r2d2; it cannot go on as"),
+        ("nothing", ["--resume", "--env=memory:recall"], "cannot go on as --env=memory:recall"),
+        ("nothing", ["--resume", "--preset=paper"], "cannot go on as --preset=paper"),
+        ("nothing", ["--resume", "--r2d2.lstm_size=32"], "a network of other sizes"),
+        ("nothing", ["--resume", "--r2d2.hidden_sizes=8"], "a network of other sizes"),
+        ("nothing", ["--resume", "--r2d2.replay_size=500"], "--r2d2.replay_size=500: its replay"),
+        ("nothing", ["--resume", "--r2d2.length=32"], "--r2d2.length=32: its replay"),
+        ("nothing", ["--resume", "--r2d2.burn_in=-1"], "--r2d2.burn_in must be"),
+        ("nothing", ["--resume", "--r2d2_plus.length=8"], "sets a field of 'r2d2_plus'"),
+        ("nothing", ["--resume", "--num_actors=0"], "--num_actors must be at least 1, got 0"),
+        ("manifest no JSON", ["--resume"], "manifest.json is corrupt"),
+        ("manifest a list", ["--resume"], "manifest.json is corrupt"),
+        ("manifest field unknown", ["--resume"], "sizze"),
+        ("another agent's", ["--resume"], "a checkpoint of 'r2d2_plus'; 'r2d2' cannot go on"),
+        ("learner truncated", ["--resume"], "The checkpoint is corrupt"),
+        ("learner missing", ["--resume"], "7.index is missing"),
+        ("learner's first byte", ["--resume"], "learner-r2d2/7 is corrupt"),
+        ("learner's last byte", ["--resume"], "learner-r2d2/7 is corrupt"),
+        ("learner's index", ["--resume"], "learner-r2d2/7 is corrupt"),
+        ("replay truncated", ["--resume"], "chunks.tfrecord has 5 bytes, and was written with 6"),
+        ("replay missing", ["--resume"], "chunks.tfrecord is missing"),
+        ("config no JSON", ["--resume"], "config.json cannot be read"),
+        ("config of no agent", ["--resume"], "config.json cannot be read"),
+        ("config missing", ["--resume"], "holds no run"),
+        ("config missing", ["--agent=r2d2", "--env=catch"], "holds a run already"),
+    ],
+)
+def test_a_run_that_cannot_go_on_is_refused(
+    damage: str,
+    argv: list[str],
+    said: str,
+    saved: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    started: list[settings.Settings],
+) -> None:
+    _DAMAGE[damage](saved)
+    before = _contents(saved)
+    assert _train(monkeypatch, f"--run_dir={saved}", *argv) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert "Traceback" not in err
+    assert _contents(saved) == before
+    assert not started

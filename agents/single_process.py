@@ -40,7 +40,7 @@ class SingleProcessAgent(acme_agent.Agent):
 
     def __init__(self, agent: Agent, environment_spec: specs.EnvironmentSpec, *, seed: int) -> None:
         if not flags.FLAGS.is_parsed():
-            # acme.EnvironmentLoop.run asks Launchpad for a flag, which fails outside absl's app.run.
+            # acme.EnvironmentLoop.run asks Launchpad for a flag: an error outside absl's app.run.
             flags.FLAGS.mark_as_parsed()
         tf.random.set_seed(seed)
         # Acme updates the actor after learner steps only; then it should be up to date.

@@ -114,6 +114,16 @@ def _check_replay_stays(recorded: Settings, config: Any) -> None:
     )
 
 
+def _check_network(run: Settings) -> None:
+    """Refuses a network that cannot see this environment's observations."""
+    try:
+        catalogue.make(run.agent, run.config).make_network(nodes.environment_spec(run))
+    except ValueError as error:
+        raise SettingsError(
+            f"--agent={run.agent} cannot play --env={run.env} with these settings: {error}"
+        ) from None
+
+
 def read_checkpoint(run: Settings) -> checkpoints.Manifest | None:
     """The manifest a run goes on from, if anything was saved; it fits the run's agent.
 
@@ -123,7 +133,6 @@ def read_checkpoint(run: Settings) -> checkpoints.Manifest | None:
     folder = run.path / "checkpoints"
     manifest = checkpoints.read(folder)
     if manifest is not None:
-        tf.config.set_visible_devices([], "GPU")  # which the learner's process needs for itself
         update = catalogue.make(run.agent, run.config).make_update(nodes.environment_spec(run))
         checkpoints.restore(folder, manifest, run.agent, update)
     return manifest
@@ -142,6 +151,7 @@ def prepare(
             f"--lp_launch_type={flags.FLAGS.lp_launch_type} is not built yet; there is local_mp."
         )
     run = (resumed_run if _RESUME.value else new_run)(given(), overrides)
+    _check_network(run)
     manifest = read_checkpoint(run) if _RESUME.value else None
     try:
         run.path.mkdir(parents=True, exist_ok=True)
@@ -159,4 +169,5 @@ def main(_: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
+    tf.config.set_visible_devices([], "GPU")  # the learner's process needs it for itself
     app.run(main, flags_parser=command_line.parse_flags)

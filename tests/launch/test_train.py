@@ -86,6 +86,8 @@ def _contents(folder: pathlib.Path) -> dict[str, bytes]:
         ([*NEW, "--r2d2.frame_stack=0"], ["--r2d2.frame_stack", "0"]),
         ([*NEW, "--r2d2.hidden_sizes=8,x"], ["--r2d2.hidden_sizes", "'8,x'"]),
         ([*NEW, "--r2d2.lerning_rate=1"], ["--r2d2.lerning_rate", "'learning_rate'"]),
+        ([*NEW, "--preset=paper"], ["cannot play --env=catch", "the mlp torso"]),
+        ([*NEW, "--r2d2.torso=dqn"], ["cannot play --env=catch", "the mlp torso"]),
         ([*NEW, "--r2d2.length"], ["--r2d2.length needs a value"]),
         ([*NEW, "--r2d2_plus.length=8"], ["--r2d2_plus.length", "'r2d2'"]),
     ],

@@ -1,0 +1,112 @@
+"""The launching terminal's view."""
+
+import io
+import json
+import pathlib
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from launch import progress
+
+
+def _progress(**changes: Any) -> dict[str, Any]:
+    return (
+        dict(
+            state="running",
+            reason="",
+            counts=dict(
+                actor_steps=12_345,
+                learner_steps=678,
+                episodes=90,
+                trained_steps=5,
+                walltime=3_725.0,
+            ),
+            limits=dict(actor_steps=None, learner_steps=None),
+            rates=dict(actor_steps=830.4, learner_steps=6.25),
+            replay_size=1_234,
+            replays_per_observation=2.985,
+            learner=dict(loss=0.12345, parameter_lag=17.5),
+            recent_return=-20.25,
+            evaluation=dict(learner_steps=600, episode_return=-19.5),
+        )
+        | changes
+    )
+
+
+def test_the_view_shows_rates_replay_lag_returns_and_time() -> None:
+    assert progress.rows(_progress()) == [
+        ("actor steps", "12,345  (830/s)"),
+        ("learner updates", "678  (6.25/s)"),
+        ("replay", "1,234 items"),
+        ("replays per observation", "2.98"),
+        ("parameter lag", "17.5 updates"),
+        ("loss", "0.1235"),
+        ("episodes", "90"),
+        ("recent return", "-20.25"),
+        ("evaluated return", "-19.5  at update 600"),
+        ("time", "1:02:05"),
+        ("time left", "-"),
+    ]
+
+
+def test_what_is_not_known_yet_is_a_dash() -> None:
+    changes = dict(learner={}, recent_return=None, evaluation={}, replay_size=float("nan"))
+    shown = dict(progress.rows(_progress(**changes)))
+    for name in ("parameter lag", "loss", "recent return", "evaluated return"):
+        assert shown[name] == "-"
+    assert shown["replay"] == "busy"
+
+
+@pytest.mark.parametrize(
+    ("limits", "rates", "left"),
+    [
+        ((None, None), (830.4, 6.25), "-"),
+        ((12_345 + 100, None), (10.0, 6.25), "0:00:10"),
+        ((12_345 + 100, 678 + 30), (10.0, 6.0), "0:00:05"),  # the first that is reached
+        ((12_345 + 100, 678 + 90), (10.0, 6.0), "0:00:10"),
+        ((12_345 + 100, None), (0.0, 6.0), "-"),  # nobody acts yet
+        ((12_345 - 100, None), (10.0, 6.0), "0:00:00"),  # passed, while the learner saves
+    ],
+)
+def test_the_time_left_is_that_of_the_first_limit(
+    limits: tuple[int | None, int | None], rates: tuple[float, float], left: str
+) -> None:
+    names = ("actor_steps", "learner_steps")
+    state = _progress(
+        limits=dict(zip(names, limits, strict=True)), rates=dict(zip(names, rates, strict=True))
+    )
+    assert progress.time_left(state) == left
+
+
+def test_a_terminal_gets_a_table_that_is_redrawn() -> None:
+    console = Console(force_terminal=True, file=io.StringIO(), width=80)
+    with progress.View("r2d2 on catch", console) as view:
+        view.show(_progress())
+        view.show(_progress(recent_return=-3.0))
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert "r2d2 on catch" in text
+    assert "\x1b[" in text
+    for name, _ in progress.rows(_progress()):
+        assert name in text
+
+
+def test_other_outputs_get_a_plain_line_now_and_then() -> None:
+    console = Console(file=io.StringIO(), width=80)
+    with progress.View("r2d2 on catch", console) as view:
+        for _ in range(5):
+            view.show(_progress())
+    assert isinstance(console.file, io.StringIO)
+    (line,) = console.file.getvalue().splitlines()
+    assert "\x1b" not in line
+    assert line.startswith("actor steps 12,345  (830/s), learner updates 678")
+    assert line.endswith("time left -")
+
+
+def test_progress_is_read_from_the_run_folder(tmp_path: pathlib.Path) -> None:
+    assert progress.read(tmp_path) is None
+    (tmp_path / "nodes").mkdir()
+    (tmp_path / "nodes" / progress.FILE).write_text(json.dumps(_progress()))
+    assert progress.read(tmp_path) == _progress()

@@ -1,0 +1,124 @@
+"""What a command line, a preset and a recorded run amount to."""
+
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tree
+
+from environments import suites
+from launch import catalogue, nodes, presets, settings
+from replay import dataset, tables
+
+ENVIRONMENTS = ("catch", "memory:recall", "memory:cartpole", "gym:CartPole-v1", "atari:pong")
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    names = [f.name for f in dataclasses.fields(settings.Settings) if f.name != "config"]
+    return dict.fromkeys(names) | dict(env="catch", run_dir="/run", preset="local") | values
+
+
+def test_the_paper_preset_changes_nothing_in_any_config() -> None:
+    for name, entry in catalogue.AGENTS.items():
+        run = settings.resolve(_given(agent=name, preset="paper"), {})
+        assert run.config == entry.config
+    assert (run.num_actors, run.full_action_space) == (256, True)
+
+
+def test_the_local_preset_scales_to_one_machine() -> None:
+    run = settings.resolve(_given(agent="r2d2", env="atari:pong"), {})
+    assert (run.num_actors, run.full_action_space) == (32, False)
+    assert run.config.torso == "shallow"
+    assert run.config.samples_per_insert is not None
+    assert settings.resolve(_given(agent="r2d2"), {}).config.torso == "mlp"
+
+
+def test_a_preset_needs_a_known_name() -> None:
+    with pytest.raises(settings.SettingsError, match="--preset must be one of local, paper, got"):
+        settings.resolve(_given(agent="r2d2", preset="tiny"), {})
+
+
+def test_flags_beat_the_preset() -> None:
+    overrides = {"r2d2": {"lstm_size": "16", "samples_per_insert": "none", "rescale": "false"}}
+    run = settings.resolve(_given(agent="r2d2", num_actors=3, full_action_space=True), overrides)
+    assert (run.num_actors, run.full_action_space) == (3, True)
+    assert run.config.lstm_size == 16
+    assert run.config.samples_per_insert is None
+    assert run.config.rescale is False
+    assert run.config.length == presets.get("local", "r2d2", "catch").config["length"]
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "value"),
+    [
+        ("learning_rate", "3e-4", 3e-4),
+        ("burn_in", "0", 0),
+        ("samples_per_insert", "2", 2.0),
+        ("samples_per_insert", "None", None),
+        ("stored_state", "False", False),
+        ("stored_state", "1", True),
+        ("hidden_sizes", "8", (8,)),
+        ("hidden_sizes", "8,16", (8, 16)),
+        ("life_loss", "roll", "roll"),
+    ],
+)
+def test_text_becomes_a_value_of_the_fields_type(field: str, text: str, value: Any) -> None:
+    config = settings.make_config("r2d2", {}, {"r2d2": {field: text}})
+    assert getattr(config, field) == value
+    assert type(getattr(config, field)) is type(value)
+
+
+def test_config_json_gives_the_settings_back(tmp_path: pathlib.Path) -> None:
+    for name in catalogue.AGENTS:
+        given = _given(agent=name, run_dir=str(tmp_path), max_actor_steps=7)
+        run = settings.resolve(given, {name: {"hidden_sizes": "8,9"}})
+        (tmp_path / "config.json").write_text(run.to_json())
+        assert settings.load(tmp_path) == run
+
+
+def test_config_json_holds_every_setting_by_name() -> None:
+    run = settings.resolve(_given(agent="r2d2"), {})
+    recorded = json.loads(run.to_json())
+    assert set(recorded) == {f.name for f in dataclasses.fields(run)}
+    assert set(recorded["config"]) == {f.name for f in dataclasses.fields(run.config)}
+
+
+def test_every_part_of_a_run_has_a_seed_of_its_own() -> None:
+    runs = [settings.resolve(_given(agent="r2d2", seed=seed), {}) for seed in (0, 1)]
+    seeds = [
+        nodes.seed_of(run, role, index)
+        for run in runs
+        for role in ("network", "environment", "policy", "evaluation")
+        for index in (0, 8)
+    ]
+    assert len(set(seeds)) == len(seeds)
+    assert nodes.seed_of(runs[0], "policy", 8) == nodes.seed_of(runs[0], "policy", 8)
+
+
+@pytest.mark.parametrize("env", ENVIRONMENTS)
+@pytest.mark.parametrize("name", catalogue.AGENTS)
+def test_every_agent_learns_on_every_kind_of_environment(name: str, env: str) -> None:
+    overrides = {name: {"batch_size": "2", "burn_in": "0", "length": "2", "period": "2"}}
+    run = settings.resolve(_given(agent=name, env=env), overrides)
+    agent = catalogue.make(name, run.config)
+    spec = suites.make_environment_spec(env, full_action_space=run.full_action_space)
+    (table,) = agent.tables
+    core_state = nodes.core_state_spec(agent, spec)
+    batches = dataset.make_dataset(
+        "localhost:1", table, spec, core_state, tables.block_length(agent.tables), agent.batch_size
+    )
+    batch = tree.map_structure(
+        lambda s: tf.zeros([d or agent.batch_size for d in s.shape], s.dtype), batches.element_spec
+    )
+    batch = batch._replace(
+        probability=tf.ones_like(batch.probability), table_size=tf.ones_like(batch.table_size)
+    )
+    priorities, metrics = agent.make_update(spec)(batch)
+    assert priorities is not None
+    assert priorities.shape == (2,)
+    assert np.isfinite([float(value) for value in metrics.values()]).all()
+    assert {"loss", "parameter_lag"} <= set(metrics)

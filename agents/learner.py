@@ -75,6 +75,7 @@ class Learner(acme.Learner):
         except queue.Empty:
             return False
         if isinstance(batch, BaseException):
+            self._batches.put(batch)  # for whoever asks again: nothing else will come
             raise RuntimeError("The learner's stream of batches broke off.") from batch
         with self._lock:
             priorities, metrics = self._update(batch)

@@ -44,11 +44,11 @@ class LearnerNode:
         update = agent.make_update(spec)
         batches = dataset.make_dataset(
             replay.server_address,
-            table,
+            agent.tables,
             spec,
             core_state_spec(agent, spec),
             tables.block_length(agent.tables),
-            agent.batch_size,
+            agent.batch_sizes,
         )
         self._learner = Learner(
             update,

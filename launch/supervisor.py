@@ -43,7 +43,7 @@ def run(settings: Settings, manifest: checkpoints.Manifest | None) -> int:
     signals = (signal.SIGINT, signal.SIGTERM)
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     manager = _launch(make_program(settings, manifest), str(nodes))
-    workers = {label: list(group) for label, group in manager._active_workers.items()}
+    workers = {node: list(group) for node, group in manager._active_workers.items()}
     stop = threading.Event()
     for number in signals:
         signal.signal(number, lambda *_: stop.set())
@@ -124,20 +124,19 @@ def _crash(settings: Settings, workers: Workers) -> str:
     file = settings.path / "nodes" / process.CRASH_FILE
     if file.exists():
         return file.read_text()
-    for label, group in workers.items():
-        for index, worker in enumerate(group):
+    for node, group in workers.items():
+        for worker in group:
             if worker.returncode:
-                return _end_of_output(settings, label, index, worker.returncode)
+                return _end_of_output(settings, node, worker.returncode)
     return "A node's process ended.\n"
 
 
-def _end_of_output(settings: Settings, label: str, index: int, code: int) -> str:
+def _end_of_output(settings: Settings, node: str, code: int) -> str:
     """How a process ended that could not say so itself, and the last that it printed."""
     how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-    title = f"{label}/{index}"  # as Launchpad names the file
-    lines = (settings.path / "nodes" / title).read_text(errors="replace").splitlines()
+    lines = (settings.path / "nodes" / node).read_text(errors="replace").splitlines()
     text = "".join(f"  {line}\n" for line in lines[-OUTPUT_LINES:])
-    return f"The process of node {title} {how}. It had printed:\n{text or '  nothing'}"
+    return f"The process of node {node} {how}. It had printed:\n{text or '  nothing'}"
 
 
 def _report(settings: Settings, crash: str) -> None:

@@ -103,6 +103,7 @@ def test_a_killed_run_goes_on_from_its_periodic_checkpoint(tmp_path: pathlib.Pat
         os.killpg(run.pid, signal.SIGKILL)
         assert all_gone(nodes)
     before = run.manifest()
+    (tmp_path / "run" / "nodes" / "progress.json").unlink()  # of the run that was killed
 
     with Run(tmp_path / "run", "--resume", "--checkpoint_minutes=10") as run:
         run.wait_until(lambda: bool(run.progress()))

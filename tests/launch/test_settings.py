@@ -106,10 +106,14 @@ def test_every_agent_learns_on_every_kind_of_environment(name: str, env: str) ->
     run = settings.resolve(_given(agent=name, env=env), overrides)
     agent = catalogue.make(name, run.config)
     spec = suites.make_environment_spec(env, full_action_space=run.full_action_space)
-    (table,) = agent.tables
     core_state = nodes.core_state_spec(agent, spec)
     batches = dataset.make_dataset(
-        "localhost:1", table, spec, core_state, tables.block_length(agent.tables), agent.batch_size
+        "localhost:1",
+        agent.tables,
+        spec,
+        core_state,
+        tables.block_length(agent.tables),
+        agent.batch_sizes,
     )
     batch = tree.map_structure(
         lambda s: tf.zeros([d or agent.batch_size for d in s.shape], s.dtype), batches.element_spec

@@ -1,0 +1,80 @@
+"""What an actor needs around it, small enough to know everything of it by heart."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from agents.contract import PolicyOutput
+from replay.structures import Nest, NetworkInput, Step
+
+NUM_ACTIONS = 5
+
+
+class Row(NamedTuple):
+    """One call of `append`, copied."""
+
+    step: Step
+    core_state: Nest
+    values: dict[str, np.ndarray]
+    learner_step: int
+
+
+class Recorder:
+    """A writer that keeps every row."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+
+    def append(
+        self, step: Step, *, core_state: Nest, values: dict[str, np.ndarray], learner_step: int
+    ) -> None:
+        row = Row(step, core_state, values, learner_step)
+        self.rows.append(tree.map_structure(lambda x: np.array(x), row))
+
+    def column(self, name: str) -> np.ndarray:
+        """One field of the steps, `[T, N, ...]`."""
+        return np.stack([getattr(row.step, name) for row in self.rows])
+
+    def value(self, name: str) -> np.ndarray:
+        """One of the policy's values, `[T, N]`."""
+        return np.stack([row.values[name] for row in self.rows])
+
+
+def policy(inputs: NetworkInput, core_state: tf.Tensor) -> PolicyOutput:
+    """Counts in its core state, and tells in its values what it was shown.
+
+    The action is the step's number since the last reset, so that streams tell resets apart.
+    """
+    action = tf.cast(core_state, tf.int32) % NUM_ACTIONS
+    return PolicyOutput(
+        action=action,
+        log_probability=-tf.cast(action + 1, tf.float32),
+        values={
+            "previous_action": tf.cast(inputs.previous_action, tf.float32),
+            "previous_reward": tf.convert_to_tensor(inputs.previous_reward),
+            "newest": _pixel(inputs.observation, -1),
+            "oldest": _pixel(inputs.observation, 0),
+        },
+        core_state=core_state + 1.0,
+    )
+
+
+def _pixel(observation: tf.Tensor, frame: int) -> tf.Tensor:
+    """The first pixel of one frame of a stack `[N, ..., k]`."""
+    frames = tf.reshape(observation, [observation.shape[0], -1, observation.shape[-1]])
+    return tf.cast(frames[:, 0, frame], tf.float32)
+
+
+class Source:
+    """A learner whose parameters are constants, and which is one step further at each fetch."""
+
+    def __init__(self, parameters: list[np.ndarray]) -> None:
+        self.parameters = parameters
+        self.step = 0
+
+    def get_variables(self, names: list[str]) -> list[list[Any]]:
+        assert list(names) == ["policy"]
+        self.step += 1
+        return [[*self.parameters, np.int64(self.step)]]

@@ -1,0 +1,96 @@
+"""The loop around a gymnasium VectorEnv: what counts as a step, an episode, an evaluation."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from agents.actor import RecurrentActor
+from agents.environment_loop import Episode, VectorEnvironmentLoop
+from tests.agents.recording import Recorder, policy
+
+
+class Lengths:
+    """N environments; episode k of environment i lasts `lengths[i][k]` steps, for ever repeated.
+
+    Each step is worth 1, but for the last, worth 10. Every second episode is cut off.
+    """
+
+    def __init__(self, lengths: list[list[int]]) -> None:
+        self.num_envs = len(lengths)
+        self._lengths = lengths
+        self._episode = [0] * self.num_envs
+
+    def reset(self) -> tuple[np.ndarray, dict[str, Any]]:
+        self._step = [0] * self.num_envs
+        self._ended = [False] * self.num_envs
+        return np.zeros((self.num_envs, 1), np.float32), {"lives": np.full(self.num_envs, 3)}
+
+    def step(self, action: np.ndarray) -> tuple[Any, ...]:
+        rewards, terminated, truncated = np.zeros((3, self.num_envs))
+        for i in range(self.num_envs):
+            if self._ended[i]:
+                self._ended[i], self._step[i] = False, 0
+                continue
+            self._step[i] += 1
+            lengths = self._lengths[i]
+            self._ended[i] = self._step[i] == lengths[self._episode[i] % len(lengths)]
+            rewards[i] = 10 if self._ended[i] else 1
+            (truncated if self._episode[i] % 2 else terminated)[i] = self._ended[i]
+            self._episode[i] += self._ended[i]
+        lives = {"lives": np.full(self.num_envs, 2)}
+        observation = np.zeros((self.num_envs, 1), np.float32)
+        return observation, rewards, terminated.astype(bool), truncated.astype(bool), lives
+
+
+def _loop(lengths: list[list[int]]) -> tuple[VectorEnvironmentLoop, Recorder]:
+    recorder, n = Recorder(), len(lengths)
+    actor = RecurrentActor(policy, tf.zeros(n), num_environments=n, frame_stack=1, writer=recorder)
+    return VectorEnvironmentLoop(Lengths(lengths), actor), recorder  # type: ignore[arg-type]
+
+
+def test_steps_that_only_reset_do_not_count() -> None:
+    loop, recorder = _loop([[2], [3]])
+    counted = [loop.step()[0] for _ in range(12)]
+    #  step types 0 1 2 0 1 2 ... and 0 1 1 2 0 1 1 2 ...
+    assert counted == [2, 2, 1, 1, 2, 1, 2, 1, 1, 2, 2, 0]
+    assert sum(counted) == (recorder.column("step_type") != 2).sum()
+
+
+def test_episodes_are_told_when_they_end_with_their_own_return() -> None:
+    loop, _ = _loop([[2, 1], [3]])
+    told = [(t, episode) for t in range(9) for episode in loop.step()[1]]
+    assert told == [
+        (1, Episode(0, 11.0, 2)),
+        (2, Episode(1, 12.0, 3)),
+        (3, Episode(0, 10.0, 1)),
+        (6, Episode(0, 11.0, 2)),
+        (6, Episode(1, 12.0, 3)),
+        (8, Episode(0, 10.0, 1)),
+    ]
+
+
+def test_only_a_termination_ends_the_continuation() -> None:
+    loop, recorder = _loop([[2]])
+    for _ in range(6):
+        loop.step()
+    assert recorder.column("step_type")[:, 0].tolist() == [0, 1, 2, 0, 1, 2]
+    assert recorder.column("continuation")[:, 0].tolist() == [1, 0, 1, 1, 1, 1]
+    assert recorder.column("reward")[:, 0].tolist() == [1, 10, 0, 1, 10, 0]
+    assert recorder.column("lives")[:, 0].tolist() == [3, 2, 2, 2, 2, 2]
+
+
+def test_an_evaluation_counts_one_episode_of_each_environment() -> None:
+    loop, _ = _loop([[5], [1, 9], [3]])
+    assert loop.run_episodes() == [Episode(0, 14.0, 5), Episode(1, 10.0, 1), Episode(2, 12.0, 3)]
+    # The next one begins anew everywhere, not where the last one broke off.
+    assert [e.environment for e in loop.run_episodes()] == [0, 1, 2]
+    assert loop.run_episodes()[0] == Episode(0, 14.0, 5)
+
+
+@pytest.mark.parametrize("asked", [1, 2])
+def test_an_evaluation_can_be_stopped(asked: int) -> None:
+    loop, _ = _loop([[250]])
+    answers = iter([False] * (asked - 1) + [True])
+    assert loop.run_episodes(lambda: next(answers)) == []

@@ -1,0 +1,259 @@
+"""The shell around an update: what it counts, serves, writes back and saves."""
+
+import pathlib
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import acme
+import numpy as np
+import pytest
+import sonnet as snt
+import tensorflow as tf
+from acme.utils import counting
+
+from agents.contract import Update
+from agents.learner import Learner, read_parameters
+from replay.structures import Batch
+
+BURN_IN = 1
+
+
+class Network(snt.Module):
+    """One weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = tf.Variable([0.0, 0.0], name="weight")
+
+
+class AddReward(tf.Module):
+    """An update that adds the batch's rewards to the weight, and has a moment like an optimizer."""
+
+    def __init__(self) -> None:
+        super().__init__(name="add_reward")
+        self.network = Network()
+        self.moment = tf.Variable(0.0, name="moment")
+
+    @tf.function
+    def __call__(self, batch: Batch) -> tuple[tf.Tensor | None, Mapping[str, tf.Tensor]]:
+        self.network.weight.assign_add(tf.repeat(tf.reduce_sum(batch.reward), 2))
+        self.moment.assign_add(1.0)
+        return tf.reduce_sum(batch.reward, axis=0), {"weight": self.network.weight[0]}
+
+
+class Priorities:
+    """Takes priorities as `replay.priorities.PriorityUpdater` does."""
+
+    def __init__(self) -> None:
+        self.updates: list[tuple[list[int], list[float]]] = []
+
+    def update(self, key: np.ndarray, priority: np.ndarray) -> None:
+        self.updates.append((key.tolist(), priority.tolist()))
+
+
+def _batch(reward: float) -> Batch:
+    """Two items of three rows; the second is padded by one row on either side."""
+    fields: dict[str, Any] = dict.fromkeys(Batch._fields, ())
+    fields["reward"] = tf.constant([[0.0, 0.0], [reward, 0.0], [0.0, 2 * reward]])
+    fields["mask"] = tf.constant([[1.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
+    fields["key"] = tf.constant([7, 2**63 + 1], tf.uint64)
+    return Batch(**fields)
+
+
+def _learner(
+    batches: Iterable[Batch], update: Any = None, **changes: Any
+) -> tuple[Learner, AddReward]:
+    update = update or AddReward()
+    return Learner(update, iter(batches), burn_in=BURN_IN, **changes), update
+
+
+def _for_ever() -> Iterator[Batch]:
+    while True:
+        yield _batch(1.0)
+
+
+def test_a_step_learns_counts_and_writes_priorities_back() -> None:
+    priorities, counter = Priorities(), counting.Counter()
+    metrics: list[float] = []
+    learner, update = _learner(
+        [_batch(1.0), _batch(2.0)],
+        priorities=priorities,
+        counter=counter,
+        on_metrics=lambda m: metrics.append(float(m["weight"])),
+    )
+    learner.step()
+    learner.step()
+    assert learner.num_steps == 2
+    np.testing.assert_array_equal(update.network.weight, [9.0, 9.0])
+    assert priorities.updates == [([7, 2**63 + 1], [1, 2]), ([7, 2**63 + 1], [2, 4])]
+    # Of each batch's three rows one is burn-in, and one of the second item's is padding.
+    assert counter.get_counts() == {"steps": 2, "trained_steps": 6}
+    assert metrics == [3.0, 9.0]
+
+
+def test_an_agent_may_have_no_priorities() -> None:
+    class Without(AddReward):
+        def __call__(self, batch: Batch) -> tuple[None, Mapping[str, tf.Tensor]]:
+            return None, super().__call__(batch)[1]
+
+    priorities = Priorities()
+    learner, _ = _learner([_batch(1.0)], Without(), priorities=priorities)
+    learner.step()
+    assert priorities.updates == []
+
+
+def test_waiting_for_a_batch_can_be_given_up() -> None:
+    arrives = threading.Event()
+
+    def late() -> Iterator[Batch]:
+        arrives.wait()
+        yield _batch(1.0)
+
+    learner, _ = _learner(late())
+    assert not learner.try_step(timeout=0.01)
+    assert learner.num_steps == 0
+    arrives.set()
+    assert learner.try_step(timeout=60.0)
+    assert learner.num_steps == 1
+
+
+def _breaks() -> Iterator[Batch]:
+    yield _batch(1.0)
+    raise OSError("the replay server is gone")
+
+
+@pytest.mark.parametrize(
+    ("batches", "cause"), [(_breaks(), OSError), (iter([_batch(1.0)]), EOFError)]
+)
+def test_a_stream_that_breaks_off_is_an_error(
+    batches: Iterator[Batch], cause: type[Exception]
+) -> None:
+    learner, _ = _learner(batches)
+    learner.step()
+    for _ in range(2):  # whoever asks again hears it again
+        with pytest.raises(RuntimeError, match="stream of batches broke off") as error:
+            learner.try_step(timeout=60.0)
+        assert isinstance(error.value.__cause__, cause)
+
+
+def test_variables_come_with_the_step_they_are_from() -> None:
+    learner, _ = _learner(_for_ever())
+    for step in range(3):
+        ((weight, at),) = learner.get_variables(["policy"])
+        assert int(at) == step
+        np.testing.assert_array_equal(weight, [3.0 * step] * 2)
+        learner.step()
+
+
+def test_variables_are_never_of_two_steps() -> None:
+    learner, _ = _learner(_for_ever())
+    seen: list[tuple[float, int]] = []
+    done = threading.Event()
+
+    def fetch() -> None:
+        while not done.is_set():
+            ((weight, at),) = learner.get_variables(["policy"])
+            seen.append((float(weight[0]), int(at)))
+
+    thread = threading.Thread(target=fetch)
+    thread.start()
+    for _ in range(100):
+        learner.step()
+    done.set()
+    thread.join()
+    assert {weight - 3.0 * step for weight, step in seen} == {0.0}
+
+
+def test_only_the_policy_is_served() -> None:
+    learner, _ = _learner(_for_ever())
+    with pytest.raises(ValueError, match="serves the variables \"policy\", not 'critic'"):
+        learner.get_variables(["critic"])
+    assert len(learner.get_variables(["policy", "policy"])) == 2
+
+
+def test_save_and_restore_undo_steps() -> None:
+    learner, update = _learner(_for_ever())
+    learner.step()
+    state = learner.save()
+    learner.step()
+    learner.get_variables(["policy"])
+    learner.restore(state)
+    assert (learner.num_steps, float(update.moment)) == (1, 1.0)
+    ((weight, at),) = learner.get_variables(["policy"])
+    assert (weight.tolist(), int(at)) == ([3.0, 3.0], 1)
+
+
+def test_a_checkpoint_holds_all_that_learning_depends_on(tmp_path: pathlib.Path) -> None:
+    prefix = str(tmp_path / "5")
+    learner, _ = _learner(_for_ever())
+    learner.step()
+    learner.step()
+    assert learner.write_checkpoint(prefix) == prefix
+
+    again, update = _learner(_for_ever())
+    again.get_variables(["policy"])
+    again.read_checkpoint(prefix)
+    assert (again.num_steps, float(update.moment)) == (2, 2.0)
+    ((weight, at),) = again.get_variables(["policy"])
+    assert (weight.tolist(), int(at)) == ([6.0, 6.0], 2)
+    learner.step()
+    again.step()
+    np.testing.assert_array_equal(
+        again.get_variables(["policy"])[0][0], learner.get_variables(["policy"])[0][0]
+    )
+
+
+def test_parameters_can_be_read_without_a_learner(tmp_path: pathlib.Path) -> None:
+    learner, _ = _learner(_for_ever())
+    learner.step()
+    learner.write_checkpoint(str(tmp_path / "1"))
+    update = AddReward()
+    as_update: Update = update  # type: ignore[assignment]
+    read_parameters(as_update, str(tmp_path / "1"))
+    np.testing.assert_array_equal(update.network.weight, [3.0, 3.0])
+
+
+class Wider(AddReward):
+    """Another size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network.weight = tf.Variable([0.0, 0.0, 0.0], name="weight")
+
+
+class Other(AddReward):
+    """Another agent, with a variable more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.statistics = tf.Variable(0.0)
+
+
+class Fewer(tf.Module):
+    """Another agent, with a variable less."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network = Network()
+
+
+@pytest.mark.parametrize("other", [Wider, Other, Fewer])
+def test_another_agents_checkpoint_is_refused(
+    tmp_path: pathlib.Path, other: type[tf.Module]
+) -> None:
+    learner, _ = _learner(_for_ever())
+    learner.write_checkpoint(str(tmp_path / "0"))
+    with pytest.raises((ValueError, AssertionError)):
+        _learner(_for_ever(), other())[0].read_checkpoint(str(tmp_path / "0"))
+
+
+def test_a_missing_checkpoint_is_an_error(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(tf.errors.NotFoundError):
+        _learner(_for_ever())[0].read_checkpoint(str(tmp_path / "nowhere"))
+
+
+def test_it_is_a_learner_of_acme() -> None:
+    learner, _ = _learner(_for_ever())
+    assert isinstance(learner, acme.Learner)
+    assert isinstance(learner, acme.VariableSource | acme.Saveable)

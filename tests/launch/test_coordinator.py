@@ -1,0 +1,254 @@
+"""Counts, limits, progress and the end of a run."""
+
+import csv
+import json
+import math
+import pathlib
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import reverb
+
+from launch import coordinator, logs, process
+from launch.coordinator import Coordinator
+
+BEGUN = dict(actor_steps=0, learner_steps=0, episodes=0, trained_steps=0, walltime=0.0)
+
+
+class Replay:
+    """Stands for a Reverb client."""
+
+    def __init__(self) -> None:
+        self.busy = False
+
+    def server_info(self, timeout: int) -> dict[str, Any]:
+        if self.busy:
+            raise reverb.errors.DeadlineExceededError("busy")
+        return {"r2d2": SimpleNamespace(current_size=5), "queue": SimpleNamespace(current_size=2)}
+
+
+class Clock:
+    """Time that passes only where a node waits."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self.on_wait: Callable[[], None] = lambda: None
+
+    def time(self) -> float:
+        return self.now
+
+    def wait_for_stop(self, seconds: float = 0.0) -> bool:
+        self.now += seconds
+        self.on_wait()
+        return False
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(coordinator, "time", clock)
+    monkeypatch.setattr(coordinator, "lp", clock)
+    monkeypatch.setattr(process, "enter", lambda *_: None)
+    return clock
+
+
+def _make(
+    run_dir: pathlib.Path,
+    counts: dict[str, float] | None = None,
+    *,
+    max_actor_steps: int | None = None,
+    learners: tuple[str, ...] = ("r2d2",),
+) -> Coordinator:
+    (run_dir / "nodes").mkdir(exist_ok=True)
+    return Coordinator(
+        str(run_dir),
+        counts or dict(BEGUN),
+        max_actor_steps=max_actor_steps,
+        max_learner_steps=None,
+        learners=learners,
+        replay=Replay(),
+    )
+
+
+def _progress(run_dir: pathlib.Path) -> dict[str, Any]:
+    progress: dict[str, Any] = json.loads((run_dir / "nodes" / "progress.json").read_text())
+    return progress
+
+
+def _rows(run_dir: pathlib.Path, log: str) -> list[dict[str, str]]:
+    with (run_dir / "logs" / f"{log}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_counts_add_up_over_nodes_and_go_on_from_a_resumed_run(
+    tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    begun = dict(actor_steps=100, learner_steps=7, episodes=3, trained_steps=50, walltime=60.0)
+    node = _make(tmp_path, begun)
+    node.report_steps(10, [(0, 1.0, 5)])
+    node.report_steps(20, [(1, 0.0, 5), (2, 1.0, 6)])
+    node.report_learner(9, 80, {})
+    clock.now += 2.5
+    assert node.get_counts() == dict(
+        actor_steps=130, learner_steps=9, episodes=6, trained_steps=80, walltime=62.5
+    )
+
+
+def test_a_step_limit_stops_everyone(tmp_path: pathlib.Path, clock: Clock) -> None:
+    node = _make(tmp_path, max_actor_steps=1_000)
+    assert not node.report_steps(999, [])
+    assert not node.report_learner(1, 1, {})
+    assert node.report_steps(1, [])
+    assert node.report_learner(2, 2, {})
+    assert node.should_stop()
+
+
+def test_a_limit_that_a_resumed_run_has_reached_ends_it_at_once(
+    tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    assert _make(tmp_path, BEGUN | dict(actor_steps=1_000), max_actor_steps=1_000).should_stop()
+    assert not _make(tmp_path, BEGUN | dict(actor_steps=999), max_actor_steps=1_000).should_stop()
+
+
+def test_a_run_ends_when_every_learner_has_saved(tmp_path: pathlib.Path, clock: Clock) -> None:
+    node = _make(tmp_path, learners=("r2d2", "popart"))
+    states = []
+
+    def step() -> None:
+        if len(states) in (2, 4):
+            node.report_saved("r2d2" if len(states) == 2 else "popart")
+        if (tmp_path / "nodes" / "progress.json").exists():
+            states.append(_progress(tmp_path)["state"])
+        else:
+            states.append("")
+
+    clock.on_wait = step
+    node.run()
+    assert states == ["", "running", "running", "running", "running", "finished"]
+    assert _progress(tmp_path)["reason"] == "every learner has reached its limit"
+
+
+def test_the_first_reason_stays(tmp_path: pathlib.Path, clock: Clock) -> None:
+    node = _make(tmp_path)
+    (tmp_path / "nodes" / coordinator.STOP_FILE).touch()
+    stopped = []
+
+    def step() -> None:
+        stopped.append(node.should_stop())
+        if len(stopped) == 3:
+            node.stop("something else")
+            node.report_saved("r2d2")
+
+    clock.on_wait = step
+    node.run()
+    assert stopped == [False, True, True, True]
+    assert _progress(tmp_path)["reason"] == "it was asked to stop"
+    assert _progress(tmp_path)["state"] == "finished"
+
+
+def test_the_time_to_save_runs_from_the_end_on(tmp_path: pathlib.Path, clock: Clock) -> None:
+    node = _make(tmp_path)
+    clock.now += 100
+    assert node.seconds_to_save() == coordinator.SAVE_SECONDS
+    node.stop("enough")
+    clock.now += 2
+    node.stop("again")
+    assert node.seconds_to_save() == coordinator.SAVE_SECONDS - 2
+
+
+def test_logs_hold_means_of_a_period_and_every_episode(
+    tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    node = _make(tmp_path)
+    seconds = 0
+
+    def step() -> None:
+        nonlocal seconds
+        seconds += 1
+        if seconds == 2:
+            node.report_steps(600, [(0, 1.0, 9), (3, -1.0, 11)])
+            node.report_learner(4, 1_200, {"loss": 0.5, "parameter_lag": 3.0})
+        if seconds == 12:
+            node.report_steps(600, [])
+        if seconds == 25:
+            node.report_saved("r2d2")
+
+    clock.on_wait = step
+    node.run()
+    rows = _rows(tmp_path, "actor")
+    assert [row["actor_steps"] for row in rows] == ["600", "1200", "1200"]
+    assert [row["learner_steps"] for row in rows] == ["4", "4", "4"]
+    assert [float(row["walltime"]) for row in rows] == [10, 20, 25]
+    assert float(rows[0]["episode_return"]) == 0
+    assert float(rows[0]["episode_length"]) == 10
+    assert math.isnan(float(rows[1]["episode_return"]))  # none ended
+    assert rows[0]["replay_size"] == "7"  # both tables
+    assert [float(row["replays_per_observation"]) for row in rows] == [2, 1, 1]
+    assert float(rows[0]["actor_steps_per_second"]) == pytest.approx(600 / 9)
+    assert _rows(tmp_path, "episodes") == [
+        dict(
+            actor_steps="600",
+            walltime="10.0",
+            actor=actor,
+            episode_return=episode_return,
+            episode_length=length,
+        )
+        for actor, episode_return, length in [("0", "1.0", "9"), ("3", "-1.0", "11")]
+    ]
+
+
+def test_progress_holds_what_the_view_shows(tmp_path: pathlib.Path, clock: Clock) -> None:
+    begun = BEGUN | dict(actor_steps=5_000, learner_steps=10, walltime=3_600.0)
+    node = _make(tmp_path, begun, max_actor_steps=10_000)
+    seconds = 0
+
+    def step() -> None:
+        nonlocal seconds
+        seconds += 1
+        node.report_steps(50, [(0, float(seconds), 3)])
+        node.report_learner(10 + 2 * seconds, 30, {"loss": 0.5})
+        node.report_evaluation({"episode_return": 0.75, "learner_steps": 11})
+        if seconds == 5:
+            node.report_saved("r2d2")
+
+    clock.on_wait = step
+    node.run()
+    shown = _progress(tmp_path)
+    # The hour before the resume is no part of the rates.
+    assert shown["rates"] == dict(actor_steps=50, learner_steps=2)
+    assert shown["limits"] == dict(actor_steps=10_000, learner_steps=None)
+    assert shown["learner"] == {"loss": 0.5}
+    assert shown["recent_return"] == 3
+    assert shown["evaluation"] == {"episode_return": 0.75, "learner_steps": 11}
+    assert shown["replay_size"] == 7
+
+
+def test_recent_returns_are_those_of_the_last_hundred_episodes(
+    tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    node = _make(tmp_path)
+    node.report_steps(1, [(0, -5.0, 1)] * 50 + [(0, 1.0, 1)] * coordinator.RECENT_EPISODES)
+    node.report_saved("r2d2")
+    node.run()
+    assert _progress(tmp_path)["recent_return"] == 1
+
+
+def test_a_busy_replay_does_not_stop_the_logs(tmp_path: pathlib.Path, clock: Clock) -> None:
+    node = _make(tmp_path)
+    node._replay.busy = True
+    node.report_saved("r2d2")
+    node.run()
+    assert math.isnan(_progress(tmp_path)["replay_size"])
+    assert [row["replay_size"] for row in _rows(tmp_path, "actor")] == ["nan"]
+
+
+def test_a_log_goes_on_under_one_header(tmp_path: pathlib.Path) -> None:
+    for step in (1, 2):
+        logger = logs.make_logger(tmp_path, "actor")
+        logger.write(dict(actor_steps=step, episode_return=float("nan")))
+        logger.close()
+    text = (tmp_path / "logs" / "actor.csv").read_text()
+    assert text.splitlines() == ["actor_steps,episode_return", "1,nan", "2,nan"]
+    assert list((tmp_path / "tensorboard").glob("events*"))

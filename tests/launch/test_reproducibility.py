@@ -1,0 +1,95 @@
+"""The same seed gives an actor's stream again, bit for bit."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from agents import actor
+from agents.environment_loop import VectorEnvironmentLoop
+from environments import suites
+from launch import catalogue, nodes, presets, settings
+from tests.agents.recording import Recorder, Source
+
+STEPS = 60
+
+
+def _run(env: str, seed: int) -> settings.Settings:
+    values: dict[str, Any] = dict(
+        presets.get("local", "r2d2", env).settings,
+        agent="r2d2",
+        env=env,
+        run_dir="/run",
+        preset="local",
+        seed=seed,
+        num_actors=4,
+    )
+    config = settings.make_config("r2d2", presets.get("local", "r2d2", env).config, {})
+    return settings.Settings(**values, config=config)
+
+
+def _play(run: settings.Settings, actors: tuple[int, ...]) -> Recorder:
+    """What the actors of one node write, from the environment's first row on."""
+    agent = catalogue.make(run.agent, run.config)
+    spec = nodes.environment_spec(run)
+    tf.random.set_seed(nodes.seed_of(run, "network"))
+    network = actor.make_network(agent, spec)
+    recorder = Recorder()
+    player = actor.make_actor(
+        agent,
+        spec,
+        actors=actors,
+        num_actors=run.num_actors,
+        seed=nodes.seed_of(run, "policy", actors[0]),
+        source=Source([v.numpy() for v in network.variables]),
+        writer=recorder,
+    )
+    player.update(wait=True)
+    environments = suites.make(
+        run.env,
+        len(actors),
+        seed=nodes.seed_of(run, "environment", actors[0]),
+        full_action_space=run.full_action_space,
+    )
+    loop = VectorEnvironmentLoop(environments, player)
+    for _ in range(STEPS):
+        loop.step()
+    environments.close()
+    return recorder
+
+
+def _equal(one: Recorder, other: Recorder) -> bool:
+    pairs = zip(
+        tf.nest.flatten([tuple(row) for row in one.rows]),
+        tf.nest.flatten([tuple(row) for row in other.rows]),
+        strict=True,
+    )
+    return all(np.array_equal(x, y) for x, y in pairs)
+
+
+@pytest.mark.parametrize("env", ["catch", "atari:pong"])
+def test_an_actors_stream_follows_from_the_seed(env: str) -> None:
+    stream = _play(_run(env, seed=3), (0, 1))
+    again = _play(_run(env, seed=3), (0, 1))
+    assert len(stream.rows) == STEPS
+    assert _equal(stream, again)
+    assert len(np.unique(stream.column("action"))) > 1  # it explored
+
+    other_seed = _play(_run(env, seed=4), (0, 1))
+    assert not _equal(stream, other_seed)
+    other_node = _play(_run(env, seed=3), (2, 3))
+    assert not np.array_equal(stream.column("action"), other_node.column("action"))
+
+
+def test_every_actor_has_its_own_epsilon() -> None:
+    run = _run("catch", seed=0)
+    log_probabilities = [
+        _play(run, actors).column("log_probability") for actors in ((0, 1), (2, 3))
+    ]
+    epsilons = 0.4 ** (1 + 7 * np.arange(4) / 3)
+    for node, recorded in enumerate(log_probabilities):
+        for i in range(2):
+            epsilon = epsilons[2 * node + i]
+            greedy = np.log(1 - epsilon + epsilon / 3)
+            assert recorded[:, i].max() == pytest.approx(greedy, rel=1e-3)

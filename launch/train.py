@@ -15,6 +15,7 @@ from typing import Any
 import tensorflow as tf
 from absl import app, flags
 
+from agents import actor
 from launch import catalogue, checkpoints, command_line, nodes, presets, settings, supervisor
 from launch.settings import Settings, SettingsError
 
@@ -117,7 +118,7 @@ def _check_replay_stays(recorded: Settings, config: Any) -> None:
 def _check_network(run: Settings) -> None:
     """Refuses a network that cannot see this environment's observations."""
     try:
-        catalogue.make(run.agent, run.config).make_network(nodes.environment_spec(run))
+        actor.make_network(catalogue.make(run.agent, run.config), nodes.environment_spec(run))
     except ValueError as error:
         raise SettingsError(
             f"--agent={run.agent} cannot play --env={run.env} with these settings: {error}"

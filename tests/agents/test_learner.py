@@ -12,7 +12,6 @@ import sonnet as snt
 import tensorflow as tf
 from acme.utils import counting
 
-from agents.contract import Update
 from agents.learner import Learner, read_parameters
 from replay.structures import Batch
 
@@ -209,8 +208,7 @@ def test_parameters_can_be_read_without_a_learner(tmp_path: pathlib.Path) -> Non
     learner.step()
     learner.write_checkpoint(str(tmp_path / "1"))
     update = AddReward()
-    as_update: Update = update  # type: ignore[assignment]
-    read_parameters(as_update, str(tmp_path / "1"))
+    read_parameters(update, str(tmp_path / "1"))
     np.testing.assert_array_equal(update.network.weight, [3.0, 3.0])
 
 

@@ -136,10 +136,10 @@ def test_what_is_superseded_goes_only_when_the_next_is_complete(place: Place) ->
 
 def test_steps_that_begin_alike_are_told_apart(place: Place) -> None:
     place.saver.save(1, COUNTS, with_replay=False)
-    place.saver.save(10, COUNTS, with_replay=False)
+    assert place.saver.save(10, COUNTS, with_replay=False).learner == "learner-r2d2/10"
     assert "learner-r2d2/1.data" not in place.files()
     assert "learner-r2d2/10.data" in place.files()
-    assert set((checkpoints.read(place.folder) or place.saver.last).sizes) <= place.files()
+    assert checkpoints.read(place.folder) is not None
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_a_limit_that_a_resumed_run_has_reached_ends_it_at_once(
 
 def test_a_run_ends_when_every_learner_has_saved(tmp_path: pathlib.Path, clock: Clock) -> None:
     node = _make(tmp_path, learners=("r2d2", "popart"))
-    states = []
+    states: list[str] = []
 
     def step() -> None:
         if len(states) in (2, 4):

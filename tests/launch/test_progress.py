@@ -52,7 +52,9 @@ def test_the_view_shows_rates_replay_lag_returns_and_time() -> None:
 
 
 def test_what_is_not_known_yet_is_a_dash() -> None:
-    changes = dict(learner={}, recent_return=None, evaluation={}, replay_size=float("nan"))
+    changes: dict[str, Any] = dict(
+        learner={}, recent_return=None, evaluation={}, replay_size=float("nan")
+    )
     shown = dict(progress.rows(_progress(**changes)))
     for name in ("parameter lag", "loss", "recent return", "evaluated return"):
         assert shown[name] == "-"

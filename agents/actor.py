@@ -9,7 +9,7 @@
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import dm_env
 import numpy as np
@@ -21,6 +21,8 @@ from acme.tf import variable_utils
 from agents.contract import Agent, Network, Policy
 from replay.frames import FrameStack
 from replay.structures import FIRST, LAST, MID, NO_ACTION, Nest, NetworkInput, Step
+
+AnyNetwork = TypeVar("AnyNetwork", bound=Network)
 
 
 class Writer(Protocol):
@@ -210,8 +212,14 @@ def make_evaluator(
 
 def make_network(agent: Agent, environment_spec: specs.EnvironmentSpec) -> Network:
     """A new network whose variables exist, which Sonnet makes only at the first call."""
-    network = agent.make_network(environment_spec)
-    network.step(network_input(environment_spec, agent.frame_stack), network.initial_state(1))
+    return with_variables(agent.make_network(environment_spec), environment_spec, agent.frame_stack)
+
+
+def with_variables(
+    network: AnyNetwork, environment_spec: specs.EnvironmentSpec, frame_stack: int
+) -> AnyNetwork:
+    """The same network, its variables made by a first call."""
+    network.step(network_input(environment_spec, frame_stack), network.initial_state(1))
     return network
 
 

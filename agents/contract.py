@@ -72,8 +72,8 @@ class Agent:
     Attributes:
       name: as on the command line; also the name of its table and of its log.
       config: the frozen dataclass it was made from; recorded in the run folder.
-      tables: the tables its learner reads, the first one by default.
-      batch_size: items of one learner step.
+      tables: the tables its learner reads; priorities are those of the first one.
+      batch_sizes: items of one learner step from each of them.
       frame_stack: frames of one network input.
       resets_on_life_loss: whether a lost life resets the core state, for actors and learner alike.
       variable_update_period: vector steps between two fetches of parameters by an actor.
@@ -88,7 +88,7 @@ class Agent:
     name: str
     config: Any
     tables: tuple[TableSpec, ...]
-    batch_size: int
+    batch_sizes: tuple[int, ...]
     frame_stack: int
     resets_on_life_loss: bool
     variable_update_period: int
@@ -97,3 +97,8 @@ class Agent:
     make_evaluation_policy: Callable[[Network, int], Policy]
     make_update: Callable[[specs.EnvironmentSpec], Update]
     initial_priority: Callable[[PriorityInput], np.ndarray] | None
+
+    @property
+    def batch_size(self) -> int:
+        """Items of one learner step."""
+        return sum(self.batch_sizes)

@@ -14,7 +14,7 @@ import tensorflow as tf
 import tree
 
 from agents.core import Core
-from replay.structures import Nest, NetworkInput
+from replay.structures import Batch, Nest, NetworkInput
 
 PREVIOUS_REWARD_LIMIT = 1.0
 
@@ -84,6 +84,27 @@ class RecurrentNetwork(snt.Module):
             inputs.previous_reward, -PREVIOUS_REWARD_LIMIT, PREVIOUS_REWARD_LIMIT
         )
         return tf.concat([x, action, reward[:, tf.newaxis]], axis=-1)  # [B, D + A + 1]
+
+
+def unroll_trained(
+    network: RecurrentNetwork, batch: Batch, core_state: Nest, reset: tf.Tensor, burn_in: int
+) -> Nest:
+    """A network's outputs on a batch's trained rows and the last, `[L + 1, B, ...]`.
+
+    Args:
+      network: also warms up its own state on the burn-in, through which no gradient flows.
+      batch: T = `burn_in` + L.
+      core_state: `[B, ...]`, before row 0.
+      reset: `[T + 1, B]` bool; the core state becomes the initial one before such a row.
+      burn_in: rows that only warm up.
+    """
+    rows = (batch.inputs, reset, batch.valid)
+    if burn_in:
+        inputs, resets, valid = tree.map_structure(lambda x: x[:burn_in], rows)
+        core_state = network.warm_up(inputs, core_state, resets, valid)
+        core_state = tree.map_structure(tf.stop_gradient, core_state)
+    inputs, resets, valid = tree.map_structure(lambda x: x[burn_in:], rows)
+    return network.unroll(inputs, core_state, resets, valid)[0]
 
 
 def apply_to_rows(function: Callable[[Nest], Nest], inputs: Nest) -> Nest:

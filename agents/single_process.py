@@ -1,14 +1,15 @@
 """An agent in one process, for `acme.EnvironmentLoop`: actor and learner take turns."""
 
 import dataclasses
+from collections.abc import Sequence
+from typing import Any
 
+import dm_env
 import numpy as np
 import reverb
 import tensorflow as tf
 import tree
-from absl import flags
-from acme import specs
-from acme.agents import agent as acme_agent
+from acme import core, specs
 
 from agents.actor import AcmeActor, make_actor
 from agents.contract import Agent
@@ -22,12 +23,11 @@ from replay.writer import SequenceWriter
 PAPER_REPLAYS_PER_OBSERVATION = 0.8  # Kapturowski et al. 2019, "Extended results"
 
 
-class SingleProcessAgent(acme_agent.Agent):
-    """Acts in one environment, learns in between: `acme.core.Actor` and `VariableSource`.
+class SingleProcessAgent(core.Actor, core.VariableSource):
+    """Acts in one environment and learns in between.
 
-    One thread both acts and learns, so a rate limiter would make it wait for itself. The learner's
-    steps are paced by counting observations instead: `samples_per_insert` where the agent has one,
-    and otherwise the replays per observation that the R2D2 paper reports.
+    One thread both acts and learns, so neither a rate limiter nor a queue may make it wait for
+    itself: `Pace` counts the rows written instead, and says when a learner step is due.
 
     Args:
       agent: what to run.
@@ -39,47 +39,45 @@ class SingleProcessAgent(acme_agent.Agent):
     """
 
     def __init__(self, agent: Agent, environment_spec: specs.EnvironmentSpec, *, seed: int) -> None:
-        if not flags.FLAGS.is_parsed():
-            # acme.EnvironmentLoop.run asks Launchpad for a flag: an error outside absl's app.run.
-            flags.FLAGS.mark_as_parsed()
         tf.random.set_seed(seed)
-        # Acme updates the actor after learner steps only; then it should be up to date.
+        # The actor is updated after learner steps only; then it should be up to date.
         agent = dataclasses.replace(agent, variable_update_period=1)
-        table = dataclasses.replace(agent.tables[0], min_size=1, samples_per_insert=None)
-        length = tables.block_length([table])
+        specifications = [
+            dataclasses.replace(table, min_size=1, samples_per_insert=None)
+            for table in agent.tables
+        ]
+        first = specifications[0].name
+        length = tables.block_length(specifications)
         update = agent.make_update(environment_spec)
         core_state = tree.map_structure(lambda x: x[0], update.network.initial_state(1))
+        core_states = {table.name: core_state for table in specifications}
         self._server = reverb.Server(
-            tables.make_tables([table], environment_spec, {table.name: core_state}, length)
+            tables.make_tables(specifications, environment_spec, core_states, length)
         )
         client = self._server.localhost_client()
-        self._priorities = PriorityUpdater(client, table.name)
+        self._priorities = PriorityUpdater(client, first)
+        batches = make_dataset(
+            client.server_address,
+            specifications,
+            environment_spec,
+            core_state,
+            length,
+            agent.batch_sizes,
+        )
         self.learner = Learner(
             update,
-            iter(
-                make_dataset(
-                    client.server_address,
-                    table,
-                    environment_spec,
-                    core_state,
-                    length,
-                    agent.batch_size,
-                )
-            ),
-            burn_in=table.layout.burn_in,
+            iter(batches),
+            burn_in=specifications[0].layout.burn_in,
             priorities=self._priorities,
-        )
-        initial_priorities = (
-            {table.name: agent.initial_priority} if agent.initial_priority is not None else {}
         )
         self._writer = SequenceWriter(
             client,
-            [table],
+            specifications,
             block_length=length,
             actors=np.zeros(1, np.int64),
             tasks=np.zeros(1, np.int64),
             agent=0,
-            initial_priorities=initial_priorities,
+            initial_priorities={first: agent.initial_priority} if agent.initial_priority else {},
         )
         actor = make_actor(
             agent,
@@ -91,12 +89,37 @@ class SingleProcessAgent(acme_agent.Agent):
             writer=self._writer,
         )
         actor.update(wait=True)
-        super().__init__(
-            AcmeActor(actor),
-            self.learner,
-            min_observations=_min_observations(agent.tables[0], length),
-            observations_per_step=_observations_per_step(agent),
-        )
+        self._actor = AcmeActor(actor)
+        self._pace = pace_of(agent)
+        self._rows = 0
+        self._learner_steps = 0
+
+    def select_action(self, observation: Any) -> np.ndarray:
+        """The action of one step; observation without a batch axis."""
+        return self._actor.select_action(observation)
+
+    def observe_first(self, timestep: dm_env.TimeStep) -> None:
+        """A new episode begins."""
+        self._actor.observe_first(timestep)
+
+    def observe(self, action: Any, next_timestep: dm_env.TimeStep) -> None:
+        """The outcome of the last action."""
+        self._actor.observe(action, next_timestep)
+        self._rows += 2 if next_timestep.last() else 1  # the last observation is a row too
+
+    def update(self, wait: bool = False) -> None:
+        """Makes the learner steps that are due, and then acts with the new parameters."""
+        due = self._pace.learner_steps(self._rows)
+        if due == self._learner_steps:
+            return
+        for _ in range(due - self._learner_steps):
+            self.learner.step()
+        self._learner_steps = due
+        self._actor.update(wait)
+
+    def get_variables(self, names: Sequence[str]) -> list[list[np.ndarray]]:
+        """The learner's, as `Learner.get_variables`."""
+        return self.learner.get_variables(names)
 
     def close(self) -> None:
         """Ends the replay server and the threads around it."""
@@ -105,15 +128,43 @@ class SingleProcessAgent(acme_agent.Agent):
         self._server.stop()
 
 
-def _min_observations(table: TableSpec, block_length: int) -> int:
-    """Observations that fill the table to its least size, and surely hold one item."""
+@dataclasses.dataclass(frozen=True)
+class Pace:
+    """When a learner that shares its actor's thread makes its steps.
+
+    Attributes:
+      first: rows of the stream before the first step.
+      period: rows from one step to the next; several steps may fall on one row.
+    """
+
+    first: int
+    period: float
+
+    def learner_steps(self, rows: int) -> int:
+        """Steps that `rows` rows allow."""
+        return int((rows - self.first) / self.period) + 1 if rows >= self.first else 0
+
+
+def pace_of(agent: Agent) -> Pace:
+    """The pace of an agent's learner in one environment.
+
+    A queue gives each item once: there are n learner steps to n batches of items, and the row after
+    an item's last one completes it. Otherwise it is `samples_per_insert`, and where the agent has
+    none, the replays per observation that the R2D2 paper reports.
+    """
+    table, batch_size = agent.tables[0], agent.batch_sizes[0]
+    layout = table.layout
+    if table.kind == "queue":
+        return Pace(batch_size * layout.period + 1, batch_size * layout.period)
+    if table.samples_per_insert is not None:
+        rows_per_sample = layout.period / table.samples_per_insert
+    else:
+        rows_per_sample = layout.length / PAPER_REPLAYS_PER_OBSERVATION
+    first = _rows_to_fill(table, tables.block_length([table]))
+    return Pace(first, batch_size * rows_per_sample)
+
+
+def _rows_to_fill(table: TableSpec, block_length: int) -> int:
+    """Rows that fill a table to its least size, and surely hold one item."""
     layout = table.layout
     return max(table.min_size * layout.period, layout.length + 2 * block_length)
-
-
-def _observations_per_step(agent: Agent) -> float:
-    """Observations to each learner step. An item brings `period` new ones."""
-    table = agent.tables[0]
-    if table.samples_per_insert is not None:
-        return agent.batch_size * table.layout.period / table.samples_per_insert
-    return agent.batch_size * table.layout.length / PAPER_REPLAYS_PER_OBSERVATION

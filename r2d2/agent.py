@@ -4,7 +4,7 @@ import functools
 
 from acme import specs
 
-from agents.actor import network_input
+from agents.actor import with_variables
 from agents.contract import Agent
 from agents.networks import RecurrentNetwork
 from agents.single_process import SingleProcessAgent
@@ -47,7 +47,7 @@ def make(config: Config, name: str = "r2d2") -> Agent:
         name=name,
         config=config,
         tables=(_table(config, name),),
-        batch_size=config.batch_size,
+        batch_sizes=(config.batch_size,),
         frame_stack=config.frame_stack,
         resets_on_life_loss=config.life_loss == "reset",
         variable_update_period=config.variable_update_period,
@@ -72,11 +72,8 @@ def _table(config: Config, name: str) -> TableSpec:
 
 
 def _make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> RecurrentNetwork:
-    """A new network whose variables exist, which Sonnet makes only at the first call."""
     network = networks.make_network(config, environment_spec.actions.num_values)
-    inputs = network_input(environment_spec, config.frame_stack)
-    network.step(inputs, network.initial_state(1))
-    return network
+    return with_variables(network, environment_spec, config.frame_stack)
 
 
 def _make_update(config: Config, environment_spec: specs.EnvironmentSpec) -> R2D2Update:

@@ -1,11 +1,22 @@
 """Every hyperparameter of R2D2 and its variants, with the paper's values as defaults."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, get_args
+from collections.abc import Mapping
+from typing import Literal
 
+from agents.requirements import (
+    FRACTION,
+    LAYER_SIZES,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Requirement,
+    check_fields,
+    one_of,
+    or_none,
+    whole,
+)
+from agents.rewards import RewardTransform
 from agents.torsos import TorsoKind
-from r2d2.returns import RewardTransform
 from replay.structures import Layout
 
 LifeLoss = Literal["none", "reset", "roll"]
@@ -83,10 +94,7 @@ class Config:
 
     def __post_init__(self) -> None:
         """Raises ValueError with a sentence about the first value that cannot be."""
-        for name, (requirement, holds) in _REQUIREMENTS.items():
-            value = getattr(self, name)
-            if not holds(value):
-                raise ValueError(f"{name} must be {requirement}, got {value!r}.")
+        check_fields(self, _REQUIREMENTS)
         if self.min_replay_size > self.replay_size:
             raise ValueError(
                 f"min_replay_size must be at most replay_size ({self.replay_size}), or learning "
@@ -100,54 +108,34 @@ class Config:
         return Layout(self.burn_in, self.length, self.period, self.frame_stack)
 
 
-_Requirement = tuple[str, Callable[[Any], bool]]
-
-
-def _whole(least: int) -> _Requirement:
-    def holds(value: Any) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-    return f"a whole number of at least {least}", holds
-
-
-def _one_of(choices: Any) -> _Requirement:
-    names = get_args(choices)
-    return "one of " + ", ".join(names), lambda value: value in names
-
-
-_POSITIVE: _Requirement = ("greater than 0", lambda value: value > 0)
-_FRACTION: _Requirement = ("between 0 and 1", lambda value: 0 <= value <= 1)
-_REQUIREMENTS: Mapping[str, _Requirement] = {
-    "burn_in": _whole(0),
-    "length": _whole(1),
-    "period": _whole(1),
-    "frame_stack": _whole(1),
-    "replay_size": _whole(1),
-    "min_replay_size": _whole(1),
-    "samples_per_insert": ("greater than 0 or None", lambda value: value is None or value > 0),
-    "priority_exponent": ("at least 0", lambda value: value >= 0),
-    "importance_exponent": ("at least 0", lambda value: value >= 0),
-    "eta": _FRACTION,
-    "discount": _FRACTION,
-    "n_step": _whole(1),
-    "rescaling_epsilon": _POSITIVE,
-    "reward_transform": _one_of(RewardTransform),
-    "batch_size": _whole(1),
-    "learning_rate": _POSITIVE,
-    "adam_epsilon": _POSITIVE,
-    "max_gradient_norm": _POSITIVE,
-    "target_update_period": _whole(1),
-    "variable_update_period": _whole(1),
-    "epsilon_base": _FRACTION,
-    "epsilon_alpha": ("at least 0", lambda value: value >= 0),
-    "life_loss": _one_of(LifeLoss),
-    "torso": _one_of(TorsoKind),
-    "hidden_sizes": (
-        "one or more whole numbers of at least 1",
-        lambda value: len(value) > 0 and all(_whole(1)[1](size) for size in value),
-    ),
-    "lstm_size": _whole(0),
-    "head_size": _whole(1),
+_REQUIREMENTS: Mapping[str, Requirement] = {
+    "burn_in": whole(0),
+    "length": whole(1),
+    "period": whole(1),
+    "frame_stack": whole(1),
+    "replay_size": whole(1),
+    "min_replay_size": whole(1),
+    "samples_per_insert": or_none(POSITIVE),
+    "priority_exponent": NOT_NEGATIVE,
+    "importance_exponent": NOT_NEGATIVE,
+    "eta": FRACTION,
+    "discount": FRACTION,
+    "n_step": whole(1),
+    "rescaling_epsilon": POSITIVE,
+    "reward_transform": one_of(RewardTransform),
+    "batch_size": whole(1),
+    "learning_rate": POSITIVE,
+    "adam_epsilon": POSITIVE,
+    "max_gradient_norm": POSITIVE,
+    "target_update_period": whole(1),
+    "variable_update_period": whole(1),
+    "epsilon_base": FRACTION,
+    "epsilon_alpha": NOT_NEGATIVE,
+    "life_loss": one_of(LifeLoss),
+    "torso": one_of(TorsoKind),
+    "hidden_sizes": LAYER_SIZES,
+    "lstm_size": whole(0),
+    "head_size": whole(1),
 }
 
 VARIANTS: Mapping[str, Config] = {

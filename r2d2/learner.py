@@ -5,26 +5,15 @@ from typing import NamedTuple
 
 import sonnet as snt
 import tensorflow as tf
-import tree
 
-from agents.networks import RecurrentNetwork
+from agents.masking import masked_mean, zero_where_masked
+from agents.networks import RecurrentNetwork, unroll_trained
+from agents.optimization import create_slots
 from r2d2.config import Config
 from r2d2.returns import double_q_values
 from r2d2.targets import item_targets
 from replay.priorities import importance_weights, mixed_priorities
-from replay.structures import Batch, Nest, NetworkInput
-
-
-class Rows(NamedTuple):
-    """What an unroll needs of some consecutive rows."""
-
-    inputs: NetworkInput  # [K, B, ...]
-    reset: tf.Tensor  # [K, B] bool
-    valid: tf.Tensor  # [K, B] bool
-
-    def part(self, start: int | None, stop: int | None) -> "Rows":
-        """The rows from `start` up to `stop`."""
-        return tree.map_structure(lambda x: x[start:stop], self)
+from replay.structures import Batch, Nest
 
 
 class Evaluation(NamedTuple):
@@ -58,7 +47,7 @@ def q_learning_loss(
     tf.debugging.assert_shapes(
         [(q_taken, ("L", "B")), (targets, ("L", "B")), (mask, ("L", "B")), (weights, ("B",))]
     )
-    error = tf.where(mask > 0, tf.stop_gradient(targets) - q_taken, tf.zeros_like(q_taken))
+    error = zero_where_masked(tf.stop_gradient(targets) - q_taken, mask)
     return tf.reduce_mean(weights * 0.5 * tf.reduce_sum(tf.square(error), axis=0))
 
 
@@ -80,7 +69,8 @@ class R2D2Update(tf.Module):
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
         self._config = config
         self._optimizer = snt.optimizers.Adam(config.learning_rate, epsilon=config.adam_epsilon)
-        self._create_optimizer_slots()
+        create_slots(self._optimizer, network.trainable_variables)
+        self._optimizer.step.assign(0)  # that one does not count
         self._copy_to_target()
 
     @tf.function(autograph=False)
@@ -102,9 +92,9 @@ class R2D2Update(tf.Module):
         return priorities, {
             "loss": evaluation.loss,
             "gradient_norm": norm,
-            "mean_q": _masked_mean(evaluation.q_taken, mask),
-            "mean_target": _masked_mean(evaluation.targets, mask),
-            "mean_abs_td": _masked_mean(abs_td, mask),
+            "mean_q": masked_mean(evaluation.q_taken, mask),
+            "mean_target": masked_mean(evaluation.targets, mask),
+            "mean_abs_td": masked_mean(abs_td, mask),
             "mean_priority": tf.reduce_mean(priorities),
             "parameter_lag": tf.reduce_mean(tf.cast(age, tf.float32)),
         }
@@ -112,9 +102,9 @@ class R2D2Update(tf.Module):
     def evaluate(self, batch: Batch) -> Evaluation:
         """The loss of a batch. Only the online network's trained rows have a gradient."""
         config = self._config
-        rows = Rows(batch.inputs, self._resets(batch), batch.valid)
-        online_q = self._q_values(self.network, batch, rows)  # [L + 1, B, A]
-        target_q = self._q_values(self.target_network, batch, rows)
+        state, reset = self._initial_state(batch), self._resets(batch)
+        online_q = unroll_trained(self.network, batch, state, reset, config.burn_in)
+        target_q = unroll_trained(self.target_network, batch, state, reset, config.burn_in)
 
         action, reward, continuation, mask, life_lost = (
             x[config.burn_in :]
@@ -128,17 +118,6 @@ class R2D2Update(tf.Module):
         )
         loss = q_learning_loss(q_taken, targets, mask, weights)
         return Evaluation(loss, q_taken, targets)
-
-    def _q_values(self, network: RecurrentNetwork, batch: Batch, rows: Rows) -> tf.Tensor:
-        """Action values of the trained rows and the last, `[L + 1, B, A]`, after an own burn-in."""
-        burn_in = self._config.burn_in
-        state = self._initial_state(batch)
-        if burn_in:
-            first = rows.part(None, burn_in)
-            state = network.warm_up(first.inputs, state, first.reset, first.valid)
-            state = tree.map_structure(tf.stop_gradient, state)
-        trained = rows.part(burn_in, None)
-        return network.unroll(trained.inputs, state, trained.reset, trained.valid)[0]
 
     def _initial_state(self, batch: Batch) -> Nest:
         if self._config.stored_state:
@@ -163,14 +142,3 @@ class R2D2Update(tf.Module):
             self.target_network.variables, self.network.variables, strict=True
         ):
             target.assign(online)
-
-    def _create_optimizer_slots(self) -> None:
-        """Makes Adam's moments now, for a checkpoint to find them: a step of zeros, uncounted."""
-        parameters = self.network.trainable_variables
-        self._optimizer.apply([tf.zeros_like(p) for p in parameters], parameters)
-        self._optimizer.step.assign(0)
-
-
-def _masked_mean(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    real = tf.where(mask > 0, x, tf.zeros_like(x))
-    return tf.reduce_sum(real) / tf.maximum(tf.reduce_sum(mask), 1.0)

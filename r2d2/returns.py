@@ -1,10 +1,6 @@
-"""R2D2's targets: value rescaling, reward transforms, n-step double Q-learning."""
-
-from typing import Literal
+"""R2D2's targets: value rescaling, n-step double Q-learning."""
 
 import tensorflow as tf
-
-RewardTransform = Literal["none", "clip", "asymmetric"]
 
 
 def h(x: tf.Tensor, epsilon: float) -> tf.Tensor:
@@ -39,20 +35,6 @@ def h_inverse(x: tf.Tensor, epsilon: float) -> tf.Tensor:
     root = tf.sqrt(1.0 + 4.0 * epsilon * (size + 1.0 + epsilon))
     u = 2.0 * size * (1.0 - 2.0 * epsilon / (1.0 + 2.0 * epsilon + root)) / (1.0 + root)
     return tf.sign(x) * u * (u + 2.0)
-
-
-def transform_reward(reward: tf.Tensor, kind: RewardTransform) -> tf.Tensor:
-    """Transforms single rewards of any shape.
-
-    clip:        min(max(r, −1), 1)
-    asymmetric:  0.3 min(tanh r, 0) + 5 max(tanh r, 0)    (Espeholt et al. 2018, Figure C.1)
-    """
-    if kind == "clip":
-        return tf.clip_by_value(reward, -1.0, 1.0)
-    if kind == "asymmetric":
-        squashed = tf.tanh(reward)
-        return 0.3 * tf.minimum(squashed, 0.0) + 5.0 * tf.maximum(squashed, 0.0)
-    return reward
 
 
 def double_q_values(online_q: tf.Tensor, target_q: tf.Tensor) -> tf.Tensor:

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from agents.rewards import transform_reward
 from r2d2.config import Config
-from r2d2.returns import h, h_inverse, n_step_returns, transform_reward
+from r2d2.returns import h, h_inverse, n_step_returns
 from replay.priorities import mixed_priorities
 from replay.structures import PriorityInput
 

@@ -10,6 +10,8 @@ Everything is one gather per field, by row numbers made from the header, straigh
 order. Padding is read from a block of zeros that stands after the item's own.
 """
 
+from collections.abc import Sequence
+
 import reverb
 import tensorflow as tf
 import tree
@@ -34,13 +36,13 @@ from replay.tables import max_blocks, signature
 
 def make_dataset(
     server_address: str,
-    table: TableSpec,
+    tables: Sequence[TableSpec],
     environment_spec: specs.EnvironmentSpec,
     core_state: Nest,
     block_length: int,
-    batch_size: int,
+    batch_sizes: Sequence[int],
 ) -> tf.data.Dataset:
-    """Samples one table for ever.
+    """Samples the tables of one reader for ever; a batch holds so many items of each of them.
 
     No more than one batch is asked for ahead of need: what waits here has old priorities, and a
     queue's items are lost with their reader. A queue is read by one worker, or its order would be
@@ -48,28 +50,43 @@ def make_dataset(
 
     Args:
       server_address: `host:port`.
-      table: what to sample.
+      tables: what to sample, all of one layout; a batch holds their items in this order.
       environment_spec: of one environment, with single frames as its observation.
-      core_state: the table's reader's recurrent state for one environment; () without a core.
+      core_state: the tables' reader's recurrent state for one environment; () without a core.
       block_length: K, rows per block, as the writers use it.
-      batch_size: B.
+      batch_sizes: items of each table; their sum is B.
 
     Returns:
       A dataset of `Batch`.
 
     Raises:
-      ValueError: if `batch_size` is less than 1, or the table is a queue that could never fill a
-        batch.
+      ValueError: if there is no table or not one batch size of at least 1 for each, the layouts
+        differ, or a table is a queue that could never fill its part of a batch.
     """
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1, got {batch_size}.")
-    if table.kind == "queue" and table.max_size <= batch_size + 1:
-        raise ValueError(
-            f"Queue {table.name!r} must hold more than a batch and one item ({batch_size + 1}), or "
-            f"its writers and its reader wait for each other; got max_size {table.max_size}."
-        )
+    _check(tables, batch_sizes)
+    layout = tables[0].layout
     item = signature(environment_spec, core_state, block_length)
-    items = reverb.TrajectoryDataset(
+    count = max_blocks(layout, block_length) + 1  # and the block of zeros
+    info = tree.map_structure(lambda _: [], reverb.SampleInfo.tf_dtypes())
+    padded = reverb.ReplaySample(info=info, data=_padded_shapes(item, count))
+    samples = [
+        _items(server_address, table, item, size).padded_batch(size, padded, drop_remainder=True)
+        for table, size in zip(tables, batch_sizes, strict=True)
+    ]
+
+    def joined(*parts: reverb.ReplaySample) -> Batch:
+        whole = tree.map_structure(lambda *leaves: tf.concat(leaves, axis=0), *parts)
+        return to_batch(whole.info, whole.data, layout)
+
+    return (
+        tf.data.Dataset.zip(tuple(samples))
+        .map(joined, num_parallel_calls=2, deterministic=True)
+        .prefetch(1)
+    )
+
+
+def _items(server_address: str, table: TableSpec, item: Item, batch_size: int) -> tf.data.Dataset:
+    return reverb.TrajectoryDataset(
         server_address=server_address,
         table=table.name,
         dtypes=tree.map_structure(lambda leaf: leaf.dtype, item),
@@ -77,18 +94,27 @@ def make_dataset(
         max_in_flight_samples_per_worker=batch_size,
         num_workers_per_iterator=1,
     )
-    count = max_blocks(table.layout, block_length) + 1  # and the block of zeros
-    info = tree.map_structure(lambda _: [], reverb.SampleInfo.tf_dtypes())
-    padded = reverb.ReplaySample(info=info, data=_padded_shapes(item, count))
-    return (
-        items.padded_batch(batch_size, padded, drop_remainder=True)
-        .map(
-            lambda sample: to_batch(sample.info, sample.data, table.layout),
-            num_parallel_calls=2,
-            deterministic=True,
+
+
+def _check(tables: Sequence[TableSpec], batch_sizes: Sequence[int]) -> None:
+    if not tables or len(tables) != len(batch_sizes):
+        raise ValueError(
+            f"One table or more is needed, each with its batch size; got {len(tables)} tables and "
+            f"{len(batch_sizes)} batch sizes."
         )
-        .prefetch(1)
-    )
+    for table, size in zip(tables, batch_sizes, strict=True):
+        if size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {size}.")
+        if table.layout != tables[0].layout:
+            raise ValueError(
+                f"The tables of one batch need one layout; {tables[0].name!r} has "
+                f"{tables[0].layout}, {table.name!r} has {table.layout}."
+            )
+        if table.kind == "queue" and table.max_size <= size + 1:
+            raise ValueError(
+                f"Queue {table.name!r} must hold more than a batch and one item ({size + 1}), or "
+                f"its writers and its reader wait for each other; got max_size {table.max_size}."
+            )
 
 
 def _padded_shapes(item: Item, count: int) -> Item:

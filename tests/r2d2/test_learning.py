@@ -7,7 +7,7 @@ import pytest
 
 from environments.memory import TASKS
 from r2d2 import agent as r2d2
-from tests.r2d2.training import train
+from tests.training import train
 
 SMALL: dict[str, Any] = dict(
     torso="mlp",

@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from r2d2.returns import (
-    RewardTransform,
-    double_q_values,
-    h,
-    h_inverse,
-    n_step_returns,
-    transform_reward,
-)
+from r2d2.returns import double_q_values, h, h_inverse, n_step_returns
 
 EPSILON = 1e-3
 SIZES = np.concatenate([[0.0], np.logspace(-8, 6, 200)])
@@ -64,19 +57,6 @@ def test_each_undoes_the_other() -> None:
     x = tf.constant(VALUES, tf.float32)
     np.testing.assert_allclose(h_inverse(h(x, EPSILON), EPSILON), x, rtol=1e-5)
     np.testing.assert_allclose(h(h_inverse(x, EPSILON), EPSILON), x, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        ("none", [-30.0, -1.0, -0.5, 0.0, 0.5, 1.0, 30.0]),
-        ("clip", [-1.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.0]),
-        ("asymmetric", [-0.3, -0.228478, -0.138635, 0.0, 2.310586, 3.807971, 5.0]),
-    ],
-)
-def test_reward_transforms(kind: RewardTransform, expected: list[float]) -> None:
-    reward = tf.constant([-30.0, -1.0, -0.5, 0.0, 0.5, 1.0, 30.0])
-    np.testing.assert_allclose(transform_reward(reward, kind), expected, atol=1e-6)
 
 
 def test_double_q_takes_the_targets_value_of_the_online_choice() -> None:

@@ -120,7 +120,7 @@ def test_the_dataset_gives_the_same_batch_as_its_function() -> None:
     expected = streams.read(server, specs[1], 4)
     states = streams.CORE_STATE
     address = f"localhost:{server.port}"
-    dataset = make_dataset(address, spec, streams.environment_spec(), states, 4, batch_size=8)
+    dataset = make_dataset(address, [spec], streams.environment_spec(), states, 4, [8])
     batch = next(dataset.as_numpy_iterator())
     size = expected.mask.shape[1]
     assert (batch.table_size == size).all()
@@ -156,4 +156,4 @@ def _assert_same_item(batch: Batch, b: int, other: Batch, c: int) -> None:
 def test_refuses_what_could_never_give_a_batch(kind: str, batch_size: int, message: str) -> None:
     spec = TableSpec("t", kind, Layout(0, 4, 4), max_size=10)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=message):
-        make_dataset("localhost:1", spec, streams.environment_spec(), (), 4, batch_size)
+        make_dataset("localhost:1", [spec], streams.environment_spec(), (), 4, [batch_size])

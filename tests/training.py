@@ -24,35 +24,40 @@ def train(
     *,
     num_environments: int,
     vector_steps: int,
-    steps_per_update: int,
-    seed: int,
+    steps_per_update: int = 1,
     evaluation_episodes: int = 200,
+    seed: int,
 ) -> float:
-    """The mean return of the trained agent, evaluated greedily.
+    """The mean return of the trained agent, as the agent is evaluated.
 
     Args:
       vector_steps: steps of all environments together, before and between the updates.
-      steps_per_update: vector steps to each learner step.
+      steps_per_update: vector steps to each learner step; an agent that reads a queue learns as
+        soon as it holds a batch instead.
     """
     tf.random.set_seed(seed)
     spec = suites.make_environment_spec(env)
     update = agent.make_update(spec)
     state = tree.map_structure(lambda x: x[0], update.network.initial_state(1))
-    table = dataclasses.replace(agent.tables[0], min_size=1, samples_per_insert=None)
-    length = tables.block_length([table])
-    server = reverb.Server(tables.make_tables([table], spec, {table.name: state}, length))
+    unlimited = [
+        dataclasses.replace(table, min_size=1, samples_per_insert=None) for table in agent.tables
+    ]
+    names = [table.name for table in unlimited]
+    length = tables.block_length(unlimited)
+    server = reverb.Server(tables.make_tables(unlimited, spec, dict.fromkeys(names, state), length))
     client = server.localhost_client()
-    priorities = PriorityUpdater(client, table.name)
-    batches = make_dataset(client.server_address, table, spec, state, length, agent.batch_size)
-    learner = Learner(update, iter(batches), burn_in=table.layout.burn_in, priorities=priorities)
+    priorities = PriorityUpdater(client, names[0])
+    batches = make_dataset(client.server_address, unlimited, spec, state, length, agent.batch_sizes)
+    burn_in = unlimited[0].layout.burn_in
+    learner = Learner(update, iter(batches), burn_in=burn_in, priorities=priorities)
     writer = SequenceWriter(
         client,
-        [table],
+        unlimited,
         block_length=length,
         actors=np.arange(num_environments),
         tasks=np.zeros(num_environments, np.int64),
         agent=0,
-        initial_priorities={table.name: agent.initial_priority} if agent.initial_priority else {},
+        initial_priorities={names[0]: agent.initial_priority} if agent.initial_priority else {},
     )
     actor = make_actor(
         agent,
@@ -67,8 +72,13 @@ def train(
     loop = VectorEnvironmentLoop(suites.make(env, num_environments, seed=seed), actor)
     for step in range(vector_steps):
         loop.step()
-        enough = client.server_info()[table.name].current_size >= agent.tables[0].min_size
-        if enough and step % steps_per_update == 0:
+        if agent.tables[0].kind == "queue":
+            due = num_environments * (step // agent.tables[0].layout.period) // agent.batch_sizes[0]
+            num_updates = due - learner.num_steps
+        else:
+            enough = client.server_info()[names[0]].current_size >= agent.tables[0].min_size
+            num_updates = int(enough and step % steps_per_update == 0)
+        for _ in range(num_updates):
             learner.step()
     evaluator = make_evaluator(
         agent, spec, num_environments=evaluation_episodes, seed=seed, source=learner

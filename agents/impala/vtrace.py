@@ -1,0 +1,115 @@
+"""V-trace, and the corrections it is compared with (Espeholt et al. 2018, Sections 4 and 5.2.2).
+
+Pure functions of values, discounts and log-importance-ratios. Rows whose mask is 0 hold no step: an
+episode's last observation, after a time limit, or padding. Such a row's value bootstraps the row
+before it, and nothing passes through it from the episode that follows.
+"""
+
+from typing import Literal, NamedTuple
+
+import tensorflow as tf
+
+from agents.masking import zero_where_masked
+
+Correction = Literal["vtrace", "one_step", "epsilon", "none"]
+
+EPSILON = 1e-6  # of the ε-correction
+
+
+class Weights(NamedTuple):
+    """What each row of an unroll weighs, `[T, B]` each."""
+
+    delta: tf.Tensor  # ρ of the temporal differences
+    trace: tf.Tensor  # c, which carry them back to earlier rows
+    policy: tf.Tensor  # ρ of the policy gradient
+
+
+class Returns(NamedTuple):
+    """What an unroll teaches, `[T, B]` each; on masked rows both are the value."""
+
+    value: tf.Tensor  # v_s, the target of V(x_s)
+    q: tf.Tensor  # q_s, an estimate of Q(x_s, a_s)
+
+
+def importance_weights(
+    log_ratio: tf.Tensor, correction: Correction, *, rho_bar: float, c_bar: float, lambda_: float
+) -> Weights:
+    """The weights of a correction (Sections 4.1 and 5.2.2, Remark 2).
+
+        ρ_t = min(ρ̄, π(a_t | x_t) / μ(a_t | x_t)),   c_t = λ min(c̄, π(a_t | x_t) / μ(a_t | x_t))
+
+                     δ V        traces   policy gradient
+        vtrace       ρ          c        ρ
+        one_step     1          λ        ρ
+        epsilon      1          λ        1    (and see `corrected_log_probability`)
+        none         1          λ        1
+
+    Args:
+      log_ratio: `[T, B]`, log π(a_t | x_t) − log μ(a_t | x_t).
+      correction: which.
+      rho_bar: ρ̄.
+      c_bar: c̄.
+      lambda_: λ.
+    """
+    ratio = tf.exp(log_ratio)
+    rho = tf.minimum(rho_bar, ratio)
+    one = tf.ones_like(ratio)
+    if correction == "vtrace":
+        return Weights(delta=rho, trace=lambda_ * tf.minimum(c_bar, ratio), policy=rho)
+    return Weights(delta=one, trace=lambda_ * one, policy=rho if correction == "one_step" else one)
+
+
+def corrected_log_probability(log_probability: tf.Tensor, correction: Correction) -> tf.Tensor:
+    """log π(a | x) as the policy gradient differentiates it (Section 5.2.2).
+
+    The ε-correction keeps it from becoming very small: log(π(a | x) + ε).
+    """
+    if correction == "epsilon":
+        return tf.math.log(tf.exp(log_probability) + EPSILON)
+    return log_probability
+
+
+def vtrace_returns(
+    value: tf.Tensor,
+    reward: tf.Tensor,
+    discount: tf.Tensor,
+    weights: Weights,
+    mask: tf.Tensor,
+) -> Returns:
+    """V-trace targets, and action values for the policy gradient (Section 4.1, Remark 1, 4.2).
+
+        v_s = V(x_s) + δ_s V + γ_s c_s (v_{s+1} − V(x_{s+1}))
+        δ_s V = ρ_s (r_s + γ_s V(x_{s+1}) − V(x_s))
+        q_s = r_s + γ_s v_{s+1},   v_T = V(x_T)
+
+    Args:
+      value: `[T + 1, B]`, V(x_t).
+      reward: `[T, B]`, r_t: what followed the action of row t.
+      discount: `[T, B]`, γ_t: of row t + 1 as seen from row t; 0 where the environment terminated.
+      weights: `[T, B]`, ρ and c.
+      mask: `[T, B]`, 1 on real steps.
+
+    Returns:
+      v and q. Gradients flow through both: stopping them is the caller's.
+    """
+    tf.debugging.assert_shapes(
+        [(value, ("K", "B"))]
+        + [(x, ("T", "B")) for x in (reward, discount, weights.delta, weights.trace, mask)]
+    )
+    value_t, value_tp1 = value[:-1], value[1:]
+    delta = zero_where_masked(weights.delta * (reward + discount * value_tp1 - value_t), mask)
+    decay = zero_where_masked(discount * weights.trace, mask)
+    target = value_t + _discounted_sums(delta, decay)  # [T, B]
+    target_tp1 = tf.concat([target[1:], value[-1:]], axis=0)
+    q = tf.where(mask > 0, reward + discount * target_tp1, value_t)
+    return Returns(target, q)
+
+
+def _discounted_sums(x: tf.Tensor, decay: tf.Tensor) -> tf.Tensor:
+    """y_t = x_t + decay_t y_{t+1} down the rows of `[T, B]`; the number of rows must be known."""
+    total = tf.zeros_like(x[0])
+    sums = []
+    for x_t, decay_t in zip(reversed(tf.unstack(x)), reversed(tf.unstack(decay)), strict=True):
+        total = x_t + decay_t * total
+        sums.append(total)
+    return tf.stack(sums[::-1])

@@ -1,0 +1,18 @@
+"""Sums and means over the rows that hold real steps. What masked rows hold, NaN too, is ignored."""
+
+import tensorflow as tf
+
+
+def zero_where_masked(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """`x` where `mask`, of the same shape, is 1; 0 where it is 0."""
+    return tf.where(mask > 0, x, tf.zeros_like(x))
+
+
+def masked_sum(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """The sum of `x` over the elements whose `mask` is 1."""
+    return tf.reduce_sum(zero_where_masked(x, mask))
+
+
+def masked_mean(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """The mean of `x` over the elements whose `mask` is 1; 0 if there are none."""
+    return masked_sum(x, mask) / tf.maximum(tf.reduce_sum(mask), 1.0)

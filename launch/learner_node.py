@@ -1,5 +1,7 @@
 """What runs inside a learner's process."""
 
+import os
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -37,6 +39,8 @@ class LearnerNode:
         agent = catalogue.make(settings.agent, settings.config)
         spec = environment_spec(settings)
         self._counter = counting.Counter()
+        self._saving = threading.Lock()
+        self._over = threading.Event()
         self._metrics: dict[str, float] = {}
         self._counts = dict.fromkeys(("actor_steps", "episodes", "walltime"), 0.0)  # as last heard
         table = agent.tables[0]
@@ -79,10 +83,19 @@ class LearnerNode:
 
     def run(self) -> None:
         """Learns until the run ends or this learner's own limit is reached, then saves."""
-        self._learn()
-        self._save_last()
-        self._priorities.close()
-        lp.wait_for_stop()
+        tear_down = threading.Thread(
+            target=self._save_when_torn_down, args=(lp.stop_event(),), daemon=True
+        )
+        tear_down.start()
+        try:
+            self._learn()
+            self._save_last()
+            self._priorities.close()
+        except Exception:
+            # After a crash elsewhere the replay may end before this node hears of it.
+            if not lp.wait_for_stop(process.GRACE_SECONDS):
+                raise
+        tear_down.join()
 
     def _learn(self) -> None:
         limit = self._settings.max_learner_steps
@@ -112,8 +125,6 @@ class LearnerNode:
             yield
 
     def _report(self, logger: Any) -> bool:
-        if lp.wait_for_stop(0):
-            return True
         step = self._learner.num_steps
         metrics = {k: float(v) for k, v in self._metrics.items()}
         stop = self._coordinator.report_learner(step, self._trained_steps(), metrics)
@@ -130,17 +141,23 @@ class LearnerNode:
         return bool(stop)
 
     def _save(self, *, with_replay: bool) -> None:
-        counts = {**self._counts, "trained_steps": self._trained_steps()}
-        self._saver.save(self._learner.num_steps, counts, with_replay=with_replay)
+        with self._saving:
+            counts = {**self._counts, "trained_steps": self._trained_steps()}
+            self._saver.save(self._learner.num_steps, counts, with_replay=with_replay)
 
     def _save_last(self) -> None:
         """Saves the learner; the replay too if the time that stopping may take is enough."""
-        if lp.wait_for_stop(0):  # after a crash: other nodes may already be gone
-            self._save(with_replay=False)
-            return
         seconds = self._coordinator.seconds_to_save()
         self._save(with_replay=self._saver.replay_seconds() <= REPLAY_SHARE * seconds)
+        self._over.set()
         self._coordinator.report_saved(self._settings.agent)
+
+    def _save_when_torn_down(self, stop: threading.Event) -> None:
+        """Saves after a crash elsewhere, when `run` may wait for ever for a node that is gone."""
+        stop.wait()
+        if not self._over.is_set():
+            self._save(with_replay=False)
+            os._exit(0)
 
     def _trained_steps(self) -> int:
         return int(self._counter.get_counts().get("trained_steps", 0))

@@ -14,6 +14,7 @@ import launchpad as lp
 
 CRASH_FILE = "crash.txt"
 LAUNCHER = "RECURRENT_REPLAY_LAUNCHER"  # environment variable: the launching process's id
+GRACE_SECONDS = 1.0  # in which a node that met an error hears whether another one crashed before
 _LAUNCHER_SECONDS = 1.0
 
 
@@ -39,7 +40,7 @@ def enter(run_dir: str, title: str) -> None:
         kind: type[BaseException], error: BaseException, trace: TracebackType | None
     ) -> None:
         # What breaks while a run is torn down did not end it; nor did what followed the first.
-        if not lp.wait_for_stop(0):
+        if not lp.wait_for_stop(GRACE_SECONDS):
             lines = "".join(traceback.format_exception(kind, error, trace))
             with contextlib.suppress(FileExistsError), crash_file.open("x") as file:
                 file.write(f"The {title} node crashed:\n{lines}")

@@ -20,6 +20,7 @@ from launch.program import local_resources, make_program
 from launch.settings import Settings
 
 NOTICE_SECONDS = 4  # from the request to end, after all is saved, to the end of every process
+CRASH_SECONDS = 10  # the same when a node has crashed, and the learner has yet to save
 POLL_SECONDS = 0.2
 OUTPUT_LINES = 30  # of a node that died without a word in the crash file
 
@@ -49,10 +50,12 @@ def run(settings: Settings, manifest: checkpoints.Manifest | None) -> int:
         signal.signal(number, lambda *_: stop.set())
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
 
+    crashed = True  # unless the watch says otherwise: the terminal may go away
     try:
-        crash = _crash(settings, workers) if _watch(manager, stop, settings) else ""
-    finally:  # also when there is nobody left to show anything to
-        _end(manager)
+        crashed = _watch(manager, stop, settings)
+        crash = _crash(settings, workers) if crashed else ""
+    finally:
+        _end(manager, CRASH_SECONDS if crashed else NOTICE_SECONDS)
     _report(settings, crash)
     return 1 if crash else 0
 
@@ -107,12 +110,12 @@ def _wait_for_failure(manager: Any, failed: threading.Event) -> None:
         failed.set()
 
 
-def _end(manager: Any) -> None:
+def _end(manager: Any, seconds: float) -> None:
     """Asks what still runs to end, and kills what does not in time."""
     children = psutil.Process().children(recursive=True)
 
     def kill_late() -> None:
-        for child in psutil.wait_procs(children, timeout=NOTICE_SECONDS)[1]:
+        for child in psutil.wait_procs(children, timeout=seconds)[1]:
             child.kill()
 
     threading.Thread(target=kill_late, daemon=True).start()

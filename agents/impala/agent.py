@@ -39,12 +39,12 @@ def make(config: Config, name: str = "impala") -> Agent:
       config: hyperparameters; `ATARI` and `DMLAB` are the paper's.
       name: of the agent, its queue and its log; its replay, if any, is `<name>_replay`.
     """
-    replayed = config.num_replayed
+    tables, batch_sizes = zip(*_reads(config, name), strict=True)
     return Agent(
         name=name,
         config=config,
-        tables=(_queue(config, name), _replay(config, name))[: 2 if replayed else 1],
-        batch_sizes=(config.batch_size - replayed, replayed)[: 2 if replayed else 1],
+        tables=tables,
+        batch_sizes=batch_sizes,
         frame_stack=config.frame_stack,
         resets_on_life_loss=config.life_loss,
         variable_update_period=config.length,
@@ -56,12 +56,14 @@ def make(config: Config, name: str = "impala") -> Agent:
     )
 
 
-def _queue(config: Config, name: str) -> TableSpec:
-    return TableSpec(name, "queue", config.layout, max_size=config.queue_size)
-
-
-def _replay(config: Config, name: str) -> TableSpec:
-    return TableSpec(f"{name}_replay", "uniform", config.layout, max_size=config.replay_size)
+def _reads(config: Config, name: str) -> list[tuple[TableSpec, int]]:
+    """The tables, each with its unrolls of a batch."""
+    queue = TableSpec(name, "queue", config.layout, max_size=config.queue_size)
+    replayed = config.num_replayed
+    if not replayed:
+        return [(queue, config.batch_size)]
+    replay = TableSpec(f"{name}_replay", "uniform", config.layout, max_size=config.replay_size)
+    return [(queue, config.batch_size - replayed), (replay, replayed)]
 
 
 def _make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> RecurrentNetwork:

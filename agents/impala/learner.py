@@ -11,7 +11,7 @@ from agents.impala.config import Config
 from agents.impala.lag import LaggedCopy
 from agents.impala.policy import log_probability
 from agents.impala.vtrace import corrected_log_probability, importance_weights, vtrace_returns
-from agents.masking import masked_mean, masked_sum
+from agents.masking import masked_mean, masked_sum, zero_where_masked
 from agents.networks import RecurrentNetwork, unroll_trained
 from agents.optimization import annealed, clip_by_global_norm, create_slots
 from agents.rewards import transform_reward
@@ -52,7 +52,8 @@ def policy_gradient_loss(
       A scalar.
     """
     tf.debugging.assert_shapes([(x, ("L", "B")) for x in (log_pi, advantage, rho, mask)])
-    return -masked_sum(tf.stop_gradient(rho * advantage) * log_pi, mask)
+    weight = zero_where_masked(tf.stop_gradient(rho * advantage), mask)
+    return -tf.reduce_sum(weight * log_pi)
 
 
 def baseline_loss(value: tf.Tensor, target: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
@@ -69,7 +70,8 @@ def baseline_loss(value: tf.Tensor, target: tf.Tensor, mask: tf.Tensor) -> tf.Te
       A scalar.
     """
     tf.debugging.assert_shapes([(x, ("L", "B")) for x in (value, target, mask)])
-    return 0.5 * masked_sum(tf.square(tf.stop_gradient(target) - value), mask)
+    error = zero_where_masked(tf.stop_gradient(target) - value, mask)
+    return 0.5 * tf.reduce_sum(tf.square(error))
 
 
 def entropy_loss(logits: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

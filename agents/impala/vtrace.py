@@ -107,9 +107,8 @@ def vtrace_returns(
 
 def _discounted_sums(x: tf.Tensor, decay: tf.Tensor) -> tf.Tensor:
     """y_t = x_t + decay_t y_{t+1} down the rows of `[T, B]`; the number of rows must be known."""
-    total = tf.zeros_like(x[0])
-    sums = []
-    for x_t, decay_t in zip(reversed(tf.unstack(x)), reversed(tf.unstack(decay)), strict=True):
-        total = x_t + decay_t * total
-        sums.append(total)
+    rows, decays = tf.unstack(x), tf.unstack(decay)
+    sums = [rows[-1]]
+    for t in range(len(rows) - 2, -1, -1):
+        sums.append(rows[t] + decays[t] * sums[-1])
     return tf.stack(sums[::-1])

@@ -9,7 +9,7 @@ from agents.contract import Network
 from r2d2.agent import Config
 from r2d2.learner import R2D2Update
 from replay.structures import Batch
-from tests.r2d2.batches import NUM_ACTIONS
+from tests.batches import NUM_ACTIONS
 
 
 class Oracle(NamedTuple):

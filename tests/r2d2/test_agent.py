@@ -5,7 +5,8 @@ import pytest
 
 from r2d2.agent import VARIANTS, Config, make
 from replay.structures import TableSpec
-from tests.r2d2.batches import NUM_ACTIONS, environment_spec, small_config
+from tests.batches import NUM_ACTIONS, environment_spec
+from tests.r2d2.batches import small_config
 
 
 def test_one_prioritized_table_as_the_paper_has_it() -> None:

@@ -9,7 +9,8 @@ import pytest
 from r2d2 import agent
 from r2d2.agent import VARIANTS, Config
 from replay.structures import Layout, PriorityInput
-from tests.r2d2.batches import environment_spec, random_batch, small_config
+from tests.batches import environment_spec, random_batch
+from tests.r2d2.batches import small_config
 
 TABLE_2 = {
     "variable_update_period": 400,

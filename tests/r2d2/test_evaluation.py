@@ -10,9 +10,11 @@ import tree
 from r2d2.agent import make
 from r2d2.learner import q_learning_loss
 from replay.structures import Batch, PriorityInput
+from tests.batches import NUM_ACTIONS, random_batch
 from tests.r2d2 import oracle
-from tests.r2d2.batches import ITEMS, NUM_ACTIONS, random_batch, small_config
-from tests.r2d2.updates import after_one_update, make_update, same
+from tests.r2d2.batches import ITEMS, small_config
+from tests.r2d2.updates import after_one_update, make_update
+from tests.updates import same
 
 
 def _with_observation(batch: Batch, observation: np.ndarray | tf.Tensor) -> Batch:

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.r2d2.batches import ITEMS, random_batch, small_config
-from tests.r2d2.updates import after_one_update, make_update, parameters_of, same
+from tests.batches import random_batch
+from tests.r2d2.batches import ITEMS, small_config
+from tests.r2d2.updates import after_one_update, make_update
+from tests.updates import parameters_of, same
 
 
 def test_target_network_is_copied_at_exact_steps() -> None:

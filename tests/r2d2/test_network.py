@@ -6,7 +6,8 @@ import tensorflow as tf
 from r2d2.agent import VARIANTS
 from r2d2.network import DuelingHead, make_network
 from replay.structures import NetworkInput
-from tests.r2d2.batches import NUM_ACTIONS, OBSERVATION_SIZE, small_config
+from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE
+from tests.r2d2.batches import small_config
 
 
 def _inputs(action: int, reward: float) -> NetworkInput:

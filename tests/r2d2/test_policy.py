@@ -7,7 +7,8 @@ import tensorflow as tf
 from r2d2.network import make_network
 from r2d2.policy import epsilon_greedy, epsilon_ladder, make_greedy_policy, make_policy
 from replay.structures import NetworkInput
-from tests.r2d2.batches import NUM_ACTIONS, OBSERVATION_SIZE, small_config
+from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE
+from tests.r2d2.batches import small_config
 
 
 def test_ladder_of_the_paper() -> None:

@@ -8,7 +8,8 @@ import tensorflow as tf
 from r2d2.agent import Config, make
 from r2d2.learner import R2D2Update
 from replay.structures import Batch
-from tests.r2d2.batches import environment_spec
+from tests.batches import environment_spec
+from tests.updates import parameters_of
 
 
 def make_update(config: Config, *, perturbed: bool = False, seed: int = 0) -> R2D2Update:
@@ -24,16 +25,6 @@ def make_update(config: Config, *, perturbed: bool = False, seed: int = 0) -> R2
         for variable in update.target_network.trainable_variables:
             variable.assign_add(0.3 * tf.random.normal(variable.shape))
     return update
-
-
-def parameters_of(update: R2D2Update) -> list[np.ndarray]:
-    """Copies of the online network's parameters."""
-    return [v.numpy() for v in update.network.trainable_variables]
-
-
-def same(xs: list[np.ndarray], ys: list[np.ndarray]) -> bool:
-    """Whether all arrays are equal, bit for bit."""
-    return all((x == y).all() for x, y in zip(xs, ys, strict=True))
 
 
 def after_one_update(config: Config, batch: Batch) -> tuple[list[np.ndarray], np.ndarray, Any]:

@@ -133,6 +133,29 @@ def test_the_dataset_gives_the_same_batch_as_its_function() -> None:
         assert infos[key].probability == pytest.approx(probability)
 
 
+def test_a_batch_of_two_tables_holds_the_items_of_each_in_their_order() -> None:
+    layout = Layout(0, 4, 4, crosses_episodes=True)
+    queue, copy = streams.queue("queue", layout), streams.queue("copy", layout)
+    uniform = TableSpec("uniform", "uniform", layout, max_size=100)
+    server = streams.serve([queue, copy, uniform], 4)
+    writer = streams.make_writer(server, [queue, copy, uniform], 2, 4)
+    streams.write(writer, streams.random_stream(np.random.default_rng(3), 2, 41, longest=12))
+    expected = streams.read(server, copy, 4)
+    where = {_identity(expected, b): b for b in range(20)}
+    address, states = f"localhost:{server.port}", streams.CORE_STATE
+    dataset = make_dataset(
+        address, [queue, uniform], streams.environment_spec(), states, 4, [3, 5]
+    ).as_numpy_iterator()
+    for n in range(6):
+        batch = next(dataset)
+        assert batch.mask.shape == (4, 8)
+        for b in range(3):
+            _assert_same_item(batch, b, expected, 3 * n + b)
+        for b in range(3, 8):
+            _assert_same_item(batch, b, expected, where[_identity(batch, b)])
+        assert (batch.table_size[3:] == 20).all()
+
+
 def _identity(batch: Batch, b: int) -> tuple[bytes, bytes]:
     return batch.log_probability[:, b].tobytes(), batch.core_state[0][b].tobytes()
 
@@ -157,3 +180,19 @@ def test_refuses_what_could_never_give_a_batch(kind: str, batch_size: int, messa
     spec = TableSpec("t", kind, Layout(0, 4, 4), max_size=10)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=message):
         make_dataset("localhost:1", [spec], streams.environment_spec(), (), 4, [batch_size])
+
+
+@pytest.mark.parametrize(
+    ("tables", "batch_sizes", "message"),
+    [
+        ([], [], "got 0 tables and 0 batch sizes"),
+        ([Layout(0, 4, 4)], [1, 1], "got 1 tables and 2 batch sizes"),
+        ([Layout(0, 4, 4), Layout(0, 4, 2)], [1, 1], "need one layout; 't0' has .*, 't1' has"),
+    ],
+)
+def test_refuses_tables_that_do_not_fit_together(
+    tables: list[Layout], batch_sizes: list[int], message: str
+) -> None:
+    specs = [TableSpec(f"t{i}", "uniform", x, max_size=9) for i, x in enumerate(tables)]
+    with pytest.raises(ValueError, match=message):
+        make_dataset("localhost:1", specs, streams.environment_spec(), (), 4, batch_sizes)

@@ -1,0 +1,68 @@
+"""A small config, updates and unrolls with episode ends for the tests of IMPALA."""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from agents.impala.agent import Config, make
+from agents.impala.learner import ImpalaUpdate
+from replay.structures import NO_ACTION, Batch
+from tests.batches import environment_spec
+
+
+def small_config(**changes: Any) -> Config:
+    """A config whose update takes milliseconds, for observations of OBSERVATION_SIZE floats."""
+    values: dict[str, Any] = {
+        "length": 7,
+        "frame_stack": 1,
+        "discount": 0.9,
+        "batch_size": 4,
+        "queue_size": 8,
+        "reward_transform": "none",
+        "learning_rate": 1e-3,
+        "annealing_steps": 1_000,
+        "torso": "mlp",
+        "hidden_sizes": (8,),
+        "lstm_size": 6,
+    }
+    return Config(**{**values, **changes})
+
+
+def make_update(config: Config, seed: int = 0) -> ImpalaUpdate:
+    """A new update, whose parameters follow from the seed."""
+    tf.random.set_seed(seed)
+    update = make(config).make_update(environment_spec())
+    assert isinstance(update, ImpalaUpdate)
+    return update
+
+
+def with_ends(batch: Batch, ends: dict[tuple[int, int], bool]) -> Batch:
+    """The batch with episodes that end inside its unrolls.
+
+    Args:
+      ends: (row, column) of each `LAST` row -> whether the environment terminated before it.
+    """
+    fields = (batch.mask, batch.continuation, batch.reset, batch.inputs.previous_action)
+    mask, continuation, reset, previous_action = (np.array(x) for x in fields)
+    for (row, column), terminated in ends.items():
+        mask[row, column] = 0
+        continuation[row - 1, column] = 0 if terminated else 1
+        reset[row + 1, column] = True
+        previous_action[row + 1, column] = NO_ACTION
+    return batch._replace(
+        inputs=batch.inputs._replace(previous_action=tf.constant(previous_action)),
+        reset=tf.constant(reset),
+        mask=tf.constant(mask),
+        continuation=tf.constant(continuation),
+    )
+
+
+ENDS = {(3, 0): True, (3, 1): False, (1, 2): True, (5, 2): False, (6, 3): False}
+
+
+def gradients_of(update: ImpalaUpdate, batch: Batch) -> list[np.ndarray]:
+    """The gradient of a batch's loss, before any clipping."""
+    with tf.GradientTape() as tape:
+        loss = update.evaluate(batch).loss
+    return [g.numpy() for g in tape.gradient(loss, update.learned_network.trainable_variables)]

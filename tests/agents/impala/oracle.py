@@ -1,0 +1,70 @@
+"""V-trace as the paper writes it: a sum for every row, one column at a time."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Unrolls(NamedTuple):
+    """Random unrolls, float32."""
+
+    value: np.ndarray  # [T + 1, B]
+    reward: np.ndarray  # [T, B]
+    discount: np.ndarray  # [T, B]
+    log_ratio: np.ndarray  # [T, B]
+    mask: np.ndarray  # [T, B]
+
+
+def random_unrolls(num_steps: int, size: int, seed: int = 0) -> Unrolls:
+    """Ratios on both sides of 1 and 2; terminations and episode ends on random rows."""
+    rng = np.random.default_rng(seed)
+    discount = np.where(rng.random((num_steps, size)) < 0.1, 0, rng.uniform(0.8, 1, (1, size)))
+    unrolls = Unrolls(
+        value=rng.normal(size=(num_steps + 1, size)),
+        reward=rng.normal(size=(num_steps, size)),
+        discount=discount,
+        log_ratio=rng.normal(size=(num_steps, size)),
+        mask=(rng.random((num_steps, size)) > 0.15),
+    )
+    return Unrolls(*(x.astype(np.float32) for x in unrolls))
+
+
+def weights(
+    log_ratio: np.ndarray, correction: str, rho_bar: float, c_bar: float, lambda_: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """ρ of the temporal differences, c, and ρ of the policy gradient, `[T, B]` each."""
+    delta, trace, policy = np.ones((3, *log_ratio.shape))
+    for index, log_value in np.ndenumerate(log_ratio):
+        ratio = np.exp(np.float64(log_value))
+        if correction == "vtrace":
+            delta[index] = min(rho_bar, ratio)
+            trace[index] = min(c_bar, ratio)
+        if correction in ("vtrace", "one_step"):
+            policy[index] = min(rho_bar, ratio)
+    return delta, lambda_ * trace, policy
+
+
+def returns(unrolls: Unrolls, rho: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """v_s and q_s of every real row; NaN on the others."""
+    v, q = np.full((2, *unrolls.reward.shape), np.nan)
+    for b in range(v.shape[1]):
+        column = Unrolls(*(x[:, b].astype(np.float64) for x in unrolls))
+        for s in np.flatnonzero(column.mask):
+            v[s, b] = _target(column, rho[:, b], c[:, b], s)
+            goes_on = s + 1 < len(column.mask) and column.mask[s + 1]
+            following = _target(column, rho[:, b], c[:, b], s + 1) if goes_on else None
+            v_tp1 = column.value[s + 1] if following is None else following
+            q[s, b] = column.reward[s] + column.discount[s] * v_tp1
+    return v, q
+
+
+def _target(column: Any, rho: np.ndarray, c: np.ndarray, s: int) -> float:
+    """Equation 1, up to the end of the episode or of the unroll."""
+    total = column.value[s]
+    for t in range(s, len(column.reward)):
+        if column.mask[t] == 0:
+            break
+        weight = np.prod([column.discount[i] * c[i] for i in range(s, t)])
+        error = column.reward[t] + column.discount[t] * column.value[t + 1] - column.value[t]
+        total += weight * rho[t] * error
+    return float(total)

@@ -1,0 +1,123 @@
+"""The defaults are the paper's, impossible values are refused, and nothing is declared in vain."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.impala import agent
+from agents.impala.agent import ATARI, DMLAB, Config
+from replay.structures import Layout
+from tests.agents.impala.batches import small_config
+from tests.batches import environment_spec, random_batch
+
+TABLE_F1 = {
+    "frame_stack": 4,
+    "life_loss": True,
+    "reward_transform": "clip",
+    "length": 20,
+    "batch_size": 32,
+    "discount": 0.99,
+    "baseline_cost": 0.5,
+    "entropy_cost": 0.01,
+    "rmsprop_momentum": 0.0,
+    "rmsprop_epsilon": 0.01,
+    "learning_rate": 0.0006,
+    "max_gradient_norm": 40.0,
+    "annealing_steps": 200_000_000 // 4 // (32 * 20),
+}
+TABLE_C3 = {
+    "length": 100,
+    "reward_transform": "clip",
+    "discount": 0.99,
+    "baseline_cost": 0.5,
+    "rmsprop_momentum": 0.0,
+    "replay_size": 10_000,
+}
+SECTION_5_2_2 = {"correction": "vtrace", "rho_bar": 1.0, "c_bar": 1.0, "lambda_": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (ATARI, {**TABLE_F1, **SECTION_5_2_2, "torso": "resnet", "lstm_size": 0}),
+        (DMLAB, {**TABLE_C3, **SECTION_5_2_2, "torso": "shallow", "lstm_size": 256}),
+    ],
+    ids=["atari", "dmlab"],
+)
+def test_every_value_of_the_papers_tables(config: Config, expected: dict[str, Any]) -> None:
+    values = dataclasses.asdict(config)
+    assert {name: values[name] for name in expected} == expected
+    assert config.burn_in == config.policy_lag == config.replay_fraction == 0
+
+
+def test_what_the_paper_searched_for_lies_in_its_ranges() -> None:
+    """Table C.1."""
+    assert 5e-5 <= DMLAB.entropy_cost <= 1e-2
+    assert 5e-6 <= DMLAB.learning_rate <= 5e-3
+    assert DMLAB.rmsprop_epsilon in (1e-1, 1e-3, 1e-5, 1e-7)
+
+
+def test_unrolls_follow_one_another_across_episodes() -> None:
+    assert ATARI.layout == Layout(0, 20, 20, 4, crosses_episodes=True)
+    assert small_config(burn_in=3).layout == Layout(3, 7, 7, 1, crosses_episodes=True)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("burn_in", -1, "burn_in must be a whole number of at least 0, got -1."),
+        ("length", 0, "length must be a whole number of at least 1, got 0."),
+        ("frame_stack", 0, "frame_stack must be"),
+        ("queue_size", 33, r"queue_size must be more than a batch and one \(33\), .* got 33"),
+        ("queue_size", 0, "queue_size must be a whole number of at least 1"),
+        ("replay_fraction", 1.0, "replay_fraction must be at least 0 and less than 1, got 1.0"),
+        ("replay_fraction", 0.3, "must give a whole number of a batch of 32, got 0.3"),
+        ("replay_size", 0, "replay_size must be"),
+        ("discount", 1.5, "discount must be between 0 and 1, got 1.5"),
+        ("correction", "retrace", "one of vtrace, one_step, epsilon, none, got 'retrace'"),
+        ("rho_bar", 0.0, "rho_bar must be greater than 0, got 0.0"),
+        ("rho_bar", 0.5, r"c_bar must be at most rho_bar \(0.5\), got 1.0"),
+        ("c_bar", 0.0, "c_bar must be greater than 0, got 0.0"),
+        ("c_bar", 1.5, r"c_bar must be at most rho_bar \(1.0\), got 1.5"),
+        ("lambda_", 1.1, "lambda_ must be between 0 and 1, got 1.1"),
+        ("reward_transform", "tanh", "one of none, clip, asymmetric, got 'tanh'"),
+        ("baseline_cost", -0.5, "baseline_cost must be at least 0, got -0.5"),
+        ("entropy_cost", -0.5, "entropy_cost must be at least 0"),
+        ("batch_size", 0, "batch_size must be"),
+        ("learning_rate", 0.0, "learning_rate must be greater than 0, got 0.0"),
+        ("annealing_steps", 0, "annealing_steps must be"),
+        ("rmsprop_decay", 1.5, "rmsprop_decay must be between 0 and 1"),
+        ("rmsprop_momentum", -0.1, "rmsprop_momentum must be between 0 and 1"),
+        ("rmsprop_epsilon", 0.0, "rmsprop_epsilon must be greater than 0"),
+        ("max_gradient_norm", 0.0, "max_gradient_norm must be greater than 0 or None, got 0.0"),
+        ("policy_lag", -1, "policy_lag must be a whole number of at least 0"),
+        ("torso", "vgg", "one of dqn, shallow, resnet, mlp, got 'vgg'"),
+        ("hidden_sizes", (), "one or more whole numbers"),
+        ("lstm_size", -1, "lstm_size must be"),
+    ],
+)
+def test_impossible_values_are_refused(field: str, value: Any, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        Config(**{field: value})
+
+
+def test_every_field_is_read_by_something_that_is_made_from_the_config() -> None:
+    read: set[str] = set()
+    watching = False
+
+    class Watched(Config):
+        def __getattribute__(self, name: str) -> Any:
+            if watching:
+                read.add(name)
+            return super().__getattribute__(name)
+
+    config = Watched(**dataclasses.asdict(small_config(replay_fraction=0.5)))
+    watching = True
+    made = agent.make(config)
+    update = made.make_update(environment_spec())
+    update(random_batch(config))
+    made.make_policy(made.make_network(environment_spec()), np.arange(2), 2, 0)
+    watching = False
+    assert read >= {field.name for field in dataclasses.fields(Config)}

@@ -1,0 +1,189 @@
+"""IMPALA's update as a whole: RMSProp, annealing, clipping, lag, checkpoints, reproducibility."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from agents.impala.learner import ImpalaUpdate
+from replay.structures import Batch
+from tests.agents.impala.batches import ENDS, gradients_of, make_update, small_config, with_ends
+from tests.batches import random_batch
+from tests.updates import parameters_of, same
+
+
+def test_three_steps_of_annealed_rmsprop_by_hand() -> None:
+    """ms ← 0.9 ms + 0.1 g²,  mom ← 0.5 mom + lr g / √(ms + ε),  p ← p − mom: ε inside the root."""
+    config = small_config(
+        learning_rate=1e-2,
+        annealing_steps=4,
+        rmsprop_decay=0.9,
+        rmsprop_momentum=0.5,
+        rmsprop_epsilon=0.01,
+        max_gradient_norm=None,
+    )
+    update = make_update(config)
+    expected = [p.astype(np.float64) for p in parameters_of(update)]
+    squares, momentum = ([np.zeros_like(p) for p in expected] for _ in range(2))
+    roots = []
+    for step, learning_rate in enumerate([1e-2, 0.75e-2, 0.5e-2]):
+        batch = random_batch(config, seed=step)
+        gradients = gradients_of(update, batch)
+        for i, g in enumerate(gradients):
+            squares[i] = 0.9 * squares[i] + 0.1 * g.astype(np.float64) ** 2
+            root = np.sqrt(squares[i] + 0.01)
+            momentum[i] = 0.5 * momentum[i] + learning_rate * g / root
+            expected[i] -= momentum[i]
+            roots.append(np.sqrt(squares[i]).ravel())
+        _, metrics = update(batch)
+        assert float(metrics["learning_rate"]) == pytest.approx(learning_rate)
+        for x, y in zip(parameters_of(update), expected, strict=True):
+            np.testing.assert_allclose(x, y, atol=2e-5)
+    sizes = np.concatenate(roots)
+    assert (sizes < 0.05).any()  # where ε decides
+    assert (sizes > 0.5).any()
+
+
+def test_the_learning_rate_falls_to_0_and_stays_there() -> None:
+    config = small_config(learning_rate=0.1, annealing_steps=3)
+    update = make_update(config)
+    rates, moved = [], []
+    for step in range(5):
+        before = parameters_of(update)
+        _, metrics = update(random_batch(config, seed=step))
+        rates.append(float(metrics["learning_rate"]))
+        moved.append(not same(before, parameters_of(update)))
+    np.testing.assert_allclose(rates, [0.1, 0.2 / 3, 0.1 / 3, 0.0, 0.0], atol=1e-7)
+    assert moved == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("limit", "reward_scale", "clips"), [(40.0, 0.5, False), (40.0, 1e3, True), (None, 1e3, False)]
+)
+def test_gradients_are_clipped_to_a_global_norm(
+    limit: float | None, reward_scale: float, clips: bool
+) -> None:
+    config = small_config(max_gradient_norm=limit, rmsprop_decay=0.75)
+    update, batch = make_update(config), random_batch(config, reward_scale=reward_scale)
+    gradients = gradients_of(update, batch)
+    norm = np.sqrt(sum((g**2).sum() for g in gradients))
+    assert (norm > 40.0) == (reward_scale > 1)
+    _, metrics = update(batch)
+    assert float(metrics["gradient_norm"]) == pytest.approx(norm, rel=1e-4)
+    scale = 40.0 / norm if clips else 1.0
+    for square, g in zip(update._optimizer.ms, gradients, strict=True):
+        np.testing.assert_allclose(2 * np.sqrt(square), np.abs(scale * g), rtol=1e-3, atol=1e-4)
+
+
+def test_metrics_of_a_batch() -> None:
+    config = small_config(rho_bar=1.2, c_bar=1.2)
+    batch = with_ends(random_batch(config), ENDS)
+    update = make_update(config)
+    evaluation = update.evaluate(batch)
+    real = batch.mask.numpy() > 0
+    ratio = np.exp(evaluation.log_ratio.numpy()[real])
+    assert 0 < (ratio > 1.2).mean() < 1
+    priorities, metrics = update(batch)
+    assert priorities is None
+    expected = {
+        "loss": float(evaluation.loss),
+        "policy_gradient_loss": float(evaluation.losses.policy_gradient),
+        "baseline_loss": float(evaluation.losses.baseline),
+        "entropy": -float(evaluation.losses.entropy) / real.sum(),
+        "mean_value": evaluation.value.numpy()[real].mean(),
+        "mean_rho": np.minimum(ratio, 1.2).mean(),
+        "clipped_rho": (ratio > 1.2).mean(),
+    }
+    for name, value in expected.items():
+        assert float(metrics[name]) == pytest.approx(value, rel=1e-4), name
+
+
+def _fetched(update: ImpalaUpdate) -> list[np.ndarray]:
+    return [v.numpy() for v in update.network.variables]
+
+
+@pytest.mark.parametrize("lag", [0, 1, 3])
+def test_what_actors_fetch_is_exactly_so_many_updates_old(lag: int) -> None:
+    config = small_config(policy_lag=lag)
+    update = make_update(config)
+    learned = [[v.numpy() for v in update.learned_network.variables]]
+    assert same(_fetched(update), learned[0])
+    for step in range(1, 9):
+        update(random_batch(config, seed=step))
+        learned.append([v.numpy() for v in update.learned_network.variables])
+        assert same(_fetched(update), learned[max(step - lag, 0)]), step
+        assert not same(learned[step], learned[step - 1])
+
+
+@pytest.mark.parametrize(("lag", "expected"), [(0, 20.0), (2, 22.0), (60, 70.0)])
+def test_parameter_lag_counts_from_the_update_that_acted(lag: int, expected: float) -> None:
+    """Fetched at 100, 90, 80 and 50: with a lag of 60, made at 40, 30, 20 and, at least, 0."""
+    config = small_config(policy_lag=lag)
+    update = make_update(config)
+    update.step.assign(100)
+    learner_step = tf.constant([100, 90, 80, 50], tf.int64)
+    _, metrics = update(random_batch(config)._replace(learner_step=learner_step))
+    assert float(metrics["parameter_lag"]) == (77.5 if lag == 60 else expected)
+    assert int(update.step) == 101
+
+
+def _after_one_update(config: Any, batch: Batch) -> list[np.ndarray]:
+    update = make_update(config)
+    update(batch)
+    return parameters_of(update)
+
+
+@pytest.mark.parametrize("correction", ["vtrace", "epsilon"])
+def test_an_eager_update_equals_a_traced_one(correction: str) -> None:
+    config = small_config(correction=correction, policy_lag=1)
+    batch = with_ends(random_batch(config), ENDS)
+    traced = _after_one_update(config, batch)
+    tf.config.run_functions_eagerly(True)
+    try:
+        eager = _after_one_update(config, batch)
+    finally:
+        tf.config.run_functions_eagerly(False)
+    for x, y in zip(traced, eager, strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-5)
+
+
+def test_recorded_batches_reproduce_the_parameters_bit_for_bit() -> None:
+    config = small_config()
+
+    def learned(seed: int) -> list[np.ndarray]:
+        update = make_update(config, seed=seed)
+        for step in range(4):
+            update(random_batch(config, seed=step))
+        return parameters_of(update)
+
+    assert same(learned(seed=3), learned(seed=3))
+    assert not same(learned(seed=3), learned(seed=4))
+
+
+@pytest.mark.parametrize("lag", [0, 2])
+def test_a_checkpoint_reproduces_the_next_updates_bit_for_bit(tmp_path: Path, lag: int) -> None:
+    config = small_config(policy_lag=lag, annealing_steps=10)
+    update = make_update(config)
+    for step in range(3):
+        update(random_batch(config, seed=step))
+    path = tf.train.Checkpoint(update=update).write(str(tmp_path / "update"))
+    restored = make_update(config, seed=5)
+    tf.train.Checkpoint(update=restored).read(path).assert_consumed()
+    assert int(restored.step) == 3
+    for step in range(3, 6):
+        batch = random_batch(config, seed=step)
+        update(batch)
+        restored(batch)
+        assert same([v.numpy() for v in update.variables], [v.numpy() for v in restored.variables])
+        assert same(_fetched(update), _fetched(restored))
+
+
+def test_repeated_updates_fit_the_values_of_a_batch() -> None:
+    config = small_config(baseline_cost=20.0, learning_rate=5e-3, max_gradient_norm=None)
+    batch = random_batch(config)
+    batch = batch._replace(continuation=tf.zeros_like(batch.continuation))
+    update = make_update(config)
+    losses = [float(update(batch)[1]["baseline_loss"]) for _ in range(300)]
+    assert losses[-1] < 0.1 * losses[0]

@@ -1,0 +1,44 @@
+"""IMPALA solves catch, and with an LSTM what needs a memory."""
+
+from typing import Any
+
+import pytest
+
+from agents.impala.agent import Config, make
+from environments.memory import TASKS
+from tests.training import train
+
+SMALL: dict[str, Any] = dict(
+    torso="mlp",
+    hidden_sizes=(64,),
+    frame_stack=1,
+    learning_rate=3e-3,
+    rmsprop_epsilon=1e-3,
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("replay_fraction", [0.0, 0.5])
+def test_impala_solves_catch(replay_fraction: float) -> None:
+    config = Config(
+        **SMALL, length=10, annealing_steps=400, replay_fraction=replay_fraction, replay_size=1_000
+    )
+    reached = train(make(config), "catch", num_environments=32, vector_steps=1_500, seed=1)
+    assert reached >= 0.9
+
+
+@pytest.mark.slow
+def test_impala_with_an_lstm_passes_the_recall_task() -> None:
+    config = Config(**SMALL, length=16, annealing_steps=1_000, lstm_size=64)
+    task = TASKS["recall"]
+    reached = train(make(config), "memory:recall", num_environments=64, vector_steps=4_000, seed=1)
+    assert reached >= task.pass_mark
+
+
+@pytest.mark.slow
+def test_without_a_core_it_stays_at_the_memoryless_optimum() -> None:
+    config = Config(**SMALL, length=16, annealing_steps=1_000)
+    task = TASKS["recall"]
+    # 200 episodes of ±1 have a standard error of 0.06; the pass mark is 20 of them away.
+    reached = train(make(config), "memory:recall", num_environments=64, vector_steps=2_000, seed=1)
+    assert abs(reached - task.memoryless_optimum) < 0.25

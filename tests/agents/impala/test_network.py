@@ -1,0 +1,51 @@
+"""IMPALA's head, and its networks from their configs."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from agents.impala.agent import ATARI, DMLAB
+from agents.impala.network import ActorCriticHead, make_network
+from replay.structures import NetworkInput
+from tests.agents.impala.batches import small_config
+from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE
+
+
+def _inputs(action: int, reward: float) -> NetworkInput:
+    return NetworkInput(
+        tf.ones([2, OBSERVATION_SIZE]), tf.fill([2], action), tf.fill([2], np.float32(reward))
+    )
+
+
+def _images(height: int, width: int, channels: int) -> NetworkInput:
+    image = tf.zeros([1, height, width, channels], tf.uint8)
+    return NetworkInput(image, tf.zeros([1], tf.int32), tf.zeros([1]))
+
+
+def test_the_head_is_two_linear_layers() -> None:
+    head = ActorCriticHead(4)
+    x = np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32)
+    output = head(x)
+    weights = {v.shape[-1]: v.numpy() for v in head.variables if v.shape.rank == 2}
+    np.testing.assert_allclose(output.logits, x @ weights[4], atol=1e-5)
+    np.testing.assert_allclose(output.value, (x @ weights[1])[:, 0], atol=1e-5)
+
+
+def test_networks_of_the_two_settings() -> None:
+    atari, dmlab = make_network(ATARI, 18), make_network(DMLAB, 9)
+    output, state = atari.step(_images(84, 84, 4), atari.initial_state(1))
+    assert output.logits.shape == (1, 18)
+    assert state == ()
+    output, state = dmlab.step(_images(72, 96, 3), dmlab.initial_state(1))
+    assert output.value.shape == (1,)
+    assert state.hidden.shape == (1, 256)
+
+
+@pytest.mark.parametrize("lstm_size", [0, 6])
+def test_only_the_recurrent_network_sees_the_previous_step(lstm_size: int) -> None:
+    network = make_network(small_config(lstm_size=lstm_size), NUM_ACTIONS)
+    state = network.initial_state(2)
+    first, _ = network.step(_inputs(0, 0.0), state)
+    for other in (_inputs(2, 0.0), _inputs(0, 1.0)):
+        difference = np.abs(network.step(other, state)[0].logits - first.logits).max()
+        assert (difference > 1e-4) == (lstm_size > 0)

@@ -1,0 +1,71 @@
+"""Agents that act and learn in one thread: when the learner steps, and that it never waits."""
+
+from typing import Any
+
+import acme
+import pytest
+
+from agents.contract import Agent
+from agents.impala import agent as impala
+from agents.single_process import Pace, pace_of
+from environments import dm
+from r2d2 import agent as r2d2
+
+SMALL: dict[str, Any] = dict(torso="mlp", hidden_sizes=(8,), lstm_size=4, frame_stack=1)
+
+
+def _impala(**changes: Any) -> impala.Config:
+    values = dict(SMALL, length=4, batch_size=2, queue_size=4, rmsprop_epsilon=1e-3)
+    return impala.Config(**{**values, **changes})
+
+
+def _r2d2(**changes: Any) -> Agent:
+    return r2d2.make(r2d2.Config(length=16, period=8, batch_size=4, min_replay_size=20, **changes))
+
+
+def test_steps_of_a_pace() -> None:
+    pace = Pace(first=5, period=2)
+    assert [pace.learner_steps(rows) for rows in range(10)] == [0, 0, 0, 0, 0, 1, 1, 2, 2, 3]
+    assert Pace(first=5, period=0.5).learner_steps(6) == 3
+
+
+def test_a_queue_paces_by_its_batches() -> None:
+    agent = impala.make(_impala())
+    assert pace_of(agent) == Pace(first=2 * 4 + 1, period=2 * 4)
+    assert pace_of(impala.make(_impala(replay_fraction=0.5))) == Pace(first=4 + 1, period=4)
+
+
+def test_other_tables_pace_by_their_ratio() -> None:
+    """An item brings 8 rows; the paper replays 0.8 trained rows for each."""
+    assert pace_of(_r2d2(samples_per_insert=2.0)).period == 4 * 8 / 2
+    assert pace_of(_r2d2()).period == 4 * 16 / 0.8
+    assert pace_of(_r2d2()).first == 20 * 8
+
+
+@pytest.mark.parametrize("replay_fraction", [0.0, 0.5])
+@pytest.mark.parametrize("burn_in", [0, 3])
+def test_impala_learns_from_every_unroll_and_never_waits(
+    replay_fraction: float, burn_in: int
+) -> None:
+    """Catch's episodes of nine steps have a tenth row each: counting steps would fill the queue."""
+    environment = dm.make("catch")
+    config = _impala(replay_fraction=replay_fraction, burn_in=burn_in)
+    agent = impala.IMPALA(acme.make_environment_spec(environment), config, seed=3)
+    loop = acme.EnvironmentLoop(environment, agent)
+    for _ in range(30):
+        loop.run_episode()
+    unrolls = (30 * 10 - 1) // 4  # the row after an unroll completes it
+    assert agent.learner.num_steps == unrolls // (1 if replay_fraction else 2)
+    agent.close()
+
+
+def test_the_actor_has_the_learners_newest_parameters() -> None:
+    environment = dm.make("catch")
+    agent = impala.IMPALA(acme.make_environment_spec(environment), _impala(), seed=3)
+    loop = acme.EnvironmentLoop(environment, agent)
+    for _ in range(5):
+        loop.run_episode()
+    assert agent.learner.num_steps > 0
+    (variables,) = agent.get_variables(["policy"])
+    assert int(variables[-1]) == agent.learner.num_steps
+    agent.close()

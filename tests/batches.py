@@ -1,0 +1,108 @@
+"""Random batches, and the spec of the environment they could have come from."""
+
+from typing import Any, Protocol
+
+import numpy as np
+import tensorflow as tf
+import tree
+from acme import specs
+
+from agents.core import make_core
+from replay.structures import NO_ACTION, Batch, Nest, NetworkInput
+
+NUM_ACTIONS = 3
+OBSERVATION_SIZE = 5
+
+
+def environment_spec(
+    shape: tuple[int, ...] = (OBSERVATION_SIZE,), dtype: type = np.float32
+) -> specs.EnvironmentSpec:
+    """The spec of an environment with NUM_ACTIONS actions."""
+    return specs.EnvironmentSpec(
+        observations=specs.Array(shape, dtype, "observation"),
+        actions=specs.DiscreteArray(NUM_ACTIONS, name="action"),
+        rewards=specs.Array((), np.float32, "reward"),
+        discounts=specs.BoundedArray((), np.float32, 0.0, 1.0, "discount"),
+    )
+
+
+class Sizes(Protocol):
+    """What a batch needs to know of an agent's Config."""
+
+    @property
+    def burn_in(self) -> int: ...
+    @property
+    def length(self) -> int: ...
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def lstm_size(self) -> int: ...
+
+
+def core_state(lstm_size: int, batch_size: int, rng: np.random.Generator) -> Nest:
+    """A random recurrent state, `[B, H]` for each of the LSTM's two vectors."""
+    zeros = make_core(lstm_size).initial_state(batch_size)
+    return tree.map_structure(
+        lambda x: tf.constant(rng.normal(size=x.shape) / 2, tf.float32), zeros
+    )
+
+
+def random_batch(
+    config: Sizes,
+    seed: int = 0,
+    *,
+    num_real: list[int] | None = None,
+    padding: list[int] | None = None,
+    terminated: list[bool] | None = None,
+    reward_scale: float = 2.0,
+) -> Batch:
+    """Items of random content, as the dataset would shape them.
+
+    Args:
+      num_real: `[B]` real steps of each item, burn-in included; all there is room for by default.
+      padding: `[B]` masked rows before the first real one; none by default.
+      terminated: `[B]` whether the environment terminated after the last real step.
+      reward_scale: standard deviation of the rewards.
+    """
+    rng = np.random.default_rng(seed)
+    num_steps, size = config.burn_in + config.length, config.batch_size
+    padding_ = np.array(padding if padding is not None else [0] * size)
+    real = np.array(num_real) if num_real is not None else num_steps - padding_
+    row = np.arange(num_steps + 1)[:, None]  # [T + 1, 1]
+    end = padding_ + real  # [B]: the row after the last real step
+    valid = (row >= padding_) & (row <= end)
+    mask = ((row >= padding_) & (row < end))[:-1]
+    continuation = np.ones((num_steps, size))
+    for b in range(size):
+        if terminated is not None and terminated[b]:
+            continuation[end[b] - 1, b] = 0
+    previous_action = rng.integers(NUM_ACTIONS, size=(num_steps + 1, size))
+    reset = (row == padding_) & (padding_ > 0)
+    previous_action[reset] = NO_ACTION
+
+    def rows(x: np.ndarray, dtype: Any, real: np.ndarray) -> tf.Tensor:
+        """Padded rows are zero."""
+        shaped = real.reshape(real.shape + (1,) * (x.ndim - 2))
+        return tf.constant(np.where(shaped, x, 0), dtype)
+
+    per_item = {"task": 0, "actor": 1, "agent": 0, "learner_step": 0}
+    return Batch(
+        inputs=NetworkInput(
+            rows(rng.normal(size=(num_steps + 1, size, OBSERVATION_SIZE)), tf.float32, valid),
+            rows(previous_action, tf.int32, valid),
+            rows(rng.normal(size=(num_steps + 1, size)), tf.float32, valid & ~reset),
+        ),
+        reset=tf.constant(reset),
+        valid=tf.constant(valid),
+        life_lost=tf.zeros([num_steps + 1, size], tf.bool),
+        action=rows(rng.integers(NUM_ACTIONS, size=(num_steps, size)), tf.int32, mask),
+        log_probability=rows(-2 * rng.random((num_steps, size)), tf.float32, mask),
+        reward=rows(rng.normal(size=(num_steps, size)) * reward_scale, tf.float32, mask),
+        continuation=rows(continuation, tf.float32, mask),
+        mask=tf.constant(mask, tf.float32),
+        core_state=core_state(config.lstm_size, size, rng),
+        key=tf.constant(np.arange(size), tf.uint64),
+        probability=tf.constant(rng.dirichlet(np.ones(size)), tf.float64),
+        table_size=tf.fill([size], tf.constant(100, tf.int64)),
+        **{name: tf.fill([size], tf.constant(value, tf.int64)) for name, value in per_item.items()},
+    )

@@ -175,6 +175,9 @@ class TableSpec:
       samples_per_insert: samples of an item for each item inserted, on average; None does not
         limit.
       priority_exponent: alpha of prioritized sampling, P(i) ∝ p_i^alpha.
+      paces: whether writers wait for this table's reader. One full table stops a Reverb writer for
+        all its tables, so of several readers of one stream only one should. A table that does not
+        pace still limits sampling by `samples_per_insert`, and as a queue drops its oldest item.
     """
 
     name: str
@@ -184,3 +187,4 @@ class TableSpec:
     min_size: int = 1
     samples_per_insert: float | None = None
     priority_exponent: float = 1.0
+    paces: bool = True

@@ -5,9 +5,12 @@
 | prioritized | P(i) ∝ p_i^alpha   | oldest first | `samples_per_insert`, else only by `min_size` |
 | uniform     | evenly             | oldest first | the same                                      |
 | queue       | in order, once     | when sampled | its size: a full queue stops its writers      |
+
+A table that does not pace its writers accepts every item: a full queue then drops its oldest.
 """
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -110,19 +113,20 @@ def make_tables(
 
 def _make_table(spec: TableSpec, item: Item) -> reverb.Table:
     _check(spec)
-    if spec.kind == "queue":
+    if spec.kind == "queue" and spec.paces:
         return reverb.Table.queue(spec.name, spec.max_size, signature=item)
-    sampler = (
-        reverb.selectors.Prioritized(spec.priority_exponent)
-        if spec.kind == "prioritized"
-        else reverb.selectors.Uniform()
-    )
+    samplers = {
+        "prioritized": lambda: reverb.selectors.Prioritized(spec.priority_exponent),
+        "uniform": reverb.selectors.Uniform,
+        "queue": reverb.selectors.Fifo,
+    }
     return reverb.Table(
         name=spec.name,
-        sampler=sampler,
+        sampler=samplers[spec.kind](),
         remover=reverb.selectors.Fifo(),
         max_size=spec.max_size,
         rate_limiter=_rate_limiter(spec),
+        max_times_sampled=1 if spec.kind == "queue" else 0,
         signature=item,
     )
 
@@ -135,10 +139,13 @@ def _rate_limiter(spec: TableSpec) -> reverb.rate_limiters.RateLimiter:
     # holds at first.
     least = 2 * max(1.0, spec.samples_per_insert)
     tenth = 0.1 * spec.samples_per_insert * spec.min_size
-    return reverb.rate_limiters.SampleToInsertRatio(
+    buffer = max(least, tenth)
+    middle = spec.samples_per_insert * spec.min_size
+    return reverb.rate_limiters.RateLimiter(
         samples_per_insert=spec.samples_per_insert,
         min_size_to_sample=spec.min_size,
-        error_buffer=max(least, tenth),
+        min_diff=middle - buffer,
+        max_diff=middle + buffer if spec.paces else sys.float_info.max,
     )
 
 

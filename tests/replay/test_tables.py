@@ -64,6 +64,19 @@ def test_a_queue_hands_out_each_item_once_in_order() -> None:
     assert streams.num_items(server, table()) == 0
 
 
+def test_a_queue_that_does_not_pace_drops_its_oldest_items() -> None:
+    server, client = filled(table(kind="queue", max_size=3, paces=False), 7)
+    assert [info.priority for info in sampled(client, 3)] == [5, 6, 7]
+    assert streams.num_items(server, table()) == 0
+
+
+def test_a_ratio_that_does_not_pace_accepts_every_item() -> None:
+    spec = table(samples_per_insert=1.0, min_size=2, paces=False)
+    server, client = filled(spec, 50)  # with nobody sampling
+    assert streams.num_items(server, spec) == 50
+    assert len(sampled(client, 40)) == 40
+
+
 def limits(spec: TableSpec) -> Any:
     return make_tables([spec], streams.environment_spec(), {"t": ()}, 4)[0].info.rate_limiter_info
 
@@ -81,6 +94,14 @@ def test_either_side_may_run_ahead(samples_per_insert: float, min_size: int, buf
     assert info.samples_per_insert == pytest.approx(samples_per_insert)
     assert info.max_diff - samples_per_insert * min_size == pytest.approx(buffer)
     assert samples_per_insert * min_size - info.min_diff == pytest.approx(buffer)
+
+
+def test_a_ratio_that_does_not_pace_still_limits_sampling() -> None:
+    paced, unpaced = (
+        limits(table(samples_per_insert=3.0, min_size=500, paces=paces)) for paces in (True, False)
+    )
+    assert unpaced.min_diff == paced.min_diff
+    assert unpaced.max_diff > 1e300
 
 
 def test_without_a_ratio_nothing_limits_insertion() -> None:

@@ -47,12 +47,13 @@ class CellWriter:
                 self._columns.add(path)
         self._writer.append(data)
         history = self._writer.history  # other columns than these have None as their newest cell
-        return {
-            name: tree.map_structure_up_to(
-                structure, lambda column: next(iter(column[-1])), history[name]
-            )
-            for name, structure in data.items()
-        }
+
+        def references(structure: Nest, columns: Nest) -> Nest:
+            if not tree.flatten(structure):
+                return structure  # () is no column, so the history may not know it
+            return tree.map_structure_up_to(structure, lambda c: next(iter(c[-1])), columns)
+
+        return {name: references(data[name], history.get(name)) for name in data}
 
     def create_item(
         self, table: str, priority: float, blocks: Sequence[Block], header: Any, core_state: Nest

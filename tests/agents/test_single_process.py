@@ -43,13 +43,13 @@ def test_other_tables_pace_by_their_ratio() -> None:
 
 
 @pytest.mark.parametrize("replay_fraction", [0.0, 0.5])
-@pytest.mark.parametrize("burn_in", [0, 3])
+@pytest.mark.parametrize(("lstm_size", "burn_in"), [(0, 0), (4, 3)])
 def test_impala_learns_from_every_unroll_and_never_waits(
-    replay_fraction: float, burn_in: int
+    replay_fraction: float, lstm_size: int, burn_in: int
 ) -> None:
     """Catch's episodes of nine steps have a tenth row each: counting steps would fill the queue."""
     environment = dm.make("catch")
-    config = _impala(replay_fraction=replay_fraction, burn_in=burn_in)
+    config = _impala(replay_fraction=replay_fraction, lstm_size=lstm_size, burn_in=burn_in)
     agent = impala.IMPALA(acme.make_environment_spec(environment), config, seed=3)
     loop = acme.EnvironmentLoop(environment, agent)
     for _ in range(30):

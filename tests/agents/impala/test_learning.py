@@ -12,7 +12,7 @@ SMALL: dict[str, Any] = dict(
     torso="mlp",
     hidden_sizes=(64,),
     frame_stack=1,
-    learning_rate=3e-3,
+    learning_rate=5e-3,
     rmsprop_epsilon=1e-3,
 )
 
@@ -21,9 +21,9 @@ SMALL: dict[str, Any] = dict(
 @pytest.mark.parametrize("replay_fraction", [0.0, 0.5])
 def test_impala_solves_catch(replay_fraction: float) -> None:
     config = Config(
-        **SMALL, length=10, annealing_steps=400, replay_fraction=replay_fraction, replay_size=1_000
+        **SMALL, length=10, annealing_steps=600, replay_fraction=replay_fraction, replay_size=1_000
     )
-    reached = train(make(config), "catch", num_environments=32, vector_steps=1_500, seed=1)
+    reached = train(make(config), "catch", num_environments=32, vector_steps=3_000, seed=1)
     assert reached >= 0.9
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import reverb
 import tensorflow as tf
 import tree
+from absl import flags
 from acme import core, specs
 
 from agents.actor import AcmeActor, make_actor
@@ -39,6 +40,9 @@ class SingleProcessAgent(core.Actor, core.VariableSource):
     """
 
     def __init__(self, agent: Agent, environment_spec: specs.EnvironmentSpec, *, seed: int) -> None:
+        if not flags.FLAGS.is_parsed():
+            # acme.EnvironmentLoop.run asks Launchpad for a flag: an error outside absl's app.run.
+            flags.FLAGS.mark_as_parsed()
         tf.random.set_seed(seed)
         # The actor is updated after learner steps only; then it should be up to date.
         agent = dataclasses.replace(agent, variable_update_period=1)

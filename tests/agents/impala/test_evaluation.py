@@ -77,6 +77,17 @@ def test_the_loss_of_a_batch_is_the_oracles_sum(correction: str, burn_in: int) -
     assert float(update.evaluate(batch).loss) == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.parametrize("correction", ["epsilon", "none"])
+def test_actions_that_have_become_impossible(correction: str) -> None:
+    """π below 1e-12 for two actions of three: only there does ε show."""
+    config = small_config(correction=correction)
+    update, batch = make_update(config), _batch(config)
+    (bias,) = [v for v in update.learned_network.variables if v.shape == [NUM_ACTIONS]]
+    bias.assign([30.0, 0.0, 0.0])
+    expected = _expected_loss(update, batch, config)
+    assert float(update.evaluate(batch).loss) == pytest.approx(expected, rel=1e-4)
+
+
 @pytest.mark.parametrize("lstm_size", [0, 6])
 def test_an_unroll_of_two_episodes_equals_two_unrolls(lstm_size: int) -> None:
     """The core state resets, and nothing is bootstrapped from the episode that follows."""

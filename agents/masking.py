@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from replay.structures import UNKNOWN
+
 
 def zero_where_masked(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """`x` where `mask`, of the same shape, is 1; 0 where it is 0."""
@@ -16,3 +18,17 @@ def masked_sum(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 def masked_mean(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """The mean of `x` over the elements whose `mask` is 1; 0 if there are none."""
     return masked_sum(x, mask) / tf.maximum(tf.reduce_sum(mask), 1.0)
+
+
+def mean_age(num_updates: tf.Tensor, learner_step: tf.Tensor) -> tf.Tensor:
+    """How many updates old the parameters were that acted, averaged over the items that know it.
+
+    Args:
+      num_updates: that the learner has made, int64.
+      learner_step: `[B]` int64, of the oldest parameters; `UNKNOWN` where another agent acted.
+
+    Returns:
+      A float32 scalar; 0 if no item knows.
+    """
+    age = tf.cast(num_updates - learner_step, tf.float32)
+    return masked_mean(age, tf.cast(tf.not_equal(learner_step, UNKNOWN), tf.float32))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import sonnet as snt
 import tensorflow as tf
 
-from agents.masking import masked_mean, zero_where_masked
+from agents.masking import masked_mean, mean_age, zero_where_masked
 from agents.networks import RecurrentNetwork, unroll_trained
 from agents.optimization import create_slots
 from r2d2.config import Config
@@ -82,7 +82,7 @@ class R2D2Update(tf.Module):
             evaluation = self.evaluate(batch)
         gradients = tape.gradient(evaluation.loss, parameters)
         gradients, norm = tf.clip_by_global_norm(gradients, self._config.max_gradient_norm)
-        age = self.step - batch.learner_step
+        lag = mean_age(self.step, batch.learner_step)
         self._optimizer.apply(gradients, parameters)
         self._count()
 
@@ -96,7 +96,7 @@ class R2D2Update(tf.Module):
             "mean_target": masked_mean(evaluation.targets, mask),
             "mean_abs_td": masked_mean(abs_td, mask),
             "mean_priority": tf.reduce_mean(priorities),
-            "parameter_lag": tf.reduce_mean(tf.cast(age, tf.float32)),
+            "parameter_lag": lag,
         }
 
     def evaluate(self, batch: Batch) -> Evaluation:

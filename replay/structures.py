@@ -28,6 +28,7 @@ Nest = Any  # a structure of arrays or tensors, as dm-tree understands it
 Array: TypeAlias = np.ndarray | tf.Tensor
 
 FIRST, MID, LAST = 0, 1, 2  # the values of dm_env.StepType
+UNKNOWN = -1  # the learner step of an item in which another agent's parameters acted
 NO_ACTION = -1  # the previous action of an episode's first step
 
 

@@ -34,7 +34,17 @@ import tree
 from replay.blocks import BlockBuffer
 from replay.cells import CellWriter, WriterStopped
 from replay.sequences import Cuts, Cutter, Facts, History, oldest_learner_step, priority_input
-from replay.structures import FIRST, LAST, Block, Header, Nest, PriorityInput, Step, TableSpec
+from replay.structures import (
+    FIRST,
+    LAST,
+    UNKNOWN,
+    Block,
+    Header,
+    Nest,
+    PriorityInput,
+    Step,
+    TableSpec,
+)
 from replay.tables import max_blocks
 
 InitialPriority = Callable[[PriorityInput], np.ndarray]
@@ -204,11 +214,13 @@ class SequenceWriter:
             )
 
     def _headers(self, spec: TableSpec, cuts: Cuts, first_blocks: np.ndarray) -> np.ndarray:
+        foreign = spec.name in self._foreign_core_states
+        learner_step = oldest_learner_step(cuts, self._facts)
         header = Header(
             start=cuts.start - first_blocks * self._block_length,
             padding=cuts.padding(spec.layout.burn_in),
             num_rows=cuts.end - cuts.start,
-            learner_step=oldest_learner_step(cuts, self._facts),
+            learner_step=np.full_like(learner_step, UNKNOWN) if foreign else learner_step,
             task=self._tasks[cuts.environment],
             actor=self._actors[cuts.environment],
             agent=np.full_like(cuts.start, self._agent),

@@ -11,11 +11,11 @@ from agents.impala.config import Config
 from agents.impala.lag import LaggedCopy
 from agents.impala.policy import log_probability
 from agents.impala.vtrace import corrected_log_probability, importance_weights, vtrace_returns
-from agents.masking import masked_mean, masked_sum, zero_where_masked
+from agents.masking import masked_mean, masked_sum, mean_age, zero_where_masked
 from agents.networks import RecurrentNetwork, unroll_trained
 from agents.optimization import annealed, clip_by_global_norm, create_slots
 from agents.rewards import transform_reward
-from replay.structures import Batch
+from replay.structures import UNKNOWN, Batch
 
 
 class Losses(NamedTuple):
@@ -143,7 +143,7 @@ class ImpalaUpdate(tf.Module):
             **self._metrics(batch, evaluation),
             "gradient_norm": norm,
             "learning_rate": learning_rate,
-            "parameter_lag": tf.reduce_mean(tf.cast(age, tf.float32)),
+            "parameter_lag": age,
         }
 
     def evaluate(self, batch: Batch) -> Evaluation:
@@ -191,9 +191,10 @@ class ImpalaUpdate(tf.Module):
         return discount[self._config.burn_in :]
 
     def _age(self, batch: Batch) -> tf.Tensor:
-        """Updates since those whose parameters acted, `[B]`: items know when they were fetched."""
-        fetched = batch.learner_step - self._config.policy_lag
-        return self.step - tf.maximum(fetched, 0)
+        """Updates since those whose parameters acted: items know when they were fetched."""
+        known = tf.not_equal(batch.learner_step, UNKNOWN)
+        acted = tf.maximum(batch.learner_step - self._config.policy_lag, 0)
+        return mean_age(self.step, tf.where(known, acted, batch.learner_step))
 
     def _metrics(self, batch: Batch, evaluation: Evaluation) -> Mapping[str, tf.Tensor]:
         mask = batch.mask[self._config.burn_in :]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from replay.structures import UNKNOWN
 from tests.batches import random_batch
 from tests.r2d2.batches import ITEMS, small_config
 from tests.r2d2.updates import after_one_update, make_update
@@ -69,6 +70,15 @@ def test_parameter_lag_is_the_mean_age_of_the_parameters_that_acted() -> None:
     _, metrics = update(random_batch(config)._replace(learner_step=learner_step))
     assert float(metrics["parameter_lag"]) == 20.0
     assert int(update.step) == 101
+
+
+def test_items_in_which_another_agent_acted_have_no_parameter_lag() -> None:
+    config = small_config()
+    update = make_update(config)
+    update.step.assign(100)
+    learner_step = tf.constant([UNKNOWN, 90, UNKNOWN, 70], tf.int64)
+    _, metrics = update(random_batch(config)._replace(learner_step=learner_step))
+    assert float(metrics["parameter_lag"]) == 20.0
 
 
 def test_an_eager_update_equals_a_traced_one() -> None:

@@ -12,6 +12,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "replay": frozenset(),
     **{room: frozenset(_LAYERS[:i]) for i, room in enumerate(_LAYERS) if i >= 2},
     "bazel": frozenset(),
+    "docs": frozenset(),
     "tests": frozenset({*_LAYERS, "bazel"}),
 }
 

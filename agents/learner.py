@@ -34,6 +34,9 @@ class Learner(acme.Learner):
       burn_in: rows of a batch that nothing is learned from.
       counter: counts `steps`, and in `trained_steps` the steps that were replayed.
       on_metrics: takes the metrics of each step, as tensors.
+
+    Attributes:
+      largest_priority: that the update ever gave an item; 0 before the first.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class Learner(acme.Learner):
         self._burn_in = burn_in
         self._counter = counter or counting.Counter()
         self._on_metrics = on_metrics
+        self.largest_priority = 0.0
         self._steps = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._checkpoint = tf.train.Checkpoint(update=update, steps=self._steps)
         self._lock = threading.Lock()
@@ -70,22 +74,23 @@ class Learner(acme.Learner):
 
     def try_step(self, timeout: float) -> bool:
         """Learns from one batch if one arrives within `timeout` seconds; says whether it did."""
-        try:
-            batch = self._batches.get(timeout=timeout)
-        except queue.Empty:
+        batch = self._next_batch(timeout)
+        if batch is None:
             return False
-        if isinstance(batch, BaseException):
-            self._batches.put(batch)  # for whoever asks again: nothing else will come
-            raise RuntimeError("The learner's stream of batches broke off.") from batch
         with self._lock:
             priorities, metrics = self._update(batch)
             self._steps.assign_add(1)
         if self._priorities is not None and priorities is not None:
             self._priorities.update(batch.key.numpy(), priorities.numpy())
+            self.largest_priority = max(self.largest_priority, float(tf.reduce_max(priorities)))
         trained_steps = int(batch.mask[self._burn_in :].numpy().sum())
         self._counter.increment(steps=1, trained_steps=trained_steps)
         self._on_metrics(metrics)
         return True
+
+    def skip(self, timeout: float) -> bool:
+        """Takes a batch and learns nothing: a finished learner must block no one."""
+        return self._next_batch(timeout) is not None
 
     def get_variables(self, names: Sequence[str]) -> list[list[np.ndarray]]:
         """For each name (there is one, "policy") the network's variables, then their learner step.
@@ -130,6 +135,16 @@ class Learner(acme.Learner):
         with self._lock:
             self._checkpoint.read(prefix).assert_consumed()
             self._served = None
+
+    def _next_batch(self, timeout: float) -> Batch | None:
+        try:
+            batch = self._batches.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        if isinstance(batch, BaseException):
+            self._batches.put(batch)  # for whoever asks again: nothing else will come
+            raise RuntimeError("The learner's stream of batches broke off.") from batch
+        return batch
 
     def _variables(self) -> list[tf.Variable]:
         return [*self._update.variables, self._steps]

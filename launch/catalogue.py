@@ -6,22 +6,30 @@ from collections.abc import Callable
 from typing import Any
 
 from agents.contract import Agent
+from agents.impala import agent as impala
 from r2d2 import agent as r2d2
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One name: the Config it begins with, and what makes the agent of a Config."""
+    """One name: the paper's Config for an environment, and what makes the agent of a Config."""
 
-    config: Any
+    config: Callable[[str], Any]
     make: Callable[[Any, str], Agent]
 
 
+def _always(config: Any) -> Callable[[str], Any]:
+    return lambda env: config
+
+
 AGENTS: dict[str, Entry] = {
-    name: Entry(config, r2d2.make) for name, config in r2d2.VARIANTS.items()
+    **{name: Entry(_always(config), r2d2.make) for name, config in r2d2.VARIANTS.items()},
+    "impala": Entry(
+        lambda env: impala.DMLAB if env.startswith("dmlab") else impala.ATARI, impala.make
+    ),
 }
 
-PLANNED = ("impala", "multihead_impala", "popart", "stac", "stacx")
+PLANNED = ("multihead_impala", "popart", "stac", "stacx")
 
 
 def check(name: str) -> None:

@@ -5,6 +5,9 @@
     checkpoints/replay/1200-.../       the replay at that step
     checkpoints/staging/               where Reverb writes
 
+Where several agents learn, the manifest is of the one that paces the actors, and each of the others
+has its own, manifest-<agent>.json, that names no replay.
+
 Reverb deletes its previous checkpoint before the next is complete. So a finished one is moved out
 of Reverb's folder before anything names it, and the superseded one goes only when the manifest no
 longer names it.
@@ -62,17 +65,25 @@ class Manifest:
     sizes: dict[str, int]
 
 
+Manifests = dict[str, Manifest]  # by agent name; agents that never saved are missing
+
+
+def manifest_name(agent: str, paced_by: str) -> str:
+    """The file that says what of an agent is whole."""
+    return MANIFEST if agent == paced_by else f"manifest-{agent}.json"
+
+
 class CheckpointError(ValueError):
     """A checkpoint that cannot be used. The message is a sentence for the terminal."""
 
 
-def read(folder: pathlib.Path) -> Manifest | None:
-    """The manifest of a checkpoint folder, None when nothing was ever saved.
+def read(folder: pathlib.Path, name: str = MANIFEST) -> Manifest | None:
+    """A manifest of a checkpoint folder, None when nothing was ever saved.
 
     Raises:
       CheckpointError: when the manifest, or a file that it names, is damaged or missing.
     """
-    path = folder / MANIFEST
+    path = folder / name
     if not path.exists():
         return None
     try:
@@ -136,6 +147,7 @@ class Saver:
       client: of the replay server.
       raw_item_bytes: size of one item before compression.
       last: the manifest that the run was resumed from.
+      manifest_name: the file to publish; only the saver whose file is `MANIFEST` writes the replay.
     """
 
     def __init__(
@@ -146,6 +158,7 @@ class Saver:
         client: reverb.Client,
         raw_item_bytes: int,
         last: Manifest | None,
+        manifest_name: str = MANIFEST,
     ) -> None:
         self._folder = folder
         self._agent = agent
@@ -153,6 +166,7 @@ class Saver:
         self._client = client
         self._raw_item_bytes = raw_item_bytes
         self.last = last
+        self._manifest_name = manifest_name
 
     def replay_seconds(self) -> float:
         """How long writing the replay is expected to take: as the last time, item for item."""
@@ -185,7 +199,7 @@ class Saver:
             sizes={},
         )
         self._publish(manifest)
-        if with_replay:
+        if with_replay and self._manifest_name == MANIFEST:
             manifest = dataclasses.replace(manifest, **self._write_replay(learner_step))
             self._publish(manifest)
         return manifest
@@ -214,9 +228,9 @@ class Saver:
         manifest = dataclasses.replace(
             manifest, sizes=self._sizes(manifest.learner, manifest.replay)
         )
-        temporary = self._folder / (MANIFEST + ".new")
+        temporary = self._folder / (self._manifest_name + ".new")
         temporary.write_text(json.dumps(dataclasses.asdict(manifest), indent=2) + "\n")
-        os.replace(temporary, self._folder / MANIFEST)
+        os.replace(temporary, self._folder / self._manifest_name)
         self.last = manifest
         self._remove_superseded(manifest)
 
@@ -225,6 +239,8 @@ class Saver:
         for file in (self._folder / learner).parent.iterdir():
             if file.name.split(".")[0] != learner.name:
                 file.unlink()
+        if self._manifest_name != MANIFEST:
+            return
         for folder in (self._folder / "replay").glob("*"):
             if f"replay/{folder.name}" != manifest.replay:
                 shutil.rmtree(folder)

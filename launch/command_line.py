@@ -7,6 +7,9 @@ from typing import NoReturn
 
 from absl import flags
 
+from launch import catalogue
+
+AGENT = flags.DEFINE_string("agent", None, f"What learns: {', '.join(catalogue.AGENTS)}.")
 RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder for everything about the run.")
 SEED = flags.DEFINE_integer("seed", None, "Of environments, networks and policies.", lower_bound=0)
 

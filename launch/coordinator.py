@@ -7,7 +7,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
 
 import launchpad as lp
 import numpy as np
@@ -31,10 +30,10 @@ class Coordinator:
 
     Args:
       run_dir: the run folder.
-      counts: of the run so far; zero for a new one.
+      counts: steps, episodes and walltime of the run so far; zero for a new one.
+      learned: learner steps and trained steps so far, by agent; the pacing one first.
       max_actor_steps: after which the run stops; None is no limit.
       max_learner_steps: for the time left; the learners themselves stop there.
-      learners: names of the agents that learn.
       replay: client of the replay server.
     """
 
@@ -42,27 +41,31 @@ class Coordinator:
         self,
         run_dir: str,
         counts: dict[str, float],
+        learned: dict[str, Sequence[int]],
         *,
         max_actor_steps: int | None,
         max_learner_steps: int | None,
-        learners: Sequence[str],
         replay: reverb.Client,
     ) -> None:
         process.enter(run_dir, "coordinator")
         self._path = pathlib.Path(run_dir)
-        self._counts = dict(counts)
+        self._first = next(iter(learned))
+        steps, trained_steps = learned[self._first]
+        self._counts = dict(counts, learner_steps=steps, trained_steps=trained_steps)
         self._started = time.time()
         self._begun = dict(counts)
         self._limits = {"actor_steps": max_actor_steps, "learner_steps": max_learner_steps}
         self._stopped_at = float("inf")
-        self._learning = set(learners)
+        self._learning = set(learned)
         self._replay = replay
         self._lock = threading.Lock()
         self._reason = ""
         self._recent: deque[float] = deque(maxlen=RECENT_EPISODES)
         self._period: list[tuple[int, float, int]] = []
-        self._learner: dict[str, Any] = {}
-        self._evaluation: dict[str, Any] = {}
+        self._learners: dict[str, dict[str, float]] = {
+            name: dict(learner_steps=steps) for name, (steps, _) in learned.items()
+        }
+        self._evaluations: dict[str, dict[str, float]] = {}
         self._rates: deque[tuple[float, float, float]] = deque(maxlen=30)
         self._end_at_limit()
 
@@ -81,18 +84,26 @@ class Coordinator:
             self._end_at_limit()
         return self.should_stop()
 
-    def report_learner(self, step: int, trained_steps: int, metrics: dict[str, float]) -> bool:
-        """Takes the learner's counts and newest metrics; says whether to stop."""
+    def report_learner(
+        self, agent: str, step: int, trained_steps: int, metrics: dict[str, float]
+    ) -> bool:
+        """Takes a learner's counts and newest metrics; says whether to stop."""
         with self._lock:
-            self._counts["learner_steps"] = step
-            self._counts["trained_steps"] = trained_steps
-            self._learner = metrics
+            if agent == self._first:
+                self._counts["learner_steps"] = step
+                self._counts["trained_steps"] = trained_steps
+            self._learners[agent] = dict(metrics, learner_steps=step)
         return self.should_stop()
 
-    def report_evaluation(self, result: dict[str, float]) -> None:
-        """Takes the newest evaluation's means."""
+    def largest_priority(self, agent: str) -> float:
+        """The largest priority that an agent's learner ever gave; 1 before the first."""
         with self._lock:
-            self._evaluation = result
+            return self._learners[agent].get("largest_priority", 1.0)
+
+    def report_evaluation(self, agent: str, result: dict[str, float]) -> None:
+        """Takes an agent's newest evaluation's means."""
+        with self._lock:
+            self._evaluations[agent] = result
 
     def report_saved(self, agent: str) -> None:
         """Hears that a learner has stopped and saved."""
@@ -169,9 +180,9 @@ class Coordinator:
                 rates=self._current_rates(),
                 replay_size=size,
                 replays_per_observation=self._replays_per_observation(),
-                learner=self._learner,
+                learners=self._learners,
                 recent_return=float(np.mean(list(self._recent))) if self._recent else None,
-                evaluation=self._evaluation,
+                evaluations=self._evaluations,
             )
         path = self._path / "nodes" / progress.FILE
         temporary = path.with_suffix(".new")

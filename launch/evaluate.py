@@ -14,7 +14,7 @@ import numpy as np
 from absl import app, flags
 
 from agents import actor, environment_loop
-from agents.contract import Update
+from agents.contract import Agent, Update
 from environments import suites
 from launch import catalogue, checkpoints, command_line, nodes, settings
 
@@ -23,25 +23,25 @@ _EPISODES = flags.DEFINE_integer("episodes", 30, "Episodes to play.", lower_boun
 MAX_ENVIRONMENTS = 32
 
 
-def load(run: settings.Settings) -> tuple[Update, int]:
-    """The parameters of a run's newest checkpoint, and the learner step they are from.
+def load(run: settings.Settings, agent: Agent) -> Update:
+    """The parameters of an agent's newest checkpoint.
 
     Raises:
       CheckpointError: when there is none, or it is damaged.
     """
     folder = run.path / "checkpoints"
-    manifest = checkpoints.read(folder)
+    manifest = checkpoints.read(folder, checkpoints.manifest_name(agent.name, run.paced_by))
     if manifest is None:
-        raise checkpoints.CheckpointError(f"{folder} holds no checkpoint yet.")
-    update = catalogue.make(run.agent, run.config).make_update(nodes.environment_spec(run))
-    checkpoints.restore(folder, manifest, run.agent, update)
-    return update, manifest.learner_step
+        raise checkpoints.CheckpointError(f"{folder} holds no checkpoint of {agent.name} yet.")
+    update = agent.make_update(nodes.environment_spec(run))
+    checkpoints.restore(folder, manifest, agent.name, update)
+    return update
 
 
-def evaluate(run: settings.Settings, episodes: int, seed: int) -> np.ndarray:
-    """Undiscounted returns `[episodes]` of the agent as its paper evaluates it."""
-    update, _ = load(run)
-    agent = catalogue.make(run.agent, run.config)
+def evaluate(run: settings.Settings, name: str, episodes: int, seed: int) -> np.ndarray:
+    """Undiscounted returns `[episodes]` of one of a run's agents, as its paper evaluates it."""
+    agent = catalogue.make(name, run.configs[name])
+    update = load(run, agent)
     returns: list[float] = []
     while len(returns) < episodes:
         n = min(MAX_ENVIRONMENTS, episodes - len(returns))
@@ -66,11 +66,16 @@ def main(_: Sequence[str]) -> None:
         if not command_line.RUN_DIR.value:
             raise settings.SettingsError("--run_dir must be given.")
         run = settings.load(pathlib.Path(command_line.RUN_DIR.value))
-        returns = evaluate(run, _EPISODES.value, command_line.SEED.value or 0)
+        name = command_line.AGENT.value or run.agents[0]
+        if name not in run.agents:
+            raise settings.SettingsError(
+                f"--agent={name} did not learn in {run.path}; there are {', '.join(run.agents)}."
+            )
+        returns = evaluate(run, name, _EPISODES.value, command_line.SEED.value or 0)
     except (settings.SettingsError, checkpoints.CheckpointError) as error:
         command_line.fail(str(error))
     print(
-        f"{run.agent} on {run.env}: mean return {returns.mean():.2f} over {len(returns)} episodes "
+        f"{name} on {run.env}: mean return {returns.mean():.2f} over {len(returns)} episodes "
         f"(standard deviation {returns.std():.2f}, from {returns.min():.1f} to {returns.max():.1f})"
     )
     sys.exit(0)

@@ -13,8 +13,15 @@ import tensorflow as tf
 from acme.utils import counting
 
 from agents.learner import Learner
-from launch import catalogue, checkpoints, logs, process
-from launch.nodes import REPORT_SECONDS, core_state_spec, environment_spec, seed_of
+from launch import checkpoints, logs, process
+from launch.nodes import (
+    REPORT_SECONDS,
+    all_tables,
+    core_state_spec,
+    environment_spec,
+    make_agents,
+    seed_of,
+)
 from launch.settings import Settings
 from replay import dataset, priorities, tables
 
@@ -28,15 +35,18 @@ class LearnerNode:
     def __init__(
         self,
         settings: Settings,
+        name: str,
         manifest: checkpoints.Manifest | None,
         replay: reverb.Client,
         coordinator: Any,
     ) -> None:
-        process.enter(settings.run_dir, "learner")
+        process.enter(settings.run_dir, f"{name}'s learner")
         self._settings = settings
+        self._name = name
         self._coordinator = coordinator
         tf.random.set_seed(seed_of(settings, "network"))
-        agent = catalogue.make(settings.agent, settings.config)
+        agents = make_agents(settings)
+        agent = agents[name]
         spec = environment_spec(settings)
         self._counter = counting.Counter()
         self._saving = threading.Lock()
@@ -51,7 +61,7 @@ class LearnerNode:
             agent.tables,
             spec,
             core_state_spec(agent, spec),
-            tables.block_length(agent.tables),
+            tables.block_length(all_tables(agents)),
             agent.batch_sizes,
         )
         self._learner = Learner(
@@ -70,11 +80,12 @@ class LearnerNode:
         signature = batches.element_spec
         self._saver = checkpoints.Saver(
             folder,
-            settings.agent,
+            name,
             self._learner.write_checkpoint,
             replay,
             raw_item_bytes(signature, agent.batch_size, agent.frame_stack),
             manifest,
+            checkpoints.manifest_name(name, settings.paced_by),
         )
 
     def get_variables(self, names: list[str]) -> list[list[np.ndarray]]:
@@ -91,6 +102,8 @@ class LearnerNode:
             self._learn()
             self._save_last()
             self._priorities.close()
+            while not lp.wait_for_stop(0):
+                self._learner.skip(timeout=REPORT_SECONDS)
         except Exception:
             # After a crash elsewhere the replay may end before this node hears of it.
             if not lp.wait_for_stop(process.GRACE_SECONDS):
@@ -101,7 +114,7 @@ class LearnerNode:
         limit = self._settings.max_learner_steps
         logger = logs.make_logger(
             self._settings.path,
-            f"learner-{self._settings.agent}",
+            f"learner-{self._name}",
             seconds=LOG_SECONDS,
             steps_key="learner_steps",
         )
@@ -127,7 +140,9 @@ class LearnerNode:
     def _report(self, logger: Any) -> bool:
         step = self._learner.num_steps
         metrics = {k: float(v) for k, v in self._metrics.items()}
-        stop = self._coordinator.report_learner(step, self._trained_steps(), metrics)
+        if self._learner.largest_priority:
+            metrics["largest_priority"] = self._learner.largest_priority
+        stop = self._coordinator.report_learner(self._name, step, self._trained_steps(), metrics)
         self._counts = counts = self._coordinator.get_counts()
         if metrics:
             logger.write(
@@ -150,7 +165,7 @@ class LearnerNode:
         seconds = self._coordinator.seconds_to_save()
         self._save(with_replay=self._saver.replay_seconds() <= REPLAY_SHARE * seconds)
         self._over.set()
-        self._coordinator.report_saved(self._settings.agent)
+        self._coordinator.report_saved(self._name)
 
     def _save_when_torn_down(self, stop: threading.Event) -> None:
         """Saves after a crash elsewhere, when `run` may wait for ever for a node that is gone."""

@@ -1,8 +1,11 @@
 """What runs inside the replay, actor and evaluator processes."""
 
 import contextlib
+import dataclasses
+import functools
 import time
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import launchpad as lp
 import numpy as np
@@ -16,7 +19,7 @@ from environments import suites
 from launch import catalogue, logs, process
 from launch.settings import Settings
 from replay import tables, writer
-from replay.structures import Nest
+from replay.structures import Nest, PriorityInput, TableSpec
 
 REPORT_SECONDS = 1.0
 
@@ -33,17 +36,38 @@ def environment_spec(settings: Settings) -> specs.EnvironmentSpec:
     return suites.make_environment_spec(settings.env, full_action_space=settings.full_action_space)
 
 
+def make_agents(settings: Settings) -> dict[str, Agent]:
+    """The run's agents by name. Only the tables of one of them hold the actors back."""
+    agents = {name: catalogue.make(name, config) for name, config in settings.configs.items()}
+    return {
+        name: dataclasses.replace(
+            agent,
+            tables=tuple(
+                dataclasses.replace(table, paces=name == settings.paced_by)
+                for table in agent.tables
+            ),
+        )
+        for name, agent in agents.items()
+    }
+
+
+def all_tables(agents: Mapping[str, Agent]) -> list[TableSpec]:
+    """Every table of a run: one stream feeds them all."""
+    return [table for agent in agents.values() for table in agent.tables]
+
+
 def make_tables(settings: Settings) -> list[reverb.Table]:
     """The tables of the replay node."""
     process.enter(settings.run_dir, "replay")
-    agent = catalogue.make(settings.agent, settings.config)
+    agents = make_agents(settings)
     spec = environment_spec(settings)
-    return tables.make_tables(
-        agent.tables,
-        spec,
-        {table.name: core_state_spec(agent, spec) for table in agent.tables},
-        tables.block_length(agent.tables),
-    )
+    core_states = {
+        table.name: core_state_spec(agent, spec)
+        for agent in agents.values()
+        for table in agent.tables
+    }
+    specs = all_tables(agents)
+    return tables.make_tables(specs, spec, core_states, tables.block_length(specs))
 
 
 def core_state_spec(agent: Agent, spec: specs.EnvironmentSpec) -> Nest:
@@ -52,21 +76,42 @@ def core_state_spec(agent: Agent, spec: specs.EnvironmentSpec) -> Nest:
     return tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape[1:], x.dtype), state)
 
 
+class Crew(NamedTuple):
+    """The actors of one node, and whose policy they follow."""
+
+    agent: str
+    first: int  # index among all actors of the run
+    size: int
+    rank: int  # of the first among the actors that follow the same agent ...
+    peers: int  # ... which are so many
+
+
+def crews(settings: Settings) -> list[Crew]:
+    """Spreads the actors evenly over the agents that act, and then over processes."""
+    found = []
+    shares = np.array_split(np.arange(settings.num_actors), len(settings.acting))
+    for name, share in zip(settings.acting, shares, strict=True):
+        for rank in range(0, len(share), settings.actors_per_node):
+            count = min(settings.actors_per_node, len(share) - rank)
+            found.append(Crew(name, int(share[rank]), count, rank, len(share)))
+    return found
+
+
 class ActorNode:
-    """Some of a run's actors: one process, one batched forward pass."""
+    """Some of a run's actors: one process, one policy, one batched forward pass."""
 
     def __init__(
         self,
         settings: Settings,
-        first: int,
-        count: int,
+        crew: Crew,
         learner: Any,
         replay: reverb.Client,
         coordinator: Any,
     ) -> None:
-        process.enter(settings.run_dir, f"actor {first}")
+        self._crew = crew
+        process.enter(settings.run_dir, f"actor {crew.first}")
         self._settings = settings
-        self._actors = range(first, first + count)
+        self._actors = range(crew.first, crew.first + crew.size)
         self._coordinator = coordinator
         self._replay = replay
         self._learner = learner
@@ -78,29 +123,17 @@ class ActorNode:
             self._act(loop)
 
     def _make_loop(self) -> environment_loop.VectorEnvironmentLoop:
-        settings, n = self._settings, len(self._actors)
-        agent = catalogue.make(settings.agent, settings.config)
+        settings, crew, n = self._settings, self._crew, len(self._actors)
+        agents = make_agents(settings)
         spec = environment_spec(settings)
-        sequences = writer.SequenceWriter(
-            self._replay,
-            agent.tables,
-            block_length=tables.block_length(agent.tables),
-            actors=np.asarray(self._actors),
-            tasks=np.zeros(n, np.int64),
-            agent=0,
-            initial_priorities={agent.tables[0].name: agent.initial_priority}
-            if agent.initial_priority
-            else {},
-            should_stop=self._should_stop,
-        )
         recurrent = actor.make_actor(
-            agent,
+            agents[crew.agent],
             spec,
-            actors=self._actors,
-            num_actors=settings.num_actors,
+            actors=range(crew.rank, crew.rank + n),
+            num_actors=crew.peers,
             seed=seed_of(settings, "policy", self._actors.start),
             source=self._learner,
-            writer=sequences,
+            writer=self._make_writer(agents, spec),
         )
         environments = suites.make(
             settings.env,
@@ -110,6 +143,36 @@ class ActorNode:
         )
         recurrent.update(wait=True)
         return environment_loop.VectorEnvironmentLoop(environments, recurrent)
+
+    def _make_writer(
+        self, agents: Mapping[str, Agent], spec: specs.EnvironmentSpec
+    ) -> writer.SequenceWriter:
+        specs = all_tables(agents)
+        others = [agent for name, agent in agents.items() if name != self._crew.agent]
+        mine = agents[self._crew.agent]
+        priorities = {mine.tables[0].name: mine.initial_priority} if mine.initial_priority else {}
+        for other in others:
+            if other.initial_priority is not None:
+                priorities[other.tables[0].name] = functools.partial(self._largest, other.name)
+        return writer.SequenceWriter(
+            self._replay,
+            specs,
+            block_length=tables.block_length(specs),
+            actors=np.asarray(self._actors),
+            tasks=np.zeros(len(self._actors), np.int64),
+            agent=list(agents).index(self._crew.agent),
+            initial_priorities=priorities,
+            foreign_core_states={
+                table.name: _zeros(core_state_spec(other, spec))
+                for other in others
+                for table in other.tables
+            },
+            should_stop=self._should_stop,
+        )
+
+    def _largest(self, agent: str, items: PriorityInput) -> np.ndarray:
+        """The first priority of items in which another network acted: the reader's largest yet."""
+        return np.full(items.mask.shape[1], self._coordinator.largest_priority(agent))
 
     def _act(self, loop: environment_loop.VectorEnvironmentLoop) -> None:
         while True:
@@ -126,19 +189,24 @@ class ActorNode:
         return bool(lp.wait_for_stop(0) or self._coordinator.should_stop())
 
 
-class EvaluatorNode:
-    """Plays the agent as it is evaluated, on environments of its own."""
+def _zeros(core_state: Nest) -> Nest:
+    return tf.nest.map_structure(lambda x: np.zeros(x.shape, x.dtype.as_numpy_dtype), core_state)
 
-    def __init__(self, settings: Settings, learner: Any, coordinator: Any) -> None:
-        process.enter(settings.run_dir, "evaluator")
+
+class EvaluatorNode:
+    """Plays one agent as it is evaluated, on environments of its own."""
+
+    def __init__(self, settings: Settings, agent: str, learner: Any, coordinator: Any) -> None:
+        process.enter(settings.run_dir, f"{agent}'s evaluator")
         self._settings = settings
+        self._agent = agent
         self._learner = learner
         self._coordinator = coordinator
 
     def run(self) -> None:
         """Evaluates now and then until the run ends."""
         settings = self._settings
-        agent = catalogue.make(settings.agent, settings.config)
+        agent = catalogue.make(self._agent, settings.configs[self._agent])
         evaluator = actor.make_evaluator(
             agent,
             environment_spec(settings),
@@ -153,7 +221,8 @@ class EvaluatorNode:
             full_action_space=settings.full_action_space,
         )
         loop = environment_loop.VectorEnvironmentLoop(environments, evaluator)
-        logger = logs.make_logger(settings.path, "evaluator")
+        label = "evaluator" if len(settings.agents) == 1 else f"evaluator-{agent.name}"
+        logger = logs.make_logger(settings.path, label)
         while not self._wait(60 * settings.evaluation_minutes):
             evaluator.update(wait=True)
             counts = self._coordinator.get_counts()
@@ -172,7 +241,7 @@ class EvaluatorNode:
                 episode_length=float(np.mean([e.length for e in episodes])),
             )
             logger.write(result)
-            self._coordinator.report_evaluation(result)
+            self._coordinator.report_evaluation(agent.name, result)
 
     def _wait(self, seconds: float) -> bool:
         """Waits; says whether the run is ending."""

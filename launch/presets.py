@@ -82,20 +82,49 @@ _LOCAL_R2D2_ATARI = dict(
     variable_update_period=100,
 )
 
-_R2D2_FAMILY = ("r2d2", "r2d2_plus", "r2d2_feedforward")
+_LOCAL_IMPALA_SMALL = dict(
+    torso="mlp",
+    lstm_size=64,
+    frame_stack=1,
+    length=16,
+    batch_size=8,
+    queue_size=32,
+    learning_rate=2e-3,
+    rmsprop_epsilon=1e-3,
+    annealing_steps=1_000_000,
+)
+
+# Unrolls of 16, so that they and R2D2's items can be cut from blocks of 16 rows.
+_LOCAL_IMPALA_ATARI = dict(torso="shallow", lstm_size=256, length=16)
+
+_LOCAL = {  # family -> config on Atari, config elsewhere
+    "r2d2": (_LOCAL_R2D2_ATARI, _LOCAL_R2D2_SMALL),
+    "impala": (_LOCAL_IMPALA_ATARI, _LOCAL_IMPALA_SMALL),
+}
+
+# Where several agents read one stream, the network that acted may be another's, and its state is
+# unknown: the first rows of an unroll recover one.
+_SHARED = {"impala": dict(burn_in=16)}
 
 
-def get(name: str, agent: str, env: str) -> Preset:
+def get(name: str, agent: str, env: str, *, shared: bool = False) -> Preset:
     """The values of one preset for an agent on an environment.
+
+    Args:
+      name: of the preset.
+      agent: its name.
+      env: its name.
+      shared: whether other agents read the same stream.
 
     Raises:
       ValueError: for a name that is none of `PRESETS`.
     """
     if name not in PRESETS:
         raise ValueError(f"--preset must be one of {', '.join(PRESETS)}, got {name!r}.")
-    if name == "paper" or agent not in _R2D2_FAMILY:
-        return Preset(_SETTINGS[name], {})
-    config = dict(_LOCAL_R2D2_ATARI if env.startswith("atari") else _LOCAL_R2D2_SMALL)
-    if agent == "r2d2_feedforward":
-        del config["lstm_size"]
+    family = agent.split("_")[0]
+    config: dict[str, Any] = dict(_SHARED.get(family, {})) if shared else {}
+    if name == "local":
+        config |= _LOCAL[family][0 if env.startswith("atari") else 1]
+        if agent == "r2d2_feedforward":
+            del config["lstm_size"]
     return Preset(_SETTINGS[name], config)

@@ -29,7 +29,8 @@ def enter(run_dir: str, title: str) -> None:
       run_dir: the run folder.
       title: what the node is, for the one who reads the traceback.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # else it stays blocked, as it was inherited
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # see `supervisor.run`
     launcher = int(os.environ[LAUNCHER])
     threading.Thread(target=_exit_with, args=(launcher,), daemon=True).start()

@@ -21,22 +21,21 @@ from launch.learner_node import LearnerNode
 from launch.settings import Settings
 
 
-def make_program(settings: Settings, manifest: checkpoints.Manifest | None) -> lp.Program:
-    """The program of one run, resumed from `manifest` if there is one."""
+def make_program(settings: Settings, manifests: checkpoints.Manifests) -> lp.Program:
+    """The program of one run, resumed from `manifests` if there are any."""
     program = lp.Program("recurrent_replay")
-    replay = add_replay(program, settings, manifest)
-    coordinator = add_coordinator(program, settings, manifest, replay)
-    learner = add_learner(program, settings, manifest, replay, coordinator)
-    add_actors(program, settings, learner, replay, coordinator)
+    replay = add_replay(program, settings, manifests)
+    coordinator = add_coordinator(program, settings, manifests, replay)
+    learners = add_learners(program, settings, manifests, replay, coordinator)
+    add_actors(program, settings, learners, replay, coordinator)
     if settings.evaluation_episodes:
-        add_evaluator(program, settings, learner, coordinator)
+        add_evaluators(program, settings, learners, coordinator)
     return program
 
 
-def add_replay(
-    program: lp.Program, settings: Settings, manifest: checkpoints.Manifest | None
-) -> Any:
+def add_replay(program: lp.Program, settings: Settings, manifests: checkpoints.Manifests) -> Any:
     """The Reverb server that holds every table."""
+    manifest = manifests.get(settings.paced_by)
     with program.group("replay"):
         return program.add_node(
             lp.ReverbNode(
@@ -51,62 +50,84 @@ def add_replay(
 
 
 def add_coordinator(
-    program: lp.Program, settings: Settings, manifest: checkpoints.Manifest | None, replay: Any
+    program: lp.Program, settings: Settings, manifests: checkpoints.Manifests, replay: Any
 ) -> Any:
     """The node that counts and decides when the run ends."""
-    counts = dict(
-        actor_steps=manifest.actor_steps if manifest else 0,
-        learner_steps=manifest.learner_step if manifest else 0,
-        episodes=manifest.episodes if manifest else 0,
-        trained_steps=manifest.trained_steps if manifest else 0,
-        walltime=manifest.walltime if manifest else 0.0,
-    )
+    counts = {
+        name: max((getattr(manifest, name) for manifest in manifests.values()), default=0)
+        for name in ("actor_steps", "episodes", "walltime")
+    }
+    learned = {
+        name: (manifests[name].learner_step, manifests[name].trained_steps)
+        if name in manifests
+        else (0, 0)
+        for name in sorted(settings.agents, key=lambda name: name != settings.paced_by)
+    }
     with program.group("coordinator"):
         return program.add_node(
             lp.CourierNode(
                 Coordinator,
                 settings.run_dir,
                 counts,
+                learned,
                 max_actor_steps=settings.max_actor_steps,
                 max_learner_steps=settings.max_learner_steps,
-                learners=[settings.agent],
                 replay=replay,
             )
         )
 
 
-def add_learner(
+def add_learners(
     program: lp.Program,
     settings: Settings,
-    manifest: checkpoints.Manifest | None,
+    manifests: checkpoints.Manifests,
     replay: Any,
     coordinator: Any,
-) -> Any:
-    """The agent's learner."""
+) -> dict[str, Any]:
+    """Each agent's learner, by name: a process for each, or one for all."""
+    learners = {
+        name: lp.CourierNode(LearnerNode, settings, name, manifests.get(name), replay, coordinator)
+        for name in settings.agents
+    }
     with program.group("learner"):
-        return program.add_node(
-            lp.CourierNode(LearnerNode, settings, manifest, replay, coordinator)
-        )
+        if settings.colocate_learners:
+            handles = {name: node.create_handle() for name, node in learners.items()}
+            program.add_node(lp.MultiThreadingColocation(list(learners.values())))
+            return handles
+        return {name: program.add_node(node) for name, node in learners.items()}
 
 
 def add_actors(
-    program: lp.Program, settings: Settings, learner: Any, replay: Any, coordinator: Any
+    program: lp.Program,
+    settings: Settings,
+    learners: dict[str, Any],
+    replay: Any,
+    coordinator: Any,
 ) -> None:
     """`num_actors` environments in processes of `actors_per_node`."""
     with program.group("actor"):
-        for start in range(0, settings.num_actors, settings.actors_per_node):
-            count = min(settings.actors_per_node, settings.num_actors - start)
+        for crew in nodes.crews(settings):
             program.add_node(
                 lp.CourierNode(
-                    nodes.ActorNode, settings, start, count, learner, replay, coordinator
+                    nodes.ActorNode,
+                    settings,
+                    crew,
+                    learners[crew.agent],
+                    replay,
+                    coordinator,
                 )
             )
 
 
-def add_evaluator(program: lp.Program, settings: Settings, learner: Any, coordinator: Any) -> None:
-    """The node that measures how good the agent is."""
+def add_evaluators(
+    program: lp.Program, settings: Settings, learners: dict[str, Any], coordinator: Any
+) -> None:
+    """The nodes that measure how good each agent is."""
     with program.group("evaluator"):
-        program.add_node(lp.CourierNode(nodes.EvaluatorNode, settings, learner, coordinator))
+        for name, learner in learners.items():
+            program.add_node(
+                lp.CourierNode(nodes.EvaluatorNode, settings, name, learner, coordinator)
+            )
 
 
 def local_resources(program: lp.Program) -> dict[str, Any]:

@@ -27,25 +27,34 @@ def read(run_dir: pathlib.Path) -> dict[str, Any] | None:
 
 def rows(progress: dict[str, Any]) -> list[tuple[str, str]]:
     """Name and value of everything the view shows."""
-    counts, rates, learner = progress["counts"], progress["rates"], progress["learner"]
-    evaluation = progress["evaluation"]
+    counts, rates = progress["counts"], progress["rates"]
+    learners, evaluations = progress["learners"], progress["evaluations"]
+    of_agents = []
+    for name, learner in learners.items():
+        of = f"{name}: " if len(learners) > 1 else ""
+        evaluation = evaluations.get(name)
+        of_agents += [
+            (f"{of}updates", f"{learner['learner_steps']:,}"),
+            (f"{of}parameter lag", _number(learner.get("parameter_lag"), " updates")),
+            (f"{of}loss", _number(learner.get("loss"))),
+            (
+                f"{of}evaluated return",
+                f"{evaluation['episode_return']:,.4g}  at update {evaluation['learner_steps']:,}"
+                if evaluation
+                else "-",
+            ),
+        ]
     return [
         ("actor steps", f"{counts['actor_steps']:,}  ({rates['actor_steps']:,.0f}/s)"),
-        ("learner updates", f"{counts['learner_steps']:,}  ({rates['learner_steps']:.2f}/s)"),
+        ("learner updates", f"{rates['learner_steps']:.2f}/s"),
         (
             "replay",
             "busy" if math.isnan(progress["replay_size"]) else f"{progress['replay_size']:,} items",
         ),
         ("replays per observation", f"{progress['replays_per_observation']:.2f}"),
-        ("parameter lag", _number(learner.get("parameter_lag"), " updates")),
-        ("loss", _number(learner.get("loss"))),
         ("episodes", f"{counts['episodes']:,}"),
         ("recent return", _number(progress["recent_return"])),
-        (
-            "evaluated return",
-            _number(evaluation.get("episode_return"))
-            + (f"  at update {evaluation['learner_steps']:,}" if evaluation else ""),
-        ),
+        *of_agents,
         ("time", _duration(counts["walltime"])),
         ("time left", time_left(progress)),
     ]

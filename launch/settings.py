@@ -19,7 +19,7 @@ class Settings:
     """The settings of a launch. `preset` has already been folded in.
 
     Attributes:
-      agent: name in `catalogue.AGENTS`.
+      agent: names in `catalogue.AGENTS`, with commas between them: what learns.
       env: name as `environments.suites` understands it.
       run_dir: folder that holds everything about the run.
       preset: `local` or `paper`; where the values that no flag gave come from.
@@ -32,7 +32,10 @@ class Settings:
       evaluation_episodes: episodes of one evaluation, played at once; 0 starts no evaluator.
       evaluation_minutes: pause between evaluations.
       checkpoint_minutes: between two periodic checkpoints of learner and replay.
-      config: the agent's own frozen Config.
+      act_with: the agents whose policies act, with commas; they share the actors evenly.
+      paced_by: the agent whose tables hold the actors back; the others' accept everything.
+      colocate_learners: whether all learners share one process.
+      configs: each agent's own frozen Config, by name.
     """
 
     agent: str
@@ -48,7 +51,10 @@ class Settings:
     evaluation_episodes: int
     evaluation_minutes: float
     checkpoint_minutes: float
-    config: Any
+    act_with: str
+    paced_by: str
+    colocate_learners: bool
+    configs: dict[str, Any]
 
     def __post_init__(self) -> None:
         for name in ("num_actors", "actors_per_node", "max_actor_steps", "max_learner_steps"):
@@ -61,6 +67,28 @@ class Settings:
         for name in ("evaluation_minutes", "checkpoint_minutes"):
             if not getattr(self, name) > 0:
                 raise SettingsError(f"--{name} must be positive, got {getattr(self, name)}.")
+        for flag, named in (("act_with", self.acting), ("paced_by", (self.paced_by,))):
+            for name in named:
+                if name not in self.configs:
+                    raise SettingsError(
+                        f"--{flag}={getattr(self, flag)} names {name!r}, but this run's agents are "
+                        f"{', '.join(self.configs)}."
+                    )
+        if len(self.acting) > self.num_actors:
+            raise SettingsError(
+                f"--act_with={self.act_with} needs at least {len(self.acting)} actors, got "
+                f"--num_actors={self.num_actors}."
+            )
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Names of what learns."""
+        return tuple(self.configs)
+
+    @property
+    def acting(self) -> tuple[str, ...]:
+        """Names of the agents whose policies act."""
+        return tuple(self.act_with.split(","))
 
     @property
     def path(self) -> pathlib.Path:
@@ -82,42 +110,56 @@ def resolve(given: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Sett
     Raises:
       SettingsError: a value that is unknown, of the wrong type, or out of range.
     """
-    agent, env = given["agent"], given["env"]
+    agents, env = given["agent"].split(","), given["env"]
     try:
-        catalogue.check(agent)
+        for agent in agents:
+            catalogue.check(agent)
+        if len(set(agents)) < len(agents):
+            raise ValueError(f"--agent={given['agent']} names an agent twice.")
         suites.check(env)
-    except ValueError as error:
-        raise SettingsError(str(error)) from None
-    try:
-        preset = presets.get(given["preset"], agent, env)
+        found = {
+            agent: presets.get(given["preset"], agent, env, shared=len(agents) > 1)
+            for agent in agents
+        }
     except ValueError as error:
         raise SettingsError(str(error)) from None
     values = {name: value for name, value in given.items() if value is not None}
-    config = make_config(agent, preset.config, overrides)
-    return Settings(**{**preset.settings, **values, "config": config})
+    acting = values.get("act_with", given["agent"])
+    who = dict(act_with=acting, paced_by=acting.split(",")[0], colocate_learners=False)
+    configs = make_configs(env, {name: preset.config for name, preset in found.items()}, overrides)
+    return Settings(**{**found[agents[0]].settings, **who, **values, "configs": configs})
 
 
-def make_config(agent: str, preset: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Any:
-    """The agent's Config: its defaults, then the preset's values, then those of the command line.
+def make_configs(
+    env: str, presets: dict[str, dict[str, Any]], overrides: dict[str, dict[str, str]]
+) -> dict[str, Any]:
+    """Each agent's Config: its defaults, then the preset's values, then the command line's.
 
     Args:
-      agent: its name.
-      preset: config field -> value.
+      env: name of the environment.
+      presets: agent name -> {config field -> value}.
       overrides: agent name -> {config field -> text}.
 
     Raises:
-      SettingsError: a field or value that the Config does not take, or a field of another agent.
+      SettingsError: a field or value that a Config does not take, or a field of another agent.
     """
     for name in overrides:
-        if name != agent:
+        if name not in presets:
             raise SettingsError(
-                f"--{name}.{next(iter(overrides[name]))} sets a field of {name!r}, but the agent "
-                f"of this run is {agent!r}."
+                f"--{name}.{next(iter(overrides[name]))} sets a field of {name!r}, but this run's "
+                f"agents are {', '.join(presets)}."
             )
-    default = catalogue.AGENTS[agent].config
+    return {
+        agent: _make_config(agent, env, preset, overrides.get(agent, {}))
+        for agent, preset in presets.items()
+    }
+
+
+def _make_config(agent: str, env: str, preset: dict[str, Any], overrides: dict[str, str]) -> Any:
+    default = catalogue.AGENTS[agent].config(env)
     fields = {field.name: field.type for field in dataclasses.fields(default)}
     parsed = {}
-    for name, text in overrides.get(agent, {}).items():
+    for name, text in overrides.items():
         if name not in fields:
             raise SettingsError(
                 f"--{agent}.{name} is no field of {agent}'s Config." + suggest(name, fields)
@@ -138,16 +180,20 @@ def load(run_dir: pathlib.Path) -> Settings:
     path = run_dir / "config.json"
     try:
         recorded = json.loads(path.read_text())
-        default = catalogue.AGENTS[recorded["agent"]].config
-        config = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in recorded["config"].items()
+        configs = {
+            agent: _restored(catalogue.AGENTS[agent].config(recorded["env"]), values)
+            for agent, values in recorded["configs"].items()
         }
-        return Settings(**{**recorded, "config": dataclasses.replace(default, **config)})
+        return Settings(**{**recorded, "configs": configs})
     except OSError:
         raise SettingsError(f"{run_dir} holds no run: there is no {path}.") from None
     except (ValueError, KeyError, TypeError) as error:
         raise SettingsError(f"{path} cannot be read: {error}.") from None
+
+
+def _restored(default: Any, recorded: dict[str, Any]) -> Any:
+    values = {k: tuple(v) if isinstance(v, list) else v for k, v in recorded.items()}
+    return dataclasses.replace(default, **values)
 
 
 def type_name(annotation: Any) -> str:

@@ -27,7 +27,7 @@ OUTPUT_LINES = 30  # of a node that died without a word in the crash file
 Workers = Mapping[str, Sequence[subprocess.Popen[bytes]]]
 
 
-def run(settings: Settings, manifest: checkpoints.Manifest | None) -> int:
+def run(settings: Settings, manifests: checkpoints.Manifests) -> int:
     """Runs the program of `settings` on this machine.
 
     Returns:
@@ -43,7 +43,7 @@ def run(settings: Settings, manifest: checkpoints.Manifest | None) -> int:
     # nodes inherit the mask, and Launchpad's handlers would end all of them at once.
     signals = (signal.SIGINT, signal.SIGTERM)
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    manager = _launch(make_program(settings, manifest), str(nodes))
+    manager = _launch(make_program(settings, manifests), str(nodes))
     workers = {node: list(group) for node, group in manager._active_workers.items()}
     stop = threading.Event()
     for number in signals:

@@ -19,7 +19,6 @@ from agents import actor
 from launch import catalogue, checkpoints, command_line, nodes, presets, settings, supervisor
 from launch.settings import Settings, SettingsError
 
-_AGENT = flags.DEFINE_string("agent", None, "What learns: r2d2, r2d2_plus, r2d2_feedforward.")
 _ENV = flags.DEFINE_string(
     "env", None, "What is played: catch, memory:<task>, atari:<game>, gym:<id>."
 )
@@ -42,6 +41,9 @@ _MINUTES = {
         "checkpoint_minutes": "Minutes between periodic checkpoints.",
     }.items()
 }
+_ACT_WITH = flags.DEFINE_string("act_with", None, "Of several agents, those that act.")
+_PACED_BY = flags.DEFINE_string("paced_by", None, "Of several agents, the one actors wait for.")
+_COLOCATE = flags.DEFINE_boolean("colocate_learners", None, "All learners in one process.")
 _FULL_ACTIONS = flags.DEFINE_boolean("full_action_space", None, "All 18 actions on Atari.")
 flags.FLAGS.set_default("lp_launch_type", "local_mp")  # Launchpad's own default is threads
 
@@ -49,12 +51,15 @@ flags.FLAGS.set_default("lp_launch_type", "local_mp")  # Launchpad's own default
 def given() -> dict[str, Any]:
     """Launch settings that flags gave; None where one was not given."""
     named = {
-        "agent": _AGENT,
+        "agent": command_line.AGENT,
         "env": _ENV,
         "run_dir": command_line.RUN_DIR,
         "preset": _PRESET,
         "seed": command_line.SEED,
         "full_action_space": _FULL_ACTIONS,
+        "act_with": _ACT_WITH,
+        "paced_by": _PACED_BY,
+        "colocate_learners": _COLOCATE,
         **_NUMBERS,
         **_MINUTES,
     }
@@ -88,60 +93,64 @@ def resumed_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) ->
     if not values["run_dir"]:
         raise SettingsError("--run_dir must be given.")
     recorded = settings.load(pathlib.Path(values["run_dir"]))
-    for name in ("agent", "env", "preset"):
+    for name in ("agent", "env", "preset", "act_with", "paced_by"):
         if values[name] is not None and values[name] != getattr(recorded, name):
             raise SettingsError(
                 f"{recorded.path} holds a run of --{name}={getattr(recorded, name)}; "
                 f"it cannot go on as --{name}={values[name]}."
             )
-    config = settings.make_config(recorded.agent, dataclasses.asdict(recorded.config), overrides)
-    _check_replay_stays(recorded, config)
+    presets = {name: dataclasses.asdict(config) for name, config in recorded.configs.items()}
+    configs = settings.make_configs(recorded.env, presets, overrides)
+    for name, config in configs.items():
+        _check_replay_stays(name, recorded.configs[name], config)
     changed = {name: value for name, value in values.items() if value is not None}
-    return dataclasses.replace(recorded, **{**changed, "config": config})
+    return dataclasses.replace(recorded, **{**changed, "configs": configs})
 
 
-def _check_replay_stays(recorded: Settings, config: Any) -> None:
+def _check_replay_stays(agent: str, recorded: Any, config: Any) -> None:
     """Refuses a Config under which the saved replay would be cut or limited otherwise."""
-    tables = catalogue.make(recorded.agent, recorded.config).tables
-    if catalogue.make(recorded.agent, config).tables == tables:
+    if catalogue.make(agent, config).tables == catalogue.make(agent, recorded).tables:
         return
     changed = [
-        f"--{recorded.agent}.{field.name}={getattr(config, field.name)}"
+        f"--{agent}.{field.name}={getattr(config, field.name)}"
         for field in dataclasses.fields(config)
-        if getattr(config, field.name) != getattr(recorded.config, field.name)
+        if getattr(config, field.name) != getattr(recorded, field.name)
     ]
     raise SettingsError(
         f"A run cannot go on with {' '.join(changed)}: its replay was cut and limited otherwise."
     )
 
 
-def _check_network(run: Settings) -> None:
+def _check_networks(run: Settings) -> None:
     """Refuses a network that cannot see this environment's observations."""
-    try:
-        actor.make_network(catalogue.make(run.agent, run.config), nodes.environment_spec(run))
-    except ValueError as error:
-        raise SettingsError(
-            f"--agent={run.agent} cannot play --env={run.env} with these settings: {error}"
-        ) from None
+    spec = nodes.environment_spec(run)
+    for name, config in run.configs.items():
+        try:
+            actor.make_network(catalogue.make(name, config), spec)
+        except ValueError as error:
+            raise SettingsError(
+                f"--agent={name} cannot play --env={run.env} with these settings: {error}"
+            ) from None
 
 
-def read_checkpoint(run: Settings) -> checkpoints.Manifest | None:
-    """The manifest a run goes on from, if anything was saved; it fits the run's agent.
+def read_checkpoints(run: Settings) -> checkpoints.Manifests:
+    """The manifests a run goes on from, as far as anything was saved; they fit its agents.
 
     Raises:
-      CheckpointError: when it is damaged, another agent's, or of a network of other sizes.
+      CheckpointError: when one is damaged, another agent's, or of a network of other sizes.
     """
     folder = run.path / "checkpoints"
-    manifest = checkpoints.read(folder)
-    if manifest is not None:
-        update = catalogue.make(run.agent, run.config).make_update(nodes.environment_spec(run))
-        checkpoints.restore(folder, manifest, run.agent, update)
-    return manifest
+    manifests: checkpoints.Manifests = {}
+    for name, config in run.configs.items():
+        manifest = checkpoints.read(folder, checkpoints.manifest_name(name, run.paced_by))
+        if manifest is not None:
+            update = catalogue.make(name, config).make_update(nodes.environment_spec(run))
+            checkpoints.restore(folder, manifest, name, update)
+            manifests[name] = manifest
+    return manifests
 
 
-def prepare(
-    overrides: dict[str, dict[str, str]],
-) -> tuple[Settings, checkpoints.Manifest | None]:
+def prepare(overrides: dict[str, dict[str, str]]) -> tuple[Settings, checkpoints.Manifests]:
     """What the command line asks for, checked to the end; then the run folder is made.
 
     Raises:
@@ -152,21 +161,21 @@ def prepare(
             f"--lp_launch_type={flags.FLAGS.lp_launch_type} is not built yet; there is local_mp."
         )
     run = (resumed_run if _RESUME.value else new_run)(given(), overrides)
-    _check_network(run)
-    manifest = read_checkpoint(run) if _RESUME.value else None
+    _check_networks(run)
+    manifests = read_checkpoints(run) if _RESUME.value else {}
     try:
         run.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SettingsError(f"--run_dir={run.run_dir} cannot be made: {error.strerror}.") from None
-    return run, manifest
+    return run, manifests
 
 
 def main(_: Sequence[str]) -> None:
     try:
-        run, manifest = prepare(command_line.config_overrides(sys.argv))
+        run, manifests = prepare(command_line.config_overrides(sys.argv))
     except (SettingsError, checkpoints.CheckpointError) as error:
         command_line.fail(str(error))
-    sys.exit(supervisor.run(run, manifest))
+    sys.exit(supervisor.run(run, manifests))
 
 
 if __name__ == "__main__":

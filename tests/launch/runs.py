@@ -58,9 +58,9 @@ class Run:
         """What the coordinator last wrote; nothing before it did."""
         return _read(self.path / "nodes" / "progress.json")
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self, name: str = "manifest.json") -> dict[str, Any]:
         """The newest complete checkpoint; nothing before the first."""
-        return _read(self.path / "checkpoints" / "manifest.json")
+        return _read(self.path / "checkpoints" / name)
 
     def wait_until(self, holds: Callable[[], bool]) -> None:
         """Waits while the run lasts."""

@@ -4,7 +4,7 @@ import csv
 import json
 import math
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +14,7 @@ import reverb
 from launch import coordinator, logs, process
 from launch.coordinator import Coordinator
 
-BEGUN = dict(actor_steps=0, learner_steps=0, episodes=0, trained_steps=0, walltime=0.0)
+BEGUN = dict(actor_steps=0, episodes=0, walltime=0.0)
 
 
 class Replay:
@@ -57,17 +57,17 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def _make(
     run_dir: pathlib.Path,
     counts: dict[str, float] | None = None,
+    learned: dict[str, Sequence[int]] | None = None,
     *,
     max_actor_steps: int | None = None,
-    learners: tuple[str, ...] = ("r2d2",),
 ) -> Coordinator:
     (run_dir / "nodes").mkdir(exist_ok=True)
     return Coordinator(
         str(run_dir),
         counts or dict(BEGUN),
+        learned or {"r2d2": (0, 0)},
         max_actor_steps=max_actor_steps,
         max_learner_steps=None,
-        learners=learners,
         replay=Replay(),
     )
 
@@ -85,11 +85,12 @@ def _rows(run_dir: pathlib.Path, log: str) -> list[dict[str, str]]:
 def test_counts_add_up_over_nodes_and_go_on_from_a_resumed_run(
     tmp_path: pathlib.Path, clock: Clock
 ) -> None:
-    begun = dict(actor_steps=100, learner_steps=7, episodes=3, trained_steps=50, walltime=60.0)
-    node = _make(tmp_path, begun)
+    begun = dict(actor_steps=100, episodes=3, walltime=60.0)
+    node = _make(tmp_path, begun, {"r2d2": (7, 50)})
+    assert node.get_counts() == begun | dict(learner_steps=7, trained_steps=50)
     node.report_steps(10, [(0, 1.0, 5)])
     node.report_steps(20, [(1, 0.0, 5), (2, 1.0, 6)])
-    node.report_learner(9, 80, {})
+    node.report_learner("r2d2", 9, 80, {})
     clock.now += 2.5
     assert node.get_counts() == dict(
         actor_steps=130, learner_steps=9, episodes=6, trained_steps=80, walltime=62.5
@@ -99,9 +100,9 @@ def test_counts_add_up_over_nodes_and_go_on_from_a_resumed_run(
 def test_a_step_limit_stops_everyone(tmp_path: pathlib.Path, clock: Clock) -> None:
     node = _make(tmp_path, max_actor_steps=1_000)
     assert not node.report_steps(999, [])
-    assert not node.report_learner(1, 1, {})
+    assert not node.report_learner("r2d2", 1, 1, {})
     assert node.report_steps(1, [])
-    assert node.report_learner(2, 2, {})
+    assert node.report_learner("r2d2", 2, 2, {})
     assert node.should_stop()
 
 
@@ -113,7 +114,7 @@ def test_a_limit_that_a_resumed_run_has_reached_ends_it_at_once(
 
 
 def test_a_run_ends_when_every_learner_has_saved(tmp_path: pathlib.Path, clock: Clock) -> None:
-    node = _make(tmp_path, learners=("r2d2", "popart"))
+    node = _make(tmp_path, learned={"r2d2": (0, 0), "popart": (0, 0)})
     states: list[str] = []
 
     def step() -> None:
@@ -169,7 +170,7 @@ def test_logs_hold_means_of_a_period_and_every_episode(
         seconds += 1
         if seconds == 2:
             node.report_steps(600, [(0, 1.0, 9), (3, -1.0, 11)])
-            node.report_learner(4, 1_200, {"loss": 0.5, "parameter_lag": 3.0})
+            node.report_learner("r2d2", 4, 1_200, {"loss": 0.5, "parameter_lag": 3.0})
         if seconds == 12:
             node.report_steps(600, [])
         if seconds == 25:
@@ -200,16 +201,16 @@ def test_logs_hold_means_of_a_period_and_every_episode(
 
 
 def test_progress_holds_what_the_view_shows(tmp_path: pathlib.Path, clock: Clock) -> None:
-    begun = BEGUN | dict(actor_steps=5_000, learner_steps=10, walltime=3_600.0)
-    node = _make(tmp_path, begun, max_actor_steps=10_000)
+    begun = BEGUN | dict(actor_steps=5_000, walltime=3_600.0)
+    node = _make(tmp_path, begun, {"r2d2": (10, 0)}, max_actor_steps=10_000)
     seconds = 0
 
     def step() -> None:
         nonlocal seconds
         seconds += 1
         node.report_steps(50, [(0, float(seconds), 3)])
-        node.report_learner(10 + 2 * seconds, 30, {"loss": 0.5})
-        node.report_evaluation({"episode_return": 0.75, "learner_steps": 11})
+        node.report_learner("r2d2", 10 + 2 * seconds, 30, {"loss": 0.5})
+        node.report_evaluation("r2d2", {"episode_return": 0.75, "learner_steps": 11})
         if seconds == 5:
             node.report_saved("r2d2")
 
@@ -219,10 +220,37 @@ def test_progress_holds_what_the_view_shows(tmp_path: pathlib.Path, clock: Clock
     # The hour before the resume is no part of the rates.
     assert shown["rates"] == dict(actor_steps=50, learner_steps=2)
     assert shown["limits"] == dict(actor_steps=10_000, learner_steps=None)
-    assert shown["learner"] == {"loss": 0.5}
+    assert shown["learners"] == {"r2d2": {"loss": 0.5, "learner_steps": 20}}
     assert shown["recent_return"] == 3
-    assert shown["evaluation"] == {"episode_return": 0.75, "learner_steps": 11}
+    assert shown["evaluations"] == {"r2d2": {"episode_return": 0.75, "learner_steps": 11}}
     assert shown["replay_size"] == 7
+
+
+def test_the_first_agents_counts_are_the_runs(tmp_path: pathlib.Path, clock: Clock) -> None:
+    node = _make(tmp_path, learned={"r2d2": (7, 50), "impala": (3, 9)})
+    node.report_learner("impala", 4, 12, {"loss": 0.5})
+    assert node.get_counts() == {**BEGUN, "learner_steps": 7, "trained_steps": 50}
+    node.report_learner("r2d2", 8, 60, {})
+    assert node.get_counts() == {**BEGUN, "learner_steps": 8, "trained_steps": 60}
+    node.report_evaluation("impala", {"episode_return": 0.75, "learner_steps": 4})
+    for name in ("r2d2", "impala"):
+        node.report_saved(name)
+    node.run()
+    shown = _progress(tmp_path)
+    assert shown["learners"] == {
+        "r2d2": {"learner_steps": 8},
+        "impala": {"learner_steps": 4, "loss": 0.5},
+    }
+    assert shown["evaluations"] == {"impala": {"episode_return": 0.75, "learner_steps": 4}}
+
+
+def test_an_agents_largest_priority_is_1_until_its_learner_gave_one(
+    tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    node = _make(tmp_path, learned={"r2d2": (0, 0), "impala": (0, 0)})
+    assert node.largest_priority("r2d2") == 1.0
+    node.report_learner("r2d2", 1, 1, {"largest_priority": 2.5})
+    assert (node.largest_priority("r2d2"), node.largest_priority("impala")) == (2.5, 1.0)
 
 
 def test_recent_returns_are_those_of_the_last_hundred_episodes(

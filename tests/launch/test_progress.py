@@ -27,9 +27,9 @@ def _progress(**changes: Any) -> dict[str, Any]:
             rates=dict(actor_steps=830.4, learner_steps=6.25),
             replay_size=1_234,
             replays_per_observation=2.985,
-            learner=dict(loss=0.12345, parameter_lag=17.5),
+            learners=dict(r2d2=dict(learner_steps=678, loss=0.12345, parameter_lag=17.5)),
             recent_return=-20.25,
-            evaluation=dict(learner_steps=600, episode_return=-19.5),
+            evaluations=dict(r2d2=dict(learner_steps=600, episode_return=-19.5)),
         )
         | changes
     )
@@ -38,22 +38,45 @@ def _progress(**changes: Any) -> dict[str, Any]:
 def test_the_view_shows_rates_replay_lag_returns_and_time() -> None:
     assert progress.rows(_progress()) == [
         ("actor steps", "12,345  (830/s)"),
-        ("learner updates", "678  (6.25/s)"),
+        ("learner updates", "6.25/s"),
         ("replay", "1,234 items"),
         ("replays per observation", "2.98"),
-        ("parameter lag", "17.5 updates"),
-        ("loss", "0.1235"),
         ("episodes", "90"),
         ("recent return", "-20.25"),
+        ("updates", "678"),
+        ("parameter lag", "17.5 updates"),
+        ("loss", "0.1235"),
         ("evaluated return", "-19.5  at update 600"),
         ("time", "1:02:05"),
         ("time left", "-"),
     ]
 
 
+def test_the_view_shows_each_of_several_learners() -> None:
+    learners = dict(
+        r2d2=dict(learner_steps=678, loss=0.5, parameter_lag=2.0),
+        impala=dict(learner_steps=1_234),
+    )
+    evaluations = dict(impala=dict(learner_steps=1_200, episode_return=0.5))
+    shown = progress.rows(_progress(learners=learners, evaluations=evaluations))
+    assert [row for row in shown if ":" in row[0]] == [
+        ("r2d2: updates", "678"),
+        ("r2d2: parameter lag", "2 updates"),
+        ("r2d2: loss", "0.5"),
+        ("r2d2: evaluated return", "-"),
+        ("impala: updates", "1,234"),
+        ("impala: parameter lag", "-"),
+        ("impala: loss", "-"),
+        ("impala: evaluated return", "0.5  at update 1,200"),
+    ]
+
+
 def test_what_is_not_known_yet_is_a_dash() -> None:
     changes: dict[str, Any] = dict(
-        learner={}, recent_return=None, evaluation={}, replay_size=float("nan")
+        learners={"r2d2": {"learner_steps": 0}},
+        recent_return=None,
+        evaluations={},
+        replay_size=float("nan"),
     )
     shown = dict(progress.rows(_progress(**changes)))
     for name in ("parameter lag", "loss", "recent return", "evaluated return"):
@@ -103,7 +126,7 @@ def test_other_outputs_get_a_plain_line_now_and_then() -> None:
     assert isinstance(console.file, io.StringIO)
     (line,) = console.file.getvalue().splitlines()
     assert "\x1b" not in line
-    assert line.startswith("actor steps 12,345  (830/s), learner updates 678")
+    assert line.startswith("actor steps 12,345  (830/s), learner updates 6.25/s, replay 1,234")
     assert line.endswith("time left -")
 
 

@@ -24,14 +24,17 @@ def _run(env: str, seed: int) -> settings.Settings:
         preset="local",
         seed=seed,
         num_actors=4,
+        act_with="r2d2",
+        paced_by="r2d2",
+        colocate_learners=False,
     )
-    config = settings.make_config("r2d2", presets.get("local", "r2d2", env).config, {})
-    return settings.Settings(**values, config=config)
+    configs = settings.make_configs(env, {"r2d2": presets.get("local", "r2d2", env).config}, {})
+    return settings.Settings(**values, configs=configs)
 
 
 def _play(run: settings.Settings, actors: tuple[int, ...]) -> Recorder:
     """What the actors of one node write, from the environment's first row on."""
-    agent = catalogue.make(run.agent, run.config)
+    agent = catalogue.make("r2d2", run.configs["r2d2"])
     spec = nodes.environment_spec(run)
     tf.random.set_seed(nodes.seed_of(run, "network"))
     network = actor.make_network(agent, spec)

@@ -23,7 +23,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[settings.Settings]
     """The runs that would have been started; flags are as they were afterwards."""
     runs: list[settings.Settings] = []
 
-    def run(settings: settings.Settings, manifest: checkpoints.Manifest | None) -> int:
+    def run(settings: settings.Settings, manifests: checkpoints.Manifests) -> int:
         runs.append(settings)
         return 0
 
@@ -50,7 +50,7 @@ def _contents(folder: pathlib.Path) -> dict[str, bytes]:
     ("argv", "said"),
     [
         (["--agent=r2d3", "--env=catch"], ["'r2d3'", "Did you mean 'r2d2'?"]),
-        (["--agent=impala", "--env=catch"], ["--agent=impala is not built yet"]),
+        (["--agent=popart", "--env=catch"], ["--agent=popart is not built yet"]),
         (["--agent=stacx", "--env=catch"], ["--agent=stacx is not built yet"]),
         (["--agent=zzz", "--env=catch"], ["'zzz'", "there are r2d2, r2d2_plus"]),
         (["--env=catch"], ["--agent must be given"]),
@@ -89,7 +89,7 @@ def _contents(folder: pathlib.Path) -> dict[str, bytes]:
         ([*NEW, "--preset=paper"], ["cannot play --env=catch", "the mlp torso"]),
         ([*NEW, "--r2d2.torso=dqn"], ["cannot play --env=catch", "the mlp torso"]),
         ([*NEW, "--r2d2.length"], ["--r2d2.length needs a value"]),
-        ([*NEW, "--r2d2_plus.length=8"], ["--r2d2_plus.length", "'r2d2'"]),
+        ([*NEW, "--r2d2_plus.length=8"], ["--r2d2_plus.length", "this run's agents are r2d2."]),
     ],
 )
 def test_bad_input_is_refused_with_a_sentence(
@@ -158,7 +158,7 @@ def test_good_input_starts_a_run(
     argv = (*NEW, "--num_actors=3", "--r2d2.length=24", f"--run_dir={tmp_path / 'a' / 'run'}")
     assert _train(monkeypatch, *argv) == 0
     (run,) = started
-    assert (run.num_actors, run.config.length, run.preset) == (3, 24, "local")
+    assert (run.num_actors, run.configs["r2d2"].length, run.preset) == (3, 24, "local")
     assert run.path.is_dir()
 
 
@@ -168,11 +168,11 @@ def saved(tmp_path: pathlib.Path) -> pathlib.Path:
     folder = tmp_path / "run"
     given = dict.fromkeys(settings.Settings.__dataclass_fields__)
     given |= dict(agent="r2d2", env="catch", run_dir=str(folder), preset="local")
-    del given["config"]
+    del given["configs"]
     run = settings.resolve(given, {"r2d2": {"lstm_size": "8", "head_size": "8"}})
     (folder / "checkpoints" / "learner-r2d2").mkdir(parents=True)
     (folder / "config.json").write_text(run.to_json())
-    update = catalogue.make("r2d2", run.config).make_update(nodes.environment_spec(run))
+    update = catalogue.make("r2d2", run.configs["r2d2"]).make_update(nodes.environment_spec(run))
     Learner(update, iter(())).write_checkpoint(str(folder / "checkpoints/learner-r2d2/7"))
     replay = folder / "checkpoints" / "replay" / "7-1"
     replay.mkdir(parents=True)
@@ -204,7 +204,8 @@ def test_a_saved_run_goes_on_with_what_may_change(
     assert _train(monkeypatch, *argv) == 0
     (run,) = started
     assert (run.agent, run.env, run.num_actors) == ("r2d2", "catch", 5)
-    assert (run.config.learning_rate, run.config.lstm_size) == (0.01, 8)
+    config = run.configs["r2d2"]
+    assert (config.learning_rate, config.lstm_size) == (0.01, 8)
 
 
 def _edit_manifest(folder: pathlib.Path, **changes: Any) -> None:

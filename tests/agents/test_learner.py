@@ -117,6 +117,49 @@ def test_waiting_for_a_batch_can_be_given_up() -> None:
     assert learner.num_steps == 1
 
 
+def test_a_skipped_batch_teaches_nothing() -> None:
+    priorities, counter = Priorities(), counting.Counter()
+    metrics: list[Any] = []
+    learner, update = _learner(
+        [_batch(1.0), _batch(2.0), _batch(4.0)],
+        priorities=priorities,
+        counter=counter,
+        on_metrics=metrics.append,
+    )
+    assert learner.try_step(timeout=60.0)
+    before = learner.save(), counter.get_counts(), len(metrics)
+    assert learner.skip(timeout=60.0)
+    np.testing.assert_equal(learner.save(), before[0])
+    assert (counter.get_counts(), len(metrics)) == before[1:]
+    assert len(priorities.updates) == 1
+    assert learner.largest_priority == 2.0
+    learner.step()
+    np.testing.assert_array_equal(update.network.weight, [15.0, 15.0])  # 3 and 12: 6 was skipped
+
+
+def test_skipping_does_not_wait_longer_than_told_and_hears_of_errors() -> None:
+    arrives = threading.Event()
+
+    def late() -> Iterator[Batch]:
+        arrives.wait()
+        yield from ()
+
+    learner, _ = _learner(late())
+    assert not learner.skip(timeout=0.01)
+    arrives.set()
+    with pytest.raises(RuntimeError, match="stream of batches broke off"):
+        learner.skip(timeout=60.0)
+
+
+def test_the_largest_priority_is_of_all_steps() -> None:
+    learner, _ = _learner([_batch(1.0), _batch(4.0), _batch(2.0)], priorities=Priorities())
+    seen = [learner.largest_priority]
+    for _ in range(3):
+        learner.step()
+        seen.append(learner.largest_priority)
+    assert seen == [0.0, 2.0, 8.0, 8.0]
+
+
 def _breaks() -> Iterator[Batch]:
     yield _batch(1.0)
     raise OSError("the replay server is gone")

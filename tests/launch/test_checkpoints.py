@@ -45,9 +45,12 @@ class Place:
         self.learner = "weights"
         self.saver = self.new_saver(None)
 
-    def new_saver(self, last: checkpoints.Manifest | None) -> checkpoints.Saver:
+    def new_saver(
+        self, last: checkpoints.Manifest | None, agent: str = "r2d2"
+    ) -> checkpoints.Saver:
+        name = checkpoints.manifest_name(agent, paced_by="r2d2")
         return checkpoints.Saver(
-            self.folder, "r2d2", self._write_learner, self.replay, 10_000, last
+            self.folder, agent, self._write_learner, self.replay, 10_000, last, name
         )
 
     def files(self) -> set[str]:
@@ -170,6 +173,37 @@ def test_a_resumed_saver_goes_on_from_its_manifest(place: Place) -> None:
     second = place.new_saver(checkpoints.read(place.folder)).save(4, COUNTS, with_replay=False)
     assert second.replay == first.replay
     assert checkpoints.read(place.folder) is not None
+
+
+def test_a_second_learner_touches_nothing_but_its_own(place: Place) -> None:
+    second = place.new_saver(None, "impala")
+    second.save(1, COUNTS, with_replay=True)
+    assert not (place.folder / "replay").exists()
+    assert checkpoints.read(place.folder) is None
+
+    first = place.saver.save(3, COUNTS, with_replay=True)
+    text = (place.folder / checkpoints.MANIFEST).read_text()
+    for step in (2, 9):
+        manifest = second.save(step, COUNTS, with_replay=True)
+        assert (manifest.replay, manifest.replay_items) == (None, 0)
+    assert (place.folder / checkpoints.MANIFEST).read_text() == text
+    read = checkpoints.read(place.folder, "manifest-impala.json")
+    assert read is not None
+    assert (read.agent, read.learner_step) == ("impala", 9)
+    assert set(read.sizes) == {"learner-impala/9.index", "learner-impala/9.data"}
+
+    last = place.saver.save(4, COUNTS, with_replay=True)
+    assert last.replay != first.replay
+    assert checkpoints.read(place.folder, "manifest-impala.json") == read
+    assert place.files() == {
+        "manifest.json",
+        "manifest-impala.json",
+        "learner-r2d2/4.index",
+        "learner-r2d2/4.data",
+        "learner-impala/9.index",
+        "learner-impala/9.data",
+        f"{last.replay}/chunks",
+    }
 
 
 @pytest.mark.parametrize("name", ["learner-r2d2/3.index", "learner-r2d2/3.data", "REPLAY/chunks"])

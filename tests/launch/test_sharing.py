@@ -271,7 +271,7 @@ def test_items_hold_the_acting_network_s_state_and_step_for_its_own_learner(acti
 def test_every_acting_agent_has_an_epsilon_ladder_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run = _resolve(SMALL, num_actors=6, actors_per_node=2)
+    run = _resolve(SMALL, act_with="impala,r2d2", num_actors=6, actors_per_node=2)
     recorders: list[Recorder] = []
 
     def record(*_: Any) -> Recorder:
@@ -279,7 +279,7 @@ def test_every_acting_agent_has_an_epsilon_ladder_of_its_own(
         return recorders[-1]
 
     monkeypatch.setattr(nodes.ActorNode, "_make_writer", record)
-    for crew in nodes.crews(run)[:2]:
+    for crew in nodes.crews(run)[2:]:  # whose indices are not their ranks
         assert crew.agent == "r2d2"
         node = nodes.ActorNode(run, crew, _learner(run, "r2d2"), None, Coordinator())
         loop = node._make_loop()

@@ -18,6 +18,7 @@ from agents.contract import Agent, Update
 from environments import suites
 from launch import catalogue, checkpoints, command_line, nodes, settings
 
+flags.adopt_module_key_flags(command_line)  # --help shows them too
 _EPISODES = flags.DEFINE_integer("episodes", 30, "Episodes to play.", lower_bound=1)
 
 MAX_ENVIRONMENTS = 32

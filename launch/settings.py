@@ -74,6 +74,8 @@ class Settings:
                         f"--{flag}={getattr(self, flag)} names {name!r}, but this run's agents are "
                         f"{', '.join(self.configs)}."
                     )
+        if len(set(self.acting)) < len(self.acting):
+            raise SettingsError(f"--act_with={self.act_with} names an agent twice.")
         if len(self.acting) > self.num_actors:
             raise SettingsError(
                 f"--act_with={self.act_with} needs at least {len(self.acting)} actors, got "

@@ -19,6 +19,7 @@ from agents import actor
 from launch import catalogue, checkpoints, command_line, nodes, presets, settings, supervisor
 from launch.settings import Settings, SettingsError
 
+flags.adopt_module_key_flags(command_line)  # --help shows them too
 _ENV = flags.DEFINE_string(
     "env", None, "What is played: catch, memory:<task>, atari:<game>, gym:<id>."
 )

@@ -129,6 +129,7 @@ def test_every_agent_acts_and_the_first_that_does_paces_unless_told_otherwise(
             "--act_with=popart names 'popart', but this run's agents are r2d2, impala.",
         ),
         (dict(act_with="r2d2,x"), {}, "--act_with=r2d2,x names 'x'"),
+        (dict(act_with="r2d2,r2d2"), {}, "--act_with=r2d2,r2d2 names an agent twice."),
         (
             dict(paced_by="x"),
             {},

@@ -1,5 +1,6 @@
 """The README's snippet runs as it stands, without the launch room, and learns."""
 
+import os
 import re
 import subprocess
 import sys
@@ -22,13 +23,14 @@ agent.close()
 
 @pytest.mark.slow
 @pytest.mark.repository
-def test_the_snippet_learns_catch() -> None:
+def test_the_snippet_learns_catch(tmp_path: Path) -> None:
     snippet = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert snippet is not None
     assert len(snippet[1].splitlines()) < 20
     run = subprocess.run(
         [sys.executable, "-c", snippet[1] + AFTERWARDS],
         cwd=ROOT,
+        env={**os.environ, "HOME": str(tmp_path)},  # where Acme's loop logs
         capture_output=True,
         text=True,
         timeout=600,

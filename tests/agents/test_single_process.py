@@ -4,6 +4,7 @@ from typing import Any
 
 import acme
 import pytest
+from acme.utils import loggers
 
 from agents.contract import Agent
 from agents.impala import agent as impala
@@ -51,7 +52,7 @@ def test_impala_learns_from_every_unroll_and_never_waits(
     environment = dm.make("catch")
     config = _impala(replay_fraction=replay_fraction, lstm_size=lstm_size, burn_in=burn_in)
     agent = impala.IMPALA(acme.make_environment_spec(environment), config, seed=3)
-    loop = acme.EnvironmentLoop(environment, agent)
+    loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
     for _ in range(30):
         loop.run_episode()
     unrolls = (30 * 10 - 1) // 4  # the row after an unroll completes it
@@ -62,7 +63,7 @@ def test_impala_learns_from_every_unroll_and_never_waits(
 def test_the_actor_has_the_learners_newest_parameters() -> None:
     environment = dm.make("catch")
     agent = impala.IMPALA(acme.make_environment_spec(environment), _impala(), seed=3)
-    loop = acme.EnvironmentLoop(environment, agent)
+    loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
     for _ in range(5):
         loop.run_episode()
     assert agent.learner.num_steps > 0

@@ -97,10 +97,13 @@ def test_resuming_a_run_that_reached_its_limit_ends_at_once(solved: Ended) -> No
     assert [line.startswith("actor_steps,") for line in lines].count(True) == 1
 
 
+COUNTS = ("actor_steps", "episodes", "trained_steps", "walltime")
+
+
 def test_a_killed_run_goes_on_from_its_periodic_checkpoint(tmp_path: pathlib.Path) -> None:
     with Run(tmp_path / "run", *SMALL, "--checkpoint_minutes=0.05") as run:
         run.wait_until(lambda: bool(run.manifest().get("replay")))
-        run.wait_until(lambda: run.manifest()["learner_step"] > 0)
+        run.wait_until(lambda: all(run.manifest()[name] > 0 for name in (*COUNTS, "learner_step")))
         nodes = run.nodes()
         os.killpg(run.pid, signal.SIGKILL)
         assert all_gone(nodes)
@@ -110,7 +113,7 @@ def test_a_killed_run_goes_on_from_its_periodic_checkpoint(tmp_path: pathlib.Pat
     with Run(tmp_path / "run", "--resume", "--checkpoint_minutes=10") as run:
         run.wait_until(lambda: bool(run.progress()))
         first = run.progress()["counts"]
-        for name in ("actor_steps", "episodes", "trained_steps", "walltime"):
+        for name in COUNTS:
             assert first[name] >= before[name] > 0
         assert first["learner_steps"] == before["learner_step"]
         run.wait_until(lambda: run.progress()["replay_size"] >= before["replay_items"])

@@ -48,6 +48,7 @@ def _target(root: Path, module: Path) -> str:
         arguments["testonly"] = module.parts[0] == "tests"
     else:
         arguments["tags"] = _marks(root / module)
+    arguments["data"] = _data(root, module)
     arguments["deps"] = sorted(_label(path, module) for path in _dependencies(root, module))
     return _call("py_test" if _is_test(module) else "py_library", arguments)
 
@@ -67,6 +68,14 @@ def _is_test(module: Path) -> bool:
 def _label(path: Path, seen_from: Path) -> str:
     package = "" if path.parent == seen_from.parent else f"//{path.parent.as_posix()}"
     return f"{package}:{path.stem}"
+
+
+def _data(root: Path, module: Path) -> list[str]:
+    """The data files that a module reads: it names them by their path from its own folder."""
+    folder = (root / module).parent
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.csv")}
+    nodes = ast.walk(ast.parse((root / module).read_text()))
+    return sorted(files & {node.value for node in nodes if isinstance(node, ast.Constant)})
 
 
 def _marks(path: Path) -> list[str]:

@@ -88,6 +88,7 @@ class Atari(VectorWrapper):
             repeat_action_probability=0.0,
         )
         super().__init__(env)
+        self._emulators = env
         self.single_observation_space = spaces.Box(0, 255, (HEIGHT, WIDTH), np.uint8)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         legal = list(env.ale.get_action_set())
@@ -115,5 +116,14 @@ class Atari(VectorWrapper):
             (observations uint8 [N, 84, 84], rewards float32 [N], terminated bool [N], truncated
             bool [N], infos): a game over terminates, the limit of `max_frames` truncates.
         """
-        observations, rewards, terminated, truncated, infos = self.env.step(self._indices[actions])
+        self.send(actions)
+        return self.recv()
+
+    def send(self, actions: np.ndarray) -> None:
+        """Begins a step, which goes on in threads of its own until `recv` fetches its result."""
+        self._emulators.send(self._indices[actions])
+
+    def recv(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Waits for the step that `send` began and returns what `step` does."""
+        observations, rewards, terminated, truncated, infos = self._emulators.recv()
         return observations[:, 0], rewards.astype(np.float32), terminated, truncated, infos

@@ -7,6 +7,7 @@ from environments.batched import BatchedEnv
 
 ROWS = 10
 COLUMNS = 5
+LARGE_REWARD = 1000
 
 
 class Catch(BatchedEnv):
@@ -49,3 +50,22 @@ class Catch(BatchedEnv):
         boards[games, self._ball_row, self._ball_column] = 255
         boards[games, ROWS - 1, self._paddle] = 255
         return boards
+
+
+class LargeRewards(Catch):
+    """Catch upside down, played for ±`LARGE_REWARD`.
+
+    The ball rises and the paddle is in the top row, so the observations tell it from `Catch`. Of
+    two tasks that are equally hard, this is the one that an agent without normalisation attends to.
+    """
+
+    def _advance(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        outcome, landed = super()._advance(actions)
+        return LARGE_REWARD * outcome, landed
+
+    def _observe(self) -> np.ndarray:
+        return super()._observe()[:, ::-1]
+
+
+TASKS = {"large_rewards": LargeRewards}
+"""The variants, which are named `catch:<task>`."""

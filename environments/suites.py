@@ -1,24 +1,42 @@
 """From an environment's name to the environment.
 
-`catch`, `memory:<task>`, `atari:<game>` and `gym:<id>` can be made.
+`catch`, `catch:large_rewards`, `memory:<task>`, `atari:<game>` and `gym:<id>` can be made.
+
+A *suite* is several tasks with the same observations and actions: names joined by commas, as in
+`atari:pong,atari:breakout`, or `atari57`, the 57 games on which the papers report. A task is known
+by its index in the suite.
 """
 
+import contextlib
 import difflib
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from acme import specs
 from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
-from environments import atari, catch, gym, memory, seeding
+from environments import atari, catch, gym, memory, multitask, scores, seeding
 
 _TASKS: dict[str, Callable[[], list[str]]] = {
+    "catch": lambda: sorted(catch.TASKS),
     "memory": lambda: sorted(memory.TASKS),
     "atari": atari.games,
     "gym": gym.ids,
 }
-_PLANNED = ("atari57", "dmlab", "dmlab30", "control", "control-pixels")
+_WITHOUT_TASK = ("catch", "atari57")
+_PLANNED = ("dmlab", "dmlab30", "control", "control-pixels")
+
+
+def tasks(name: str) -> tuple[str, ...]:
+    """Returns the names of a suite's tasks in order; of one environment, its own name.
+
+    Args:
+        name: for example `atari:pong`, `atari:pong,atari:breakout` or `atari57`; not checked.
+    """
+    parts = (scores.ATARI57 if part == "atari57" else (part,) for part in name.split(","))
+    return tuple(itertools.chain.from_iterable(parts))
 
 
 def make(name: str, num_envs: int, *, seed: int, full_action_space: bool = True) -> VectorEnv:
@@ -29,40 +47,88 @@ def make(name: str, num_envs: int, *, seed: int, full_action_space: bool = True)
     the new episode's first observation.
 
     Args:
-        name: for example `atari:pong`.
+        name: of one environment, for example `atari:pong`; `make_each` makes suites.
         num_envs: N, the number of environments.
         seed: a non-negative integer. The first `reset()` uses it; the same seed and actions give
             the same stream, bit for bit.
         full_action_space: for Atari, all 18 actions instead of those the game makes use of.
 
     Raises:
-        ValueError: the name is unknown, or a number is too small.
+        ValueError: the name is unknown or a suite's, or a number is too small.
     """
-    check(name)
+    _check_single(name)
     if num_envs < 1:
         raise ValueError(f"num_envs must be at least 1, but it is {num_envs}.")
+    return seeding.SeededVectorEnv(_make(name, num_envs, full_action_space), seed)
+
+
+def make_each(names: Sequence[str], *, seed: int, full_action_space: bool = True) -> VectorEnv:
+    """Makes one environment per entry: row i plays `names[i]`.
+
+    Args:
+        names: of one environment each; equal ones stand side by side. With a single name among
+            them the result is that of `make`.
+        seed: as for `make`.
+        full_action_space: as for `make`.
+
+    Raises:
+        ValueError: a name is unknown or a suite's, equal names are apart, or two environments
+            differ in their observations or actions.
+    """
+    counts = {name: len(list(rows)) for name, rows in itertools.groupby(names)}
+    if sum(counts.values()) != len(names) or not names:
+        raise ValueError(
+            "Expected at least one name, and equal names side by side, but received "
+            f"{list(names)!r}."
+        )
+    if len(counts) == 1:
+        return make(names[0], len(names), seed=seed, full_action_space=full_action_space)
+    for name in counts:
+        _check_single(name)
+    envs = {name: _make(name, count, full_action_space) for name, count in counts.items()}
+    return seeding.SeededVectorEnv(multitask.MultiTaskEnv(envs), seed)
+
+
+def _make(name: str, num_envs: int, full_action_space: bool) -> VectorEnv:
     kind, _, task = name.partition(":")
-    env: VectorEnv
     if kind == "catch":
-        env = catch.Catch(num_envs)
-    elif kind == "memory":
-        env = memory.TASKS[task].make(num_envs)
-    elif kind == "atari":
-        env = atari.Atari(task, num_envs, full_action_space=full_action_space)
-    else:
-        env = gym.Gym(task, num_envs)
-    return seeding.SeededVectorEnv(env, seed)
+        return catch.TASKS[task](num_envs) if task else catch.Catch(num_envs)
+    if kind == "memory":
+        return memory.TASKS[task].make(num_envs)
+    if kind == "atari":
+        return atari.Atari(task, num_envs, full_action_space=full_action_space)
+    return gym.Gym(task, num_envs)
 
 
 def check(name: str) -> None:
-    """Refuses a name that `make` could not make.
+    """Refuses a name of which an environment could not be made.
+
+    Whether a suite's tasks share observations and actions is left to `make_environment_spec`.
 
     Args:
-        name: for example `atari:pong`.
+        name: of an environment or a suite.
 
     Raises:
-        ValueError: a sentence that quotes the name and, if one is near, suggests the right one.
+        ValueError: a sentence that quotes the name, or the bad one among a suite's, and, if one is
+            near, suggests the right one; or a suite has the same task twice.
     """
+    names = tasks(name)
+    for task in names:
+        _check_task(task)
+    twice = [task for task in names if names.count(task) > 1]
+    if twice:
+        raise ValueError(f"Expected each task of a suite once, but {name!r} repeats {twice[0]!r}.")
+
+
+def _check_single(name: str) -> None:
+    check(name)
+    if len(tasks(name)) > 1:
+        raise ValueError(
+            f"Expected the name of one environment, but {name!r} has {len(tasks(name))} tasks."
+        )
+
+
+def _check_task(name: str) -> None:
     kind, _, task = name.partition(":")
     if kind in _PLANNED:
         raise ValueError(f"The environment {name!r} is not built yet.")
@@ -74,31 +140,31 @@ def check(name: str) -> None:
 
 def _advice(kind: str, task: str) -> str:
     """Names the nearest right name, or else the forms that a name can take."""
-    kinds = difflib.get_close_matches(kind, ["catch", *_TASKS], n=1)
-    if kinds == ["catch"]:
-        return "did you mean catch?"
-    tasks = difflib.get_close_matches(task, _TASKS[kinds[0]](), n=1) if kinds else []
-    if tasks:
-        return f"did you mean {kinds[0]}:{tasks[0]}?"
+    for near in difflib.get_close_matches(kind, [*_WITHOUT_TASK, *_TASKS], n=1):
+        of_kind = _TASKS[near]() if near in _TASKS else []
+        for near_task in difflib.get_close_matches(task, of_kind, n=1):
+            return f"did you mean {near}:{near_task}?"
+        if near in _WITHOUT_TASK:
+            return f"did you mean {near}?"
     return (
-        f"expected catch, memory:<{'|'.join(memory.TASKS)}>, atari:<game in snake_case>, or "
-        "gym:<id known to gymnasium>."
+        f"expected catch[:{'|'.join(catch.TASKS)}], memory:<{'|'.join(memory.TASKS)}>, "
+        "atari:<game in snake_case>, gym:<id known to gymnasium>, several of these joined by "
+        "commas, or atari57."
     )
 
 
 def make_environment_spec(name: str, *, full_action_space: bool = True) -> specs.EnvironmentSpec:
-    """Describes one environment of a name in Acme's terms.
+    """Describes one environment in Acme's terms; of a suite, what all its tasks share.
 
     Args:
-        name: for example `atari:pong`.
+        name: for example `atari:pong` or `atari57`.
         full_action_space: as for `make`.
 
     Raises:
-        ValueError: the name is unknown.
+        ValueError: the name is unknown, or two tasks differ in their observations or actions.
     """
-    env = make(name, 1, seed=0, full_action_space=full_action_space)
-    observations, actions = env.single_observation_space, env.single_action_space
-    env.close()
+    check(name)
+    observations, actions = multitask.shared_spaces(_samples(tasks(name), full_action_space))
     assert isinstance(actions, spaces.Discrete)
     return specs.EnvironmentSpec(
         observations=_array_spec(observations),
@@ -106,6 +172,17 @@ def make_environment_spec(name: str, *, full_action_space: bool = True) -> specs
         rewards=specs.Array((), np.float32, name="reward"),
         discounts=specs.BoundedArray((), np.float32, 0.0, 1.0, name="discount"),
     )
+
+
+def _samples(names: Sequence[str], full_action_space: bool) -> Iterator[tuple[str, VectorEnv]]:
+    """Makes one environment of each task, each closed before the next."""
+    games = 0
+    for name in names:
+        games += name.startswith("atari:")
+        if full_action_space and name.startswith("atari:") and games > 1:
+            continue  # as the first game, and 57 games take seconds to load
+        with contextlib.closing(_make(name, 1, full_action_space)) as env:
+            yield name, env
 
 
 def _array_spec(space: spaces.Space) -> specs.Array:

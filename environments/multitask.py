@@ -1,0 +1,143 @@
+"""Several tasks in one vector environment."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from environments import seeding
+
+Step = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
+"""(observations, rewards, terminated, truncated, infos), as `VectorEnv.step` returns them."""
+
+
+@runtime_checkable
+class TwoPart(Protocol):
+    """An environment whose step comes in two halves and computes between them."""
+
+    def send(self, actions: np.ndarray) -> None:
+        """Begins a step."""
+
+    def recv(self) -> Step:
+        """Waits for the step to end."""
+
+
+class _AtOnce:
+    """The two halves of a step for an environment that has but one."""
+
+    def __init__(self, env: VectorEnv):
+        self._env = env
+
+    def send(self, actions: np.ndarray) -> None:
+        self._actions = actions
+
+    def recv(self) -> Step:
+        return self._env.step(self._actions)
+
+
+def shared_spaces(tasks: Iterable[tuple[str, VectorEnv]]) -> tuple[spaces.Space, spaces.Space]:
+    """Returns the (observation space, action space) of one environment of any of the tasks.
+
+    Args:
+        tasks: names and environments, at least one; none is asked for after one that differs.
+
+    Raises:
+        ValueError: a sentence that quotes the first two tasks that differ.
+    """
+    tasks = iter(tasks)
+    first, env = next(tasks)
+    expected = env.single_observation_space, env.single_action_space
+    for name, env in tasks:
+        found = env.single_observation_space, env.single_action_space
+        if found != expected:
+            few = found[0] == expected[0] and first.startswith("atari:")
+            raise ValueError(
+                "The tasks of a suite must have the same observations and actions, but "
+                f"{first!r} has {_in_words(expected)}, while {name!r} has {_in_words(found)}."
+                + (" All Atari games share the full set of 18 actions." if few else "")
+            )
+    return expected
+
+
+def _in_words(pair: tuple[spaces.Space, spaces.Space]) -> str:
+    # numpy lays a long vector of bounds out in several lines.
+    return " ".join(f"{pair[0]} and {pair[1]}".split())
+
+
+class MultiTaskEnv(VectorEnv):
+    """Joins the environments of several tasks; the rows of a task stay together.
+
+    Every task that can is sent its actions before the first answer is waited for, so that small
+    parts keep all cores busy. Of the infos, `lives`, int [N], stays: 0 where a task has none.
+    """
+
+    def __init__(self, tasks: Mapping[str, VectorEnv]):
+        """Joins the tasks in their order.
+
+        Args:
+            tasks: from each task's name to its environments, which autoreset on the next step.
+
+        Raises:
+            ValueError: two tasks differ in their observations or actions.
+        """
+        observation_space, action_space = shared_spaces(tasks.items())
+        self._envs = list(tasks.values())
+        self._halves = [env if isinstance(env, TwoPart) else _AtOnce(env) for env in self._envs]
+        self._ends = np.cumsum([env.num_envs for env in self._envs])
+        self.num_envs = int(self._ends[-1])
+        self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
+        self.single_observation_space = observation_space
+        self.single_action_space = action_space
+        self.observation_space = batch_space(observation_space, self.num_envs)
+        self.action_space = batch_space(action_space, self.num_envs)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begins an episode in every row and returns (observations, infos).
+
+        Args:
+            seed: each task derives a seed of its own from it.
+            options: handed to every task.
+        """
+        count = len(self._envs)
+        seeds = [None] * count if seed is None else seeding.spread(seed, count).tolist()
+        begun = [
+            env.reset(seed=own, options=options) for env, own in zip(self._envs, seeds, strict=True)
+        ]
+        observations, infos = zip(*begun, strict=True)
+        return np.concatenate(observations), self._join(infos)
+
+    def step(self, actions: np.ndarray) -> Step:
+        """Steps every row.
+
+        Args:
+            actions: integers [N].
+
+        Raises:
+            ValueError: the actions have another shape or lie outside the range.
+        """
+        # Checked before any is sent: a task that refused its part would leave others half stepped.
+        if not self.action_space.contains(actions):
+            raise ValueError(f"Expected actions in {self.action_space}, but received {actions!r}.")
+        parts = np.split(actions, self._ends[:-1])
+        for half, part in zip(self._halves, parts, strict=True):
+            half.send(part)
+        *arrays, infos = zip(*(half.recv() for half in self._halves), strict=True)
+        observations, rewards, terminated, truncated = map(np.concatenate, arrays)
+        return observations, rewards, terminated, truncated, self._join(infos)
+
+    def _join(self, infos: Iterable[dict[str, Any]]) -> dict[str, Any]:
+        lives = [
+            info.get("lives", np.zeros(env.num_envs, np.int32))
+            for env, info in zip(self._envs, infos, strict=True)
+        ]
+        return {"lives": np.concatenate(lives)}
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Closes every task's environments."""
+        for env in self._envs:
+            env.close(**kwargs)

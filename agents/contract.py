@@ -58,9 +58,10 @@ class Update(Protocol):
     variables: Sequence[tf.Variable]
 
     def __call__(self, batch: Batch) -> tuple[tf.Tensor | None, Mapping[str, tf.Tensor]]:
-        """Changes the parameters; returns the items' new priorities `[B]` or None, and scalars.
+        """Changes the parameters; returns the items' new priorities `[B]` or None, and metrics.
 
-        A `tf.function`: everything that changes is a `tf.Variable`.
+        A metric is a scalar, or a vector with one number per task. A `tf.function`: everything
+        that changes is a `tf.Variable`.
         """
         ...
 

@@ -46,6 +46,11 @@ class RecurrentNetwork(snt.Module):
         self._num_actions = num_actions
         self._sees_previous_step = sees_previous_step
 
+    @property
+    def head(self) -> Callable[[tf.Tensor], Nest]:
+        """What turns the core's outputs into the network's."""
+        return self._head
+
     def initial_state(self, batch_size: int) -> Nest:
         """The core state before an episode's first step."""
         return self._core.initial_state(batch_size)

@@ -1,7 +1,9 @@
 """IMPALA as the rest of the system sees it (Espeholt et al., ICML 2018)."""
 
 import functools
+from collections.abc import Callable
 
+import sonnet as snt
 from acme import specs
 
 from agents.actor import with_variables
@@ -9,12 +11,14 @@ from agents.contract import Agent
 from agents.impala import network as networks
 from agents.impala import policy
 from agents.impala.config import ATARI, DMLAB, Config
-from agents.impala.learner import ImpalaUpdate
+from agents.impala.learner import ImpalaUpdate, Normaliser
 from agents.networks import RecurrentNetwork
 from agents.single_process import SingleProcessAgent
 from replay.structures import TableSpec
 
 __all__ = ["ATARI", "DMLAB", "IMPALA", "Config", "make"]
+
+MakeNormaliser = Callable[[snt.Linear], Normaliser]
 
 
 class IMPALA(SingleProcessAgent):
@@ -32,13 +36,22 @@ class IMPALA(SingleProcessAgent):
         super().__init__(make(config), environment_spec, seed=seed)
 
 
-def make(config: Config, name: str = "impala") -> Agent:
+def make(
+    config: Config,
+    name: str = "impala",
+    *,
+    num_values: int = 1,
+    make_normaliser: MakeNormaliser | None = None,
+) -> Agent:
     """The agent of a config.
 
     Args:
       config: hyperparameters; `ATARI` and `DMLAB` are the paper's.
       name: of the agent, its queue and its log; its replay, if any, is `<name>_replay`.
+      num_values: value outputs of the network: 1 for all tasks, or one for each.
+      make_normaliser: from the layer that gives the values to what normalises them; None does not.
     """
+    make_network = functools.partial(_make_network, config, num_values)
     tables, batch_sizes = zip(*_reads(config, name), strict=True)
     return Agent(
         name=name,
@@ -48,10 +61,10 @@ def make(config: Config, name: str = "impala") -> Agent:
         frame_stack=config.frame_stack,
         resets_on_life_loss=config.life_loss,
         variable_update_period=config.length,
-        make_network=functools.partial(_make_network, config),
+        make_network=make_network,
         make_policy=policy.make_policy,
         make_evaluation_policy=policy.make_sampling_policy,
-        make_update=functools.partial(_make_update, config),
+        make_update=functools.partial(_make_update, config, make_network, make_normaliser),
         initial_priority=None,
     )
 
@@ -66,12 +79,24 @@ def _reads(config: Config, name: str) -> list[tuple[TableSpec, int]]:
     return [(queue, config.batch_size - replayed), (replay, replayed)]
 
 
-def _make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> RecurrentNetwork:
-    network = networks.make_network(config, environment_spec.actions.num_values)
+def _make_network(
+    config: Config, num_values: int, environment_spec: specs.EnvironmentSpec
+) -> RecurrentNetwork:
+    network = networks.make_network(config, environment_spec.actions.num_values, num_values)
     return with_variables(network, environment_spec, config.frame_stack)
 
 
-def _make_update(config: Config, environment_spec: specs.EnvironmentSpec) -> ImpalaUpdate:
-    make_network = functools.partial(_make_network, config, environment_spec)
-    lagging_network = make_network() if config.policy_lag else None
-    return ImpalaUpdate(make_network(), lagging_network, config)
+def _make_update(
+    config: Config,
+    make_network: Callable[[specs.EnvironmentSpec], RecurrentNetwork],
+    make_normaliser: MakeNormaliser | None,
+    environment_spec: specs.EnvironmentSpec,
+) -> ImpalaUpdate:
+    network = make_network(environment_spec)
+    assert isinstance(network.head, networks.ActorCriticHead)
+    return ImpalaUpdate(
+        network,
+        config,
+        lagging_network=make_network(environment_spec) if config.policy_lag else None,
+        normaliser=make_normaliser(network.head.value_layer) if make_normaliser else None,
+    )

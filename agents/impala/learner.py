@@ -1,7 +1,12 @@
-"""IMPALA's learner step: V-trace actor-critic with RMSProp (Espeholt et al. 2018, Section 4.2)."""
+"""The V-trace learner step: actor-critic with RMSProp (Espeholt et al. 2018, Section 4.2).
+
+IMPALA has one value output. A multi-task agent has one for each task, of which an unroll trains
+that of its own task alone; the policy is the same for all tasks and never sees which one it plays.
+What else an agent adds comes as an object: a normaliser of the values, for one.
+"""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import sonnet as snt
 import tensorflow as tf
@@ -9,9 +14,10 @@ import tensorflow as tf
 from agents.contract import Network
 from agents.impala.config import Config
 from agents.impala.lag import LaggedCopy
+from agents.impala.losses import baseline_loss, entropy_loss, policy_gradient_loss
 from agents.impala.policy import log_probability
 from agents.impala.vtrace import corrected_log_probability, importance_weights, vtrace_returns
-from agents.masking import masked_mean, masked_sum, mean_age, zero_where_masked
+from agents.masking import masked_mean, mean_age
 from agents.networks import RecurrentNetwork, unroll_trained
 from agents.optimization import annealed, clip_by_global_norm, create_slots
 from agents.rewards import transform_reward
@@ -32,77 +38,41 @@ class Evaluation(NamedTuple):
     loss: tf.Tensor  # []
     losses: Losses
     log_ratio: tf.Tensor  # [L, B], log π / μ of the actions taken
-    value: tf.Tensor  # [L, B]
+    value: tf.Tensor  # [L, B], in the rewards' own units
+    target: tf.Tensor  # [L, B], v, in the rewards' own units
 
 
-def policy_gradient_loss(
-    log_pi: tf.Tensor, advantage: tf.Tensor, rho: tf.Tensor, mask: tf.Tensor
-) -> tf.Tensor:
-    """Its gradient is the policy's (Section 4.2), summed over batch and time (Table C.1).
+class Normaliser(Protocol):
+    """Gives the values of each task a scale of their own. Also a `tf.Module`."""
 
-        −Σ_tb mask_tb ρ_tb A_tb log π(a_tb | x_tb),   A = r_s + γ v_{s+1} − V(x_s)
+    def shift_and_scale(self, task: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Tasks `[B]` -> μ and σ, `[B]` each: a value is σ times the network's output, plus μ."""
+        ...
 
-    Args:
-      log_pi: `[L, B]`, log π(a | x).
-      advantage: `[L, B]`, A; no gradient flows into it, nor into ρ.
-      rho: `[L, B]`, ρ.
-      mask: `[L, B]`, 1 on real steps.
-
-    Returns:
-      A scalar.
-    """
-    tf.debugging.assert_shapes([(x, ("L", "B")) for x in (log_pi, advantage, rho, mask)])
-    weight = zero_where_masked(tf.stop_gradient(rho * advantage), mask)
-    return -tf.reduce_sum(weight * log_pi)
-
-
-def baseline_loss(value: tf.Tensor, target: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """The squared error of the baseline (Section 4.2), summed over batch and time (Table C.1).
-
-        ½ Σ_tb mask_tb (v_tb − V(x_tb))²
-
-    Args:
-      value: `[L, B]`, V(x).
-      target: `[L, B]`, v; no gradient flows into it.
-      mask: `[L, B]`, 1 on real steps.
-
-    Returns:
-      A scalar.
-    """
-    tf.debugging.assert_shapes([(x, ("L", "B")) for x in (value, target, mask)])
-    error = zero_where_masked(tf.stop_gradient(target) - value, mask)
-    return 0.5 * tf.reduce_sum(tf.square(error))
-
-
-def entropy_loss(logits: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """The negative entropy of the policy (Section 4.2), summed over batch and time (Table C.1).
-
-        Σ_tb mask_tb Σ_a π(a | x_tb) log π(a | x_tb)
-
-    Args:
-      logits: `[L, B, A]`, of π.
-      mask: `[L, B]`, 1 on real steps.
-
-    Returns:
-      A scalar.
-    """
-    tf.debugging.assert_shapes([(logits, ("L", "B", "A")), (mask, ("L", "B"))])
-    log_pi = tf.nn.log_softmax(logits)
-    return masked_sum(tf.reduce_sum(tf.exp(log_pi) * log_pi, axis=-1), mask)
+    def adapt(self, target: tf.Tensor, mask: tf.Tensor, task: tf.Tensor) -> Mapping[str, tf.Tensor]:
+        """Follows the targets `[L, B]` of a batch's real steps, once the optimizer has made its
+        step; returns metrics, `[num_tasks]` each."""
+        ...
 
 
 class ImpalaUpdate(tf.Module):
-    """One IMPALA update. Implements `agents.contract.Update`.
+    """One update of a V-trace actor-critic. Implements `agents.contract.Update`.
 
     Args:
       network: whose parameters are learned; its variables exist.
+      config: hyperparameters.
       lagging_network: another of the same make, for actors to fetch, where the config has a policy
         lag; None where actors are to have the newest parameters.
-      config: hyperparameters.
+      normaliser: of the values; None takes the network's outputs as they are.
     """
 
     def __init__(
-        self, network: RecurrentNetwork, lagging_network: RecurrentNetwork | None, config: Config
+        self,
+        network: RecurrentNetwork,
+        config: Config,
+        *,
+        lagging_network: RecurrentNetwork | None = None,
+        normaliser: Normaliser | None = None,
     ) -> None:
         super().__init__(name="impala")
         self.learned_network = network
@@ -121,6 +91,7 @@ class ImpalaUpdate(tf.Module):
         self._lagged = (
             LaggedCopy(network, lagging_network, config.policy_lag) if lagging_network else None
         )
+        self._normaliser = normaliser
         self.network: Network = lagging_network or network
 
     @tf.function(autograph=False)
@@ -138,9 +109,11 @@ class ImpalaUpdate(tf.Module):
         self._learning_rate.assign(learning_rate)
         age = self._age(batch)
         self._optimizer.apply(gradients, parameters)
+        statistics = self._adapt(batch, evaluation.target)
         self.step.assign_add(1)
         return None, {
             **self._metrics(batch, evaluation),
+            **statistics,
             "gradient_norm": norm,
             "learning_rate": learning_rate,
             "parameter_lag": age,
@@ -150,9 +123,9 @@ class ImpalaUpdate(tf.Module):
         """The loss of a batch. Only the trained rows have a gradient."""
         config = self._config
         reset = batch.reset | batch.life_lost if config.life_loss else batch.reset
-        logits, value = unroll_trained(
+        logits, outputs = unroll_trained(
             self.learned_network, batch, batch.core_state, reset, config.burn_in
-        )  # [L + 1, B, A], [L + 1, B]
+        )  # [L + 1, B, A], [L + 1, B, K]
         logits = logits[:-1]
         action, log_mu, reward, mask = (
             x[config.burn_in :]
@@ -168,11 +141,16 @@ class ImpalaUpdate(tf.Module):
             lambda_=config.lambda_,
         )
         reward = transform_reward(reward, config.reward_transform)
+        # V = σ n + μ: targets are in the rewards' units, losses in those of n.
+        shift, scale = self._shift_and_scale(batch.task)  # μ, σ
+        output = outputs_of_tasks(outputs, batch.task)  # n, [L + 1, B]
+        value = scale * output + shift
         returns = vtrace_returns(value, reward, self._discount(batch), weights, mask)
+        advantage = (returns.q - shift) / scale - output[:-1]
         log_pi = corrected_log_probability(log_pi, config.correction)
         losses = Losses(
-            policy_gradient_loss(log_pi, returns.q - value[:-1], weights.policy, mask),
-            baseline_loss(value[:-1], returns.value, mask),
+            policy_gradient_loss(log_pi, advantage, weights.policy, mask),
+            baseline_loss(output[:-1], (returns.value - shift) / scale, mask),
             entropy_loss(logits, mask),
         )
         loss = (
@@ -180,7 +158,17 @@ class ImpalaUpdate(tf.Module):
             + config.baseline_cost * losses.baseline
             + config.entropy_cost * losses.entropy
         )
-        return Evaluation(loss, losses, log_ratio, value[:-1])
+        return Evaluation(loss, losses, log_ratio, value[:-1], returns.value)
+
+    def _shift_and_scale(self, task: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        if self._normaliser is None:
+            return tf.zeros([]), tf.ones([])
+        return self._normaliser.shift_and_scale(task)
+
+    def _adapt(self, batch: Batch, target: tf.Tensor) -> Mapping[str, tf.Tensor]:
+        if self._normaliser is None:
+            return {}
+        return self._normaliser.adapt(target, batch.mask[self._config.burn_in :], batch.task)
 
     def _discount(self, batch: Batch) -> tf.Tensor:
         """γ of the trained rows, `[L, B]`."""
@@ -210,3 +198,19 @@ class ImpalaUpdate(tf.Module):
             "mean_rho": masked_mean(tf.minimum(ratio, self._config.rho_bar), mask),
             "clipped_rho": masked_mean(clipped, mask),
         }
+
+
+def outputs_of_tasks(outputs: tf.Tensor, task: tf.Tensor) -> tf.Tensor:
+    """Each unroll's output for its own task; a single output serves every task.
+
+    Args:
+      outputs: `[T, B, K]`.
+      task: `[B]`, in 0..K-1 unless K is 1.
+
+    Returns:
+      `[T, B]`.
+    """
+    if outputs.shape[-1] == 1:
+        return outputs[..., 0]
+    rows = tf.broadcast_to(task, tf.shape(outputs)[:2])
+    return tf.gather(outputs, rows, axis=-1, batch_dims=2)

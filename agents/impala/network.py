@@ -15,27 +15,33 @@ class PolicyAndValue(NamedTuple):
     """The network's outputs."""
 
     logits: tf.Tensor  # [..., A], of π
-    value: tf.Tensor  # [...], V
+    value: tf.Tensor  # [..., K], V of each task
 
 
 class ActorCriticHead(snt.Module):
-    """One linear layer for the policy's logits, one for the value.
+    """One linear layer for the policy's logits, one for the values.
 
     Args:
       num_actions: A.
+      num_values: K.
     """
 
-    def __init__(self, num_actions: int) -> None:
+    def __init__(self, num_actions: int, num_values: int = 1) -> None:
         super().__init__()
         self._logits = snt.Linear(num_actions)
-        self._value = snt.Linear(1)
+        self._value = snt.Linear(num_values)
+
+    @property
+    def value_layer(self) -> snt.Linear:
+        """The values' layer; its variables exist from the first call on."""
+        return self._value
 
     def __call__(self, x: tf.Tensor) -> PolicyAndValue:
-        """`[B, H]` -> `[B, A]` and `[B]`."""
-        return PolicyAndValue(self._logits(x), tf.squeeze(self._value(x), axis=-1))
+        """`[B, H]` -> `[B, A]` and `[B, K]`."""
+        return PolicyAndValue(self._logits(x), self._value(x))
 
 
-def make_network(config: Config, num_actions: int) -> RecurrentNetwork:
+def make_network(config: Config, num_actions: int, num_values: int = 1) -> RecurrentNetwork:
     """The network of a config; its outputs are `PolicyAndValue`.
 
     Without a core it does not see the previous step either: that is memory of a kind.
@@ -43,7 +49,7 @@ def make_network(config: Config, num_actions: int) -> RecurrentNetwork:
     return RecurrentNetwork(
         torso=make_torso(config.torso, config.hidden_sizes),
         core=make_core(config.lstm_size),
-        head=ActorCriticHead(num_actions),
+        head=ActorCriticHead(num_actions, num_values),
         num_actions=num_actions,
         sees_previous_step=config.lstm_size > 0,
     )

@@ -29,7 +29,7 @@ def _outputs(update: ImpalaUpdate, batch: Batch, b: int) -> tuple[np.ndarray, np
         row = tree.map_structure(lambda x, t=t: x[t, b : b + 1], batch.inputs)
         output, state = update.learned_network.step(row, state)
         log_pi.append(tf.nn.log_softmax(output.logits[0]).numpy())
-        value.append(output.value[0].numpy())
+        value.append(output.value[0, 0].numpy())
     return np.stack(log_pi), np.stack(value)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from agents.impala.learner import baseline_loss, entropy_loss, policy_gradient_loss
+from agents.impala.losses import baseline_loss, entropy_loss, policy_gradient_loss
 
 MASK = tf.constant([[1.0, 1.0], [1.0, 0.0]])
 

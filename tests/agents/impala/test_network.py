@@ -22,13 +22,15 @@ def _images(height: int, width: int, channels: int) -> NetworkInput:
     return NetworkInput(image, tf.zeros([1], tf.int32), tf.zeros([1]))
 
 
-def test_the_head_is_two_linear_layers() -> None:
-    head = ActorCriticHead(4)
+@pytest.mark.parametrize("num_values", [1, 3])
+def test_the_head_is_two_linear_layers(num_values: int) -> None:
+    head = ActorCriticHead(4, num_values)
     x = np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32)
     output = head(x)
     weights = {v.shape[-1]: v.numpy() for v in head.variables if v.shape.rank == 2}
     np.testing.assert_allclose(output.logits, x @ weights[4], atol=1e-5)
-    np.testing.assert_allclose(output.value, (x @ weights[1])[:, 0], atol=1e-5)
+    np.testing.assert_allclose(output.value, x @ weights[num_values], atol=1e-5)
+    np.testing.assert_array_equal(head.value_layer.w, weights[num_values])
 
 
 def test_networks_of_the_two_settings() -> None:
@@ -37,7 +39,7 @@ def test_networks_of_the_two_settings() -> None:
     assert output.logits.shape == (1, 18)
     assert state == ()
     output, state = dmlab.step(_images(72, 96, 3), dmlab.initial_state(1))
-    assert output.value.shape == (1,)
+    assert output.value.shape == (1, 1)
     assert state.hidden.shape == (1, 256)
 
 

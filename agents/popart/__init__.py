@@ -1,0 +1,1 @@
+"""Multi-task PopArt-IMPALA (Hessel et al., AAAI 2019)."""

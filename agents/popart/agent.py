@@ -1,0 +1,58 @@
+"""PopArt-IMPALA as the rest of the system sees it (Hessel et al., AAAI 2019)."""
+
+import functools
+
+from acme import specs
+
+from agents.contract import Agent
+from agents.impala import agent as impala
+from agents.popart.config import ATARI, DMLAB, MULTIHEAD_ATARI, MULTIHEAD_DMLAB, Config
+from agents.popart.statistics import PopArt
+from agents.single_process import SingleProcessAgent
+
+__all__ = [
+    "ATARI",
+    "DMLAB",
+    "MULTIHEAD_ATARI",
+    "MULTIHEAD_DMLAB",
+    "Config",
+    "PopArtIMPALA",
+    "make",
+]
+
+
+class PopArtIMPALA(SingleProcessAgent):
+    """PopArt-IMPALA in one process, for `acme.EnvironmentLoop`: its environment is task 0.
+
+    Args:
+      environment_spec: of the environment, as `acme.make_environment_spec` gives it.
+      config: hyperparameters; the paper's for Atari by default, which want an image.
+      seed: of parameters and policy.
+    """
+
+    def __init__(
+        self, environment_spec: specs.EnvironmentSpec, config: Config = ATARI, *, seed: int = 0
+    ) -> None:
+        super().__init__(make(config), environment_spec, seed=seed)
+
+
+def make(config: Config, name: str = "popart") -> Agent:
+    """The agent of a config: IMPALA with a value for each task, normalised or not.
+
+    Args:
+      config: hyperparameters; `ATARI` and `DMLAB` are the paper's, `MULTIHEAD_ATARI` and
+        `MULTIHEAD_DMLAB` its baseline without normalisation.
+      name: of the agent, its queue and its log; its replay, if any, is `<name>_replay`.
+    """
+    normaliser = functools.partial(
+        PopArt,
+        decay=config.statistics_decay,
+        scale_min=config.scale_min,
+        scale_max=config.scale_max,
+    )
+    return impala.make(
+        config,
+        name,
+        num_values=config.num_tasks,
+        make_normaliser=normaliser if config.normalise else None,
+    )

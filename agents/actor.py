@@ -192,21 +192,26 @@ def make_actor(
 
 def make_evaluator(
     agent: Agent,
-    environment_spec: specs.EnvironmentSpec,
+    network: Network,
     *,
     num_environments: int,
     seed: int,
-    source: core.VariableSource,
+    source: core.VariableSource | None = None,
 ) -> RecurrentActor:
-    """An actor that behaves as `agent` is evaluated and writes nothing."""
-    network = make_network(agent, environment_spec)
+    """An actor that behaves as `agent` is evaluated and writes nothing.
+
+    Args:
+      network: the agent's, its variables made.
+      source: the learner whose parameters it follows; None keeps those of the network.
+    """
+    period = agent.variable_update_period
     return RecurrentActor(
         agent.make_evaluation_policy(network, seed),
         network.initial_state(num_environments),
         num_environments=num_environments,
         frame_stack=agent.frame_stack,
         resets_on_life_loss=agent.resets_on_life_loss,
-        variables=Variables.of(source, network, agent.variable_update_period),
+        variables=Variables.of(source, network, period) if source is not None else None,
     )
 
 

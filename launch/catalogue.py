@@ -7,6 +7,8 @@ from typing import Any
 
 from agents.contract import Agent
 from agents.impala import agent as impala
+from agents.popart import agent as popart
+from environments import suites
 from r2d2 import agent as r2d2
 
 
@@ -22,14 +24,25 @@ def _always(config: Any) -> Callable[[str], Any]:
     return lambda env: config
 
 
+def _of_kind(atari: Any, dmlab: Any) -> Callable[[str], Any]:
+    return lambda env: dmlab if env.startswith("dmlab") else atari
+
+
+def _of_tasks(atari: popart.Config, dmlab: popart.Config) -> Callable[[str], popart.Config]:
+    of_kind = _of_kind(atari, dmlab)
+    return lambda env: dataclasses.replace(of_kind(env), num_tasks=len(suites.tasks(env)))
+
+
 AGENTS: dict[str, Entry] = {
     **{name: Entry(_always(config), r2d2.make) for name, config in r2d2.VARIANTS.items()},
-    "impala": Entry(
-        lambda env: impala.DMLAB if env.startswith("dmlab") else impala.ATARI, impala.make
+    "impala": Entry(_of_kind(impala.ATARI, impala.DMLAB), impala.make),
+    "multihead_impala": Entry(
+        _of_tasks(popart.MULTIHEAD_ATARI, popart.MULTIHEAD_DMLAB), popart.make
     ),
+    "popart": Entry(_of_tasks(popart.ATARI, popart.DMLAB), popart.make),
 }
 
-PLANNED = ("multihead_impala", "popart", "stac", "stacx")
+PLANNED = ("stac", "stacx")
 
 
 def check(name: str) -> None:

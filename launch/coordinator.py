@@ -9,14 +9,14 @@ from collections import deque
 from collections.abc import Sequence
 
 import launchpad as lp
-import numpy as np
 import reverb
+from acme.utils.loggers import base
 
-from launch import logs, process, progress
+from launch import logs, process, progress, task_returns
+from launch.episodes import Ended, Episodes, mean
 
 LOG_SECONDS = 10.0
 PROGRESS_SECONDS = 1.0
-RECENT_EPISODES = 100
 STOP_FILE = "stop"  # in nodes/: how the launching process asks for the end
 SAVE_SECONDS = 9.0  # from a run's end to the end of its last save
 
@@ -24,12 +24,13 @@ SAVE_SECONDS = 9.0  # from a run's end to the end of its last save
 class Coordinator:
     """The node that knows how far the run is.
 
-    Nodes call its methods over Courier; `run` writes `logs/actor.csv`, `logs/episodes.csv` and the
-    progress file that the launching terminal draws. A run is `finished` once every learner has
-    saved.
+    Nodes call its methods over Courier; `run` writes `logs/actor.csv`, `logs/episodes.csv`, with
+    several tasks `logs/tasks.csv`, and the progress file that the launching terminal draws. A run
+    is `finished` once every learner has saved.
 
     Args:
       run_dir: the run folder.
+      tasks: names of what is played.
       counts: steps, episodes and walltime of the run so far; zero for a new one.
       learned: learner steps and trained steps so far, by agent; the pacing one first.
       max_actor_steps: after which the run stops; None is no limit.
@@ -40,6 +41,7 @@ class Coordinator:
     def __init__(
         self,
         run_dir: str,
+        tasks: Sequence[str],
         counts: dict[str, float],
         learned: dict[str, Sequence[int]],
         *,
@@ -60,8 +62,7 @@ class Coordinator:
         self._replay = replay
         self._lock = threading.Lock()
         self._reason = ""
-        self._recent: deque[float] = deque(maxlen=RECENT_EPISODES)
-        self._period: list[tuple[int, float, int]] = []
+        self._episodes = Episodes(self._path, tasks)
         self._learners: dict[str, dict[str, float]] = {
             name: dict(learner_steps=steps) for name, (steps, _) in learned.items()
         }
@@ -69,18 +70,17 @@ class Coordinator:
         self._rates: deque[tuple[float, float, float]] = deque(maxlen=30)
         self._end_at_limit()
 
-    def report_steps(self, steps: int, episodes: Sequence[tuple[int, float, int]]) -> bool:
+    def report_steps(self, steps: int, episodes: Sequence[Ended]) -> bool:
         """Counts what an actor node did; says whether to stop.
 
         Args:
           steps: of its environments, since its last report.
-          episodes: that ended since then: actor, return, length.
+          episodes: that ended since then: actor, task, return, length.
         """
         with self._lock:
             self._counts["actor_steps"] += steps
             self._counts["episodes"] += len(episodes)
-            self._period.extend(episodes)
-            self._recent.extend(episode[1] for episode in episodes)
+            self._episodes.add(episodes)
             self._end_at_limit()
         return self.should_stop()
 
@@ -133,14 +133,16 @@ class Coordinator:
 
     def run(self) -> None:
         """Writes logs and progress until the program ends."""
-        logger = logs.make_logger(self._path, "actor")
+        actor_log = logs.make_logger(self._path, "actor")
+        several = len(self._episodes.recent_returns()) > 1
+        task_log = logs.make_logger(self._path, "tasks") if several else None
         next_log = time.time() + LOG_SECONDS
         while not lp.wait_for_stop(PROGRESS_SECONDS):
             if (self._path / "nodes" / STOP_FILE).exists():
                 self.stop("it was asked to stop")
             self._write_progress()
             if time.time() >= next_log or not self._learning:
-                logger.write(self._log_row())
+                self._write_logs(actor_log, task_log)
                 next_log = time.time() + LOG_SECONDS
             if not self._learning:
                 break
@@ -169,6 +171,7 @@ class Coordinator:
         size = self._replay_size()
         with self._lock:
             walltime = self._walltime()
+            returns = self._episodes.recent_returns()
             self._rates.append(
                 (walltime, self._counts["actor_steps"], self._counts["learner_steps"])
             )
@@ -181,7 +184,8 @@ class Coordinator:
                 replay_size=size,
                 replays_per_observation=self._replays_per_observation(),
                 learners=self._learners,
-                recent_return=float(np.mean(list(self._recent))) if self._recent else None,
+                returns=returns,
+                aggregates=task_returns.aggregates(returns),
                 evaluations=self._evaluations,
             )
         path = self._path / "nodes" / progress.FILE
@@ -200,38 +204,26 @@ class Coordinator:
     def _replays_per_observation(self) -> float:
         return self._counts["trained_steps"] / max(self._counts["actor_steps"], 1)
 
-    def _log_row(self) -> dict[str, float]:
+    def _write_logs(self, actor_log: base.Logger, task_log: base.Logger | None) -> None:
         size = self._replay_size()
         with self._lock:
-            episodes, self._period = self._period, []
-            row = dict(
+            ended = self._episodes.take_new()
+            returns = self._episodes.recent_returns()
+            counts = dict(
                 learner_steps=self._counts["learner_steps"],
                 actor_steps=self._counts["actor_steps"],
                 walltime=self._walltime(),
+            )
+            row = dict(
+                counts,
                 episodes=self._counts["episodes"],
-                episode_return=_mean([e[1] for e in episodes]),
-                episode_length=_mean([e[2] for e in episodes]),
+                episode_return=mean([episode_return for _, _, episode_return, _ in ended]),
+                episode_length=mean([length for *_, length in ended]),
                 actor_steps_per_second=self._current_rates()["actor_steps"] if self._rates else 0.0,
                 replay_size=size,
                 replays_per_observation=self._replays_per_observation(),
             )
-        self._write_episodes(row, episodes)
-        return row
-
-    def _write_episodes(
-        self, row: dict[str, float], episodes: list[tuple[int, float, int]]
-    ) -> None:
-        path = self._path / "logs" / "episodes.csv"
-        new = not path.exists()
-        with path.open("a") as file:
-            if new:
-                file.write("actor_steps,walltime,actor,episode_return,episode_length\n")
-            for actor, episode_return, length in episodes:
-                file.write(
-                    f"{int(row['actor_steps'])},{row['walltime']:.1f},{actor},"
-                    f"{episode_return},{length}\n"
-                )
-
-
-def _mean(values: list[float]) -> float:
-    return float(np.mean(values)) if values else float("nan")
+        actor_log.write(row)
+        self._episodes.write(ended, counts["actor_steps"], counts["walltime"])
+        if task_log is not None:
+            task_log.write(counts | task_returns.columns(returns))

@@ -8,18 +8,18 @@ os.environ.setdefault(
 
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from absl import app, flags
 
 from agents import actor, environment_loop
-from agents.contract import Agent, Update
+from agents.contract import Agent, Network, Update
 from environments import suites
-from launch import catalogue, checkpoints, command_line, nodes, settings
+from launch import catalogue, checkpoints, command_line, nodes, settings, task_returns
 
 flags.adopt_module_key_flags(command_line)  # --help shows them too
-_EPISODES = flags.DEFINE_integer("episodes", 30, "Episodes to play.", lower_bound=1)
+_EPISODES = flags.DEFINE_integer("episodes", 30, "Episodes of each task to play.", lower_bound=1)
 
 MAX_ENVIRONMENTS = 32
 
@@ -39,27 +39,41 @@ def load(run: settings.Settings, agent: Agent) -> Update:
     return update
 
 
-def evaluate(run: settings.Settings, name: str, episodes: int, seed: int) -> np.ndarray:
-    """Undiscounted returns `[episodes]` of one of a run's agents, as its paper evaluates it."""
+def evaluate(run: settings.Settings, name: str, episodes: int, seed: int) -> dict[str, np.ndarray]:
+    """Undiscounted returns `[episodes]` of each task by one agent, as its paper evaluates it."""
     agent = catalogue.make(name, run.configs[name])
-    update = load(run, agent)
+    network = load(run, agent).network
+    return {task: _play(run, agent, network, task, episodes, seed) for task in run.tasks}
+
+
+def _play(
+    run: settings.Settings, agent: Agent, network: Network, task: str, episodes: int, seed: int
+) -> np.ndarray:
     returns: list[float] = []
     while len(returns) < episodes:
         n = min(MAX_ENVIRONMENTS, episodes - len(returns))
-        player = actor.RecurrentActor(
-            agent.make_evaluation_policy(update.network, seed),
-            update.network.initial_state(n),
-            num_environments=n,
-            frame_stack=agent.frame_stack,
-            resets_on_life_loss=agent.resets_on_life_loss,
-        )
+        player = actor.make_evaluator(agent, network, num_environments=n, seed=seed)
         environments = suites.make(
-            run.env, n, seed=seed + len(returns), full_action_space=run.full_action_space
+            task, n, seed=seed + len(returns), full_action_space=run.full_action_space
         )
         loop = environment_loop.VectorEnvironmentLoop(environments, player)
         returns += [episode.episode_return for episode in loop.run_episodes()]
         environments.close()
     return np.asarray(returns)
+
+
+def describe(name: str, returns: Mapping[str, np.ndarray]) -> Iterator[str]:
+    """A line for each task and, where several have human scores, one for what they amount to."""
+    for task, values in returns.items():
+        yield (
+            f"{name} on {task}: mean return {values.mean():.2f} over {len(values)} episodes "
+            f"(standard deviation {values.std():.2f}, from {values.min():.1f} to "
+            f"{values.max():.1f})"
+        )
+    means = {task: float(values.mean()) for task, values in returns.items()}
+    aggregates = task_returns.aggregates(means)
+    if aggregates and len(means) > 1:
+        yield f"{name}, human-normalised: {task_returns.percent(aggregates)}"
 
 
 def main(_: Sequence[str]) -> None:
@@ -75,10 +89,8 @@ def main(_: Sequence[str]) -> None:
         returns = evaluate(run, name, _EPISODES.value, command_line.SEED.value or 0)
     except (settings.SettingsError, checkpoints.CheckpointError) as error:
         command_line.fail(str(error))
-    print(
-        f"{name} on {run.env}: mean return {returns.mean():.2f} over {len(returns)} episodes "
-        f"(standard deviation {returns.std():.2f}, from {returns.min():.1f} to {returns.max():.1f})"
-    )
+    for line in describe(name, returns):
+        print(line)
     sys.exit(0)
 
 

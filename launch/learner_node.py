@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import launchpad as lp
@@ -51,7 +51,7 @@ class LearnerNode:
         self._counter = counting.Counter()
         self._saving = threading.Lock()
         self._over = threading.Event()
-        self._metrics: dict[str, float] = {}
+        self._metrics: dict[str, tf.Tensor] = {}
         self._counts = dict.fromkeys(("actor_steps", "episodes", "walltime"), 0.0)  # as last heard
         table = agent.tables[0]
         self._priorities = priorities.PriorityUpdater(replay, table.name)
@@ -139,7 +139,7 @@ class LearnerNode:
 
     def _report(self, logger: Any) -> bool:
         step = self._learner.num_steps
-        metrics = {k: float(v) for k, v in self._metrics.items()}
+        metrics, of_tasks = split_metrics(self._metrics, self._settings.tasks)
         if self._learner.largest_priority:
             metrics["largest_priority"] = self._learner.largest_priority
         stop = self._coordinator.report_learner(self._name, step, self._trained_steps(), metrics)
@@ -151,6 +151,7 @@ class LearnerNode:
                     actor_steps=counts["actor_steps"],
                     walltime=counts["walltime"],
                     **metrics,
+                    **of_tasks,
                 )
             )
         return bool(stop)
@@ -185,3 +186,19 @@ def raw_item_bytes(batch_spec: Any, batch_size: int, frame_stack: int) -> int:
         for spec in tf.nest.flatten(batch_spec)
     ]
     return int(sum(sizes) / batch_size / frame_stack)
+
+
+def split_metrics(
+    metrics: Mapping[str, tf.Tensor], tasks: Sequence[str]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """An update's scalars, and what it says of each task: `mu` `[tasks]` as `mu/<task>` each."""
+    scalars: dict[str, float] = {}
+    of_tasks: dict[str, float] = {}
+    for name, value in metrics.items():
+        values = np.asarray(value)
+        if values.ndim:
+            columns = (f"{name}/{task}" for task in tasks)
+            of_tasks |= zip(columns, values.tolist(), strict=True)
+        else:
+            scalars[name] = float(values)
+    return scalars, of_tasks

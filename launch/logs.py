@@ -18,13 +18,32 @@ def make_logger(
       label: name of the log.
       seconds: rows that come sooner after the last one are dropped.
       steps_key: the column that is TensorBoard's step.
+
+    A file that was begun by an earlier part of the run keeps the columns that it has.
     """
     (run_dir / "logs").mkdir(parents=True, exist_ok=True)
-    file = open(run_dir / "logs" / f"{label}.csv", "a")  # noqa: SIM115  the logger owns it
-    to_csv = csv.CSVLogger(file, flush_every=1)
+    path = run_dir / "logs" / f"{label}.csv"
+    header = path.read_text().partition("\n")[0] if path.exists() else ""
+    to_csv: base.Logger = csv.CSVLogger(path.open("a"), flush_every=1)
+    if header:
+        to_csv = _Columns(to_csv, header.split(","))
     to_board = tf_summary.TFSummaryLogger(str(run_dir / "tensorboard"), label, steps_key)
     logger: base.Logger = aggregators.Dispatcher([to_csv, _Finite(to_board)], base.to_numpy)
     return filters.TimeFilter(logger, seconds) if seconds else logger
+
+
+class _Columns(base.Logger):
+    """Rows of given columns: what they lack is NaN, what they have besides is dropped."""
+
+    def __init__(self, to: base.Logger, columns: list[str]) -> None:
+        self._to = to
+        self._columns = columns
+
+    def write(self, data: Mapping[str, Any]) -> None:
+        self._to.write({column: data.get(column, math.nan) for column in self._columns})
+
+    def close(self) -> None:
+        self._to.close()
 
 
 class _Finite(base.Logger):

@@ -1,11 +1,11 @@
-"""What runs inside the replay, actor and evaluator processes."""
+"""What runs inside the replay and actor processes, and what all nodes build alike."""
 
 import contextlib
 import dataclasses
 import functools
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import launchpad as lp
 import numpy as np
@@ -16,7 +16,8 @@ from acme import specs
 from agents import actor, environment_loop
 from agents.contract import Agent
 from environments import suites
-from launch import catalogue, logs, process
+from launch import catalogue, process
+from launch.crews import Crew
 from launch.settings import Settings
 from replay import tables, writer
 from replay.structures import Nest, PriorityInput, TableSpec
@@ -76,27 +77,6 @@ def core_state_spec(agent: Agent, spec: specs.EnvironmentSpec) -> Nest:
     return tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape[1:], x.dtype), state)
 
 
-class Crew(NamedTuple):
-    """The actors of one node, and whose policy they follow."""
-
-    agent: str
-    first: int  # index among all actors of the run
-    size: int
-    rank: int  # of the first among the actors that follow the same agent ...
-    peers: int  # ... which are so many
-
-
-def crews(settings: Settings) -> list[Crew]:
-    """Spreads the actors evenly over the agents that act, and then over processes."""
-    found = []
-    shares = np.array_split(np.arange(settings.num_actors), len(settings.acting))
-    for name, share in zip(settings.acting, shares, strict=True):
-        for rank in range(0, len(share), settings.actors_per_node):
-            count = min(settings.actors_per_node, len(share) - rank)
-            found.append(Crew(name, int(share[rank]), count, rank, len(share)))
-    return found
-
-
 class ActorNode:
     """Some of a run's actors: one process, one policy, one batched forward pass."""
 
@@ -109,9 +89,8 @@ class ActorNode:
         coordinator: Any,
     ) -> None:
         self._crew = crew
-        process.enter(settings.run_dir, f"actor {crew.first}")
+        process.enter(settings.run_dir, f"actor {crew.actors[0]}")
         self._settings = settings
-        self._actors = range(crew.first, crew.first + crew.size)
         self._coordinator = coordinator
         self._replay = replay
         self._learner = learner
@@ -123,22 +102,21 @@ class ActorNode:
             self._act(loop)
 
     def _make_loop(self) -> environment_loop.VectorEnvironmentLoop:
-        settings, crew, n = self._settings, self._crew, len(self._actors)
+        settings, crew = self._settings, self._crew
         agents = make_agents(settings)
         spec = environment_spec(settings)
         recurrent = actor.make_actor(
             agents[crew.agent],
             spec,
-            actors=range(crew.rank, crew.rank + n),
+            actors=crew.ranks,
             num_actors=crew.peers,
-            seed=seed_of(settings, "policy", self._actors.start),
+            seed=seed_of(settings, "policy", crew.actors[0]),
             source=self._learner,
             writer=self._make_writer(agents, spec),
         )
-        environments = suites.make(
-            settings.env,
-            n,
-            seed=seed_of(settings, "environment", self._actors.start),
+        environments = suites.make_each(
+            [settings.tasks[task] for task in crew.tasks],
+            seed=seed_of(settings, "environment", crew.actors[0]),
             full_action_space=settings.full_action_space,
         )
         recurrent.update(wait=True)
@@ -158,8 +136,8 @@ class ActorNode:
             self._replay,
             specs,
             block_length=tables.block_length(specs),
-            actors=np.asarray(self._actors),
-            tasks=np.zeros(len(self._actors), np.int64),
+            actors=np.asarray(self._crew.actors),
+            tasks=np.asarray(self._crew.tasks),
             agent=list(agents).index(self._crew.agent),
             initial_priorities=priorities,
             foreign_core_states={
@@ -175,13 +153,16 @@ class ActorNode:
         return np.full(items.mask.shape[1], self._coordinator.largest_priority(agent))
 
     def _act(self, loop: environment_loop.VectorEnvironmentLoop) -> None:
+        crew = self._crew
         while True:
             steps, episodes = 0, []
             until = time.time() + REPORT_SECONDS
             while time.time() < until:
                 new_steps, ended = loop.step()
                 steps += new_steps
-                episodes += [(self._actors[e.environment], *e[1:]) for e in ended]
+                episodes += [
+                    (crew.actors[e.environment], crew.tasks[e.environment], *e[1:]) for e in ended
+                ]
             if self._coordinator.report_steps(steps, episodes) or lp.wait_for_stop(0):
                 return
 
@@ -191,65 +172,3 @@ class ActorNode:
 
 def _zeros(core_state: Nest) -> Nest:
     return tf.nest.map_structure(lambda x: np.zeros(x.shape, x.dtype.as_numpy_dtype), core_state)
-
-
-class EvaluatorNode:
-    """Plays one agent as it is evaluated, on environments of its own."""
-
-    def __init__(self, settings: Settings, agent: str, learner: Any, coordinator: Any) -> None:
-        process.enter(settings.run_dir, f"{agent}'s evaluator")
-        self._settings = settings
-        self._agent = agent
-        self._learner = learner
-        self._coordinator = coordinator
-
-    def run(self) -> None:
-        """Evaluates now and then until the run ends."""
-        settings = self._settings
-        agent = catalogue.make(self._agent, settings.configs[self._agent])
-        evaluator = actor.make_evaluator(
-            agent,
-            environment_spec(settings),
-            num_environments=settings.evaluation_episodes,
-            seed=seed_of(settings, "policy"),
-            source=self._learner,
-        )
-        environments = suites.make(
-            settings.env,
-            settings.evaluation_episodes,
-            seed=seed_of(settings, "evaluation"),
-            full_action_space=settings.full_action_space,
-        )
-        loop = environment_loop.VectorEnvironmentLoop(environments, evaluator)
-        label = "evaluator" if len(settings.agents) == 1 else f"evaluator-{agent.name}"
-        logger = logs.make_logger(settings.path, label)
-        while not self._wait(60 * settings.evaluation_minutes):
-            evaluator.update(wait=True)
-            counts = self._coordinator.get_counts()
-            episodes = loop.run_episodes(lambda: self._wait(0))
-            if not episodes:
-                return
-            returns = [e.episode_return for e in episodes]
-            result = dict(
-                learner_steps=evaluator.learner_step,
-                actor_steps=counts["actor_steps"],
-                walltime=counts["walltime"],
-                episodes=len(episodes),
-                episode_return=float(np.mean(returns)),
-                episode_return_min=min(returns),
-                episode_return_max=max(returns),
-                episode_length=float(np.mean([e.length for e in episodes])),
-            )
-            logger.write(result)
-            self._coordinator.report_evaluation(agent.name, result)
-
-    def _wait(self, seconds: float) -> bool:
-        """Waits; says whether the run is ending."""
-        until = time.time() + seconds
-        while True:
-            if lp.wait_for_stop(min(REPORT_SECONDS, max(until - time.time(), 0))):
-                return True
-            if self._coordinator.should_stop():
-                return True
-            if time.time() >= until:
-                return False

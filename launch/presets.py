@@ -5,21 +5,15 @@ batch, sequence and rates so that two cores learn something in an hour; docs/r2d
 values were found.
 """
 
-import dataclasses
+import math
 from typing import Any
 
+from environments import suites
+
 PRESETS = ("local", "paper")
+LOCAL_ACTORS = 32  # at least
 
-
-@dataclasses.dataclass(frozen=True)
-class Preset:
-    """Values for `launch.settings.Settings` and for the agent's Config."""
-
-    settings: dict[str, Any]
-    config: dict[str, Any]
-
-
-_SETTINGS = {
+_SETTINGS: dict[str, dict[str, Any]] = {
     "paper": dict(
         num_actors=256,
         actors_per_node=1,
@@ -32,8 +26,8 @@ _SETTINGS = {
         checkpoint_minutes=30.0,
     ),
     "local": dict(
-        num_actors=32,
-        actors_per_node=32,
+        num_actors=LOCAL_ACTORS,
+        actors_per_node=LOCAL_ACTORS,
         max_actor_steps=None,
         max_learner_steps=None,
         seed=0,
@@ -97,34 +91,62 @@ _LOCAL_IMPALA_SMALL = dict(
 # Unrolls of 16, so that they and R2D2's items can be cut from blocks of 16 rows.
 _LOCAL_IMPALA_ATARI = dict(torso="shallow", lstm_size=256, length=16)
 
+_LOCAL_IMPALA = (_LOCAL_IMPALA_ATARI, _LOCAL_IMPALA_SMALL)
 _LOCAL = {  # family -> config on Atari, config elsewhere
     "r2d2": (_LOCAL_R2D2_ATARI, _LOCAL_R2D2_SMALL),
-    "impala": (_LOCAL_IMPALA_ATARI, _LOCAL_IMPALA_SMALL),
+    "impala": _LOCAL_IMPALA,
+    "multihead": _LOCAL_IMPALA,
+    "popart": _LOCAL_IMPALA,
 }
 
 # Where several agents read one stream, the network that acted may be another's, and its state is
 # unknown: the first rows of an unroll recover one.
-_SHARED = {"impala": dict(burn_in=16)}
+_SHARED = {family: dict(burn_in=16) for family in ("impala", "multihead", "popart")}
 
 
-def get(name: str, agent: str, env: str, *, shared: bool = False) -> Preset:
-    """The values of one preset for an agent on an environment.
+def settings(name: str, env: str, *, num_acting: int = 1) -> dict[str, Any]:
+    """The values of one preset for `launch.settings.Settings`.
+
+    The local preset plays each of several tasks equally often, in one process for each acting
+    agent, with one action set for all.
 
     Args:
       name: of the preset.
-      agent: its name.
-      env: its name.
-      shared: whether other agents read the same stream.
+      env: name of what is played.
+      num_acting: agents that share the actors.
 
     Raises:
       ValueError: for a name that is none of `PRESETS`.
     """
     if name not in PRESETS:
         raise ValueError(f"--preset must be one of {', '.join(PRESETS)}, got {name!r}.")
+    values = _SETTINGS[name]
+    num_tasks = len(suites.tasks(env))
+    if name == "paper" or num_tasks == 1:
+        return values
+    every_task_once = num_tasks * num_acting
+    num_actors = every_task_once * math.ceil(LOCAL_ACTORS / every_task_once)
+    return values | dict(
+        num_actors=num_actors,
+        actors_per_node=num_actors,
+        full_action_space=True,
+        evaluation_episodes=1,
+    )
+
+
+def config(name: str, agent: str, env: str, *, shared: bool = False) -> dict[str, Any]:
+    """The values of one preset for an agent's Config.
+
+    Args:
+      name: of the preset.
+      agent: name of the agent.
+      env: name of what is played.
+      shared: whether other agents read the same stream.
+    """
     family = agent.split("_")[0]
-    config: dict[str, Any] = dict(_SHARED.get(family, {})) if shared else {}
+    values: dict[str, Any] = dict(_SHARED.get(family, {})) if shared else {}
     if name == "local":
-        config |= _LOCAL[family][0 if env.startswith("atari") else 1]
+        values |= _LOCAL[family][0 if env.startswith("atari") else 1]
         if agent == "r2d2_feedforward":
-            del config["lstm_size"]
-    return Preset(_SETTINGS[name], config)
+            del values["lstm_size"]
+    return values

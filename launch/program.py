@@ -17,6 +17,8 @@ from launchpad.nodes.python import local_multi_processing
 
 from launch import checkpoints, nodes, process
 from launch.coordinator import Coordinator
+from launch.crews import crews
+from launch.evaluator_node import EvaluatorNode
 from launch.learner_node import LearnerNode
 from launch.settings import Settings
 
@@ -68,6 +70,7 @@ def add_coordinator(
             lp.CourierNode(
                 Coordinator,
                 settings.run_dir,
+                settings.tasks,
                 counts,
                 learned,
                 max_actor_steps=settings.max_actor_steps,
@@ -106,7 +109,7 @@ def add_actors(
 ) -> None:
     """`num_actors` environments in processes of `actors_per_node`."""
     with program.group("actor"):
-        for crew in nodes.crews(settings):
+        for crew in crews(settings):
             program.add_node(
                 lp.CourierNode(
                     nodes.ActorNode,
@@ -125,9 +128,7 @@ def add_evaluators(
     """The nodes that measure how good each agent is."""
     with program.group("evaluator"):
         for name, learner in learners.items():
-            program.add_node(
-                lp.CourierNode(nodes.EvaluatorNode, settings, name, learner, coordinator)
-            )
+            program.add_node(lp.CourierNode(EvaluatorNode, settings, name, learner, coordinator))
 
 
 def local_resources(program: lp.Program) -> dict[str, Any]:

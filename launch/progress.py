@@ -12,8 +12,11 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from launch import task_returns
+
 FILE = "progress.json"
 LINE_SECONDS = 10.0
+LISTED_TASKS = 4  # as many have a row each
 
 
 def read(run_dir: pathlib.Path) -> dict[str, Any] | None:
@@ -39,7 +42,7 @@ def rows(progress: dict[str, Any]) -> list[tuple[str, str]]:
             (f"{of}loss", _number(learner.get("loss"))),
             (
                 f"{of}evaluated return",
-                f"{evaluation['episode_return']:,.4g}  at update {evaluation['learner_steps']:,}"
+                f"{_evaluated(evaluation)}  at update {evaluation['learner_steps']:,}"
                 if evaluation
                 else "-",
             ),
@@ -53,11 +56,30 @@ def rows(progress: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("replays per observation", f"{progress['replays_per_observation']:.2f}"),
         ("episodes", f"{counts['episodes']:,}"),
-        ("recent return", _number(progress["recent_return"])),
+        *_returns(progress["returns"], progress["aggregates"]),
         *of_agents,
         ("time", _duration(counts["walltime"])),
         ("time left", time_left(progress)),
     ]
+
+
+def _returns(returns: dict[str, float], aggregates: dict[str, float]) -> list[tuple[str, str]]:
+    """What was returned lately: one task's, or what the tasks' amount to."""
+    if len(returns) == 1:
+        return [("recent return", _number(value)) for value in returns.values()]
+    played = sum(not math.isnan(value) for value in returns.values())
+    shown = [("tasks", f"{len(returns)}, an episode has ended in {played}")]
+    if aggregates:
+        shown.append(("human-normalised", task_returns.percent(aggregates) if played else "-"))
+    if len(returns) <= LISTED_TASKS:
+        shown += [(f"recent return, {task}", _number(value)) for task, value in returns.items()]
+    return shown
+
+
+def _evaluated(evaluation: dict[str, float]) -> str:
+    if "median_normalised" in evaluation:
+        return task_returns.percent(evaluation)
+    return f"{evaluation['episode_return']:,.4g}"
 
 
 def time_left(progress: dict[str, Any]) -> str:
@@ -114,7 +136,7 @@ class View:
 
 
 def _number(value: float | None, unit: str = "") -> str:
-    return "-" if value is None else f"{value:,.4g}{unit}"
+    return "-" if value is None or math.isnan(value) else f"{value:,.4g}{unit}"
 
 
 def _duration(seconds: float) -> str:

@@ -20,7 +20,7 @@ class Settings:
 
     Attributes:
       agent: names in `catalogue.AGENTS`, with commas between them: what learns.
-      env: name as `environments.suites` understands it.
+      env: name as `environments.suites` understands it: one environment or a suite of them.
       run_dir: folder that holds everything about the run.
       preset: `local` or `paper`; where the values that no flag gave come from.
       num_actors: environments that act; each has its own policy.
@@ -29,7 +29,7 @@ class Settings:
       max_learner_steps: updates before the run ends; None is no limit.
       seed: of environments, networks and policies.
       full_action_space: all 18 actions on Atari, else the game's own.
-      evaluation_episodes: episodes of one evaluation, played at once; 0 starts no evaluator.
+      evaluation_episodes: of each task in one evaluation, played at once; 0 starts no evaluator.
       evaluation_minutes: pause between evaluations.
       checkpoint_minutes: between two periodic checkpoints of learner and replay.
       act_with: the agents whose policies act, with commas; they share the actors evenly.
@@ -76,11 +76,18 @@ class Settings:
                     )
         if len(set(self.acting)) < len(self.acting):
             raise SettingsError(f"--act_with={self.act_with} names an agent twice.")
-        if len(self.acting) > self.num_actors:
+        needed = len(self.acting) * len(self.tasks)
+        if self.num_actors < needed:
             raise SettingsError(
-                f"--act_with={self.act_with} needs at least {len(self.acting)} actors, got "
+                f"--act_with={self.act_with} on --env={self.env} needs at least {needed} actors "
+                f"(agents that act: {len(self.acting)}, tasks of each: {len(self.tasks)}), got "
                 f"--num_actors={self.num_actors}."
             )
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Names of the environments that are played; an index in these is a task."""
+        return suites.tasks(self.env)
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -113,23 +120,24 @@ def resolve(given: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Sett
       SettingsError: a value that is unknown, of the wrong type, or out of range.
     """
     agents, env = given["agent"].split(","), given["env"]
+    values = {name: value for name, value in given.items() if value is not None}
+    acting = values.get("act_with", given["agent"])
     try:
         for agent in agents:
             catalogue.check(agent)
         if len(set(agents)) < len(agents):
             raise ValueError(f"--agent={given['agent']} names an agent twice.")
         suites.check(env)
+        preset = presets.settings(given["preset"], env, num_acting=len(acting.split(",")))
         found = {
-            agent: presets.get(given["preset"], agent, env, shared=len(agents) > 1)
+            agent: presets.config(given["preset"], agent, env, shared=len(agents) > 1)
             for agent in agents
         }
     except ValueError as error:
         raise SettingsError(str(error)) from None
-    values = {name: value for name, value in given.items() if value is not None}
-    acting = values.get("act_with", given["agent"])
     who = dict(act_with=acting, paced_by=acting.split(",")[0], colocate_learners=False)
-    configs = make_configs(env, {name: preset.config for name, preset in found.items()}, overrides)
-    return Settings(**{**found[agents[0]].settings, **who, **values, "configs": configs})
+    configs = make_configs(env, found, overrides)
+    return Settings(**{**preset, **who, **values, "configs": configs})
 
 
 def make_configs(
@@ -168,9 +176,15 @@ def _make_config(agent: str, env: str, preset: dict[str, Any], overrides: dict[s
             )
         parsed[name] = parse(f"--{agent}.{name}", text, type_name(fields[name]))
     try:
-        return dataclasses.replace(default, **{**preset, **parsed})
+        config = dataclasses.replace(default, **{**preset, **parsed})
     except ValueError as error:  # which begins with the field's name
         raise SettingsError(f"--{agent}.{error}") from None
+    if "num_tasks" in fields and config.num_tasks != default.num_tasks:
+        raise SettingsError(
+            f"--{agent}.num_tasks must be {default.num_tasks}, as many as --env={env} has, "
+            f"got {config.num_tasks}."
+        )
+    return config
 
 
 def load(run_dir: pathlib.Path) -> Settings:

@@ -21,7 +21,9 @@ from launch.settings import Settings, SettingsError
 
 flags.adopt_module_key_flags(command_line)  # --help shows them too
 _ENV = flags.DEFINE_string(
-    "env", None, "What is played: catch, memory:<task>, atari:<game>, gym:<id>."
+    "env",
+    None,
+    "What is played: catch, memory:<task>, atari:<game>, gym:<id>, several with commas; atari57.",
 )
 _RESUME = flags.DEFINE_boolean("resume", False, "Go on with the run in --run_dir.")
 _PRESET = flags.DEFINE_string("preset", None, "local (default) or paper.")
@@ -32,7 +34,7 @@ _NUMBERS = {
         "actors_per_node": "How many of them share one process and one forward pass.",
         "max_actor_steps": "Agent steps, over all environments, to end after.",
         "max_learner_steps": "Updates to end after.",
-        "evaluation_episodes": "Episodes of one evaluation; 0 never evaluates.",
+        "evaluation_episodes": "Of each task in one evaluation; 0 never evaluates.",
     }.items()
 }
 _MINUTES = {
@@ -123,8 +125,11 @@ def _check_replay_stays(agent: str, recorded: Any, config: Any) -> None:
 
 
 def _check_networks(run: Settings) -> None:
-    """Refuses a network that cannot see this environment's observations."""
-    spec = nodes.environment_spec(run)
+    """Refuses tasks that one network cannot play, and a network that cannot see what they show."""
+    try:
+        spec = nodes.environment_spec(run)
+    except ValueError as error:
+        raise SettingsError(f"--env={run.env} cannot be played: {error}") from None
     for name, config in run.configs.items():
         try:
             actor.make_network(catalogue.make(name, config), spec)

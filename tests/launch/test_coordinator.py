@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import reverb
 
-from launch import coordinator, logs, process
+from environments import scores
+from launch import coordinator, process
 from launch.coordinator import Coordinator
 
 BEGUN = dict(actor_steps=0, episodes=0, walltime=0.0)
@@ -59,11 +60,13 @@ def _make(
     counts: dict[str, float] | None = None,
     learned: dict[str, Sequence[int]] | None = None,
     *,
+    tasks: Sequence[str] = ("catch",),
     max_actor_steps: int | None = None,
 ) -> Coordinator:
     (run_dir / "nodes").mkdir(exist_ok=True)
     return Coordinator(
         str(run_dir),
+        tasks,
         counts or dict(BEGUN),
         learned or {"r2d2": (0, 0)},
         max_actor_steps=max_actor_steps,
@@ -88,8 +91,8 @@ def test_counts_add_up_over_nodes_and_go_on_from_a_resumed_run(
     begun = dict(actor_steps=100, episodes=3, walltime=60.0)
     node = _make(tmp_path, begun, {"r2d2": (7, 50)})
     assert node.get_counts() == begun | dict(learner_steps=7, trained_steps=50)
-    node.report_steps(10, [(0, 1.0, 5)])
-    node.report_steps(20, [(1, 0.0, 5), (2, 1.0, 6)])
+    node.report_steps(10, [(0, 0, 1.0, 5)])
+    node.report_steps(20, [(1, 0, 0.0, 5), (2, 0, 1.0, 6)])
     node.report_learner("r2d2", 9, 80, {})
     clock.now += 2.5
     assert node.get_counts() == dict(
@@ -169,7 +172,7 @@ def test_logs_hold_means_of_a_period_and_every_episode(
         nonlocal seconds
         seconds += 1
         if seconds == 2:
-            node.report_steps(600, [(0, 1.0, 9), (3, -1.0, 11)])
+            node.report_steps(600, [(0, 0, 1.0, 9), (3, 0, -1.0, 11)])
             node.report_learner("r2d2", 4, 1_200, {"loss": 0.5, "parameter_lag": 3.0})
         if seconds == 12:
             node.report_steps(600, [])
@@ -193,6 +196,7 @@ def test_logs_hold_means_of_a_period_and_every_episode(
             actor_steps="600",
             walltime="10.0",
             actor=actor,
+            task="catch",
             episode_return=episode_return,
             episode_length=length,
         )
@@ -208,7 +212,7 @@ def test_progress_holds_what_the_view_shows(tmp_path: pathlib.Path, clock: Clock
     def step() -> None:
         nonlocal seconds
         seconds += 1
-        node.report_steps(50, [(0, float(seconds), 3)])
+        node.report_steps(50, [(0, 0, float(seconds), 3)])
         node.report_learner("r2d2", 10 + 2 * seconds, 30, {"loss": 0.5})
         node.report_evaluation("r2d2", {"episode_return": 0.75, "learner_steps": 11})
         if seconds == 5:
@@ -221,7 +225,7 @@ def test_progress_holds_what_the_view_shows(tmp_path: pathlib.Path, clock: Clock
     assert shown["rates"] == dict(actor_steps=50, learner_steps=2)
     assert shown["limits"] == dict(actor_steps=10_000, learner_steps=None)
     assert shown["learners"] == {"r2d2": {"loss": 0.5, "learner_steps": 20}}
-    assert shown["recent_return"] == 3
+    assert (shown["returns"], shown["aggregates"]) == ({"catch": 3}, {})
     assert shown["evaluations"] == {"r2d2": {"episode_return": 0.75, "learner_steps": 11}}
     assert shown["replay_size"] == 7
 
@@ -253,14 +257,52 @@ def test_an_agents_largest_priority_is_1_until_its_learner_gave_one(
     assert (node.largest_priority("r2d2"), node.largest_priority("impala")) == (2.5, 1.0)
 
 
-def test_recent_returns_are_those_of_the_last_hundred_episodes(
-    tmp_path: pathlib.Path, clock: Clock
-) -> None:
+def test_several_tasks_have_a_log_of_their_own(tmp_path: pathlib.Path, clock: Clock) -> None:
+    tasks = ("catch", "atari:pong", "atari:boxing")
+    node = _make(tmp_path, tasks=tasks)
+    seconds = 0
+
+    def step() -> None:
+        nonlocal seconds
+        seconds += 1
+        if seconds == 12:
+            node.report_steps(60, [(0, 0, 1.0, 9), (4, 1, -21.0, 800), (1, 1, -19.0, 900)])
+        if seconds == 25:
+            node.report_learner("r2d2", 4, 120, {})
+            node.report_saved("r2d2")
+
+    clock.on_wait = step
+    node.run()
+    rows = _rows(tmp_path, "tasks")
+    assert [(row["actor_steps"], row["learner_steps"]) for row in rows] == [
+        ("0", "0"),
+        ("60", "0"),
+        ("60", "4"),
+    ]
+    assert [float(row["walltime"]) for row in rows] == [10, 20, 25]
+    assert all(math.isnan(float(row["return/atari:boxing"])) for row in rows)
+    assert math.isnan(float(rows[0]["return/catch"]))
+    # What is seen once is not forgotten where the next period brings no episode.
+    assert [row["return/catch"] for row in rows[1:]] == ["1.0", "1.0"]
+    assert [row["return/atari:pong"] for row in rows[1:]] == ["-20.0", "-20.0"]
+    assert [row["normalised_tasks"] for row in rows] == ["0", "1", "1"]
+    normalised = scores.human_normalised("atari:pong", -20.0)
+    assert float(rows[1]["median_normalised"]) == pytest.approx(normalised)
+    assert [row["task"] for row in _rows(tmp_path, "episodes")] == [
+        "catch",
+        "atari:pong",
+        "atari:pong",
+    ]
+    shown = _progress(tmp_path)
+    assert shown["aggregates"]["mean_capped"] == pytest.approx(normalised)
+    assert list(shown["returns"]) == list(tasks)
+
+
+def test_one_task_needs_no_log_of_its_own(tmp_path: pathlib.Path, clock: Clock) -> None:
     node = _make(tmp_path)
-    node.report_steps(1, [(0, -5.0, 1)] * 50 + [(0, 1.0, 1)] * coordinator.RECENT_EPISODES)
     node.report_saved("r2d2")
     node.run()
-    assert _progress(tmp_path)["recent_return"] == 1
+    assert not (tmp_path / "logs" / "tasks.csv").exists()
 
 
 def test_a_busy_replay_does_not_stop_the_logs(tmp_path: pathlib.Path, clock: Clock) -> None:
@@ -270,13 +312,3 @@ def test_a_busy_replay_does_not_stop_the_logs(tmp_path: pathlib.Path, clock: Clo
     node.run()
     assert math.isnan(_progress(tmp_path)["replay_size"])
     assert [row["replay_size"] for row in _rows(tmp_path, "actor")] == ["nan"]
-
-
-def test_a_log_goes_on_under_one_header(tmp_path: pathlib.Path) -> None:
-    for step in (1, 2):
-        logger = logs.make_logger(tmp_path, "actor")
-        logger.write(dict(actor_steps=step, episode_return=float("nan")))
-        logger.close()
-    text = (tmp_path / "logs" / "actor.csv").read_text()
-    assert text.splitlines() == ["actor_steps,episode_return", "1,nan", "2,nan"]
-    assert list((tmp_path / "tensorboard").glob("events*"))

@@ -28,7 +28,8 @@ def _progress(**changes: Any) -> dict[str, Any]:
             replay_size=1_234,
             replays_per_observation=2.985,
             learners=dict(r2d2=dict(learner_steps=678, loss=0.12345, parameter_lag=17.5)),
-            recent_return=-20.25,
+            returns={"atari:pong": -20.25},
+            aggregates={},
             evaluations=dict(r2d2=dict(learner_steps=600, episode_return=-19.5)),
         )
         | changes
@@ -71,10 +72,61 @@ def test_the_view_shows_each_of_several_learners() -> None:
     ]
 
 
+NAN = float("nan")
+AGGREGATES = dict(
+    normalised_tasks=2, median_normalised=0.25, mean_normalised=1.5, mean_capped=0.625
+)
+
+
+@pytest.mark.parametrize(
+    ("returns", "aggregates", "shown"),
+    [
+        (
+            {"catch": 0.5, "catch:large_rewards": NAN},
+            {},
+            [
+                ("tasks", "2, an episode has ended in 1"),
+                ("recent return, catch", "0.5"),
+                ("recent return, catch:large_rewards", "-"),
+            ],
+        ),
+        (
+            {f"atari:{i}": 1.0 if i < 3 else NAN for i in range(57)},
+            AGGREGATES,
+            [
+                ("tasks", "57, an episode has ended in 3"),
+                ("human-normalised", "median 25.0%, mean 150.0%, capped 62.5% of 2 tasks"),
+            ],
+        ),
+        (
+            {f"atari:{i}": NAN for i in range(57)},
+            dict.fromkeys(AGGREGATES, NAN),
+            [("tasks", "57, an episode has ended in 0"), ("human-normalised", "-")],
+        ),
+    ],
+)
+def test_several_tasks_take_a_few_rows(
+    returns: dict[str, float], aggregates: dict[str, float], shown: list[tuple[str, str]]
+) -> None:
+    rows = progress.rows(_progress(returns=returns, aggregates=aggregates))
+    begin = [name for name, _ in rows].index("tasks")
+    assert rows[begin : begin + len(shown)] == shown
+    assert rows[begin + len(shown)][0] == "updates"
+    assert "recent return" not in dict(rows)
+
+
+def test_the_evaluation_of_a_suite_is_shown_in_units_of_human_play() -> None:
+    evaluation = dict(learner_steps=600, episode_return=-19.5, **AGGREGATES)
+    shown = dict(progress.rows(_progress(evaluations=dict(r2d2=evaluation))))
+    assert shown["evaluated return"] == (
+        "median 25.0%, mean 150.0%, capped 62.5% of 2 tasks  at update 600"
+    )
+
+
 def test_what_is_not_known_yet_is_a_dash() -> None:
     changes: dict[str, Any] = dict(
         learners={"r2d2": {"learner_steps": 0}},
-        recent_return=None,
+        returns={"catch": float("nan")},
         evaluations={},
         replay_size=float("nan"),
     )
@@ -109,7 +161,7 @@ def test_a_terminal_gets_a_table_that_is_redrawn() -> None:
     console = Console(force_terminal=True, file=io.StringIO(), width=80)
     with progress.View("r2d2 on catch", console) as view:
         view.show(_progress())
-        view.show(_progress(recent_return=-3.0))
+        view.show(_progress(returns={"atari:pong": -3.0}))
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
     assert "r2d2 on catch" in text

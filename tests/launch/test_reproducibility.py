@@ -17,7 +17,7 @@ STEPS = 60
 
 def _run(env: str, seed: int) -> settings.Settings:
     values: dict[str, Any] = dict(
-        presets.get("local", "r2d2", env).settings,
+        presets.settings("local", env),
         agent="r2d2",
         env=env,
         run_dir="/run",
@@ -28,7 +28,7 @@ def _run(env: str, seed: int) -> settings.Settings:
         paced_by="r2d2",
         colocate_learners=False,
     )
-    configs = settings.make_configs(env, {"r2d2": presets.get("local", "r2d2", env).config}, {})
+    configs = settings.make_configs(env, {"r2d2": presets.config("local", "r2d2", env)}, {})
     return settings.Settings(**values, configs=configs)
 
 

@@ -37,6 +37,60 @@ def test_the_local_preset_scales_to_one_machine() -> None:
     assert settings.resolve(_given(agent="r2d2"), {}).configs["r2d2"].torso == "mlp"
 
 
+@pytest.mark.parametrize(
+    ("agent", "env", "num_actors"),
+    [
+        ("impala", "atari:pong,atari:breakout", 32),
+        ("impala", "atari:pong,atari:breakout,atari:qbert", 33),
+        ("impala", "atari57", 57),
+        ("r2d2,impala", "atari:pong,atari:breakout,atari:qbert", 36),
+        ("r2d2,impala", "atari57", 114),
+        ("r2d2,impala,r2d2_plus", "catch", 32),
+    ],
+)
+def test_the_local_preset_plays_each_of_several_tasks_equally_often(
+    agent: str, env: str, num_actors: int
+) -> None:
+    run = settings.resolve(_given(agent=agent, env=env), {})
+    several = env != "catch"
+    assert (run.num_actors, run.actors_per_node) == (num_actors, num_actors)
+    assert (run.full_action_space, run.evaluation_episodes) == (several, 1 if several else 4)
+    paper = settings.resolve(_given(agent=agent, env=env, preset="paper"), {})
+    assert (paper.num_actors, paper.actors_per_node, paper.evaluation_episodes) == (256, 1, 10)
+
+
+def test_flags_beat_what_follows_from_the_tasks() -> None:
+    given = _given(agent="impala", env="atari:pong,atari:qbert", num_actors=2, actors_per_node=1)
+    run = settings.resolve(given | dict(full_action_space=False, evaluation_episodes=3), {})
+    assert (run.num_actors, run.actors_per_node) == (2, 1)
+    assert (run.full_action_space, run.evaluation_episodes) == (False, 3)
+    assert run.tasks == ("atari:pong", "atari:qbert")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (dict(num_actors=56), r"--env=atari57 needs at least 57 actors .*got --num_actors=56\."),
+        (
+            dict(agent="impala,r2d2", num_actors=113),
+            "--act_with=impala,r2d2 .* at least 114 actors",
+        ),
+        (dict(agent="impala,r2d2", act_with="r2d2", num_actors=57), ""),
+        (dict(preset="paper", agent="r2d2,impala"), ""),
+        (dict(env="catch,catch"), "'catch'"),
+        (dict(env="catch,katch"), "'katch'"),
+        (dict(env="catch,"), "''"),
+    ],
+)
+def test_every_acting_agent_plays_every_task(given: dict[str, Any], said: str) -> None:
+    values = _given(agent="impala", env="atari57") | given
+    if not said:
+        settings.resolve(values, {})
+        return
+    with pytest.raises(settings.SettingsError, match=said):
+        settings.resolve(values, {})
+
+
 def test_a_preset_needs_a_known_name() -> None:
     with pytest.raises(settings.SettingsError, match="--preset must be one of local, paper, got"):
         settings.resolve(_given(agent="r2d2", preset="tiny"), {})
@@ -50,7 +104,7 @@ def test_flags_beat_the_preset() -> None:
     assert config.lstm_size == 16
     assert config.samples_per_insert is None
     assert config.rescale is False
-    assert config.length == presets.get("local", "r2d2", "catch").config["length"]
+    assert config.length == presets.config("local", "r2d2", "catch")["length"]
 
 
 @pytest.mark.parametrize(
@@ -102,12 +156,25 @@ def test_every_part_of_a_run_has_a_seed_of_its_own() -> None:
     assert nodes.seed_of(runs[0], "policy", 8) == nodes.seed_of(runs[0], "policy", 8)
 
 
+@pytest.mark.parametrize("name", ["popart", "multihead_impala"])
+@pytest.mark.parametrize("env", ["catch", "catch,catch:large_rewards"])
+def test_an_agent_with_a_head_per_task_has_as_many_as_there_are(name: str, env: str) -> None:
+    run = settings.resolve(_given(agent=name, env=env), {})
+    assert run.configs[name].num_tasks == len(run.tasks)
+    assert run.configs[name].normalise == (name == "popart")
+    for text in (len(run.tasks) - 1, len(run.tasks) + 1):
+        with pytest.raises(settings.SettingsError, match=f"--{name}.num_tasks must be .* {text}"):
+            settings.resolve(_given(agent=name, env=env), {name: {"num_tasks": str(text)}})
+
+
 @pytest.mark.parametrize("env", ENVIRONMENTS)
 @pytest.mark.parametrize("name", catalogue.AGENTS)
 def test_every_agent_learns_on_every_kind_of_environment(name: str, env: str) -> None:
     small = {"batch_size": "2", "burn_in": "0", "length": "2"}
-    if name != "impala":
-        small["period"] = "2"  # IMPALA's is its length
+    if reads_queue := hasattr(catalogue.AGENTS[name].config(env), "queue_size"):
+        small["queue_size"] = "4"
+    else:
+        small["period"] = "2"  # a queue's unrolls follow one another
     run = settings.resolve(_given(agent=name, env=env), {name: small})
     agent = catalogue.make(name, run.configs[name])
     spec = suites.make_environment_spec(env, full_action_space=run.full_action_space)
@@ -127,7 +194,7 @@ def test_every_agent_learns_on_every_kind_of_environment(name: str, env: str) ->
         probability=tf.ones_like(batch.probability), table_size=tf.ones_like(batch.table_size)
     )
     priorities, metrics = agent.make_update(spec)(batch)
-    assert (priorities is None) == (name == "impala")
+    assert (priorities is None) == reads_queue
     assert priorities is None or priorities.shape == (2,)
-    assert np.isfinite([float(value) for value in metrics.values()]).all()
+    assert all(np.isfinite(value).all() for value in metrics.values())
     assert {"loss", "parameter_lag"} <= set(metrics)

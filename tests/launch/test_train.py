@@ -50,7 +50,7 @@ def _contents(folder: pathlib.Path) -> dict[str, bytes]:
     ("argv", "said"),
     [
         (["--agent=r2d3", "--env=catch"], ["'r2d3'", "Did you mean 'r2d2'?"]),
-        (["--agent=popart", "--env=catch"], ["--agent=popart is not built yet"]),
+        (["--agent=stac", "--env=catch"], ["--agent=stac is not built yet"]),
         (["--agent=stacx", "--env=catch"], ["--agent=stacx is not built yet"]),
         (["--agent=zzz", "--env=catch"], ["'zzz'", "there are r2d2, r2d2_plus"]),
         (["--env=catch"], ["--agent must be given"]),
@@ -61,7 +61,17 @@ def _contents(folder: pathlib.Path) -> dict[str, bytes]:
         (["--agent=r2d2", "--env=memory:recal"], ["'memory:recal'", "memory:recall"]),
         (["--agent=r2d2", "--env=gym:CartPole-v9"], ["CartPole-v9"]),
         (["--agent=r2d2", "--env=dmlab:rooms"], ["'dmlab:rooms'", "not built yet"]),
-        (["--agent=r2d2", "--env=atari57"], ["'atari57'", "not built yet"]),
+        (["--agent=r2d2", "--env=dmlab30"], ["'dmlab30'", "not built yet"]),
+        (["--agent=r2d2", "--env=catch,katch"], ["'katch'", "did you mean catch?"]),
+        (["--agent=r2d2", "--env=atari57", "--num_actors=9"], ["at least 57 actors", "actors=9"]),
+        (
+            ["--agent=r2d2", "--env=catch,memory:recall"],
+            ["--env=catch,memory:recall cannot be played", "'catch'", "'memory:recall'"],
+        ),
+        (
+            ["--agent=r2d2", "--env=atari:pong,atari:breakout", "--full_action_space=false"],
+            ["'atari:pong'", "'atari:breakout'", "18"],
+        ),
         ([*NEW, "--num_actor=3"], ["'num_actor'", "num_actors"]),
         ([*NEW, "--frobnicate"], ["'frobnicate'"]),
         ([*NEW, "pong"], ["'pong'", "Only flags"]),

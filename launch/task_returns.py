@@ -1,0 +1,44 @@
+"""What the returns of several tasks amount to: the columns that every log of a suite has."""
+
+import math
+from collections.abc import Mapping
+
+from environments import scores
+
+
+def aggregates(returns: Mapping[str, float]) -> dict[str, float]:
+    """Human-normalised returns over all tasks that have human scores and have been played.
+
+    Args:
+      returns: task -> mean return; NaN where no episode has ended.
+
+    Returns:
+      How many tasks these are, and the median, the mean, and the mean of what is cut off at 1;
+      1 is a human's return. NaN before the first episode, nothing where no task has human scores.
+    """
+    normalised = [scores.human_normalised(task, value) for task, value in returns.items()]
+    if all(value is None for value in normalised):
+        return {}
+    played = [value for value in normalised if value is not None and not math.isnan(value)]
+    median, mean, mean_capped = scores.aggregate(played) if played else (math.nan,) * 3
+    return dict(
+        normalised_tasks=len(played),
+        median_normalised=median,
+        mean_normalised=mean,
+        mean_capped=mean_capped,
+    )
+
+
+def columns(returns: Mapping[str, float]) -> dict[str, float]:
+    """The aggregates and every task's own return, as a log's columns; nothing for a single task."""
+    if len(returns) == 1:
+        return {}
+    return aggregates(returns) | {f"return/{task}": value for task, value in returns.items()}
+
+
+def percent(normalised: Mapping[str, float]) -> str:
+    """The aggregates in one line."""
+    return (
+        f"median {normalised['median_normalised']:.1%}, mean {normalised['mean_normalised']:.1%}, "
+        f"capped {normalised['mean_capped']:.1%} of {normalised['normalised_tasks']:.0f} tasks"
+    )

@@ -28,7 +28,9 @@ def _targets(text: str) -> dict[str, tuple[str, dict[str, Any]]]:
 def tree(tmp_path: Path) -> Path:
     files = {
         "replay/__init__.py": '"""Replay."""',
-        "replay/structures.py": "import numpy",
+        "replay/structures.py": "import numpy\nNAME = 'data/scores.csv'",
+        "replay/data/scores.csv": "game,score",
+        "replay/data/unread.csv": "",
         "agents/actor.py": "from replay.structures import Batch\nimport agents.contract",
         "agents/contract.py": "",
         "tests/conftest.py": "",
@@ -68,6 +70,12 @@ def test_every_module_has_one_target_with_its_imports_as_deps(tree: Path) -> Non
     assert "deps" not in agents["contract"][1]
     replay = _targets(files[Path("replay/BUILD")])
     assert replay["structures"][1]["deps"] == [":__init__"]
+
+
+def test_a_module_has_the_data_files_that_it_names(tree: Path) -> None:
+    replay = _targets(build_files(tree)[Path("replay/BUILD")])
+    assert replay["structures"][1]["data"] == ["data/scores.csv"]
+    assert "data" not in replay["__init__"][1]
 
 
 def test_test_modules_are_tests_with_their_marks_as_tags(tree: Path) -> None:

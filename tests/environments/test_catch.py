@@ -80,3 +80,20 @@ def test_bad_actions_are_refused(actions: list) -> None:
     env.reset(seed=0)
     with pytest.raises(ValueError, match=r"Expected actions in .*received"):
         env.step(np.array(actions))
+
+
+def test_large_rewards_are_those_of_catch_upside_down() -> None:
+    plain, large = catch.Catch(6), catch.LargeRewards(6)
+    board, _ = plain.reset(seed=4)
+    flipped, _ = large.reset(seed=4)
+    rng = np.random.default_rng(0)
+    seen = set()
+    for _ in range(60):
+        np.testing.assert_array_equal(flipped, np.flip(board, axis=1))
+        actions = rng.integers(3, size=6)
+        board, rewards, terminated, *_ = plain.step(actions)
+        flipped, large_rewards, large_terminated, *_ = large.step(actions)
+        np.testing.assert_array_equal(large_rewards, 1000 * rewards)
+        np.testing.assert_array_equal(large_terminated, terminated)
+        seen |= set(large_rewards)
+    assert seen == {-1000, 0, 1000}

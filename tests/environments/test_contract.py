@@ -13,6 +13,8 @@ NUM_ENVS = 3
 SEED = 11
 NAMES = [
     "catch",
+    "catch:large_rewards",
+    "catch,catch:large_rewards",
     "memory:recall",
     "memory:cartpole",
     "atari:breakout",
@@ -20,7 +22,14 @@ NAMES = [
     "gym:FrozenLake-v1",
 ]
 # Random play in each lasts at most so many steps until every row has ended an episode.
-STEPS = dict(zip(NAMES, (30, 30, 150, 500, 150, 100), strict=True))
+STEPS = dict(zip(NAMES, (30, 30, 30, 30, 150, 500, 150, 100), strict=True))
+
+
+def _make(name: str, num_envs: int = NUM_ENVS, *, seed: int = SEED) -> VectorEnv:
+    """Makes environments of which a suite's tasks get equal parts."""
+    tasks = suites.tasks(name)
+    each = [tasks[row * len(tasks) // num_envs] for row in range(num_envs)]
+    return suites.make_each(each, seed=seed)
 
 
 class Stream(NamedTuple):
@@ -53,7 +62,7 @@ def _play(env: VectorEnv, actions: np.ndarray, **reset: Any) -> Stream:
 
 
 def _record(name: str, seed: Any = SEED, actions_seed: int = 0) -> Stream:
-    env = suites.make(name, NUM_ENVS, seed=seed)
+    env = _make(name, seed=seed)
     stream = _play(env, _actions(env, STEPS[name], actions_seed))
     env.close()
     return stream
@@ -61,7 +70,7 @@ def _record(name: str, seed: Any = SEED, actions_seed: int = 0) -> Stream:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_spaces_shapes_and_types(name: str) -> None:
-    env = suites.make(name, NUM_ENVS, seed=SEED)
+    env = _make(name)
     box = env.single_observation_space
     assert env.num_envs == NUM_ENVS
     assert env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
@@ -82,7 +91,7 @@ def test_spaces_shapes_and_types(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_arrays_handed_out_are_never_written_to_again(name: str) -> None:
-    env = suites.make(name, NUM_ENVS, seed=SEED)
+    env = _make(name)
     handed_out: list[np.ndarray] = [env.reset()[0]]
     copies = [handed_out[0].copy()]
     for action in _actions(env, 40, 0):
@@ -96,7 +105,7 @@ def test_arrays_handed_out_are_never_written_to_again(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_arrays_handed_out_belong_to_the_caller(name: str) -> None:
-    env = suites.make(name, NUM_ENVS, seed=SEED)
+    env = _make(name)
     actions = _actions(env, 60, 0)
     expected = _play(env, actions, seed=SEED)
     env.reset(seed=SEED)[0][:] = 1
@@ -111,7 +120,7 @@ def test_arrays_handed_out_belong_to_the_caller(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_reset_right_after_an_end(name: str) -> None:
-    env = suites.make(name, 1, seed=SEED)
+    env = _make(name, 1)
     actions = _actions(env, STEPS[name], 0)
     expected = _play(env, actions, seed=SEED)
     end = int(np.argmax(expected.ended[:, 0]))
@@ -135,7 +144,7 @@ def test_step_after_the_end_only_resets(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_step_after_the_end_ignores_the_action(name: str) -> None:
-    env = suites.make(name, 1, seed=SEED)
+    env = _make(name, 1)
     actions = _actions(env, STEPS[name], 0)
     end = int(np.argmax(_play(env, actions, seed=SEED).ended[:, 0]))
     first_observations = set()
@@ -158,7 +167,7 @@ def test_same_seed_same_stream(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_other_seeds_and_rows_other_streams(name: str) -> None:
-    env = suites.make(name, NUM_ENVS, seed=SEED)
+    env = _make(name)
     alike = np.repeat(_actions(env, STEPS[name], 0)[:, :1], NUM_ENVS, axis=1)
     observations = _play(env, alike).observations  # [T + 1, N, ...]
     other = _play(env, alike, seed=SEED + 1).observations
@@ -170,7 +179,7 @@ def test_other_seeds_and_rows_other_streams(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_resets(name: str) -> None:
     """The first uses make's seed, a later one goes on, and a seed begins anew."""
-    env = suites.make(name, NUM_ENVS, seed=SEED)
+    env = _make(name)
     actions = _actions(env, STEPS[name], 0)
     made = _play(env, actions)
     continued = _play(env, actions)
@@ -183,7 +192,7 @@ def test_resets(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_environment_spec_describes_the_environment(name: str) -> None:
     spec = suites.make_environment_spec(name)
-    env = suites.make(name, NUM_ENVS, seed=SEED)
+    env = _make(name)
     observations, _ = env.reset()
     _, rewards, *_ = env.step(_actions(env, 1, 0)[0])
     for row in range(NUM_ENVS):

@@ -1,11 +1,14 @@
 """Names: the right ones, the wrong ones and what is said about them."""
 
 import re
+from typing import Any
 
+import numpy as np
 import pytest
+from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
-from environments import atari, catch, gym, memory, suites
+from environments import atari, catch, gym, memory, scores, suites
 
 BAD_NAMES = {
     "ctach": "did you mean catch?",
@@ -54,6 +57,7 @@ def test_bad_names_are_refused_in_one_sentence(name: str, message: str) -> None:
     ("name", "expected"),
     [
         ("catch", catch.Catch),
+        ("catch:large_rewards", catch.LargeRewards),
         ("memory:recall", memory.Recall),
         ("memory:cartpole", memory.PositionCartPole),
         ("atari:pong", atari.Atari),
@@ -79,6 +83,122 @@ def test_full_action_space_reaches_atari_and_its_spec() -> None:
     assert suites.make_environment_spec("atari:pong").actions.num_values == 18
     minimal = suites.make_environment_spec("atari:pong", full_action_space=False)
     assert minimal.actions.num_values == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("catch", ("catch",)),
+        ("atari:pong,catch,atari:qbert", ("atari:pong", "catch", "atari:qbert")),
+        ("atari57", scores.ATARI57),
+        ("catch,atari57", ("catch", *scores.ATARI57)),
+    ],
+)
+def test_tasks(name: str, expected: tuple[str, ...]) -> None:
+    assert suites.tasks(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("catch,ctach,atari:pongg", "Unknown environment 'ctach': did you mean catch?"),
+        ("atari:pong,atari:pongg", "Unknown environment 'atari:pongg': did you mean atari:pong?"),
+        ("catch,", "Unknown environment '': expected"),
+        ("atari:pong, atari:qbert", "' atari:qbert': did you mean atari:qbert?"),
+        ("catch,dmlab30", "'dmlab30' is not built yet"),
+        ("catch,atari:pong,catch", "'catch,atari:pong,catch' repeats 'catch'"),
+        ("atari57,atari:pong", "repeats 'atari:pong'"),
+    ],
+)
+def test_bad_suites_are_refused(name: str, message: str) -> None:
+    for refusing in (suites.check, suites.make_environment_spec):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            refusing(name)
+
+
+def test_the_spec_of_a_suite_is_that_of_its_tasks() -> None:
+    assert suites.make_environment_spec("catch:large_rewards,catch") == (
+        suites.make_environment_spec("catch")
+    )
+    assert suites.make_environment_spec("atari57") == suites.make_environment_spec("atari:pong")
+    # Demon Attack and Space Invaders happen to use the same number of actions.
+    alike = suites.make_environment_spec(
+        "atari:demon_attack,atari:space_invaders", full_action_space=False
+    )
+    assert alike.actions.num_values == 6
+
+
+def test_the_spec_of_57_games_loads_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = []
+
+    class Noted(atari.Atari):
+        def __init__(self, game: str, *args: Any, **kwargs: Any) -> None:
+            loaded.append(game)
+            super().__init__(game, *args, **kwargs)
+
+    monkeypatch.setattr(atari, "Atari", Noted)
+    suites.make_environment_spec("atari57")
+    assert loaded == ["alien"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("catch,atari:pong", "'catch' has Box(0, 255, (10, 5), uint8) and Discrete(3), while "),
+        ("catch,atari:pong", "while 'atari:pong' has Box(0, 255, (84, 84), uint8) and Discrete(6)"),
+        ("atari:pong,atari:breakout", "'atari:breakout' has Box(0, 255, (84, 84), uint8) and"),
+        ("atari:pong,atari:breakout", "All Atari games share the full set of 18 actions."),
+        ("atari:pong,atari:krull,catch", "while 'atari:krull' has"),
+        ("memory:recall,gym:CartPole-v1", "'gym:CartPole-v1' has Box([-4.8 -inf"),
+    ],
+)
+def test_suites_whose_tasks_differ_are_refused(name: str, message: str) -> None:
+    suites.check(name)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        suites.make_environment_spec(name, full_action_space=False)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        suites.make_each(suites.tasks(name), seed=0, full_action_space=False)
+
+
+def test_make_each_plays_the_names_in_their_order() -> None:
+    env = suites.make_each(["catch"] * 2 + ["catch:large_rewards"] * 3, seed=0)
+    env.reset()
+    for _ in range(9):
+        _, rewards, *_ = env.step(np.zeros(5, np.int64))
+    np.testing.assert_array_equal(np.abs(rewards), [1, 1, 1000, 1000, 1000])
+
+
+def test_make_each_hands_the_action_space_on() -> None:
+    names = ["atari:demon_attack", "atari:space_invaders"]
+    for full, count in ((True, 18), (False, 6)):
+        env = suites.make_each(names, seed=0, full_action_space=full)
+        assert env.single_action_space == spaces.Discrete(count)
+
+
+def test_make_each_of_one_name_is_make() -> None:
+    first = suites.make_each(["catch"] * 4, seed=9)
+    assert isinstance(first.env, catch.Catch)  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(first.reset()[0], suites.make("catch", 4, seed=9).reset()[0])
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ([], "at least one name"),
+        (["catch", "catch:large_rewards", "catch"], "side by side, but received ['catch', "),
+        (["catch", "atari57"], "Expected the name of one environment, but 'atari57' has 57"),
+        (["catch,catch:large_rewards"], "but 'catch,catch:large_rewards' has 2 tasks"),
+        (["catch", "ctach"], "did you mean catch?"),
+    ],
+)
+def test_make_each_refuses(names: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        suites.make_each(names, seed=0)
+
+
+def test_make_refuses_a_suite() -> None:
+    with pytest.raises(ValueError, match="one environment, but 'atari57' has 57 tasks"):
+        suites.make("atari57", 57, seed=0)
 
 
 @pytest.mark.parametrize("num_envs", [0, -3])

@@ -1,0 +1,161 @@
+"""Several tasks in one environment: each plays as it would alone."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+
+from environments import atari, catch, memory, multitask, scores, seeding, suites
+from environments.multitask import MultiTaskEnv
+
+SEED = 5
+
+
+class Recorded(VectorWrapper):
+    """Notes what it is told in a log that several share; its rows have two lives each."""
+
+    def __init__(self, env: VectorEnv, name: str, log: list[str]):
+        super().__init__(env)
+        self._name, self._log = name, log
+
+    def step(self, actions: np.ndarray) -> multitask.Step:
+        self._log.append(f"{self._name} steps")
+        *arrays, _ = self.env.step(actions)
+        return *arrays, {"lives": np.full(self.num_envs, 2, np.int32)}
+
+    def close(self, **kwargs: Any) -> None:
+        self._log.append(f"{self._name} closes")
+
+
+class Sending(Recorded):
+    """The same in two halves."""
+
+    def send(self, actions: np.ndarray) -> None:
+        self._log.append(f"{self._name} is sent")
+        self._actions = actions
+
+    def recv(self) -> multitask.Step:
+        self._log.append(f"{self._name} is received")
+        return self.env.step(self._actions)
+
+
+def _runs(names: Sequence[str]) -> list[tuple[str, slice]]:
+    """The rows of each task."""
+    starts = [i for i, name in enumerate(names) if i == 0 or names[i - 1] != name]
+    ends = [*starts[1:], len(names)]
+    return [(names[start], slice(start, end)) for start, end in zip(starts, ends, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("names", "steps"),
+    [
+        (["catch:large_rewards"] * 3 + ["catch"] * 2, 40),
+        (["atari:pong"] * 2 + ["atari:breakout"] * 3 + ["atari:seaquest"], 250),
+    ],
+)
+def test_equals_the_parts_stepped_alone(names: list[str], steps: int) -> None:
+    runs = _runs(names)
+    joined = suites.make_each(names, seed=SEED)
+    seeds = seeding.spread(SEED, len(runs))
+    parts = [
+        (suites.make(name, rows.stop - rows.start, seed=seed), rows)
+        for (name, rows), seed in zip(runs, seeds, strict=True)
+    ]
+    observations, infos = joined.reset()
+    begun = [(*part.reset(), rows) for part, rows in parts]
+    for part_observations, part_infos, rows in begun:
+        np.testing.assert_array_equal(observations[rows], part_observations)
+        np.testing.assert_array_equal(infos["lives"][rows], part_infos.get("lives", 0))
+    assert isinstance(joined.single_action_space, spaces.Discrete)
+    rng = np.random.default_rng(0)
+    ends = []
+    for step in range(steps):
+        actions = rng.integers(joined.single_action_space.n, size=len(names))
+        *arrays, infos = joined.step(actions)
+        for part, rows in parts:
+            *expected, part_infos = part.step(actions[rows])
+            for array, part_array in zip(arrays, expected, strict=True):
+                assert array.dtype == part_array.dtype
+                np.testing.assert_array_equal(array[rows], part_array)
+            np.testing.assert_array_equal(infos["lives"][rows], part_infos.get("lives", 0))
+        if (arrays[2] | arrays[3]).any():
+            ends.append(step)
+    assert ends
+    assert ends[0] < steps - 10  # a part was reset and then played on
+    assert joined.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+
+
+def test_all_are_sent_before_any_is_waited_for() -> None:
+    log: list[str] = []
+    env = MultiTaskEnv(
+        {
+            "a": Sending(catch.Catch(1), "a", log),
+            "b": Recorded(catch.Catch(2), "b", log),
+            "c": Sending(catch.Catch(1), "c", log),
+        }
+    )
+    env.reset(seed=0)
+    assert log == []
+    *_, infos = env.step(np.zeros(4, np.int64))
+    assert log == ["a is sent", "c is sent", "a is received", "b steps", "c is received"]
+    np.testing.assert_array_equal(infos["lives"], [0, 2, 2, 0])
+    assert infos["lives"].dtype == np.int32
+
+
+def test_atari_is_one_that_can_be_sent_to() -> None:
+    assert isinstance(atari.Atari("pong", 1), multitask.TwoPart)
+    assert not isinstance(catch.Catch(1), multitask.TwoPart)
+
+
+@pytest.mark.parametrize("actions", [[0, 1, 3], [0, 1], [0, -1, 0], [[0, 1, 2]]])
+def test_bad_actions_reach_no_part(actions: list) -> None:
+    log: list[str] = []
+    parts = {name: Sending(catch.Catch(n), name, log) for name, n in (("a", 2), ("b", 1))}
+    env = MultiTaskEnv(parts)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=r"Expected actions in .*received array"):
+        env.step(np.array(actions))
+    assert log == []
+
+
+def test_each_part_has_a_seed_of_its_own_and_goes_on_without_one() -> None:
+    env = MultiTaskEnv({"a": catch.Catch(8), "b": catch.Catch(8)})
+    first, _ = env.reset(seed=3)
+    assert (first[:8] != first[8:]).any()
+    later, _ = env.reset()
+    assert (later[:8] != first[:8]).any()
+    assert (later[8:] != first[8:]).any()
+    np.testing.assert_array_equal(env.reset(seed=3)[0], first)
+
+
+def test_tasks_that_differ_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"'x' has .*\(3\), while 'z' has .*\(4\)\.$") as e:
+        MultiTaskEnv({"x": catch.Catch(1), "y": catch.Catch(2), "z": memory.Recall(1)})
+    assert "\n" not in str(e.value)
+
+
+def test_closing_closes_every_part() -> None:
+    log: list[str] = []
+    env = MultiTaskEnv({name: Recorded(catch.Catch(1), name, log) for name in "ab"})
+    env.close()
+    assert log == ["a closes", "b closes"]
+
+
+def test_atari57_steps_57_games() -> None:
+    """That each row plays its own game shows in the lives that the games begin with."""
+    env = suites.make_each(suites.tasks("atari57"), seed=SEED)
+    assert env.num_envs == 57
+    frames, infos = env.reset()
+    assert frames.shape == (57, 84, 84)
+    lives = dict(zip(scores.ATARI57, infos["lives"].tolist(), strict=True))
+    known = {"breakout": 5, "seaquest": 4, "ms_pacman": 3, "pong": 0, "qbert": 4, "asteroids": 4}
+    assert {game: lives[f"atari:{game}"] for game in known} == known
+    assert len({frame.tobytes() for frame in frames}) == 57
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        later, *_ = env.step(rng.integers(18, size=57))
+    assert (later != frames).any(axis=(1, 2)).sum() > 40
+    env.close()

@@ -4,29 +4,31 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tree
 
 from agents.impala.agent import Config, make
 from agents.impala.learner import ImpalaUpdate
 from replay.structures import NO_ACTION, Batch
 from tests.batches import environment_spec
 
+SMALL: dict[str, Any] = {
+    "length": 7,
+    "frame_stack": 1,
+    "discount": 0.9,
+    "batch_size": 4,
+    "queue_size": 8,
+    "reward_transform": "none",
+    "learning_rate": 1e-3,
+    "annealing_steps": 1_000,
+    "torso": "mlp",
+    "hidden_sizes": (8,),
+    "lstm_size": 6,
+}
+
 
 def small_config(**changes: Any) -> Config:
     """A config whose update takes milliseconds, for observations of OBSERVATION_SIZE floats."""
-    values: dict[str, Any] = {
-        "length": 7,
-        "frame_stack": 1,
-        "discount": 0.9,
-        "batch_size": 4,
-        "queue_size": 8,
-        "reward_transform": "none",
-        "learning_rate": 1e-3,
-        "annealing_steps": 1_000,
-        "torso": "mlp",
-        "hidden_sizes": (8,),
-        "lstm_size": 6,
-    }
-    return Config(**{**values, **changes})
+    return Config(**{**SMALL, **changes})
 
 
 def make_update(config: Config, seed: int = 0) -> ImpalaUpdate:
@@ -59,6 +61,20 @@ def with_ends(batch: Batch, ends: dict[tuple[int, int], bool]) -> Batch:
 
 
 ENDS = {(3, 0): True, (3, 1): False, (1, 2): True, (5, 2): False, (6, 3): False}
+
+
+def outputs_of(update: ImpalaUpdate, batch: Batch, b: int) -> tuple[np.ndarray, np.ndarray]:
+    """log π of every action, and every value output, on every row of unroll b, step by step."""
+    state = tree.map_structure(lambda x: x[b : b + 1], batch.core_state)
+    log_pi, values = [], []
+    for t in range(len(batch.reset)):
+        if batch.reset[t, b]:
+            state = update.learned_network.initial_state(1)
+        row = tree.map_structure(lambda x, t=t: x[t, b : b + 1], batch.inputs)
+        output, state = update.learned_network.step(row, state)
+        log_pi.append(tf.nn.log_softmax(output.logits[0]).numpy())
+        values.append(output.value[0].numpy())
+    return np.stack(log_pi), np.stack(values)
 
 
 def gradients_of(update: ImpalaUpdate, batch: Batch) -> list[np.ndarray]:

@@ -11,7 +11,14 @@ from agents.impala.agent import Config, make
 from agents.impala.learner import ImpalaUpdate
 from replay.structures import Batch
 from tests.agents.impala import oracle
-from tests.agents.impala.batches import ENDS, gradients_of, make_update, small_config, with_ends
+from tests.agents.impala.batches import (
+    ENDS,
+    gradients_of,
+    make_update,
+    outputs_of,
+    small_config,
+    with_ends,
+)
 from tests.batches import NUM_ACTIONS, random_batch
 
 
@@ -19,26 +26,13 @@ def _batch(config: Config, seed: int = 0) -> Batch:
     return with_ends(random_batch(config, seed), ENDS)
 
 
-def _outputs(update: ImpalaUpdate, batch: Batch, b: int) -> tuple[np.ndarray, np.ndarray]:
-    """log π of every action and V on every row of one unroll, step by step."""
-    state = tree.map_structure(lambda x: x[b : b + 1], batch.core_state)
-    log_pi, value = [], []
-    for t in range(len(batch.reset)):
-        if batch.reset[t, b]:
-            state = update.learned_network.initial_state(1)
-        row = tree.map_structure(lambda x, t=t: x[t, b : b + 1], batch.inputs)
-        output, state = update.learned_network.step(row, state)
-        log_pi.append(tf.nn.log_softmax(output.logits[0]).numpy())
-        value.append(output.value[0, 0].numpy())
-    return np.stack(log_pi), np.stack(value)
-
-
 def _expected_loss(update: ImpalaUpdate, batch: Batch, config: Config) -> float:
     columns = range(config.batch_size)
     log_pi, value = (
         np.stack(x, axis=1)
-        for x in zip(*(_outputs(update, batch, b) for b in columns), strict=True)
+        for x in zip(*(outputs_of(update, batch, b) for b in columns), strict=True)
     )
+    value = value[..., 0]
     taken = np.take_along_axis(log_pi[:-1], batch.action.numpy()[..., None], -1)[..., 0]
     trained = slice(config.burn_in, None)
     unrolls = oracle.Unrolls(

@@ -1,0 +1,111 @@
+"""The defaults are the paper's, impossible values are refused, and nothing is declared in vain."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from agents.impala import agent as impala
+from agents.popart import agent
+from agents.popart.agent import ATARI, DMLAB, MULTIHEAD_ATARI, MULTIHEAD_DMLAB, Config
+from tests.agents.popart.batches import batch_of_tasks, small_config
+from tests.batches import environment_spec
+
+TABLE_3 = {"statistics_decay": 3e-4, "scale_min": 1e-4, "scale_max": 1e6}
+TABLE_6 = {"discount": 0.99, "baseline_cost": 0.5, "batch_size": 32, "rmsprop_momentum": 0.0}
+ATARI_TABLES = {  # 5, 6 and 7
+    "frame_stack": 4,
+    "life_loss": True,
+    "reward_transform": "none",
+    "length": 20,
+    "torso": "resnet",
+    "lstm_size": 0,
+}
+DMLAB_TABLES = {  # 4, 6 and 7
+    "frame_stack": 1,
+    "life_loss": False,
+    "reward_transform": "asymmetric",
+    "length": 100,
+    "torso": "resnet",
+    "lstm_size": 256,
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"), [(ATARI, ATARI_TABLES), (DMLAB, DMLAB_TABLES)], ids=["atari", "dmlab"]
+)
+def test_every_value_of_the_papers_tables(config: Config, expected: dict[str, Any]) -> None:
+    expected = {**TABLE_3, **TABLE_6, **expected}
+    values = dataclasses.asdict(config)
+    assert {name: values[name] for name in expected} == expected
+    assert config.normalise
+
+
+@pytest.mark.parametrize(
+    ("config", "frames", "unroll"), [(ATARI, 57 * 200_000_000, 20), (DMLAB, 10_000_000_000, 100)]
+)
+def test_the_learning_rate_falls_for_as_long_as_the_paper_trains(
+    config: Config, frames: int, unroll: int
+) -> None:
+    """Figures 1 and 4."""
+    assert config.annealing_steps == frames // 4 // (32 * unroll)
+
+
+@pytest.mark.parametrize("config", [ATARI, DMLAB], ids=["atari", "dmlab"])
+def test_what_the_paper_searched_for_lies_in_its_ranges(config: Config) -> None:
+    """Table 9; but for ε on Atari, which is IMPALA's."""
+    assert 5e-5 <= config.entropy_cost <= 1e-2
+    assert 5e-6 <= config.learning_rate <= 5e-3
+    assert config.max_gradient_norm is None or 10 <= config.max_gradient_norm <= 100
+
+
+@pytest.mark.parametrize(
+    ("ours", "impalas"), [(ATARI, impala.ATARI), (DMLAB, impala.DMLAB)], ids=["atari", "dmlab"]
+)
+def test_the_rest_is_impalas(ours: Config, impalas: impala.Config) -> None:
+    theirs, values = dataclasses.asdict(impalas), dataclasses.asdict(ours)
+    different = {name for name in theirs if values[name] != theirs[name]}
+    assert different <= {"reward_transform", "annealing_steps", "torso"}
+
+
+def test_the_baseline_differs_in_nothing_else() -> None:
+    for baseline, config in [(MULTIHEAD_ATARI, ATARI), (MULTIHEAD_DMLAB, DMLAB)]:
+        assert dataclasses.replace(baseline, normalise=True) == config
+        assert not baseline.normalise
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("num_tasks", 0, "num_tasks must be a whole number of at least 1, got 0."),
+        ("statistics_decay", 1.5, "statistics_decay must be between 0 and 1, got 1.5."),
+        ("scale_min", 0.0, "scale_min must be greater than 0, got 0.0."),
+        ("scale_min", 1e7, r"scale_min must be at most scale_max \(1000000.0\), got 10000000.0"),
+        ("scale_max", -1.0, "scale_max must be greater than 0, got -1.0."),
+        ("discount", 1.5, "discount must be between 0 and 1, got 1.5"),
+    ],
+)
+def test_impossible_values_are_refused(field: str, value: Any, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        Config(**{field: value})
+
+
+def test_every_field_is_read_by_something_that_is_made_from_the_config() -> None:
+    read: set[str] = set()
+    watching = False
+
+    class Watched(Config):
+        def __getattribute__(self, name: str) -> Any:
+            if watching:
+                read.add(name)
+            return super().__getattribute__(name)
+
+    config = Watched(**dataclasses.asdict(small_config()))
+    watching = True
+    made = agent.make(config)
+    made.make_update(environment_spec())(batch_of_tasks(config))
+    watching = False
+    own = {field.name for field in dataclasses.fields(Config)}
+    own -= {field.name for field in dataclasses.fields(impala.Config)}
+    assert own == {"num_tasks", "normalise", "statistics_decay", "scale_min", "scale_max"}
+    assert read >= own

@@ -1,0 +1,186 @@
+"""What an update makes of a batch of several tasks: against the oracle, and the usual mistakes."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from agents.impala import agent as impala
+from agents.impala.learner import ImpalaUpdate
+from replay.structures import Batch
+from tests.agents.impala import oracle
+from tests.agents.impala.batches import gradients_of, outputs_of
+from tests.agents.popart.batches import (
+    ABSENT,
+    NUM_TASKS,
+    TASKS,
+    batch_of_tasks,
+    make_update,
+    small_config,
+    statistics_of,
+)
+from tests.batches import NUM_ACTIONS, environment_spec
+
+SCALED = 3  # the task whose rewards are multiplied
+
+
+def _expected_loss(
+    update: ImpalaUpdate, batch: Batch, config: impala.Config
+) -> tuple[float, np.ndarray]:
+    """The loss (Equations 11 and 12), and the unnormalised targets `[L, B]`, NaN where masked."""
+    statistics = statistics_of(update)
+    mu, sigma = statistics.mu.numpy()[TASKS], statistics.sigma.numpy()[TASKS]
+    pairs = [outputs_of(update, batch, b) for b in range(len(TASKS))]
+    log_pi = np.stack([x for x, _ in pairs], axis=1)
+    n = np.stack([x[:, task] for task, (_, x) in zip(TASKS, pairs, strict=True)], axis=1)
+    taken = np.take_along_axis(log_pi[:-1], batch.action.numpy()[..., None], -1)[..., 0]
+    unrolls = oracle.Unrolls(
+        value=sigma * n + mu,
+        reward=batch.reward.numpy(),
+        discount=config.discount * batch.continuation.numpy(),
+        log_ratio=taken - batch.log_probability.numpy(),
+        mask=batch.mask.numpy(),
+    )
+    rho, c, policy = oracle.weights(unrolls.log_ratio, "vtrace", 1.0, 1.0, 1.0)
+    v, q = oracle.returns(unrolls, rho, c)
+    loss = -policy * ((q - mu) / sigma - n[:-1]) * taken
+    loss += config.baseline_cost * 0.5 * ((v - mu) / sigma - n[:-1]) ** 2
+    loss += config.entropy_cost * (np.exp(log_pi) * log_pi).sum(axis=-1)[:-1]
+    return float(loss[unrolls.mask > 0].sum()), v
+
+
+def test_the_loss_of_a_batch_is_the_oracles_sum() -> None:
+    config = small_config(entropy_cost=0.3)
+    update, batch = make_update(config), batch_of_tasks(config)
+    evaluation = update.evaluate(batch)
+    loss, targets = _expected_loss(update, batch, config)
+    assert float(evaluation.loss) == pytest.approx(loss, rel=1e-4)
+    real = batch.mask.numpy() > 0
+    np.testing.assert_allclose(evaluation.target.numpy()[real], targets[real], atol=1e-4)
+
+
+def test_without_normalisation_and_tasks_it_is_impala() -> None:
+    """Bit for bit; and multihead_impala is the same on the column of each task."""
+    config = small_config(normalise=False, num_tasks=1)
+    batch = batch_of_tasks(config)
+    tf.random.set_seed(0)
+    plain = impala.make(config).make_update(environment_spec())
+    assert isinstance(plain, ImpalaUpdate)
+    expected = gradients_of(plain, batch)
+    for x, y in zip(gradients_of(make_update(config), batch), expected, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("normalise", [True, False])
+def test_an_unroll_trains_the_value_of_its_own_task_alone(normalise: bool) -> None:
+    config = small_config(normalise=normalise)
+    update = make_update(config)
+    gradients = gradients_of(update, batch_of_tasks(config))
+    by_task = [g for g in gradients if g.shape[-1] == NUM_TASKS]
+    assert len(by_task) == 2  # weights and bias
+    for gradient in by_task:
+        assert (gradient[..., ABSENT] == 0).all()
+        assert (gradient[..., [0, 1, 3]] != 0).any(axis=tuple(range(gradient.ndim - 1))).all()
+
+
+def _with_equal_tasks(update: ImpalaUpdate) -> None:
+    statistics = statistics_of(update)
+    statistics.mu.assign([0.5] * NUM_TASKS)
+    statistics.nu.assign([4.0] * NUM_TASKS)
+    for variable in update.learned_network.trainable_variables:
+        if variable.shape[-1] == NUM_TASKS:
+            variable.assign(tf.repeat(variable[..., :1], NUM_TASKS, axis=-1))
+
+
+def test_the_policy_never_sees_the_task() -> None:
+    """If all tasks value alike, which one it is decides nothing but whose value is trained."""
+    config = small_config()
+    update, batch = make_update(config), batch_of_tasks(config)
+    _with_equal_tasks(update)
+    other = batch._replace(task=tf.constant((TASKS + 1) % NUM_TASKS))
+    pairs = zip(gradients_of(update, batch), gradients_of(update, other), strict=True)
+    for x, y in pairs:
+        shifted = np.roll(x, 1, axis=-1) if x.shape[-1] == NUM_TASKS else x
+        np.testing.assert_allclose(shifted, y, atol=1e-6)
+    np.testing.assert_array_equal(
+        update.evaluate(batch).log_ratio, update.evaluate(other).log_ratio
+    )
+
+
+def _scaled(batch: Batch, scale: float) -> Batch:
+    of_task = TASKS == SCALED
+    return batch._replace(reward=tf.where(of_task, scale * batch.reward, batch.reward))
+
+
+def test_the_scale_of_one_tasks_rewards_changes_no_update() -> None:
+    """Thousandfold rewards, once the statistics have settled: parameters take the same way."""
+    config = small_config(learning_rate=1e-2)
+    update, scaled = make_update(config), make_update(config)
+    for step in range(30):
+        batch = batch_of_tasks(config, seed=step)
+        update(batch)
+        scaled(batch)
+    settled = statistics_of(scaled)
+    factor = np.where(np.arange(NUM_TASKS) == SCALED, 1_000.0, 1.0)
+    settled.mu.assign(settled.mu * factor)
+    settled.nu.assign(settled.nu * factor**2)
+    before = [v.numpy() for v in update.learned_network.trainable_variables]
+    for step in range(30, 50):
+        batch = batch_of_tasks(config, seed=step)
+        larger = _scaled(batch, 1_000.0)
+        losses = [float(u.evaluate(b).loss) for u, b in ((update, batch), (scaled, larger))]
+        assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+        update(batch)
+        _, metrics = scaled(larger)
+    after, other = (
+        [v.numpy() for v in u.learned_network.trainable_variables] for u in (update, scaled)
+    )
+    for x, y, start in zip(after, other, before, strict=True):
+        assert np.abs(x - start).max() > 0.02
+        np.testing.assert_allclose(x, y, atol=2e-4)
+    sigma = statistics_of(update).sigma.numpy()
+    np.testing.assert_allclose(metrics["sigma"], sigma * factor, rtol=1e-3)
+
+
+def test_without_normalisation_it_changes_the_policys_update() -> None:
+    config = small_config(normalise=False)
+    update, batch = make_update(config), batch_of_tasks(config)
+    sizes = [
+        np.linalg.norm(gradients_of(update, _scaled(batch, scale))[0]) for scale in (1.0, 1_000.0)
+    ]
+    assert sizes[1] > 100 * sizes[0]
+
+
+def test_unrolls_of_a_batch_are_independent() -> None:
+    config = small_config()
+    update, batch = make_update(config), batch_of_tasks(config)
+    changed = tf.where(np.array([False, True, False, False]), 50.0, batch.reward)
+    task = tf.constant([3, 2, 3, 1], tf.int64)
+    before, after = (
+        update.evaluate(batch),
+        update.evaluate(batch._replace(reward=changed, task=task)),
+    )
+    for x, y in [(before.target, after.target), (before.value, after.value)]:
+        np.testing.assert_array_equal(x.numpy()[:, [0, 2, 3]], y.numpy()[:, [0, 2, 3]])
+        assert (x.numpy()[:, 1] != y.numpy()[:, 1]).any()
+
+
+def test_what_masked_rows_hold_changes_nothing() -> None:
+    config = small_config()
+    batch = batch_of_tasks(config)
+    real = batch.mask > 0
+
+    def filled(x: tf.Tensor, value: float) -> tf.Tensor:
+        return tf.where(real, x, tf.cast(value, x.dtype))
+
+    dirty = batch._replace(
+        action=filled(batch.action, NUM_ACTIONS - 1),
+        **{
+            name: filled(getattr(batch, name), np.nan)
+            for name in ("reward", "continuation", "log_probability")
+        },
+    )
+    updates = [make_update(config) for _ in range(2)]
+    for update, content in zip(updates, (batch, dirty), strict=True):
+        update(content)
+    for x, y in zip(*(update.variables for update in updates), strict=True):
+        np.testing.assert_array_equal(x, y)

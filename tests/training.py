@@ -1,6 +1,7 @@
 """Trains an agent in this process: N environments and the learner take turns."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import reverb
@@ -18,7 +19,13 @@ from replay.priorities import PriorityUpdater
 from replay.writer import SequenceWriter
 
 
-def train(
+def train(agent: Agent, env: str, **options: Any) -> float:
+    """The mean return of the trained agent in one environment; see `train_suite`."""
+    (mean_return,) = train_suite(agent, env, **options)
+    return mean_return
+
+
+def train_suite(
     agent: Agent,
     env: str,
     *,
@@ -27,14 +34,19 @@ def train(
     steps_per_update: int = 1,
     evaluation_episodes: int = 200,
     seed: int,
-) -> float:
-    """The mean return of the trained agent, as the agent is evaluated.
+) -> list[float]:
+    """The mean return of the trained agent in each task, as the agent is evaluated.
 
     Args:
+      env: the name of an environment or of a suite, whose tasks get equal shares.
+      num_environments: of all tasks together.
       vector_steps: steps of all environments together, before and between the updates.
       steps_per_update: vector steps to each learner step; an agent that reads a queue learns as
         soon as it holds a batch instead.
+      evaluation_episodes: of each task.
     """
+    suite = suites.tasks(env)
+    tasks = np.sort(np.arange(num_environments) % len(suite))
     tf.random.set_seed(seed)
     spec = suites.make_environment_spec(env)
     update = agent.make_update(spec)
@@ -55,7 +67,7 @@ def train(
         unlimited,
         block_length=length,
         actors=np.arange(num_environments),
-        tasks=np.zeros(num_environments, np.int64),
+        tasks=tasks,
         agent=0,
         initial_priorities={names[0]: agent.initial_priority} if agent.initial_priority else {},
     )
@@ -69,7 +81,8 @@ def train(
         writer=writer,
     )
     actor.update(wait=True)
-    loop = VectorEnvironmentLoop(suites.make(env, num_environments, seed=seed), actor)
+    environments = suites.make_each([suite[task] for task in tasks], seed=seed)
+    loop = VectorEnvironmentLoop(environments, actor)
     for step in range(vector_steps):
         loop.step()
         if agent.tables[0].kind == "queue":
@@ -80,13 +93,12 @@ def train(
             num_updates = int(enough and step % steps_per_update == 0)
         for _ in range(num_updates):
             learner.step()
-    evaluator = make_evaluator(
-        agent, spec, num_environments=evaluation_episodes, seed=seed, source=learner
-    )
-    evaluator.update(wait=True)
-    environments = suites.make(env, evaluation_episodes, seed=seed + 1)
+    names = np.repeat(suite, evaluation_episodes)
+    evaluator = make_evaluator(agent, update.network, num_environments=len(names), seed=seed)
+    environments = suites.make_each(names.tolist(), seed=seed + 1)
     episodes = VectorEnvironmentLoop(environments, evaluator).run_episodes()
     priorities.close()
     writer.close()
     server.stop()
-    return float(np.mean([episode.episode_return for episode in episodes]))
+    returns = np.reshape([episode.episode_return for episode in episodes], [len(suite), -1])
+    return [float(mean) for mean in returns.mean(axis=1)]

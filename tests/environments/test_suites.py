@@ -149,13 +149,17 @@ def test_the_spec_of_57_games_loads_one(monkeypatch: pytest.MonkeyPatch) -> None
         ("atari:pong,atari:breakout", "'atari:breakout' has Box(0, 255, (84, 84), uint8) and"),
         ("atari:pong,atari:breakout", "All Atari games share the full set of 18 actions."),
         ("atari:pong,atari:krull,catch", "while 'atari:krull' has"),
+        ("atari:pong,catch", "while 'catch' has Box(0, 255, (10, 5), uint8) and Discrete(3)."),
+        ("catch,gym:MountainCar-v0", "(2,), float32) and Discrete(3)."),
         ("memory:recall,gym:CartPole-v1", "'gym:CartPole-v1' has Box([-4.8 -inf"),
     ],
 )
 def test_suites_whose_tasks_differ_are_refused(name: str, message: str) -> None:
     suites.check(name)
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises(ValueError, match=re.escape(message)) as refusal:
         suites.make_environment_spec(name, full_action_space=False)
+    # The advice is for games alone.
+    assert ("18 actions" in str(refusal.value)) == (name.count("atari:") == 2)
     with pytest.raises(ValueError, match=re.escape(message)):
         suites.make_each(suites.tasks(name), seed=0, full_action_space=False)
 

@@ -93,9 +93,9 @@ def train_suite(
             num_updates = int(enough and step % steps_per_update == 0)
         for _ in range(num_updates):
             learner.step()
-    names = np.repeat(suite, evaluation_episodes)
-    evaluator = make_evaluator(agent, update.network, num_environments=len(names), seed=seed)
-    environments = suites.make_each(names.tolist(), seed=seed + 1)
+    played = [task for task in suite for _ in range(evaluation_episodes)]
+    evaluator = make_evaluator(agent, update.network, num_environments=len(played), seed=seed)
+    environments = suites.make_each(played, seed=seed + 1)
     episodes = VectorEnvironmentLoop(environments, evaluator).run_episodes()
     priorities.close()
     writer.close()

@@ -64,18 +64,19 @@ class RecurrentNetwork(snt.Module):
         self, inputs: NetworkInput, core_state: Nest, reset: tf.Tensor, valid: tf.Tensor
     ) -> tuple[Nest, Nest]:
         """T steps: inputs `[T, B, ...]` -> outputs `[T, B, ...]` and the state after row T - 1."""
-        x, core_state = self._unroll_core(inputs, core_state, reset, valid)
+        x, core_state = self.unroll_core(inputs, core_state, reset, valid)
         return apply_to_rows(self._head, x), core_state
 
     def warm_up(
         self, inputs: NetworkInput, core_state: Nest, reset: tf.Tensor, valid: tf.Tensor
     ) -> Nest:
         """The state after T steps whose outputs nobody wants; arguments as for `unroll`."""
-        return self._unroll_core(inputs, core_state, reset, valid)[1]
+        return self.unroll_core(inputs, core_state, reset, valid)[1]
 
-    def _unroll_core(
+    def unroll_core(
         self, inputs: NetworkInput, core_state: Nest, reset: tf.Tensor, valid: tf.Tensor
     ) -> tuple[tf.Tensor, Nest]:
+        """As `unroll`, without the head: the core's outputs `[T, B, H]`."""
         x = apply_to_rows(self._embed, inputs)  # [T, B, D]
         return self._core.unroll(x, core_state, reset, valid)
 
@@ -96,6 +97,17 @@ def unroll_trained(
 ) -> Nest:
     """A network's outputs on a batch's trained rows and the last, `[L + 1, B, ...]`.
 
+    The arguments are those of `unroll_trained_core`.
+    """
+    x = unroll_trained_core(network, batch, core_state, reset, burn_in)
+    return apply_to_rows(network.head, x)
+
+
+def unroll_trained_core(
+    network: RecurrentNetwork, batch: Batch, core_state: Nest, reset: tf.Tensor, burn_in: int
+) -> tf.Tensor:
+    """The outputs of a network's core on a batch's trained rows and the last, `[L + 1, B, H]`.
+
     Args:
       network: also warms up its own state on the burn-in, through which no gradient flows.
       batch: T = `burn_in` + L.
@@ -109,7 +121,7 @@ def unroll_trained(
         core_state = network.warm_up(inputs, core_state, resets, valid)
         core_state = tree.map_structure(tf.stop_gradient, core_state)
     inputs, resets, valid = tree.map_structure(lambda x: x[burn_in:], rows)
-    return network.unroll(inputs, core_state, resets, valid)[0]
+    return network.unroll_core(inputs, core_state, resets, valid)[0]
 
 
 def apply_to_rows(function: Callable[[Nest], Nest], inputs: Nest) -> Nest:

@@ -13,6 +13,7 @@ from agents.impala import policy
 from agents.impala.config import ATARI, DMLAB, Config
 from agents.impala.learner import ImpalaUpdate, Normaliser
 from agents.networks import RecurrentNetwork
+from agents.pixel_control import PixelControl
 from agents.single_process import SingleProcessAgent
 from replay.structures import TableSpec
 
@@ -94,9 +95,18 @@ def _make_update(
 ) -> ImpalaUpdate:
     network = make_network(environment_spec)
     assert isinstance(network.head, networks.ActorCriticHead)
+    values = network.head.value_layer
+    pixel_control = None
+    if config.pixel_control_cost:
+        image_shape, num_actions = (
+            environment_spec.observations.shape,
+            environment_spec.actions.num_values,
+        )
+        pixel_control = PixelControl(image_shape, num_actions, values.input_size)
     return ImpalaUpdate(
         network,
         config,
         lagging_network=make_network(environment_spec) if config.policy_lag else None,
-        normaliser=make_normaliser(network.head.value_layer) if make_normaliser else None,
+        normaliser=make_normaliser(values) if make_normaliser else None,
+        pixel_control=pixel_control,
     )

@@ -49,6 +49,9 @@ class Config:
         recurrent state; the environment goes on.
       baseline_cost: what the baseline loss is multiplied with.
       entropy_cost: what the entropy bonus is multiplied with.
+      pixel_control_cost: what the loss of pixel control, summed over cells, is multiplied with
+        (Hessel et al. 2018, who do not give it; Jaderberg et al. 2016 searched 0.01 to 0.1 in
+        Labyrinth, 0.0001 to 0.01 on Atari). 0 is none, as in IMPALA's paper.
       batch_size: unrolls of one update. The loss is summed over them and over time (Table C.1), so
         the learning rate suits this batch size, and `length`.
       learning_rate: of RMSProp, at first.
@@ -82,6 +85,7 @@ class Config:
     life_loss: bool = True
     baseline_cost: float = 0.5
     entropy_cost: float = 0.01
+    pixel_control_cost: float = 0.0
     batch_size: int = 32
     learning_rate: float = 6e-4
     annealing_steps: int = 78_125
@@ -138,6 +142,7 @@ _REQUIREMENTS: Mapping[str, Requirement] = {
     "reward_transform": one_of(RewardTransform),
     "baseline_cost": NOT_NEGATIVE,
     "entropy_cost": NOT_NEGATIVE,
+    "pixel_control_cost": NOT_NEGATIVE,
     "batch_size": whole(1),
     "learning_rate": POSITIVE,
     "annealing_steps": whole(1),

@@ -2,10 +2,10 @@
 
 IMPALA has one value output. A multi-task agent has one for each task, of which an unroll trains
 that of its own task alone; the policy is the same for all tasks and never sees which one it plays.
-What else an agent adds comes as an object: a normaliser of the values, for one.
+What else an agent adds comes as an object: a normaliser of the values, an auxiliary loss.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import sonnet as snt
@@ -18,8 +18,9 @@ from agents.impala.losses import baseline_loss, entropy_loss, policy_gradient_lo
 from agents.impala.policy import log_probability
 from agents.impala.vtrace import corrected_log_probability, importance_weights, vtrace_returns
 from agents.masking import masked_mean, mean_age
-from agents.networks import RecurrentNetwork, unroll_trained
+from agents.networks import RecurrentNetwork, apply_to_rows, unroll_trained_core
 from agents.optimization import annealed, clip_by_global_norm, create_slots
+from agents.pixel_control import PixelControl
 from agents.rewards import transform_reward
 from replay.structures import UNKNOWN, Batch
 
@@ -30,6 +31,7 @@ class Losses(NamedTuple):
     policy_gradient: tf.Tensor
     baseline: tf.Tensor
     entropy: tf.Tensor  # the negative entropy
+    pixel_control: tf.Tensor  # 0 where there is none
 
 
 class Evaluation(NamedTuple):
@@ -64,6 +66,7 @@ class ImpalaUpdate(tf.Module):
       lagging_network: another of the same make, for actors to fetch, where the config has a policy
         lag; None where actors are to have the newest parameters.
       normaliser: of the values; None takes the network's outputs as they are.
+      pixel_control: the auxiliary loss, whose own parameters are learned too; None for none.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class ImpalaUpdate(tf.Module):
         *,
         lagging_network: RecurrentNetwork | None = None,
         normaliser: Normaliser | None = None,
+        pixel_control: PixelControl | None = None,
     ) -> None:
         super().__init__(name="impala")
         self.learned_network = network
@@ -87,7 +91,8 @@ class ImpalaUpdate(tf.Module):
             momentum=config.rmsprop_momentum,
             epsilon=config.rmsprop_epsilon,
         )
-        create_slots(self._optimizer, network.trainable_variables)
+        self._pixel_control = pixel_control
+        create_slots(self._optimizer, self._parameters)
         self._lagged = (
             LaggedCopy(network, lagging_network, config.policy_lag) if lagging_network else None
         )
@@ -97,7 +102,7 @@ class ImpalaUpdate(tf.Module):
     @tf.function(autograph=False)
     def __call__(self, batch: Batch) -> tuple[None, Mapping[str, tf.Tensor]]:
         """Improves the parameters; returns no priorities, and metrics."""
-        config, parameters = self._config, self.learned_network.trainable_variables
+        config, parameters = self._config, self._parameters
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(parameters)
             evaluation = self.evaluate(batch)
@@ -119,14 +124,24 @@ class ImpalaUpdate(tf.Module):
             "parameter_lag": age,
         }
 
+    @property
+    def _parameters(self) -> Sequence[tf.Variable]:
+        if self._pixel_control is None:
+            return self.learned_network.trainable_variables
+        return (
+            *self.learned_network.trainable_variables,
+            *self._pixel_control.trainable_variables,
+        )
+
     def evaluate(self, batch: Batch) -> Evaluation:
         """The loss of a batch. Only the trained rows have a gradient."""
         config = self._config
         reset = batch.reset | batch.life_lost if config.life_loss else batch.reset
-        logits, outputs = unroll_trained(
+        core_output = unroll_trained_core(
             self.learned_network, batch, batch.core_state, reset, config.burn_in
-        )  # [L + 1, B, A], [L + 1, B, K]
-        logits = logits[:-1]
+        )
+        logits, outputs = apply_to_rows(self.learned_network.head, core_output)
+        logits = logits[:-1]  # [L, B, A]; outputs: [L + 1, B, K]
         action, log_mu, reward, mask = (
             x[config.burn_in :]
             for x in (batch.action, batch.log_probability, batch.reward, batch.mask)
@@ -145,18 +160,21 @@ class ImpalaUpdate(tf.Module):
         shift, scale = self._shift_and_scale(batch.task)  # μ, σ
         output = outputs_of_tasks(outputs, batch.task)  # n, [L + 1, B]
         value = scale * output + shift
-        returns = vtrace_returns(value, reward, self._discount(batch), weights, mask)
+        discount = config.discount * self._continuation(batch)
+        returns = vtrace_returns(value, reward, discount, weights, mask)
         advantage = (returns.q - shift) / scale - output[:-1]
         log_pi = corrected_log_probability(log_pi, config.correction)
         losses = Losses(
             policy_gradient_loss(log_pi, advantage, weights.policy, mask),
             baseline_loss(output[:-1], (returns.value - shift) / scale, mask),
             entropy_loss(logits, mask),
+            self._pixel_control_loss(batch, core_output),
         )
         loss = (
             losses.policy_gradient
             + config.baseline_cost * losses.baseline
             + config.entropy_cost * losses.entropy
+            + config.pixel_control_cost * losses.pixel_control
         )
         return Evaluation(loss, losses, log_ratio, value[:-1], returns.value)
 
@@ -170,13 +188,23 @@ class ImpalaUpdate(tf.Module):
             return {}
         return self._normaliser.adapt(target, batch.mask[self._config.burn_in :], batch.task)
 
-    def _discount(self, batch: Batch) -> tf.Tensor:
-        """γ of the trained rows, `[L, B]`."""
-        discount = self._config.discount * batch.continuation
+    def _pixel_control_loss(self, batch: Batch, core_output: tf.Tensor) -> tf.Tensor:
+        if self._pixel_control is None:
+            return tf.zeros([])
+        observation, action, mask = (
+            x[self._config.burn_in :] for x in (batch.inputs.observation, batch.action, batch.mask)
+        )
+        return self._pixel_control.loss(
+            core_output, observation, action, self._continuation(batch), mask
+        )
+
+    def _continuation(self, batch: Batch) -> tf.Tensor:
+        """0 on trained rows after which the episode ended, for this learner; 1 elsewhere."""
+        continuation = batch.continuation
         if self._config.life_loss:
             # The life that step t lost is seen on row t + 1.
-            discount = tf.where(batch.life_lost[1:], tf.zeros_like(discount), discount)
-        return discount[self._config.burn_in :]
+            continuation = tf.where(batch.life_lost[1:], tf.zeros_like(continuation), continuation)
+        return continuation[self._config.burn_in :]
 
     def _age(self, batch: Batch) -> tf.Tensor:
         """Updates since those whose parameters acted: items know when they were fetched."""
@@ -189,7 +217,9 @@ class ImpalaUpdate(tf.Module):
         ratio = tf.exp(evaluation.log_ratio)
         clipped = tf.cast(ratio > self._config.rho_bar, tf.float32)
         num_steps = tf.maximum(tf.reduce_sum(mask), 1.0)
+        auxiliary = {"pixel_control_loss": evaluation.losses.pixel_control}
         return {
+            **(auxiliary if self._pixel_control is not None else {}),
             "loss": evaluation.loss,
             "policy_gradient_loss": evaluation.losses.policy_gradient,
             "baseline_loss": evaluation.losses.baseline,

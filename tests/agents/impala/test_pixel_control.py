@@ -1,0 +1,147 @@
+"""Pixel control inside the update: what it adds, and what it must not touch."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tree
+
+from agents.impala.agent import Config, make
+from agents.impala.learner import ImpalaUpdate
+from agents.networks import unroll_trained_core
+from agents.pixel_control import PixelControl
+from agents.popart import agent as popart
+from replay.structures import Batch
+from tests.agents.impala.batches import small_config as without_images
+from tests.agents.impala.batches import with_ends
+from tests.agents.popart.batches import small_config as popart_config
+from tests.batches import NUM_ACTIONS, environment_spec, random_batch
+
+IMAGE = (32, 36)
+COST = 0.5
+
+
+def small_config(**changes: Any) -> Config:
+    """Unrolls of four rows, two of which only warm up."""
+    values = dict(length=4, burn_in=2, batch_size=3, pixel_control_cost=COST)
+    return without_images(**{**values, **changes})
+
+
+def _update(config: Config) -> ImpalaUpdate:
+    tf.random.set_seed(0)
+    update = make(config).make_update(environment_spec(IMAGE))
+    assert isinstance(update, ImpalaUpdate)
+    return update
+
+
+def _control(update: ImpalaUpdate) -> PixelControl:
+    (control,) = [m for m in update.submodules if isinstance(m, PixelControl)]
+    return control
+
+
+def _batch(config: Config) -> Batch:
+    """Images of floats, for gradients to reach; a termination and a truncation inside."""
+    end = config.burn_in + 2
+    batch = with_ends(random_batch(config), {(end, 0): True, (end, 1): False})
+    shape = (*batch.reset.shape, *IMAGE, 1)
+    images = np.random.default_rng(0).random(size=shape)
+    inputs = batch.inputs._replace(observation=tf.constant(images, tf.float32))
+    return batch._replace(inputs=inputs)
+
+
+def _loss_of_rows(update: ImpalaUpdate, batch: Batch, config: Config) -> float:
+    """Of the trained rows, as the episode's ends in `batch` stand."""
+    core_output = unroll_trained_core(
+        update.learned_network, batch, batch.core_state, batch.reset, config.burn_in
+    )
+    fields = (batch.inputs.observation, batch.action, batch.continuation, batch.mask)
+    observation, action, continuation, mask = (x[config.burn_in :] for x in fields)
+    control = _control(update)
+    return float(control.loss(core_output, observation, action, continuation, mask))
+
+
+def test_the_loss_is_added_with_its_cost() -> None:
+    config = small_config()
+    update, batch = _update(config), _batch(config)
+    evaluation = update.evaluate(batch)
+    losses = evaluation.losses
+    auxiliary = _loss_of_rows(update, batch, config)
+    assert auxiliary > 0
+    assert float(losses.pixel_control) == pytest.approx(auxiliary, rel=1e-5)
+    others = losses.policy_gradient + 0.5 * losses.baseline + 0.01 * losses.entropy
+    assert float(evaluation.loss) == pytest.approx(float(others) + COST * auxiliary, rel=1e-5)
+
+
+def test_a_lost_life_ends_the_episode_as_in_the_other_losses() -> None:
+    config = small_config()
+    update, batch = _update(config), _batch(config)
+    lost = np.zeros(batch.life_lost.shape, bool)
+    lost[4, 2] = True  # by the action of row 3
+    ended = batch._replace(
+        reset=batch.reset | lost,
+        continuation=tf.where(lost[1:], 0.0, batch.continuation),
+    )
+    expected = _loss_of_rows(update, ended, config)
+    actual = update.evaluate(batch._replace(life_lost=tf.constant(lost))).losses.pixel_control
+    assert float(actual) == pytest.approx(expected, rel=1e-5)
+    assert expected != pytest.approx(_loss_of_rows(update, batch, config), rel=1e-4)
+
+
+def test_only_trained_rows_have_a_gradient() -> None:
+    config = small_config(lstm_size=6)
+    update, batch = _update(config), _batch(config)
+    observation = batch.inputs.observation
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(observation)
+        loss = update.evaluate(batch).losses.pixel_control
+    gradient = np.abs(tape.gradient(loss, observation).numpy()).sum(axis=(2, 3, 4))
+    assert (gradient[:2] == 0).all()  # burn-in
+    assert (gradient[-1] == 0).all()  # only bootstraps
+    assert (gradient[4, :2] == 0).all()  # an episode's last observation
+    assert (gradient[2:4] > 0).all()
+    torso = [v for v in update.learned_network.trainable_variables if "torso" in v.name]
+    assert all(np.any(g) for g in tape.gradient(loss, torso))
+
+
+def test_what_masked_rows_did_changes_nothing() -> None:
+    config = small_config()
+    update, batch = _update(config), _batch(config)
+    real = batch.mask > 0
+    dirty = batch._replace(
+        action=tf.where(real, batch.action, NUM_ACTIONS - 1),
+        continuation=tf.where(real, batch.continuation, np.nan),
+    )
+    clean, other = (float(update.evaluate(b).losses.pixel_control) for b in (batch, dirty))
+    assert clean == other
+
+
+def test_actors_never_get_the_head_and_the_learner_trains_it() -> None:
+    config = small_config()
+    update, plain = _update(config), _update(small_config(pixel_control_cost=0.0))
+    assert [v.name for v in update.network.variables] == [v.name for v in plain.network.variables]
+    assert not [m for m in plain.submodules if isinstance(m, PixelControl)]
+    control = _control(update)
+    held = {v.ref() for v in update.variables}  # what a checkpoint holds
+    assert {v.ref() for v in control.variables} <= held
+    assert len(update._optimizer.ms) == len(plain._optimizer.ms) + len(control.variables)
+    before = [v.numpy() for v in control.trainable_variables]
+    _, metrics = update(_batch(config))
+    for x, y in zip(before, control.trainable_variables, strict=True):
+        assert (x != y.numpy()).any()
+    assert float(metrics["pixel_control_loss"]) > 0
+    assert "pixel_control_loss" not in plain(_batch(config))[1]
+
+
+def test_popart_can_switch_it_on() -> None:
+    config = popart_config(length=4, batch_size=3, pixel_control_cost=COST)
+    update = popart.make(config).make_update(environment_spec(IMAGE))
+    batch = _batch(small_config(burn_in=0))._replace(task=tf.constant([0, 3, 3], tf.int64))
+    _, metrics = update(batch)
+    assert all(np.isfinite(x).all() for x in tree.flatten(dict(metrics)))
+    assert {"pixel_control_loss", "mu", "sigma"} <= set(metrics)
+
+
+def test_observations_that_are_no_images_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"got observations of shape \(5,\)"):
+        make(small_config()).make_update(environment_spec())

@@ -178,7 +178,7 @@ def make_actor(
       source: the learner whose parameters it follows.
       writer: takes its rows.
     """
-    network = make_network(agent, environment_spec)
+    network = agent.make_network(environment_spec)
     return RecurrentActor(
         agent.make_policy(network, np.asarray(actors), num_actors, seed),
         network.initial_state(len(actors)),
@@ -215,15 +215,10 @@ def make_evaluator(
     )
 
 
-def make_network(agent: Agent, environment_spec: specs.EnvironmentSpec) -> Network:
-    """A new network whose variables exist, which Sonnet makes only at the first call."""
-    return with_variables(agent.make_network(environment_spec), environment_spec, agent.frame_stack)
-
-
 def with_variables(
     network: AnyNetwork, environment_spec: specs.EnvironmentSpec, frame_stack: int
 ) -> AnyNetwork:
-    """The same network, its variables made by a first call."""
+    """The same network, its variables made by a first call: Sonnet makes them no sooner."""
     network.step(network_input(environment_spec, frame_stack), network.initial_state(1))
     return network
 

@@ -78,7 +78,7 @@ class Agent:
       frame_stack: frames of one network input.
       resets_on_life_loss: whether a lost life resets the core state, for actors and learner alike.
       variable_update_period: vector steps between two fetches of parameters by an actor.
-      make_network: a new network; its parameters follow from tf.random's global seed.
+      make_network: a new network, its variables made; they follow from tf.random's global seed.
       make_policy: (network, indices `[n]` of actors in 0..N-1, N, seed) -> how those n behave.
       make_evaluation_policy: (network, seed) -> how the agent is evaluated, in any number of
         environments.

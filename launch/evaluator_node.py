@@ -52,7 +52,7 @@ class EvaluatorNode:
         played = [task for task in settings.tasks for _ in range(settings.evaluation_episodes)]
         evaluator = actor.make_evaluator(
             agent,
-            actor.make_network(agent, environment_spec(settings)),
+            agent.make_network(environment_spec(settings)),
             num_environments=len(played),
             seed=seed_of(settings, "policy"),
             source=self._learner,

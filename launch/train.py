@@ -15,7 +15,6 @@ from typing import Any
 import tensorflow as tf
 from absl import app, flags
 
-from agents import actor
 from launch import catalogue, checkpoints, command_line, nodes, presets, settings, supervisor
 from launch.settings import Settings, SettingsError
 
@@ -132,7 +131,7 @@ def _check_networks(run: Settings) -> None:
         raise SettingsError(f"--env={run.env} cannot be played: {error}") from None
     for name, config in run.configs.items():
         try:
-            actor.make_network(catalogue.make(name, config), spec)
+            catalogue.make(name, config).make_network(spec)
         except ValueError as error:
             raise SettingsError(
                 f"--agent={name} cannot play --env={run.env} with these settings: {error}"

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import reverb
 
-from agents import actor
 from launch import nodes, process, settings
 from launch.crews import crews
 from launch.episodes import Ended
@@ -50,7 +49,7 @@ def test_actors_play_and_report_and_write_their_own_tasks() -> None:
     run = settings.resolve(given | dict(num_actors=10, actors_per_node=4), {"impala": SMALL})
     crew = crews(run)[1]  # the last of one task and the first of the other
     assert (crew.actors, crew.tasks) == ((8, 1, 3, 5), (0, 1, 1, 1))
-    network = actor.make_network(nodes.make_agents(run)["impala"], nodes.environment_spec(run))
+    network = nodes.make_agents(run)["impala"].make_network(nodes.environment_spec(run))
     source = Source([variable.numpy() for variable in network.variables])
     server = reverb.Server(nodes.make_tables(run))
     client = reverb.Client(f"localhost:{server.port}")

@@ -37,7 +37,7 @@ def _play(run: settings.Settings, actors: tuple[int, ...]) -> Recorder:
     agent = catalogue.make("r2d2", run.configs["r2d2"])
     spec = nodes.environment_spec(run)
     tf.random.set_seed(nodes.seed_of(run, "network"))
-    network = actor.make_network(agent, spec)
+    network = agent.make_network(spec)
     recorder = Recorder()
     player = actor.make_actor(
         agent,

@@ -11,7 +11,6 @@ import pytest
 import reverb
 import tensorflow as tf
 
-from agents import actor
 from launch import nodes, process, settings
 from launch.crews import crews
 from replay import tables
@@ -151,7 +150,7 @@ def _in_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
 def _learner(run: settings.Settings, name: str) -> Source:
     """The learner of an agent, with its first parameters."""
     tf.random.set_seed(1)
-    network = actor.make_network(nodes.make_agents(run)[name], nodes.environment_spec(run))
+    network = nodes.make_agents(run)[name].make_network(nodes.environment_spec(run))
     return Source([variable.numpy() for variable in network.variables])
 
 

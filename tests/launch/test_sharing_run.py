@@ -16,10 +16,55 @@ pytestmark = [pytest.mark.launchpad, pytest.mark.slow]
 SHARED = ("--agent=r2d2,impala", "--env=catch", "--num_actors=8", "--evaluation_episodes=0")
 LIMIT = 40
 
+# R2D2's own ladder leaves most actors all but greedy, and no weight corrects for an action that is
+# never taken: IMPALA's policy moves onto such actions and stays there. So every actor explores, and
+# IMPALA's policy is kept open until it has seen what each action is worth.
+EXPLORING = (
+    "--r2d2.epsilon_base=0.8",
+    "--r2d2.epsilon_alpha=1",
+    "--impala.entropy_cost=0.03",
+    "--impala.batch_size=4",
+)
+SOLVED = 0.9  # of at most 1; IMPALA is evaluated as it acts, so a sampled slip counts
+BUDGET = 150_000  # actor steps, a few times what it takes
+
 
 def _updates(run: Run, agent: str) -> float:
     updates: float = run.progress()["learners"][agent]["learner_steps"]
     return updates
+
+
+def _evaluated(run: Run, agent: str) -> float:
+    """The mean return of an agent's newest evaluation; catch's least before the first."""
+    evaluations = run.progress().get("evaluations", {})
+    mean_return: float = evaluations.get(agent, {"episode_return": -1.0})["episode_return"]
+    return mean_return
+
+
+@pytest.mark.parametrize("acting", ["r2d2", "impala"])
+def test_both_learners_solve_catch_from_a_stream_that_one_acted(
+    tmp_path: pathlib.Path, acting: str
+) -> None:
+    flags = (
+        "--agent=r2d2,impala",
+        "--env=catch",
+        f"--act_with={acting}",
+        "--paced_by=r2d2",  # the slower one, so that a busy machine teaches as much
+        "--num_actors=16",
+        "--evaluation_episodes=50",
+        "--evaluation_minutes=0.05",
+        f"--max_actor_steps={BUDGET}",
+        *EXPLORING,
+    )
+    with Run(tmp_path / "run", *flags) as run:
+        # Fails when the run reaches its budget first.
+        run.wait_until(lambda: min(_evaluated(run, a) for a in ("r2d2", "impala")) >= SOLVED)
+        assert run.count("actor_steps") < BUDGET
+        nodes = run.nodes()
+        os.kill(run.pid, signal.SIGTERM)
+        code, _, err = run.finish()
+        assert all_gone(nodes)
+    assert (code, err) == (0, "")
 
 
 def test_a_finished_learner_does_not_stop_the_other(tmp_path: pathlib.Path) -> None:

@@ -26,16 +26,24 @@ class ConvolutionalTorso(snt.Module):
     Args:
       layers: from the image on.
       output_size: units of the fully connected layer; 0 gives the flattened last convolution.
+      w_init: of all weights; None is Sonnet's default.
     """
 
-    def __init__(self, layers: Sequence[Convolution], output_size: int = 0) -> None:
+    def __init__(
+        self,
+        layers: Sequence[Convolution],
+        output_size: int = 0,
+        w_init: snt.initializers.Initializer | None = None,
+    ) -> None:
         super().__init__()
         self._convolutions = [
-            snt.Conv2D(layer.channels, layer.kernel, layer.stride, padding="VALID")
+            snt.Conv2D(layer.channels, layer.kernel, layer.stride, padding="VALID", w_init=w_init)
             for layer in layers
         ]
         self._least_side = _least_side(layers)
-        self._output = snt.nets.MLP([output_size], activate_final=True) if output_size else None
+        self._output = (
+            snt.nets.MLP([output_size], activate_final=True, w_init=w_init) if output_size else None
+        )
 
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
         """Images `[B, H, W, C]` -> `[B, D]`."""
@@ -112,25 +120,37 @@ class MLPTorso(snt.Module):
         return self._layers(snt.flatten(as_float(observation)))
 
 
-def dqn_torso() -> ConvolutionalTorso:
+def dqn_torso(w_init: snt.initializers.Initializer | None = None) -> ConvolutionalTorso:
     """The three convolutions of DQN (Mnih et al. 2015), flattened."""
-    return ConvolutionalTorso([Convolution(32, 8, 4), Convolution(64, 4, 2), Convolution(64, 3, 1)])
+    layers = [Convolution(32, 8, 4), Convolution(64, 4, 2), Convolution(64, 3, 1)]
+    return ConvolutionalTorso(layers, w_init=w_init)
 
 
-def shallow_torso() -> ConvolutionalTorso:
+def shallow_torso(w_init: snt.initializers.Initializer | None = None) -> ConvolutionalTorso:
     """IMPALA's shallow torso (Espeholt et al. 2018, Figure 4, left).
 
     The figure's 1.2 million parameters at 72 x 96 x 3 come out without padding, not with it.
     """
-    return ConvolutionalTorso([Convolution(16, 8, 4), Convolution(32, 4, 2)], output_size=256)
+    layers = [Convolution(16, 8, 4), Convolution(32, 4, 2)]
+    return ConvolutionalTorso(layers, output_size=256, w_init=w_init)
 
 
-def make_torso(kind: TorsoKind, hidden_sizes: Sequence[int] = ()) -> snt.Module:
-    """The torso of a kind; `hidden_sizes` are the layers of an `mlp`."""
+def make_torso(
+    kind: TorsoKind,
+    hidden_sizes: Sequence[int] = (),
+    w_init: snt.initializers.Initializer | None = None,
+) -> snt.Module:
+    """A torso.
+
+    Args:
+      kind: which.
+      hidden_sizes: the layers of an `mlp`.
+      w_init: of the weights of a `dqn` or `shallow` torso; None is Sonnet's default.
+    """
     if kind == "dqn":
-        return dqn_torso()
+        return dqn_torso(w_init)
     if kind == "shallow":
-        return shallow_torso()
+        return shallow_torso(w_init)
     if kind == "resnet":
         return ResidualTorso()
     return MLPTorso(hidden_sizes)

@@ -58,8 +58,7 @@ class Config:
       annealing_steps: updates after which the learning rate has fallen linearly to 0. The paper
         anneals from beginning to end of training: here 200 million frames, four to a step, in
         batches of 32 x 20 steps.
-      rmsprop_decay: of the mean square; the code's. There the mean square begins at 1, as in
-        TensorFlow 1, here at 0, as in Sonnet: the first steps are larger, up to tenfold.
+      rmsprop_decay: of the mean square; the code's, where it begins at 1 as it does here.
       rmsprop_momentum: of the update.
       rmsprop_epsilon: ε, inside the root.
       max_gradient_norm: global norm the gradient is clipped to; None does not clip.

@@ -93,6 +93,9 @@ class ImpalaUpdate(tf.Module):
         )
         self._pixel_control = pixel_control
         create_slots(self._optimizer, self._parameters)
+        for mean_square in self._optimizer.ms:
+            # From 0 the first steps would be tenfold, which can switch units off for good.
+            mean_square.assign(tf.ones_like(mean_square))
         self._lagged = (
             LaggedCopy(network, lagging_network, config.policy_lag) if lagging_network else None
         )

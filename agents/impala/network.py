@@ -10,6 +10,11 @@ from agents.impala.config import Config
 from agents.networks import RecurrentNetwork
 from agents.torsos import make_torso
 
+# He et al. 2015. Sonnet's default loses two thirds of the signal's size in every layer with a ReLU:
+# what differs between two frames of Pong would come out of the torso at a thousandth, and the
+# first updates, which move the value of all states alike, would switch most of its units off.
+KEEPS_VARIANCE = snt.initializers.VarianceScaling(2.0, "fan_in", "truncated_normal")
+
 
 class PolicyAndValue(NamedTuple):
     """The network's outputs."""
@@ -47,7 +52,7 @@ def make_network(config: Config, num_actions: int, num_values: int = 1) -> Recur
     Without a core it does not see the previous step either: that is memory of a kind.
     """
     return RecurrentNetwork(
-        torso=make_torso(config.torso, config.hidden_sizes),
+        torso=make_torso(config.torso, config.hidden_sizes, KEEPS_VARIANCE),
         core=make_core(config.lstm_size),
         head=ActorCriticHead(num_actions, num_values),
         num_actions=num_actions,

@@ -117,3 +117,14 @@ def test_a_residual_block_rectifies_before_each_convolution() -> None:
         variable.assign(tf.ones_like(variable) * (2.0 if variable.shape.rank == 4 else -1.0))
     for x, expected in [(-3.0, -3.0 - 1.0), (0.25, 0.25 - 1.0), (2.0, 2.0 + 2.0 * 3.0 - 1.0)]:
         assert float(block(tf.fill([1, 1, 1, 1], x))[0, 0, 0, 0]) == expected
+
+
+@pytest.mark.parametrize(("kind", "num_layers"), [("dqn", 3), ("shallow", 3)])
+def test_every_layer_takes_the_initial_weights_that_it_is_given(
+    kind: TorsoKind, num_layers: int
+) -> None:
+    torso = make_torso(kind, w_init=snt.initializers.Constant(0.25))
+    torso(np.zeros((1, 84, 84, 4), np.uint8))
+    weights = [v for v in torso.trainable_variables if v.shape.rank > 1]
+    assert len(weights) == num_layers
+    assert all((v.numpy() == 0.25).all() for v in weights)

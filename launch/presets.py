@@ -88,19 +88,20 @@ _LOCAL_IMPALA_SMALL = dict(
     annealing_steps=1_000_000,
 )
 
-# Unrolls of 16, so that they and R2D2's items can be cut from blocks of 16 rows.
-_LOCAL_IMPALA_ATARI = dict(torso="shallow", lstm_size=256, length=16)
+# Unrolls of 16, so that they and R2D2's items can be cut from blocks of 16 rows. Of several tasks a
+# batch should hold all, so only IMPALA's is small.
+_LOCAL_POPART_ATARI = dict(torso="shallow", length=16, rmsprop_epsilon=1e-3)
+_LOCAL_IMPALA_ATARI = dict(**_LOCAL_POPART_ATARI, batch_size=8, queue_size=32)
 
-_LOCAL_IMPALA = (_LOCAL_IMPALA_ATARI, _LOCAL_IMPALA_SMALL)
 _LOCAL = {  # family -> config on Atari, config elsewhere
     "r2d2": (_LOCAL_R2D2_ATARI, _LOCAL_R2D2_SMALL),
-    "impala": _LOCAL_IMPALA,
-    "multihead": _LOCAL_IMPALA,
-    "popart": _LOCAL_IMPALA,
+    "impala": (_LOCAL_IMPALA_ATARI, _LOCAL_IMPALA_SMALL),
+    "multihead": (_LOCAL_POPART_ATARI, _LOCAL_IMPALA_SMALL),
+    "popart": (_LOCAL_POPART_ATARI, _LOCAL_IMPALA_SMALL),
 }
 
 # Where several agents read one stream, the network that acted may be another's, and its state is
-# unknown: the first rows of an unroll recover one.
+# unknown: the first rows of an unroll recover one. On Atari these agents have no core.
 _SHARED = {family: dict(burn_in=16) for family in ("impala", "multihead", "popart")}
 
 
@@ -144,9 +145,10 @@ def config(name: str, agent: str, env: str, *, shared: bool = False) -> dict[str
       shared: whether other agents read the same stream.
     """
     family = agent.split("_")[0]
-    values: dict[str, Any] = dict(_SHARED.get(family, {})) if shared else {}
+    is_atari = env.startswith("atari")
+    values: dict[str, Any] = dict(_SHARED.get(family, {})) if shared and not is_atari else {}
     if name == "local":
-        values |= _LOCAL[family][0 if env.startswith("atari") else 1]
+        values |= _LOCAL[family][0 if is_atari else 1]
         if agent == "r2d2_feedforward":
             del values["lstm_size"]
     return values

@@ -126,9 +126,11 @@ def test_the_local_presets_share_blocks_of_at_least_eight_rows(env: str) -> None
 
 
 @pytest.mark.parametrize("preset", ["local", "paper"])
-def test_impala_burns_in_only_where_it_shares(preset: str) -> None:
+def test_impala_burns_in_only_where_it_shares_and_has_a_core(preset: str) -> None:
     assert _resolve(preset=preset).configs["impala"].burn_in > 0
     assert _resolve(preset=preset, agent="impala").configs["impala"].burn_in == 0
+    on_atari = _resolve(preset=preset, env="atari:pong").configs["impala"]
+    assert (on_atari.lstm_size, on_atari.burn_in) == (0, 0)
 
 
 class Coordinator:

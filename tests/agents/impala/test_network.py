@@ -1,5 +1,7 @@
 """IMPALA's head, and its networks from their configs."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -51,3 +53,16 @@ def test_only_the_recurrent_network_sees_the_previous_step(lstm_size: int) -> No
     for other in (_inputs(2, 0.0), _inputs(0, 1.0)):
         difference = np.abs(network.step(other, state)[0].logits - first.logits).max()
         assert (difference > 1e-4) == (lstm_size > 0)
+
+
+def test_what_differs_between_two_images_is_not_lost_in_the_torso() -> None:
+    images = np.random.default_rng(0).normal(size=(8, 84, 84, 4)).astype(np.float32)
+    inputs = NetworkInput(images, tf.zeros([8], tf.int32), tf.zeros([8]))
+    network = make_network(dataclasses.replace(ATARI, torso="shallow"), num_actions=4)
+    x, _ = network.unroll_core(
+        tf.nest.map_structure(lambda rows: rows[tf.newaxis], inputs),
+        (),
+        tf.zeros([1, 8], tf.bool),
+        tf.ones([1, 8], tf.bool),
+    )
+    assert 0.5 < np.sqrt(np.mean(np.square(x))) < 2.0  # 1 at the input; 0.3 by Sonnet's default

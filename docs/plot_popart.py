@@ -1,0 +1,57 @@
+"""Draws PopArt's statistics and returns per task, the paper's Figure 3 in small, beside a baseline.
+
+python docs/plot_popart.py POPART_RUN_DIR BASELINE_RUN_DIR OUTPUT.png
+"""
+
+import csv
+import json
+import pathlib
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+
+def read(path: pathlib.Path, *columns: str) -> list[np.ndarray]:
+    """Columns of a log, without the rows in which one of them is undefined."""
+    with path.open() as file:
+        rows = [[float(row[column]) for column in columns] for row in csv.DictReader(file)]
+    table = np.asarray(rows).reshape(-1, len(columns))
+    return list(table[np.isfinite(table).all(axis=1)].T)
+
+
+def draw(popart: pathlib.Path, baseline: pathlib.Path, output: pathlib.Path) -> None:
+    """μ ± σ of every task above, its undiscounted returns below."""
+    tasks = json.loads((popart / "config.json").read_text())["env"].split(",")
+    figure, axes = plt.subplots(
+        2, len(tasks), figsize=(3.1 * len(tasks), 5), sharex=True, constrained_layout=True
+    )
+    for column, task in enumerate(tasks):
+        top, bottom = axes[:, column]
+        steps, mu, sigma = read(
+            popart / "logs" / "learner-popart.csv", "actor_steps", f"mu/{task}", f"sigma/{task}"
+        )
+        top.fill_between(steps / 1e6, mu - sigma, mu + sigma, alpha=0.25, color="#fd8d3c")
+        top.plot(steps / 1e6, mu, color="#d94801")
+        top.set_title(task)
+        for run, label, color in (
+            (popart, "popart", "#d94801"),
+            (baseline, "multihead_impala", "#2171b5"),
+        ):
+            steps, returns = read(run / "logs" / "tasks.csv", "actor_steps", f"return/{task}")
+            bottom.plot(steps / 1e6, returns, color=color, label=label)
+        bottom.set_xlabel("agent steps, all tasks (millions)")
+        for axis in (top, bottom):
+            axis.grid(alpha=0.3)
+    axes[0, 0].set_ylabel("μ, shaded μ ± σ")
+    axes[1, 0].set_ylabel("return, last 100 episodes")
+    axes[1, 0].legend(frameon=False)
+    figure.savefig(output, dpi=120)
+
+
+if __name__ == "__main__":
+    draw(*map(pathlib.Path, sys.argv[1:4]))

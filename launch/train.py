@@ -123,15 +123,15 @@ def _check_replay_stays(agent: str, recorded: Any, config: Any) -> None:
     )
 
 
-def _check_networks(run: Settings) -> None:
-    """Refuses tasks that one network cannot play, and a network that cannot see what they show."""
+def _check_agents(run: Settings) -> None:
+    """Refuses tasks that no one network plays, and an agent that cannot learn from what they show."""
     try:
         spec = nodes.environment_spec(run)
     except ValueError as error:
         raise SettingsError(f"--env={run.env} cannot be played: {error}") from None
     for name, config in run.configs.items():
         try:
-            catalogue.make(name, config).make_network(spec)
+            catalogue.make(name, config).make_update(spec)
         except ValueError as error:
             raise SettingsError(
                 f"--agent={name} cannot play --env={run.env} with these settings: {error}"
@@ -166,7 +166,7 @@ def prepare(overrides: dict[str, dict[str, str]]) -> tuple[Settings, checkpoints
             f"--lp_launch_type={flags.FLAGS.lp_launch_type} is not built yet; there is local_mp."
         )
     run = (resumed_run if _RESUME.value else new_run)(given(), overrides)
-    _check_networks(run)
+    _check_agents(run)
     manifests = read_checkpoints(run) if _RESUME.value else {}
     try:
         run.path.mkdir(parents=True, exist_ok=True)

@@ -98,6 +98,10 @@ def _contents(folder: pathlib.Path) -> dict[str, bytes]:
         ([*NEW, "--r2d2.lerning_rate=1"], ["--r2d2.lerning_rate", "'learning_rate'"]),
         ([*NEW, "--preset=paper"], ["cannot play --env=catch", "the mlp torso"]),
         ([*NEW, "--r2d2.torso=dqn"], ["cannot play --env=catch", "the mlp torso"]),
+        (
+            ["--agent=impala", "--env=catch", "--impala.pixel_control_cost=0.1"],
+            ["cannot play --env=catch", "at least 32 x 32 pixels", "(10, 5)"],
+        ),
         ([*NEW, "--r2d2.length"], ["--r2d2.length needs a value"]),
         ([*NEW, "--r2d2_plus.length=8"], ["--r2d2_plus.length", "this run's agents are r2d2."]),
     ],

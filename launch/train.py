@@ -124,7 +124,7 @@ def _check_replay_stays(agent: str, recorded: Any, config: Any) -> None:
 
 
 def _check_agents(run: Settings) -> None:
-    """Refuses tasks that no one network plays, and an agent that cannot learn from what they show."""
+    """Refuses tasks that no one network plays, and an agent that cannot learn what they show."""
     try:
         spec = nodes.environment_spec(run)
     except ValueError as error:

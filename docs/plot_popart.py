@@ -1,9 +1,8 @@
 """Draws PopArt's statistics and returns per task, the paper's Figure 3 in small, beside a baseline.
 
-python docs/plot_popart.py POPART_RUN_DIR BASELINE_RUN_DIR OUTPUT.png
+python -m docs.plot_popart POPART_RUN_DIR BASELINE_RUN_DIR OUTPUT.png
 """
 
-import csv
 import json
 import pathlib
 import sys
@@ -13,15 +12,8 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
-import numpy as np
 
-
-def read(path: pathlib.Path, *columns: str) -> list[np.ndarray]:
-    """Columns of a log, without the rows in which one of them is undefined."""
-    with path.open() as file:
-        rows = [[float(row[column]) for column in columns] for row in csv.DictReader(file)]
-    table = np.asarray(rows).reshape(-1, len(columns))
-    return list(table[np.isfinite(table).all(axis=1)].T)
+from docs.plot_run import read
 
 
 def draw(popart: pathlib.Path, baseline: pathlib.Path, output: pathlib.Path) -> None:

@@ -1,4 +1,4 @@
-"""Draws a run's learning curve: python docs/plot_run.py RUN_DIR OUTPUT.png TITLE"""
+"""Draws a run's learning curve: python -m docs.plot_run RUN_DIR OUTPUT.png TITLE"""
 
 import csv
 import pathlib
@@ -37,10 +37,8 @@ def draw(run_dir: pathlib.Path, output: pathlib.Path, title: str) -> None:
         (axes[1], seconds / 3600, measured[1] / 3600, "hours"),
     ):
         axis.plot(x, returns, color="#9ecae1", linewidth=0.6)
-        axis.plot(x[inner], smooth, color="#2171b5", label="while acting, all epsilons")
-        axis.plot(
-            evaluated_x, measured[2], "o-", color="#cb181d", ms=4, label="evaluated, epsilon 0"
-        )
+        axis.plot(x[inner], smooth, color="#2171b5", label="while acting")
+        axis.plot(evaluated_x, measured[2], "o-", color="#cb181d", ms=4, label="evaluated")
         axis.set_xlabel(label)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("episode return")

@@ -10,6 +10,7 @@ from r2d2 import agent
 from r2d2.agent import VARIANTS, Config
 from replay.structures import Layout, PriorityInput
 from tests.batches import environment_spec, random_batch
+from tests.configs import watched
 from tests.r2d2.batches import small_config
 
 TABLE_2 = {
@@ -115,17 +116,7 @@ def test_impossible_values_are_refused(field: str, value: Any, sentence: str) ->
 
 
 def test_every_field_is_read_by_something_that_is_made_from_the_config() -> None:
-    read: set[str] = set()
-    watching = False
-
-    class Watched(Config):
-        def __getattribute__(self, name: str) -> Any:
-            if watching:
-                read.add(name)
-            return super().__getattribute__(name)
-
-    config = Watched(**dataclasses.asdict(small_config()))
-    watching = True
+    config, read = watched(small_config())
     made = agent.make(config)
     update = made.make_update(environment_spec())
     update(random_batch(config))
@@ -134,5 +125,4 @@ def test_every_field_is_read_by_something_that_is_made_from_the_config() -> None
     rows = np.ones((config.length + 1, 2), np.float32)
     values = {"q_taken": rows, "q_max": rows}
     made.initial_priority(PriorityInput(values, rows[1:], rows[1:], rows > 0, rows[1:]))
-    watching = False
     assert read >= {field.name for field in dataclasses.fields(Config)}

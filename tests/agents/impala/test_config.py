@@ -11,6 +11,7 @@ from agents.impala.agent import ATARI, DMLAB, Config
 from replay.structures import Layout
 from tests.agents.impala.batches import small_config
 from tests.batches import environment_spec, random_batch
+from tests.configs import watched
 
 TABLE_F1 = {
     "frame_stack": 4,
@@ -104,20 +105,9 @@ def test_impossible_values_are_refused(field: str, value: Any, sentence: str) ->
 
 
 def test_every_field_is_read_by_something_that_is_made_from_the_config() -> None:
-    read: set[str] = set()
-    watching = False
-
-    class Watched(Config):
-        def __getattribute__(self, name: str) -> Any:
-            if watching:
-                read.add(name)
-            return super().__getattribute__(name)
-
-    config = Watched(**dataclasses.asdict(small_config(replay_fraction=0.5)))
-    watching = True
+    config, read = watched(small_config(replay_fraction=0.5))
     made = agent.make(config)
     update = made.make_update(environment_spec())
     update(random_batch(config))
     made.make_policy(made.make_network(environment_spec()), np.arange(2), 2, 0)
-    watching = False
     assert read >= {field.name for field in dataclasses.fields(Config)}

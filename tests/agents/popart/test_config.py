@@ -10,6 +10,7 @@ from agents.popart import agent
 from agents.popart.agent import ATARI, DMLAB, MULTIHEAD_ATARI, MULTIHEAD_DMLAB, Config
 from tests.agents.popart.batches import batch_of_tasks, small_config
 from tests.batches import environment_spec
+from tests.configs import watched
 
 TABLE_3 = {"statistics_decay": 3e-4, "scale_min": 1e-4, "scale_max": 1e6}
 TABLE_6 = {"discount": 0.99, "baseline_cost": 0.5, "batch_size": 32, "rmsprop_momentum": 0.0}
@@ -91,20 +92,9 @@ def test_impossible_values_are_refused(field: str, value: Any, sentence: str) ->
 
 
 def test_every_field_is_read_by_something_that_is_made_from_the_config() -> None:
-    read: set[str] = set()
-    watching = False
-
-    class Watched(Config):
-        def __getattribute__(self, name: str) -> Any:
-            if watching:
-                read.add(name)
-            return super().__getattribute__(name)
-
-    config = Watched(**dataclasses.asdict(small_config()))
-    watching = True
+    config, read = watched(small_config())
     made = agent.make(config)
     made.make_update(environment_spec())(batch_of_tasks(config))
-    watching = False
     own = {field.name for field in dataclasses.fields(Config)}
     own -= {field.name for field in dataclasses.fields(impala.Config)}
     assert own == {"num_tasks", "normalise", "statistics_decay", "scale_min", "scale_max"}

@@ -12,8 +12,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "replay": frozenset(),
     **{room: frozenset(_LAYERS[:i]) for i, room in enumerate(_LAYERS) if i >= 2},
     "bazel": frozenset(),
-    "docs": frozenset(),
-    "tests": frozenset({*_LAYERS, "bazel"}),
+    "docs": frozenset(_LAYERS),
+    "tests": frozenset({*_LAYERS, "bazel", "docs"}),
 }
 
 

@@ -83,7 +83,8 @@ _LOCAL_IMPALA_SMALL = dict(
     length=16,
     batch_size=8,
     queue_size=32,
-    learning_rate=2e-3,
+    learning_rate=5e-3,
+    rmsprop_decay=0.9,  # of 0.99 the first 500 updates are slow
     rmsprop_epsilon=1e-3,
     annealing_steps=1_000_000,
 )

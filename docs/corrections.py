@@ -60,7 +60,7 @@ _SMALL: dict[str, Any] = dict(
     rmsprop_decay=0.9,
     rmsprop_epsilon=1e-3,
 )
-# The learning rates served V-trace without replay best of the few tried, on a seed not used here.
+# The learning rates are some with which V-trace learned without replay, on a seed not used here.
 TASKS = {
     "catch": Task(150, dict(_SMALL, learning_rate=0.02)),
     "memory:recall": Task(150, dict(_SMALL, learning_rate=0.01, lstm_size=32)),

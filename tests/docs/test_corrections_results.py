@@ -75,7 +75,7 @@ def test_the_table_has_a_row_for_each_correction() -> None:
     ]
 
 
-def test_the_study_trains_every_run_once_and_holds_no_other() -> None:
+def test_the_file_holds_every_run_of_the_study_and_no_other() -> None:
     runs = corrections.runs()
     assert len(set(runs)) == len(runs) == 120
-    assert set(read(corrections.DATA)) <= set(runs)
+    assert set(read(corrections.DATA)) == set(runs)

@@ -18,14 +18,11 @@ LIMIT = 40
 
 # R2D2's own ladder leaves most actors all but greedy, and no weight corrects for an action that is
 # never taken: IMPALA's policy moves onto such actions and stays there. So every actor explores, and
-# IMPALA's policy is kept open until it has seen what each action is worth. Its optimizer forgets
-# within tens of updates, not hundreds, the large mean square that it begins with.
+# IMPALA's policy is kept open until it has seen what each action is worth.
 EXPLORING = (
     "--r2d2.epsilon_base=0.8",
     "--r2d2.epsilon_alpha=1",
     "--impala.entropy_cost=0.03",
-    "--impala.learning_rate=0.005",
-    "--impala.rmsprop_decay=0.9",
 )
 SOLVED = 0.9  # of at most 1; IMPALA is evaluated as it acts, so a sampled slip counts
 BUDGET = 150_000  # actor steps, a few times what it takes

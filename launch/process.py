@@ -21,14 +21,17 @@ _LAUNCHER_SECONDS = 1.0
 def enter(run_dir: str, title: str) -> None:
     """Makes this process a node of a run. Called first, in its main thread.
 
-    Ctrl-C, which a terminal sends to every process of the group, is left to the launcher, who alone
-    decides how a run ends; the launcher's death is this process's end; and the traceback of an
-    error that ends it is left in the run folder, where the launcher finds and shows it.
+    A node leaves the launcher's process group, to all of which a terminal sends Ctrl-C and
+    `timeout` a SIGTERM: the launcher alone decides how a run ends. The launcher's death is this
+    process's end; and the traceback of an error that ends it is left in the run folder, where the
+    launcher finds and shows it.
 
     Args:
       run_dir: the run folder.
       title: what the node is, for the one who reads the traceback.
     """
+    with contextlib.suppress(PermissionError):  # a session's leader has a group of its own
+        os.setpgrp()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # else it stays blocked, as it was inherited
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # see `supervisor.run`

@@ -123,7 +123,9 @@ def test_a_killed_run_goes_on_from_its_periodic_checkpoint(tmp_path: pathlib.Pat
             node.send_signal(signal.SIGINT)  # as a terminal's Ctrl-C, which only the launcher hears
         learned, nodes = run.count("learner_steps"), run.nodes()
         run.wait_until(lambda: run.count("learner_steps") > learned)
-        os.kill(run.pid, signal.SIGTERM)
+        os.killpg(
+            run.pid, signal.SIGTERM
+        )  # as `timeout` does; the nodes are in groups of their own
         code, out, err = run.finish()
         assert all_gone(nodes)
     assert (code, err) == (0, "")

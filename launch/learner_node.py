@@ -113,16 +113,16 @@ class LearnerNode:
     def _learn(self) -> None:
         limit = self._settings.max_learner_steps
         logger = logs.make_logger(
-            self._settings.path,
-            f"learner-{self._name}",
-            seconds=LOG_SECONDS,
-            steps_key="learner_steps",
+            self._settings.path, f"learner-{self._name}", steps_key="learner_steps"
         )
-        save_at = time.time() + 60 * self._settings.checkpoint_minutes
+        save_at, log_at = time.time() + 60 * self._settings.checkpoint_minutes, 0.0
         for _ in self._every(REPORT_SECONDS):
-            if self._report(logger):
-                return
-            if limit is not None and self._learner.num_steps >= limit:
+            stop, row = self._report()
+            ends = stop or (limit is not None and self._learner.num_steps >= limit)
+            if row and (ends or time.time() >= log_at):
+                logger.write(row)
+                log_at = time.time() + LOG_SECONDS
+            if ends:
                 return
             if time.time() >= save_at:
                 self._save(with_replay=True)
@@ -137,24 +137,24 @@ class LearnerNode:
                 self._learner.try_step(timeout=max(until - time.time(), 0.01))
             yield
 
-    def _report(self, logger: Any) -> bool:
+    def _report(self) -> tuple[bool, dict[str, float]]:
+        """Tells the coordinator how far it is; returns whether to stop, and a row for the log."""
         step = self._learner.num_steps
         metrics, of_tasks = split_metrics(self._metrics, self._settings.tasks)
         if self._learner.largest_priority:
             metrics["largest_priority"] = self._learner.largest_priority
         stop = self._coordinator.report_learner(self._name, step, self._trained_steps(), metrics)
         self._counts = counts = self._coordinator.get_counts()
-        if metrics:
-            logger.write(
-                dict(
-                    learner_steps=step,
-                    actor_steps=counts["actor_steps"],
-                    walltime=counts["walltime"],
-                    **metrics,
-                    **of_tasks,
-                )
-            )
-        return bool(stop)
+        if not metrics:
+            return bool(stop), {}
+        row = dict(
+            learner_steps=step,
+            actor_steps=counts["actor_steps"],
+            walltime=counts["walltime"],
+            **metrics,
+            **of_tasks,
+        )
+        return bool(stop), row
 
     def _save(self, *, with_replay: bool) -> None:
         with self._saving:

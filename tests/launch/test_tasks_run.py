@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.launchpad, pytest.mark.slow]
 TASKS = ("catch", "catch:large_rewards")
 FLAGS = (f"--env={','.join(TASKS)}", "--num_actors=8")
 LIMIT = 120
-RESUMED = 2  # updates after a resume
+RESUMED = 30  # updates after a resume
 
 
 class Logs(NamedTuple):
@@ -83,7 +83,7 @@ def test_statistics_go_on_from_the_checkpoint(resumed: Resumed) -> None:
     before = resumed.before.rows["learner-popart"][-1]
     rows = resumed.after.rows["learner-popart"][len(resumed.before.rows["learner-popart"]) :]
     assert LIMIT < int(rows[0]["learner_steps"]) <= LIMIT + RESUMED
-    # From nothing, 16 unrolls at a decay of 3e-4 come to 1,000 sqrt(16 x 3e-4) = 70 at most.
+    # From nothing, the first logged row, a second or so after the start, would not come near.
     name = "sigma/catch:large_rewards"
     assert float(before[name]) > 150
     assert float(rows[0][name]) >= 0.9 * float(before[name])

@@ -5,18 +5,17 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from acme.utils.loggers import aggregators, base, csv, filters, tf_summary
+from acme.utils.loggers import aggregators, base, csv, tf_summary
 
 
 def make_logger(
-    run_dir: pathlib.Path, label: str, *, seconds: float = 0.0, steps_key: str = "actor_steps"
+    run_dir: pathlib.Path, label: str, *, steps_key: str = "actor_steps"
 ) -> base.Logger:
     """Appends rows to `logs/<label>.csv` and scalars to `tensorboard/`.
 
     Args:
       run_dir: the run folder.
       label: name of the log.
-      seconds: rows that come sooner after the last one are dropped.
       steps_key: the column that is TensorBoard's step.
 
     A file that was begun by an earlier part of the run keeps the columns that it has.
@@ -28,8 +27,7 @@ def make_logger(
     if header:
         to_csv = _Columns(to_csv, header.split(","))
     to_board = tf_summary.TFSummaryLogger(str(run_dir / "tensorboard"), label, steps_key)
-    logger: base.Logger = aggregators.Dispatcher([to_csv, _Finite(to_board)], base.to_numpy)
-    return filters.TimeFilter(logger, seconds) if seconds else logger
+    return aggregators.Dispatcher([to_csv, _Finite(to_board)], base.to_numpy)
 
 
 class _Columns(base.Logger):

@@ -33,7 +33,7 @@ from docs.unrolls import Collector, UniformReplay, to_batch
 from environments import suites
 
 HERE = pathlib.Path(__file__).parent
-DATA = HERE / "data" / "impala-corrections.csv"
+DATA = HERE / "data/impala-corrections.csv"
 PLOT = HERE / "images" / "impala-corrections.png"
 
 REPLAYS = (0.0, 0.5)

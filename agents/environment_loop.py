@@ -24,12 +24,19 @@ class VectorEnvironmentLoop:
 
     That step ignores its action and gives no reward; it is not a step of the environment and is not
     counted, but its row carries the episode's last observation to the writer.
+
+    An environment whose process dies is replaced behind the `VectorEnv`, which truncates the
+    episode and says so in `infos["lost"]`, [N]. What such an episode returned tells nothing.
+
+    Attributes:
+      lost: environments lost so far.
     """
 
     def __init__(self, environments: gymnasium.vector.VectorEnv, actor: RecurrentActor) -> None:
         self._environments = environments
         self._actor = actor
         self._n = environments.num_envs
+        self.lost = 0
         self.restart()
 
     def restart(self) -> None:
@@ -44,7 +51,8 @@ class VectorEnvironmentLoop:
         """One step of all N environments.
 
         Returns:
-          How many of them made a step (rows that only reset are none), and the episodes that ended.
+          How many of them made a step (rows that only reset are none), and the episodes that ended
+          by themselves.
         """
         was_last = self._step_type == LAST
         action = self._actor.act(self._observation, self._step_type, self._lives)
@@ -54,13 +62,15 @@ class VectorEnvironmentLoop:
 
         self._observation = observation
         self._lives = np.asarray(info.get("lives", self._lives), np.uint8)
+        lost = np.asarray(info.get("lost", np.zeros(self._n)), bool)
+        self.lost += int(lost.sum())
         done = terminated | truncated
         self._step_type = np.where(was_last, FIRST, np.where(done, LAST, MID)).astype(np.uint8)
         self._returns += reward
         self._lengths += ~was_last
         episodes = [
             Episode(int(i), float(self._returns[i]), int(self._lengths[i]))
-            for i in np.flatnonzero(done)
+            for i in np.flatnonzero(done & ~lost)
         ]
         self._returns[done] = 0
         self._lengths[done] = 0

@@ -26,7 +26,7 @@ class Coordinator:
 
     Nodes call its methods over Courier; `run` writes `logs/actor.csv`, `logs/episodes.csv`, with
     several tasks `logs/tasks.csv`, and the progress file that the launching terminal draws. A run
-    is `finished` once every learner has saved.
+    is `finished` once every learner has saved. Lost environments are counted from each launch on.
 
     Args:
       run_dir: the run folder.
@@ -53,7 +53,9 @@ class Coordinator:
         self._path = pathlib.Path(run_dir)
         self._first = next(iter(learned))
         steps, trained_steps = learned[self._first]
-        self._counts = dict(counts, learner_steps=steps, trained_steps=trained_steps)
+        self._counts = dict(
+            counts, learner_steps=steps, trained_steps=trained_steps, environments_lost=0
+        )
         self._started = time.time()
         self._begun = dict(counts)
         self._limits = {"actor_steps": max_actor_steps, "learner_steps": max_learner_steps}
@@ -70,15 +72,17 @@ class Coordinator:
         self._rates: deque[tuple[float, float, float]] = deque(maxlen=30)
         self._end_at_limit()
 
-    def report_steps(self, steps: int, episodes: Sequence[Ended]) -> bool:
+    def report_steps(self, steps: int, episodes: Sequence[Ended], lost: int) -> bool:
         """Counts what an actor node did; says whether to stop.
 
         Args:
           steps: of its environments, since its last report.
           episodes: that ended since then: actor, task, return, length.
+          lost: environments whose processes died since then and were replaced.
         """
         with self._lock:
             self._counts["actor_steps"] += steps
+            self._counts["environments_lost"] += lost
             self._counts["episodes"] += len(episodes)
             self._episodes.add(episodes)
             self._end_at_limit()
@@ -222,6 +226,7 @@ class Coordinator:
                 actor_steps_per_second=self._current_rates()["actor_steps"] if self._rates else 0.0,
                 replay_size=size,
                 replays_per_observation=self._replays_per_observation(),
+                environments_lost=self._counts["environments_lost"],
             )
         actor_log.write(row)
         self._episodes.write(ended, counts["actor_steps"], counts["walltime"])

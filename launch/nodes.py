@@ -155,7 +155,7 @@ class ActorNode:
     def _act(self, loop: environment_loop.VectorEnvironmentLoop) -> None:
         crew = self._crew
         while True:
-            steps, episodes = 0, []
+            steps, episodes, lost = 0, [], loop.lost
             until = time.time() + REPORT_SECONDS
             while time.time() < until:
                 new_steps, ended = loop.step()
@@ -163,7 +163,8 @@ class ActorNode:
                 episodes += [
                     (crew.actors[e.environment], crew.tasks[e.environment], *e[1:]) for e in ended
                 ]
-            if self._coordinator.report_steps(steps, episodes) or lp.wait_for_stop(0):
+            lost = loop.lost - lost
+            if self._coordinator.report_steps(steps, episodes, lost) or lp.wait_for_stop(0):
                 return
 
     def _should_stop(self) -> bool:

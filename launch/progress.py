@@ -56,11 +56,17 @@ def rows(progress: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("replays per observation", f"{progress['replays_per_observation']:.2f}"),
         ("episodes", f"{counts['episodes']:,}"),
+        *_lost(counts["environments_lost"]),
         *_returns(progress["returns"], progress["aggregates"]),
         *of_agents,
         ("time", _duration(counts["walltime"])),
         ("time left", time_left(progress)),
     ]
+
+
+def _lost(environments: int) -> list[tuple[str, str]]:
+    """Environments whose processes died, where any did."""
+    return [("environments lost", f"{environments:,}, all replaced")] if environments else []
 
 
 def _returns(returns: dict[str, float], aggregates: dict[str, float]) -> list[tuple[str, str]]:

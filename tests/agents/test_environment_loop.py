@@ -1,5 +1,6 @@
 """The loop around a gymnasium VectorEnv: what counts as a step, an episode, an evaluation."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ class Lengths:
     Each step is worth 1, but for the last, worth 10. Every second episode is cut off.
     """
 
-    def __init__(self, lengths: list[list[int]]) -> None:
+    def __init__(self, lengths: list[list[int]], lost: Sequence[tuple[int, int]] = ()) -> None:
         self.num_envs = len(lengths)
         self._lengths = lengths
+        self._lost = lost  # (environment, episode) that is cut off by its process's death
         self._episode = [0] * self.num_envs
 
     def reset(self) -> tuple[np.ndarray, dict[str, Any]]:
@@ -28,7 +30,7 @@ class Lengths:
         return np.zeros((self.num_envs, 1), np.float32), {"lives": np.full(self.num_envs, 3)}
 
     def step(self, action: np.ndarray) -> tuple[Any, ...]:
-        rewards, terminated, truncated = np.zeros((3, self.num_envs))
+        rewards, terminated, truncated, lost = np.zeros((4, self.num_envs))
         for i in range(self.num_envs):
             if self._ended[i]:
                 self._ended[i], self._step[i] = False, 0
@@ -38,16 +40,20 @@ class Lengths:
             self._ended[i] = self._step[i] == lengths[self._episode[i] % len(lengths)]
             rewards[i] = 10 if self._ended[i] else 1
             (truncated if self._episode[i] % 2 else terminated)[i] = self._ended[i]
+            lost[i] = self._ended[i] and (i, self._episode[i]) in self._lost
             self._episode[i] += self._ended[i]
-        lives = {"lives": np.full(self.num_envs, 2)}
+        infos = {"lives": np.full(self.num_envs, 2), "lost": lost.astype(np.int32)}
         observation = np.zeros((self.num_envs, 1), np.float32)
-        return observation, rewards, terminated.astype(bool), truncated.astype(bool), lives
+        return observation, rewards, terminated.astype(bool), truncated.astype(bool), infos
 
 
-def _loop(lengths: list[list[int]]) -> tuple[VectorEnvironmentLoop, Recorder]:
+def _loop(
+    lengths: list[list[int]], lost: Sequence[tuple[int, int]] = ()
+) -> tuple[VectorEnvironmentLoop, Recorder]:
     recorder, n = Recorder(), len(lengths)
     actor = RecurrentActor(policy, tf.zeros(n), num_environments=n, frame_stack=1, writer=recorder)
-    return VectorEnvironmentLoop(Lengths(lengths), actor), recorder  # type: ignore[arg-type]
+    environments: Any = Lengths(lengths, lost)
+    return VectorEnvironmentLoop(environments, actor), recorder
 
 
 def test_steps_that_only_reset_do_not_count() -> None:
@@ -87,6 +93,21 @@ def test_an_evaluation_counts_one_episode_of_each_environment() -> None:
     # The next one begins anew everywhere, not where the last one broke off.
     assert [e.environment for e in loop.run_episodes()] == [0, 1, 2]
     assert loop.run_episodes()[0] == Episode(0, 14.0, 5)
+
+
+def test_an_episode_whose_process_died_is_cut_off_and_counts_for_nothing() -> None:
+    loop, recorder = _loop([[2, 4]], lost=[(0, 1)])
+    told = [episode for _ in range(11) for episode in loop.step()[1]]
+    assert told == [Episode(0, 11.0, 2), Episode(0, 11.0, 2)]
+    assert loop.lost == 1
+    # Cut off, it goes on for the learner: the last step's observation is bootstrapped from.
+    assert recorder.column("step_type")[2:9, 0].tolist() == [2, 0, 1, 1, 1, 2, 0]
+    assert recorder.column("continuation")[3:7, 0].tolist() == [1, 1, 1, 1]
+
+
+def test_an_evaluation_plays_a_lost_episode_again() -> None:
+    loop, _ = _loop([[4, 2], [3]], lost=[(0, 0)])
+    assert loop.run_episodes() == [Episode(0, 11.0, 2), Episode(1, 12.0, 3)]
 
 
 @pytest.mark.parametrize("asked", [1, 2])

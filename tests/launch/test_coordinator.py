@@ -90,21 +90,27 @@ def test_counts_add_up_over_nodes_and_go_on_from_a_resumed_run(
 ) -> None:
     begun = dict(actor_steps=100, episodes=3, walltime=60.0)
     node = _make(tmp_path, begun, {"r2d2": (7, 50)})
-    assert node.get_counts() == begun | dict(learner_steps=7, trained_steps=50)
-    node.report_steps(10, [(0, 0, 1.0, 5)])
-    node.report_steps(20, [(1, 0, 0.0, 5), (2, 0, 1.0, 6)])
+    fresh = dict(learner_steps=7, trained_steps=50, environments_lost=0)
+    assert node.get_counts() == begun | fresh
+    node.report_steps(10, [(0, 0, 1.0, 5)], 0)
+    node.report_steps(20, [(1, 0, 0.0, 5), (2, 0, 1.0, 6)], 2)
     node.report_learner("r2d2", 9, 80, {})
     clock.now += 2.5
     assert node.get_counts() == dict(
-        actor_steps=130, learner_steps=9, episodes=6, trained_steps=80, walltime=62.5
+        actor_steps=130,
+        learner_steps=9,
+        episodes=6,
+        trained_steps=80,
+        walltime=62.5,
+        environments_lost=2,
     )
 
 
 def test_a_step_limit_stops_everyone(tmp_path: pathlib.Path, clock: Clock) -> None:
     node = _make(tmp_path, max_actor_steps=1_000)
-    assert not node.report_steps(999, [])
+    assert not node.report_steps(999, [], 0)
     assert not node.report_learner("r2d2", 1, 1, {})
-    assert node.report_steps(1, [])
+    assert node.report_steps(1, [], 0)
     assert node.report_learner("r2d2", 2, 2, {})
     assert node.should_stop()
 
@@ -172,10 +178,10 @@ def test_logs_hold_means_of_a_period_and_every_episode(
         nonlocal seconds
         seconds += 1
         if seconds == 2:
-            node.report_steps(600, [(0, 0, 1.0, 9), (3, 0, -1.0, 11)])
+            node.report_steps(600, [(0, 0, 1.0, 9), (3, 0, -1.0, 11)], 0)
             node.report_learner("r2d2", 4, 1_200, {"loss": 0.5, "parameter_lag": 3.0})
         if seconds == 12:
-            node.report_steps(600, [])
+            node.report_steps(600, [], 0)
         if seconds == 25:
             node.report_saved("r2d2")
 
@@ -212,7 +218,7 @@ def test_progress_holds_what_the_view_shows(tmp_path: pathlib.Path, clock: Clock
     def step() -> None:
         nonlocal seconds
         seconds += 1
-        node.report_steps(50, [(0, 0, float(seconds), 3)])
+        node.report_steps(50, [(0, 0, float(seconds), 3)], 0)
         node.report_learner("r2d2", 10 + 2 * seconds, 30, {"loss": 0.5})
         node.report_evaluation("r2d2", {"episode_return": 0.75, "learner_steps": 11})
         if seconds == 5:
@@ -233,9 +239,10 @@ def test_progress_holds_what_the_view_shows(tmp_path: pathlib.Path, clock: Clock
 def test_the_first_agents_counts_are_the_runs(tmp_path: pathlib.Path, clock: Clock) -> None:
     node = _make(tmp_path, learned={"r2d2": (7, 50), "impala": (3, 9)})
     node.report_learner("impala", 4, 12, {"loss": 0.5})
-    assert node.get_counts() == {**BEGUN, "learner_steps": 7, "trained_steps": 50}
+    begun = {**BEGUN, "environments_lost": 0}
+    assert node.get_counts() == begun | {"learner_steps": 7, "trained_steps": 50}
     node.report_learner("r2d2", 8, 60, {})
-    assert node.get_counts() == {**BEGUN, "learner_steps": 8, "trained_steps": 60}
+    assert node.get_counts() == begun | {"learner_steps": 8, "trained_steps": 60}
     node.report_evaluation("impala", {"episode_return": 0.75, "learner_steps": 4})
     for name in ("r2d2", "impala"):
         node.report_saved(name)
@@ -266,7 +273,7 @@ def test_several_tasks_have_a_log_of_their_own(tmp_path: pathlib.Path, clock: Cl
         nonlocal seconds
         seconds += 1
         if seconds == 12:
-            node.report_steps(60, [(0, 0, 1.0, 9), (4, 1, -21.0, 800), (1, 1, -19.0, 900)])
+            node.report_steps(60, [(0, 0, 1.0, 9), (4, 1, -21.0, 800), (1, 1, -19.0, 900)], 0)
         if seconds == 25:
             node.report_learner("r2d2", 4, 120, {})
             node.report_saved("r2d2")

@@ -26,7 +26,8 @@ class Coordinator:
         self.steps = 0
         self.ended: list[Ended] = []
 
-    def report_steps(self, steps: int, episodes: Sequence[Ended]) -> bool:
+    def report_steps(self, steps: int, episodes: Sequence[Ended], lost: int) -> bool:
+        assert lost == 0
         self.steps += steps
         self.ended += episodes
         return len(self.ended) >= ENOUGH

@@ -22,6 +22,7 @@ def _progress(**changes: Any) -> dict[str, Any]:
                 episodes=90,
                 trained_steps=5,
                 walltime=3_725.0,
+                environments_lost=0,
             ),
             limits=dict(actor_steps=None, learner_steps=None),
             rates=dict(actor_steps=830.4, learner_steps=6.25),
@@ -51,6 +52,12 @@ def test_the_view_shows_rates_replay_lag_returns_and_time() -> None:
         ("time", "1:02:05"),
         ("time left", "-"),
     ]
+
+
+def test_the_view_shows_lost_environments_where_there_are_any() -> None:
+    progress_ = _progress()
+    progress_["counts"]["environments_lost"] = 3
+    assert progress.rows(progress_)[5] == ("environments lost", "3, all replaced")
 
 
 def test_the_view_shows_each_of_several_learners() -> None:

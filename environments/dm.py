@@ -1,8 +1,11 @@
 """One environment of `suites` behind dm_env's interface, for `acme.EnvironmentLoop`."""
 
+from typing import Any
+
 import dm_env
 import gymnasium
 import numpy as np
+import tree
 from acme import specs
 
 from environments import suites
@@ -40,7 +43,7 @@ class DmEnvironment(dm_env.Environment):
         else:
             observation = self._environment.reset()[0]
         self._started, self._ended = True, False
-        return dm_env.restart(observation[0])
+        return dm_env.restart(_only(observation))
 
     def step(self, action: int) -> dm_env.TimeStep:
         """One step; begins an episode instead where none is under way."""
@@ -51,10 +54,10 @@ class DmEnvironment(dm_env.Environment):
         )
         self._ended = bool(terminated[0] or truncated[0])
         end = dm_env.termination if terminated[0] else dm_env.truncation
-        return (end if self._ended else dm_env.transition)(float(reward[0]), observation[0])
+        return (end if self._ended else dm_env.transition)(float(reward[0]), _only(observation))
 
-    def observation_spec(self) -> specs.Array:
-        """Shape and type of an observation."""
+    def observation_spec(self) -> Any:
+        """Shape and type of an observation, or of each part of one."""
         return self._spec.observations
 
     def action_spec(self) -> specs.DiscreteArray:
@@ -64,3 +67,8 @@ class DmEnvironment(dm_env.Environment):
     def close(self) -> None:
         """Ends the environment."""
         self._environment.close()
+
+
+def _only(observation: Any) -> Any:
+    """The one row of a batch."""
+    return tree.map_structure(lambda leaf: leaf[0], observation)

@@ -1,16 +1,20 @@
 """Several tasks in one vector environment."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import tree
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from environments import seeding
 
-Step = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
+Observations = Any
+"""An array [N, ...], or a dictionary of them."""
+
+Step = tuple[Observations, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
 """(observations, rewards, terminated, truncated, infos), as `VectorEnv.step` returns them."""
 
 
@@ -62,6 +66,10 @@ def shared_spaces(tasks: Iterable[tuple[str, VectorEnv]]) -> tuple[spaces.Space,
     return expected
 
 
+def _concatenate(observations: Sequence[Observations]) -> Observations:
+    return tree.map_structure(lambda *leaves: np.concatenate(leaves), *observations)
+
+
 def _in_words(pair: tuple[spaces.Space, spaces.Space]) -> str:
     # numpy lays a long vector of bounds out in several lines.
     return " ".join(f"{pair[0]} and {pair[1]}".split())
@@ -71,7 +79,8 @@ class MultiTaskEnv(VectorEnv):
     """Joins the environments of several tasks; the rows of a task stay together.
 
     Every task that can is sent its actions before the first answer is waited for, so that small
-    parts keep all cores busy. Of the infos, `lives`, int [N], stays: 0 where a task has none.
+    parts keep all cores busy. Of the infos, `lives` and `lost`, int [N], stay: 0 where a task has
+    none.
     """
 
     def __init__(self, tasks: Mapping[str, VectorEnv]):
@@ -96,7 +105,7 @@ class MultiTaskEnv(VectorEnv):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+    ) -> tuple[Observations, dict[str, Any]]:
         """Begins an episode in every row and returns (observations, infos).
 
         Args:
@@ -109,7 +118,7 @@ class MultiTaskEnv(VectorEnv):
             env.reset(seed=own, options=options) for env, own in zip(self._envs, seeds, strict=True)
         ]
         observations, infos = zip(*begun, strict=True)
-        return np.concatenate(observations), self._join(infos)
+        return _concatenate(observations), self._join(infos)
 
     def step(self, actions: np.ndarray) -> Step:
         """Steps every row.
@@ -126,16 +135,17 @@ class MultiTaskEnv(VectorEnv):
         parts = np.split(actions, self._ends[:-1])
         for half, part in zip(self._halves, parts, strict=True):
             half.send(part)
-        *arrays, infos = zip(*(half.recv() for half in self._halves), strict=True)
-        observations, rewards, terminated, truncated = map(np.concatenate, arrays)
-        return observations, rewards, terminated, truncated, self._join(infos)
+        observations, *arrays, infos = zip(*(half.recv() for half in self._halves), strict=True)
+        rewards, terminated, truncated = map(np.concatenate, arrays)
+        return _concatenate(observations), rewards, terminated, truncated, self._join(infos)
 
-    def _join(self, infos: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        lives = [
-            info.get("lives", np.zeros(env.num_envs, np.int32))
-            for env, info in zip(self._envs, infos, strict=True)
-        ]
-        return {"lives": np.concatenate(lives)}
+    def _join(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        none = (np.zeros(env.num_envs, np.int32) for env in self._envs)
+        parts = list(zip(infos, none, strict=True))
+        return {
+            key: np.concatenate([info.get(key, zeros) for info, zeros in parts])
+            for key in ("lives", "lost")
+        }
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes every task's environments."""

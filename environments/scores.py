@@ -35,6 +35,16 @@ ATARI57 = tuple(_ATARI57)
 DMLAB30 = tuple(_DMLAB30)
 """The names of the 30 levels as they are evaluated; two have another name in training."""
 
+HELD_OUT = {
+    f"{name.removesuffix('_test')}_train": name for name in DMLAB30 if name.endswith("_test")
+}
+"""From the level that is trained on to the one that is evaluated, where these are not the same."""
+
+_IN_TRAINING = {held_out: name for name, held_out in HELD_OUT.items()}
+
+DMLAB30_TRAINING = tuple(_IN_TRAINING.get(name, name) for name in DMLAB30)
+"""The names of the 30 levels as they are trained on."""
+
 SCORES = {**_ATARI57, **_DMLAB30}
 """From an environment's name to its scores: `random`, `human`, and each published agent's."""
 
@@ -45,12 +55,14 @@ def human_normalised(name: str, score: float) -> float | None:
     (score - random) / (human - random): 0 is random play, 1 a human, and both may be exceeded.
 
     Args:
-        name: an environment's name, for example `atari:pong`.
+        name: an environment's name, for example `atari:pong`; the training level of a pair has
+            the scores of the held-out one.
         score: a mean undiscounted, unclipped return.
 
     Returns:
         None where no human score is known.
     """
+    name = HELD_OUT.get(name, name)
     if name not in SCORES:
         return None
     random, human = SCORES[name]["random"], SCORES[name]["human"]

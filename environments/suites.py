@@ -1,32 +1,36 @@
 """From an environment's name to the environment.
 
-`catch`, `catch:large_rewards`, `memory:<task>`, `atari:<game>` and `gym:<id>` can be made.
+`catch`, `catch:large_rewards`, `memory:<task>`, `atari:<game>`, `dmlab:<level>` and `gym:<id>` can
+be made.
 
 A *suite* is several tasks with the same observations and actions: names joined by commas, as in
-`atari:pong,atari:breakout`, or `atari57`, the 57 games on which the papers report. A task is known
-by its index in the suite.
+`atari:pong,atari:breakout`; `atari57`, the 57 games on which the papers report; or `dmlab30`, the
+30 levels of theirs. A task is known by its index in the suite.
 """
 
 import contextlib
 import difflib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from acme import specs
 from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
-from environments import atari, catch, gym, memory, multitask, scores, seeding
+from environments import atari, catch, dmlab, gym, memory, multitask, scores, seeding
 
 _TASKS: dict[str, Callable[[], list[str]]] = {
     "catch": lambda: sorted(catch.TASKS),
     "memory": lambda: sorted(memory.TASKS),
     "atari": atari.games,
+    "dmlab": dmlab.levels,
     "gym": gym.ids,
 }
-_WITHOUT_TASK = ("catch", "atari57")
-_PLANNED = ("dmlab", "dmlab30", "control", "control-pixels")
+_SUITES = {"atari57": scores.ATARI57, "dmlab30": scores.DMLAB30_TRAINING}
+_WITHOUT_TASK = ("catch", *_SUITES)
+_PLANNED = ("control", "control-pixels")
 
 
 def tasks(name: str) -> tuple[str, ...]:
@@ -35,23 +39,33 @@ def tasks(name: str) -> tuple[str, ...]:
     Args:
         name: for example `atari:pong`, `atari:pong,atari:breakout` or `atari57`; not checked.
     """
-    parts = (scores.ATARI57 if part == "atari57" else (part,) for part in name.split(","))
+    parts = (_SUITES.get(part, (part,)) for part in name.split(","))
     return tuple(itertools.chain.from_iterable(parts))
+
+
+def evaluation_task(name: str) -> str:
+    """Returns the task on which play of a task is evaluated: itself, or its held-out twin.
+
+    Args:
+        name: of one environment; not checked.
+    """
+    return scores.HELD_OUT.get(name, name)
 
 
 def make(name: str, num_envs: int, *, seed: int, full_action_space: bool = True) -> VectorEnv:
     """Makes environments that share a name and differ in their random streams.
 
-    Every one has a single Box observation, discrete actions, float32 rewards, and autoresets on
-    the next step: after an episode's end, `step` ignores the action and returns a reward of 0 and
-    the new episode's first observation.
+    Every one has a single Box observation, or a dictionary of them, discrete actions, float32
+    rewards, and autoresets on the next step: after an episode's end, `step` ignores the action and
+    returns a reward of 0 and the new episode's first observation.
 
     Args:
         name: of one environment, for example `atari:pong`; `make_each` makes suites.
         num_envs: N, the number of environments.
         seed: a non-negative integer. The first `reset()` uses it; the same seed and actions give
             the same stream, bit for bit.
-        full_action_space: for Atari, all 18 actions instead of those the game makes use of.
+        full_action_space: for Atari, all 18 actions instead of those the game makes use of; for
+            DeepMind Lab, the 15 of R2D2 instead of IMPALA's nine.
 
     Raises:
         ValueError: the name is unknown or a suite's, or a number is too small.
@@ -97,6 +111,8 @@ def _make(name: str, num_envs: int, full_action_space: bool) -> VectorEnv:
         return memory.TASKS[task].make(num_envs)
     if kind == "atari":
         return atari.Atari(task, num_envs, full_action_space=full_action_space)
+    if kind == "dmlab":
+        return dmlab.DMLab(task, num_envs, full_action_space=full_action_space)
     return gym.Gym(task, num_envs)
 
 
@@ -134,6 +150,8 @@ def _check_task(name: str) -> None:
         raise ValueError(f"The environment {name!r} is not built yet.")
     if name != "catch" and (kind not in _TASKS or task not in _TASKS[kind]()):
         raise ValueError(f"Unknown environment {name!r}: {_advice(kind, task)}")
+    if kind == "dmlab":
+        dmlab.check(task)
     if kind == "gym":
         gym.check(task)
 
@@ -148,8 +166,8 @@ def _advice(kind: str, task: str) -> str:
             return f"did you mean {near}?"
     return (
         f"expected catch[:{'|'.join(catch.TASKS)}], memory:<{'|'.join(memory.TASKS)}>, "
-        "atari:<game in snake_case>, gym:<id known to gymnasium>, several of these joined by "
-        "commas, or atari57."
+        "atari:<game in snake_case>, dmlab:<level>, gym:<id known to gymnasium>, several of these "
+        "joined by commas, atari57 or dmlab30."
     )
 
 
@@ -167,7 +185,7 @@ def make_environment_spec(name: str, *, full_action_space: bool = True) -> specs
     observations, actions = multitask.shared_spaces(_samples(tasks(name), full_action_space))
     assert isinstance(actions, spaces.Discrete)
     return specs.EnvironmentSpec(
-        observations=_array_spec(observations),
+        observations=_observation_spec(observations),
         actions=specs.DiscreteArray(int(actions.n), dtype=np.int32, name="action"),
         rewards=specs.Array((), np.float32, name="reward"),
         discounts=specs.BoundedArray((), np.float32, 0.0, 1.0, name="discount"),
@@ -185,10 +203,15 @@ def _samples(names: Sequence[str], full_action_space: bool) -> Iterator[tuple[st
             yield name, env
 
 
-def _array_spec(space: spaces.Space) -> specs.Array:
+def _observation_spec(space: spaces.Space) -> Any:
+    """An array's spec, or a dictionary of them."""
+    if isinstance(space, spaces.Dict):
+        return {name: _array_spec(part, name) for name, part in space.items()}
+    return _array_spec(space, "observation")
+
+
+def _array_spec(space: spaces.Space, name: str) -> specs.Array:
     assert isinstance(space, spaces.Box)
     if space.is_bounded():
-        return specs.BoundedArray(
-            space.shape, space.dtype, space.low, space.high, name="observation"
-        )
-    return specs.Array(space.shape, space.dtype, name="observation")
+        return specs.BoundedArray(space.shape, space.dtype, space.low, space.high, name=name)
+    return specs.Array(space.shape, space.dtype, name=name)

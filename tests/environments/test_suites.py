@@ -34,8 +34,14 @@ BAD_NAMES = {
     "catch:large_reward": "did you mean catch:large_rewards?",
     "atari56": "did you mean atari57?",
     "atari57:pong": "did you mean atari57?",
-    "dmlab:rooms_watermaze": "not built yet",
-    "dmlab30": "not built yet",
+    "dmlab": "expected catch[:large_rewards], memory:<",
+    "dmlab:": "expected catch[:large_rewards], memory:<",
+    "dmlab:rooms_watermazes": "did you mean dmlab:rooms_watermaze?",
+    "dmlab:contributed/dmlab30/rooms_watermaze": "did you mean dmlab:rooms_watermaze?",
+    "dmlab:rooms_collect_good_objects": "did you mean dmlab:rooms_collect_good_objects_t",
+    "dmlb:seekavoid_arena_1": "did you mean dmlab:seekavoid_arena_01?",
+    "dmlab31": "did you mean dmlab30?",
+    "dmlab30:rooms_watermaze": "did you mean dmlab30?",
     "control:cartpole/swingup": "not built yet",
     "control-pixels:cartpole/swingup": "not built yet",
 }
@@ -92,6 +98,7 @@ def test_full_action_space_reaches_atari_and_its_spec() -> None:
         ("atari:pong,catch,atari:qbert", ("atari:pong", "catch", "atari:qbert")),
         ("atari57", scores.ATARI57),
         ("catch,atari57", ("catch", *scores.ATARI57)),
+        ("dmlab30", scores.DMLAB30_TRAINING),
     ],
 )
 def test_tasks(name: str, expected: tuple[str, ...]) -> None:
@@ -105,7 +112,7 @@ def test_tasks(name: str, expected: tuple[str, ...]) -> None:
         ("atari:pong,atari:pongg", "Unknown environment 'atari:pongg': did you mean atari:pong?"),
         ("catch,", "Unknown environment '': expected"),
         ("atari:pong, atari:qbert", "' atari:qbert': did you mean atari:qbert?"),
-        ("catch,dmlab30", "'dmlab30' is not built yet"),
+        ("catch,control:cartpole/swingup", "'control:cartpole/swingup' is not built yet"),
         ("catch,atari:pong,catch", "'catch,atari:pong,catch' repeats 'catch'"),
         ("atari57,atari:pong", "repeats 'atari:pong'"),
     ],

@@ -22,6 +22,7 @@ flags.adopt_module_key_flags(command_line)  # --help shows them too
 _EPISODES = flags.DEFINE_integer("episodes", 30, "Episodes of each task to play.", lower_bound=1)
 
 MAX_ENVIRONMENTS = 32
+MAX_ENGINES = 8  # of DeepMind Lab, each a process of hundreds of megabytes
 
 
 def load(run: settings.Settings, agent: Agent) -> Update:
@@ -40,18 +41,23 @@ def load(run: settings.Settings, agent: Agent) -> Update:
 
 
 def evaluate(run: settings.Settings, name: str, episodes: int, seed: int) -> dict[str, np.ndarray]:
-    """Undiscounted returns `[episodes]` of each task by one agent, as its paper evaluates it."""
+    """Undiscounted returns `[episodes]` of each task by one agent, as its paper evaluates it.
+
+    A level with a held-out twin is evaluated on that.
+    """
     agent = catalogue.make(name, run.configs[name])
     network = load(run, agent).network
-    return {task: _play(run, agent, network, task, episodes, seed) for task in run.tasks}
+    tasks = [suites.evaluation_task(task) for task in run.tasks]
+    return {task: _play(run, agent, network, task, episodes, seed) for task in tasks}
 
 
 def _play(
     run: settings.Settings, agent: Agent, network: Network, task: str, episodes: int, seed: int
 ) -> np.ndarray:
     returns: list[float] = []
+    at_once = MAX_ENGINES if task.startswith("dmlab") else MAX_ENVIRONMENTS
     while len(returns) < episodes:
-        n = min(MAX_ENVIRONMENTS, episodes - len(returns))
+        n = min(at_once, episodes - len(returns))
         player = actor.make_evaluator(agent, network, num_environments=n, seed=seed)
         environments = suites.make(
             task, n, seed=seed + len(returns), full_action_space=run.full_action_space

@@ -21,6 +21,7 @@ class EvaluatorNode:
     def __init__(self, settings: Settings, agent: str, learner: Any, coordinator: Any) -> None:
         process.enter(settings.run_dir, f"{agent}'s evaluator")
         self._settings = settings
+        self._tasks = [suites.evaluation_task(task) for task in settings.tasks]
         self._agent = agent
         self._learner = learner
         self._coordinator = coordinator
@@ -41,7 +42,7 @@ class EvaluatorNode:
                 learner_steps=evaluator.learner_step,
                 actor_steps=counts["actor_steps"],
                 walltime=counts["walltime"],
-                **summary(settings.tasks, episodes),
+                **summary(self._tasks, episodes),
             )
             logger.write(result)
             self._coordinator.report_evaluation(self._agent, result)
@@ -49,7 +50,7 @@ class EvaluatorNode:
     def _make_loop(self) -> tuple[actor.RecurrentActor, environment_loop.VectorEnvironmentLoop]:
         settings = self._settings
         agent = catalogue.make(self._agent, settings.configs[self._agent])
-        played = [task for task in settings.tasks for _ in range(settings.evaluation_episodes)]
+        played = [task for task in self._tasks for _ in range(settings.evaluation_episodes)]
         evaluator = actor.make_evaluator(
             agent,
             agent.make_network(environment_spec(settings)),

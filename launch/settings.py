@@ -28,7 +28,8 @@ class Settings:
       max_actor_steps: agent steps over all environments before the run ends; None is no limit.
       max_learner_steps: updates before the run ends; None is no limit.
       seed: of environments, networks and policies.
-      full_action_space: all 18 actions on Atari, else the game's own.
+      full_action_space: all 18 actions on Atari, else the game's own; on DMLab the 15 of R2D2 and
+        PopArt-IMPALA, else IMPALA's nine.
       evaluation_episodes: of each task in one evaluation, played at once; 0 starts no evaluator.
       evaluation_minutes: pause between evaluations.
       checkpoint_minutes: between two periodic checkpoints of learner and replay.

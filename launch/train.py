@@ -9,12 +9,13 @@ os.environ.setdefault(
 import dataclasses
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 from absl import app, flags
 
+from agents.contract import Update
 from launch import catalogue, checkpoints, command_line, nodes, presets, settings, supervisor
 from launch.settings import Settings, SettingsError
 
@@ -22,7 +23,8 @@ flags.adopt_module_key_flags(command_line)  # --help shows them too
 _ENV = flags.DEFINE_string(
     "env",
     None,
-    "What is played: catch, memory:<task>, atari:<game>, gym:<id>, several with commas; atari57.",
+    "What is played: catch, memory:<task>, atari:<game>, dmlab:<level>, gym:<id>, several with "
+    "commas; atari57, dmlab30.",
 )
 _RESUME = flags.DEFINE_boolean("resume", False, "Go on with the run in --run_dir.")
 _PRESET = flags.DEFINE_string("preset", None, "local (default) or paper.")
@@ -46,7 +48,9 @@ _MINUTES = {
 _ACT_WITH = flags.DEFINE_string("act_with", None, "Of several agents, those that act.")
 _PACED_BY = flags.DEFINE_string("paced_by", None, "Of several agents, the one actors wait for.")
 _COLOCATE = flags.DEFINE_boolean("colocate_learners", None, "All learners in one process.")
-_FULL_ACTIONS = flags.DEFINE_boolean("full_action_space", None, "All 18 actions on Atari.")
+_FULL_ACTIONS = flags.DEFINE_boolean(
+    "full_action_space", None, "All 18 actions on Atari, 15 on DMLab."
+)
 flags.FLAGS.set_default("lp_launch_type", "local_mp")  # Launchpad's own default is threads
 
 
@@ -123,22 +127,29 @@ def _check_replay_stays(agent: str, recorded: Any, config: Any) -> None:
     )
 
 
-def _check_agents(run: Settings) -> None:
-    """Refuses tasks that no one network plays, and an agent that cannot learn what they show."""
+def make_updates(run: Settings) -> dict[str, Update]:
+    """Each agent's update, made to see that it can be.
+
+    Raises:
+      SettingsError: for tasks that no one network plays, and an agent that cannot learn what they
+        show.
+    """
     try:
         spec = nodes.environment_spec(run)
     except ValueError as error:
         raise SettingsError(f"--env={run.env} cannot be played: {error}") from None
+    updates = {}
     for name, config in run.configs.items():
         try:
-            catalogue.make(name, config).make_update(spec)
+            updates[name] = catalogue.make(name, config).make_update(spec)
         except ValueError as error:
             raise SettingsError(
                 f"--agent={name} cannot play --env={run.env} with these settings: {error}"
             ) from None
+    return updates
 
 
-def read_checkpoints(run: Settings) -> checkpoints.Manifests:
+def read_checkpoints(run: Settings, updates: Mapping[str, Update]) -> checkpoints.Manifests:
     """The manifests a run goes on from, as far as anything was saved; they fit its agents.
 
     Raises:
@@ -146,10 +157,9 @@ def read_checkpoints(run: Settings) -> checkpoints.Manifests:
     """
     folder = run.path / "checkpoints"
     manifests: checkpoints.Manifests = {}
-    for name, config in run.configs.items():
+    for name, update in updates.items():
         manifest = checkpoints.read(folder, checkpoints.manifest_name(name, run.paced_by))
         if manifest is not None:
-            update = catalogue.make(name, config).make_update(nodes.environment_spec(run))
             checkpoints.restore(folder, manifest, name, update)
             manifests[name] = manifest
     return manifests
@@ -166,8 +176,8 @@ def prepare(overrides: dict[str, dict[str, str]]) -> tuple[Settings, checkpoints
             f"--lp_launch_type={flags.FLAGS.lp_launch_type} is not built yet; there is local_mp."
         )
     run = (resumed_run if _RESUME.value else new_run)(given(), overrides)
-    _check_agents(run)
-    manifests = read_checkpoints(run) if _RESUME.value else {}
+    updates = make_updates(run)
+    manifests = read_checkpoints(run, updates) if _RESUME.value else {}
     try:
         run.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -102,7 +102,8 @@ def test_all_are_sent_before_any_is_waited_for() -> None:
     *_, infos = env.step(np.zeros(4, np.int64))
     assert log == ["a is sent", "c is sent", "a is received", "b steps", "c is received"]
     np.testing.assert_array_equal(infos["lives"], [0, 2, 2, 0])
-    assert infos["lives"].dtype == np.int32
+    np.testing.assert_array_equal(infos["lost"], [0, 0, 0, 0])
+    assert infos["lives"].dtype == infos["lost"].dtype == np.int32
 
 
 def test_atari_is_one_that_can_be_sent_to() -> None:

@@ -66,6 +66,12 @@ def test_random_play_is_0_and_human_play_is_1() -> None:
     assert scores.human_normalised("atari:pong", 21.0) == pytest.approx(41.7 / 35.3)
 
 
+def test_a_training_level_has_the_scores_of_its_held_out_twin() -> None:
+    assert set(scores.DMLAB30) - set(scores.DMLAB30_TRAINING) == set(scores.HELD_OUT.values())
+    assert scores.human_normalised("dmlab:rooms_collect_good_objects_train", 10.0) == 1
+    assert scores.human_normalised("dmlab:rooms_exploit_deferred_effects_train", 8.5) == 0
+
+
 @pytest.mark.parametrize("name", ["catch", "pong", "atari:adventure", "atari57"])
 def test_nothing_is_said_where_no_human_score_is_known(name: str) -> None:
     assert scores.human_normalised(name, 1.0) is None

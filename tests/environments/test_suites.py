@@ -106,6 +106,28 @@ def test_tasks(name: str, expected: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("dmlab:rooms_collect_good_objects_train", "dmlab:rooms_collect_good_objects_test"),
+        ("dmlab:rooms_exploit_deferred_effects_train", "dmlab:rooms_exploit_deferred_effects_test"),
+        ("dmlab:rooms_collect_good_objects_test", "dmlab:rooms_collect_good_objects_test"),
+        ("dmlab:rooms_watermaze", "dmlab:rooms_watermaze"),
+        ("atari:pong", "atari:pong"),
+        ("catch", "catch"),
+    ],
+)
+def test_evaluation_task(name: str, expected: str) -> None:
+    assert suites.evaluation_task(name) == expected
+
+
+def test_dmlab30_is_trained_on_one_of_each_pair_and_evaluated_on_the_other() -> None:
+    trained = suites.tasks("dmlab30")
+    assert len(set(trained)) == 30
+    assert not any(name.endswith("_test") for name in trained)
+    assert tuple(map(suites.evaluation_task, trained)) == scores.DMLAB30
+
+
+@pytest.mark.parametrize(
     ("name", "message"),
     [
         ("catch,ctach,atari:pongg", "Unknown environment 'ctach': did you mean catch?"),

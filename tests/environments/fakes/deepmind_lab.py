@@ -20,7 +20,7 @@ READABLE, WRITABLE, READ_WRITABLE, LISTABLE = 1, 2, 3, 4
 
 _SETTINGS = {"width": "320", "height": "240", "fps": "60", "appendCommand": "", "mixerSeed": "0"}
 _OF_LEVELS = {"allowHoldOutLevels", "episodeLengthSeconds", "logLevel", "randomSeed"}
-_SECONDS = {"seekavoid_arena_01": 20, "lt_chasm": 60}
+_SECONDS = {"seekavoid_arena_01": 20}
 _ACTIONS = {
     "LOOK_LEFT_RIGHT_PIXELS_PER_FRAME": (-512, 512),
     "LOOK_DOWN_UP_PIXELS_PER_FRAME": (-512, 512),
@@ -156,7 +156,7 @@ class Lab:
         if eaten or action[4]:
             self._say()
         self._frames_played += 1
-        seconds = int(self._config.get("episodeLengthSeconds", _SECONDS.get(self._level, 30)))
+        seconds = int(self._config.get("episodeLengthSeconds", _SECONDS.get(self._level, 60)))
         if self._frames_played == 60 * seconds:
             self._state = "ended"
         return float(len(eaten))

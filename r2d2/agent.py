@@ -10,11 +10,11 @@ from agents.networks import RecurrentNetwork
 from agents.single_process import SingleProcessAgent
 from r2d2 import network as networks
 from r2d2 import policy, targets
-from r2d2.config import VARIANTS, Config
+from r2d2.config import DMLAB_VARIANTS, VARIANTS, Config
 from r2d2.learner import R2D2Update
 from replay.structures import TableSpec
 
-__all__ = ["R2D2", "VARIANTS", "Config", "make"]
+__all__ = ["DMLAB_VARIANTS", "R2D2", "VARIANTS", "Config", "make"]
 
 
 class R2D2(SingleProcessAgent):
@@ -72,7 +72,7 @@ def _table(config: Config, name: str) -> TableSpec:
 
 
 def _make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> RecurrentNetwork:
-    network = networks.make_network(config, environment_spec.actions.num_values)
+    network = networks.make_network(config, environment_spec)
     return with_variables(network, environment_spec, config.frame_stack)
 
 

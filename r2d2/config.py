@@ -150,3 +150,8 @@ VARIANTS: Mapping[str, Config] = {
     # Section 5: "all other parameters held fixed". Without a state there is nothing to burn in.
     "r2d2_feedforward": Config(lstm_size=0, burn_in=0),
 }
+
+# Section 2.3: no stacks of frames on DMLab.
+DMLAB_VARIANTS: Mapping[str, Config] = {
+    name: dataclasses.replace(config, frame_stack=1) for name, config in VARIANTS.items()
+}

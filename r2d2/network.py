@@ -2,8 +2,10 @@
 
 import sonnet as snt
 import tensorflow as tf
+from acme import specs
 
 from agents.core import make_core
+from agents.language import with_language
 from agents.networks import RecurrentNetwork
 from agents.torsos import make_torso
 from r2d2.config import Config
@@ -31,13 +33,15 @@ class DuelingHead(snt.Module):
         return self._value(x) + advantage - mean
 
 
-def make_network(config: Config, num_actions: int) -> RecurrentNetwork:
+def make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> RecurrentNetwork:
     """The network of a config; its outputs are action values `[..., A]`.
 
     Without a core it does not see the previous step either: that is memory of a kind.
     """
+    num_actions = environment_spec.actions.num_values
+    torso = make_torso(config.torso, config.hidden_sizes)
     return RecurrentNetwork(
-        torso=make_torso(config.torso, config.hidden_sizes),
+        torso=with_language(torso, environment_spec.observations),
         core=make_core(config.lstm_size),
         head=DuelingHead(num_actions, config.head_size),
         num_actions=num_actions,

@@ -15,12 +15,14 @@ OBSERVATION_SIZE = 5
 
 
 def environment_spec(
-    shape: tuple[int, ...] = (OBSERVATION_SIZE,), dtype: type = np.float32
+    shape: tuple[int, ...] = (OBSERVATION_SIZE,),
+    dtype: type = np.float32,
+    num_actions: int = NUM_ACTIONS,
 ) -> specs.EnvironmentSpec:
-    """The spec of an environment with NUM_ACTIONS actions."""
+    """The spec of an environment whose observation is one array."""
     return specs.EnvironmentSpec(
         observations=specs.Array(shape, dtype, "observation"),
-        actions=specs.DiscreteArray(NUM_ACTIONS, name="action"),
+        actions=specs.DiscreteArray(num_actions, name="action"),
         rewards=specs.Array((), np.float32, "reward"),
         discounts=specs.BoundedArray((), np.float32, 0.0, 1.0, "discount"),
     )

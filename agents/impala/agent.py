@@ -12,6 +12,7 @@ from agents.impala import network as networks
 from agents.impala import policy
 from agents.impala.config import ATARI, DMLAB, Config
 from agents.impala.learner import ImpalaUpdate, Normaliser
+from agents.language import image_of
 from agents.networks import RecurrentNetwork
 from agents.pixel_control import PixelControl
 from agents.single_process import SingleProcessAgent
@@ -83,7 +84,7 @@ def _reads(config: Config, name: str) -> list[tuple[TableSpec, int]]:
 def _make_network(
     config: Config, num_values: int, environment_spec: specs.EnvironmentSpec
 ) -> RecurrentNetwork:
-    network = networks.make_network(config, environment_spec.actions.num_values, num_values)
+    network = networks.make_network(config, environment_spec, num_values)
     return with_variables(network, environment_spec, config.frame_stack)
 
 
@@ -98,10 +99,8 @@ def _make_update(
     values = network.head.value_layer
     pixel_control = None
     if config.pixel_control_cost:
-        image_shape, num_actions = (
-            environment_spec.observations.shape,
-            environment_spec.actions.num_values,
-        )
+        image_shape = image_of(environment_spec.observations).shape
+        num_actions = environment_spec.actions.num_values
         pixel_control = PixelControl(image_shape, num_actions, values.input_size)
     return ImpalaUpdate(
         network,

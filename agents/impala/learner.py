@@ -17,6 +17,7 @@ from agents.impala.lag import LaggedCopy
 from agents.impala.losses import baseline_loss, entropy_loss, policy_gradient_loss
 from agents.impala.policy import log_probability
 from agents.impala.vtrace import corrected_log_probability, importance_weights, vtrace_returns
+from agents.language import image_of
 from agents.masking import masked_mean, mean_age
 from agents.networks import RecurrentNetwork, apply_to_rows, unroll_trained_core
 from agents.optimization import annealed, clip_by_global_norm, create_slots
@@ -194,11 +195,12 @@ class ImpalaUpdate(tf.Module):
     def _pixel_control_loss(self, batch: Batch, core_output: tf.Tensor) -> tf.Tensor:
         if self._pixel_control is None:
             return tf.zeros([])
-        observation, action, mask = (
-            x[self._config.burn_in :] for x in (batch.inputs.observation, batch.action, batch.mask)
+        images = image_of(batch.inputs.observation)
+        images, action, mask = (
+            x[self._config.burn_in :] for x in (images, batch.action, batch.mask)
         )
         return self._pixel_control.loss(
-            core_output, observation, action, self._continuation(batch), mask
+            core_output, images, action, self._continuation(batch), mask
         )
 
     def _continuation(self, batch: Batch) -> tf.Tensor:

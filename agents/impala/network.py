@@ -4,9 +4,11 @@ from typing import NamedTuple
 
 import sonnet as snt
 import tensorflow as tf
+from acme import specs
 
 from agents.core import make_core
 from agents.impala.config import Config
+from agents.language import with_language
 from agents.networks import RecurrentNetwork
 from agents.torsos import make_torso
 
@@ -46,13 +48,17 @@ class ActorCriticHead(snt.Module):
         return PolicyAndValue(self._logits(x), self._value(x))
 
 
-def make_network(config: Config, num_actions: int, num_values: int = 1) -> RecurrentNetwork:
+def make_network(
+    config: Config, environment_spec: specs.EnvironmentSpec, num_values: int = 1
+) -> RecurrentNetwork:
     """The network of a config; its outputs are `PolicyAndValue`.
 
     Without a core it does not see the previous step either: that is memory of a kind.
     """
+    num_actions = environment_spec.actions.num_values
+    torso = make_torso(config.torso, config.hidden_sizes, KEEPS_VARIANCE)
     return RecurrentNetwork(
-        torso=make_torso(config.torso, config.hidden_sizes, KEEPS_VARIANCE),
+        torso=with_language(torso, environment_spec.observations),
         core=make_core(config.lstm_size),
         head=ActorCriticHead(num_actions, num_values),
         num_actions=num_actions,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from r2d2 import agent
-from r2d2.agent import VARIANTS, Config
+from r2d2.agent import DMLAB_VARIANTS, VARIANTS, Config
 from replay.structures import Layout, PriorityInput
 from tests.batches import environment_spec, random_batch
 from tests.configs import watched
@@ -70,6 +70,14 @@ def test_variants_differ_from_r2d2_as_the_paper_says() -> None:
         "batch_size": 32,
     }
     assert _differences(VARIANTS["r2d2_feedforward"]) == {"lstm_size": 0, "burn_in": 0}
+
+
+def test_on_dmlab_there_are_no_stacks_of_frames() -> None:
+    """Section 2.3."""
+    assert set(DMLAB_VARIANTS) == set(VARIANTS)
+    for name, config in DMLAB_VARIANTS.items():
+        assert config.frame_stack == 1
+        assert dataclasses.replace(config, frame_stack=4) == VARIANTS[name]
 
 
 def test_layout() -> None:

@@ -6,7 +6,7 @@ import tensorflow as tf
 from r2d2.agent import VARIANTS
 from r2d2.network import DuelingHead, make_network
 from replay.structures import NetworkInput
-from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE
+from tests.batches import OBSERVATION_SIZE, environment_spec
 from tests.r2d2.batches import small_config
 
 
@@ -42,7 +42,7 @@ def test_each_stream_has_its_own_hidden_layer() -> None:
 
 
 def test_the_papers_network_feeds_the_flattened_convolutions_to_the_lstm() -> None:
-    network = make_network(VARIANTS["r2d2"], 18)
+    network = make_network(VARIANTS["r2d2"], environment_spec(num_actions=18))
     inputs = NetworkInput(
         tf.zeros([1, 84, 84, 4], tf.uint8), tf.zeros([1], tf.int32), tf.zeros([1])
     )
@@ -54,7 +54,7 @@ def test_the_papers_network_feeds_the_flattened_convolutions_to_the_lstm() -> No
 
 
 def test_the_feed_forward_network_sees_the_observation_alone() -> None:
-    network = make_network(small_config(lstm_size=0), NUM_ACTIONS)
+    network = make_network(small_config(lstm_size=0), environment_spec())
     assert network.initial_state(2) == ()
     first, state = network.step(_inputs(0, 0.0), ())
     second, _ = network.step(_inputs(2, 1.0), ())
@@ -63,7 +63,7 @@ def test_the_feed_forward_network_sees_the_observation_alone() -> None:
 
 
 def test_the_recurrent_network_sees_the_previous_step() -> None:
-    network = make_network(small_config(), NUM_ACTIONS)
+    network = make_network(small_config(), environment_spec())
     state = network.initial_state(2)
     first, after = network.step(_inputs(0, 0.0), state)
     for other in (_inputs(2, 0.0), _inputs(0, 1.0)):

@@ -7,7 +7,7 @@ import tensorflow as tf
 from r2d2.network import make_network
 from r2d2.policy import epsilon_greedy, epsilon_ladder, make_greedy_policy, make_policy
 from replay.structures import NetworkInput
-from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE
+from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE, environment_spec
 from tests.r2d2.batches import small_config
 
 
@@ -71,7 +71,7 @@ def _inputs(seed: int, size: int) -> NetworkInput:
 def _play(seed: int, num_steps: int = 20) -> list[np.ndarray]:
     tf.random.set_seed(1)
     config = small_config(epsilon_base=0.8, epsilon_alpha=1.0)
-    network = make_network(config, NUM_ACTIONS)
+    network = make_network(config, environment_spec())
     policy = make_policy(config, network, np.arange(4), 4, seed)
     state = network.initial_state(4)
     record: list[np.ndarray] = []
@@ -92,7 +92,7 @@ def test_a_seed_fixes_the_stream_bit_for_bit() -> None:
 
 def test_values_are_those_of_the_network() -> None:
     config = small_config(epsilon_base=0.9, epsilon_alpha=0.0)
-    network = make_network(config, NUM_ACTIONS)
+    network = make_network(config, environment_spec())
     policy = make_policy(config, network, np.arange(50), 50, seed=0)
     output = policy(_inputs(0, 50), network.initial_state(50))
     q, state = network.step(_inputs(0, 50), network.initial_state(50))
@@ -106,7 +106,7 @@ def test_values_are_those_of_the_network() -> None:
 
 def test_every_actor_has_its_own_epsilon() -> None:
     config = small_config(epsilon_base=0.5, epsilon_alpha=3.0)
-    network = make_network(config, NUM_ACTIONS)
+    network = make_network(config, environment_spec())
     policy = make_policy(config, network, np.arange(4), 4, seed=0)
     epsilon = 0.5 ** (1.0 + np.arange(4))
     greedy = 1 - epsilon * (NUM_ACTIONS - 1) / NUM_ACTIONS
@@ -117,7 +117,7 @@ def test_every_actor_has_its_own_epsilon() -> None:
 
 
 def test_evaluation_is_greedy_for_any_number_of_environments() -> None:
-    network = make_network(small_config(), NUM_ACTIONS)
+    network = make_network(small_config(), environment_spec())
     policy = make_greedy_policy(network, seed=0)
     for size in (1, 30):
         output = policy(_inputs(size, size), network.initial_state(size))

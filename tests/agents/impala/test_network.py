@@ -10,7 +10,7 @@ from agents.impala.agent import ATARI, DMLAB
 from agents.impala.network import ActorCriticHead, make_network
 from replay.structures import NetworkInput
 from tests.agents.impala.batches import small_config
-from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE
+from tests.batches import OBSERVATION_SIZE, environment_spec
 
 
 def _inputs(action: int, reward: float) -> NetworkInput:
@@ -36,7 +36,8 @@ def test_the_head_is_two_linear_layers(num_values: int) -> None:
 
 
 def test_networks_of_the_two_settings() -> None:
-    atari, dmlab = make_network(ATARI, 18), make_network(DMLAB, 9)
+    atari = make_network(ATARI, environment_spec(num_actions=18))
+    dmlab = make_network(DMLAB, environment_spec(num_actions=9))
     output, state = atari.step(_images(84, 84, 4), atari.initial_state(1))
     assert output.logits.shape == (1, 18)
     assert state == ()
@@ -47,7 +48,7 @@ def test_networks_of_the_two_settings() -> None:
 
 @pytest.mark.parametrize("lstm_size", [0, 6])
 def test_only_the_recurrent_network_sees_the_previous_step(lstm_size: int) -> None:
-    network = make_network(small_config(lstm_size=lstm_size), NUM_ACTIONS)
+    network = make_network(small_config(lstm_size=lstm_size), environment_spec())
     state = network.initial_state(2)
     first, _ = network.step(_inputs(0, 0.0), state)
     for other in (_inputs(2, 0.0), _inputs(0, 1.0)):
@@ -58,7 +59,7 @@ def test_only_the_recurrent_network_sees_the_previous_step(lstm_size: int) -> No
 def test_what_differs_between_two_images_is_not_lost_in_the_torso() -> None:
     images = np.random.default_rng(0).normal(size=(8, 84, 84, 4)).astype(np.float32)
     inputs = NetworkInput(images, tf.zeros([8], tf.int32), tf.zeros([8]))
-    network = make_network(dataclasses.replace(ATARI, torso="shallow"), num_actions=4)
+    network = make_network(dataclasses.replace(ATARI, torso="shallow"), environment_spec())
     x, _ = network.unroll_core(
         tf.nest.map_structure(lambda rows: rows[tf.newaxis], inputs),
         (),

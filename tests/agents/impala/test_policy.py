@@ -7,7 +7,7 @@ from agents.impala.network import make_network
 from agents.impala.policy import log_probability, make_policy, make_sampling_policy, sample
 from replay.structures import NetworkInput
 from tests.agents.impala.batches import small_config
-from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE
+from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE, environment_spec
 
 PROBABILITIES = np.array([0.1, 0.6, 0.25, 0.05])
 
@@ -42,7 +42,7 @@ def test_log_probability_of_rows_and_columns() -> None:
 
 def _play(seed: int, num_steps: int = 20) -> list[np.ndarray]:
     tf.random.set_seed(1)
-    network = make_network(small_config(), NUM_ACTIONS)
+    network = make_network(small_config(), environment_spec())
     policy = make_policy(network, np.arange(4), 4, seed)
     state = network.initial_state(4)
     record: list[np.ndarray] = []
@@ -61,7 +61,7 @@ def test_a_seed_fixes_the_stream_bit_for_bit() -> None:
 
 
 def test_evaluation_samples_too_in_any_number_of_environments() -> None:
-    network = make_network(small_config(), NUM_ACTIONS)
+    network = make_network(small_config(), environment_spec())
     policy = make_sampling_policy(network, seed=0)
     for size in (1, 2_000):
         inputs = NetworkInput(*(np.repeat(x, size, axis=0) for x in _inputs(0, 1)))

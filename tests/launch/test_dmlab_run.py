@@ -1,0 +1,66 @@
+"""A whole run on DeepMind Lab: engines are killed, training and evaluation go on."""
+
+import csv
+import pathlib
+import signal
+
+import psutil
+import pytest
+
+from tests.launch.runs import PATIENCE, Run, all_gone
+
+pytestmark = [pytest.mark.launchpad, pytest.mark.slow]
+
+FAKES = pathlib.Path(__file__).parents[1] / "environments" / "fakes"
+LEVEL = "dmlab:rooms_collect_good_objects"
+FLAGS = (
+    "--agent=r2d2",
+    f"--env={LEVEL}_train",
+    "--num_actors=2",
+    "--evaluation_episodes=1",
+    "--evaluation_minutes=0.02",
+    "--r2d2.lstm_size=8",
+    "--r2d2.head_size=8",
+    "--r2d2.batch_size=2",
+    "--r2d2.min_replay_size=4",
+)
+LOST = 2
+UPDATES = 5
+
+
+def _engines(run: Run) -> list[psutil.Process]:
+    """The engines of the actors, who play the level of the training."""
+    actor = run.node("actor/0")
+    return [p for p in actor.children() if "environments.dmlab_process" in p.cmdline()]
+
+
+def _rows(run: Run, log: str) -> list[dict[str, str]]:
+    path = run.path / "logs" / f"{log}.csv"
+    if not path.exists():
+        return []
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_killed_engines_are_replaced_and_training_goes_on(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(FAKES))
+    with Run(tmp_path / "run", *FLAGS) as run:
+        run.wait_until_learning()
+        for number in range(1, LOST + 1):
+            run.wait_until(lambda: len(_engines(run)) == 2)
+            _engines(run)[0].send_signal(signal.SIGKILL)
+            run.wait_until(lambda n=number: run.count("environments_lost") == n)
+        steps, updates = run.count("actor_steps"), run.count("learner_steps")
+        run.wait_until(lambda: run.count("actor_steps") > steps + 100)
+        run.wait_until(lambda: run.count("learner_steps") > updates + UPDATES)
+        run.wait_until(lambda: bool(_rows(run, "evaluator")))
+        nodes = run.nodes()
+        psutil.Process(run.pid).send_signal(signal.SIGTERM)
+        code, out, err = run.finish(PATIENCE)
+    assert code == 0, err
+    assert f"{LOST}, all replaced" in out
+    assert all_gone(nodes)
+    assert _rows(run, "actor")[-1]["environments_lost"] == str(LOST)
+    assert "was killed by SIGKILL" in (run.path / "nodes" / "actor" / "0").read_text()

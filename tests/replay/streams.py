@@ -19,6 +19,7 @@ OBSERVATION = {
     "colour": specs.Array((2, 2, 3), np.uint8),
     "frame": specs.Array((3, 2), np.uint8),
     "vector": specs.Array((2,), np.float32),
+    "words": specs.Array((3,), np.int32),
 }
 
 

@@ -10,13 +10,15 @@ import tree
 from agents.impala.agent import Config, make
 from agents.impala.learner import ImpalaUpdate
 from agents.networks import unroll_trained_core
-from agents.pixel_control import PixelControl
+from agents.pixel_control import Grid, PixelControl
 from agents.popart import agent as popart
 from replay.structures import Batch
 from tests.agents.impala.batches import small_config as without_images
 from tests.agents.impala.batches import with_ends
 from tests.agents.popart.batches import small_config as popart_config
 from tests.batches import NUM_ACTIONS, environment_spec, random_batch
+from tests.instructions import IMAGE as COLOURED
+from tests.instructions import spec_with_words, with_words
 
 IMAGE = (32, 36)
 COST = 0.5
@@ -140,6 +142,23 @@ def test_popart_can_switch_it_on() -> None:
     _, metrics = update(batch)
     assert all(np.isfinite(x).all() for x in tree.flatten(dict(metrics)))
     assert {"pixel_control_loss", "mu", "sigma"} <= set(metrics)
+
+
+def test_where_there_are_words_it_controls_the_image() -> None:
+    config = small_config()
+    update = make(config).make_update(spec_with_words())
+    assert isinstance(update, ImpalaUpdate)
+    control = _control(update)
+    assert control.grid == Grid.of(COLOURED)
+    batch = with_words(random_batch(config))
+    core_output = unroll_trained_core(
+        update.learned_network, batch, batch.core_state, batch.reset, config.burn_in
+    )
+    fields = (batch.inputs.observation["image"], batch.action, batch.continuation, batch.mask)
+    images, action, continuation, mask = (x[config.burn_in :] for x in fields)
+    expected = control.loss(core_output, images, action, continuation, mask)
+    assert float(expected) > 0
+    assert float(update(batch)[1]["pixel_control_loss"]) == pytest.approx(float(expected), rel=1e-4)
 
 
 def test_observations_that_are_no_images_are_refused() -> None:

@@ -1,0 +1,175 @@
+"""Every agent where there are words beside the image: it acts, learns, and does as it is told."""
+
+from typing import Any
+
+import acme
+import dm_env
+import numpy as np
+import pytest
+import tensorflow as tf
+import tree
+from acme import specs
+from acme.utils import loggers
+
+from agents.contract import Agent
+from agents.impala import agent as impala
+from agents.popart import agent as popart
+from agents.single_process import SingleProcessAgent
+from r2d2 import agent as r2d2
+from replay.structures import Batch, NetworkInput
+from tests.batches import NUM_ACTIONS, random_batch
+from tests.instructions import LONGEST, NUM_WORDS, random_observation, spec_with_words, with_words
+
+SMALL: dict[str, Any] = dict(
+    torso="mlp", hidden_sizes=(8,), lstm_size=8, length=4, batch_size=16, frame_stack=1
+)
+SMALL_R2D2 = SMALL | dict(
+    burn_in=0,
+    period=4,
+    min_replay_size=2,
+    head_size=16,
+    learning_rate=1e-2,
+    adam_epsilon=1e-5,
+    target_update_period=5,
+)
+SMALL_IMPALA = SMALL | dict(learning_rate=1e-2, rmsprop_epsilon=1e-3, rmsprop_decay=0.9)
+
+
+def _agents(**changes: Any) -> dict[str, Agent]:
+    return {
+        "r2d2": r2d2.make(r2d2.Config(**SMALL_R2D2 | changes)),
+        "feedforward": r2d2.make(r2d2.Config(**SMALL_R2D2 | dict(lstm_size=0) | changes)),
+        "impala": impala.make(impala.Config(**SMALL_IMPALA | changes)),
+        "popart": popart.make(popart.Config(**SMALL_IMPALA | changes)),
+    }
+
+
+NAMES = tuple(_agents())
+
+
+def _embeddings(variables: Any) -> tf.Variable:
+    (embeddings,) = [v for v in variables if "embeddings" in v.name]
+    return embeddings
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_update_changes_the_embeddings_of_the_words_it_read(name: str) -> None:
+    agent = _agents()[name]
+    update = agent.make_update(spec_with_words())
+    batch = with_words(random_batch(agent.config))
+    embeddings = _embeddings(update.network.trainable_variables)
+    before, unread = embeddings.numpy(), NUM_WORDS
+    instruction = batch.inputs.observation["instruction"]
+    batch.inputs.observation["instruction"] = tf.where(instruction == unread, 1, instruction)
+    _, metrics = update(batch)
+    assert all(np.isfinite(value).all() for value in metrics.values())
+    changed = (embeddings.numpy() != before).any(axis=-1)
+    assert changed.tolist() == [True] * (NUM_WORDS - 1) + [False]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_learner_sees_what_the_actor_saw(name: str) -> None:
+    """An unroll is its steps, words included."""
+    agent = _agents()[name]
+    network = agent.make_network(spec_with_words())
+    inputs = with_words(random_batch(agent.config)).inputs
+    state = network.initial_state(16)
+    never = tf.zeros([5, 16], tf.bool)
+    outputs, _ = network.unroll(inputs, state, never, ~never)
+    for t in range(5):
+        output, state = network.step(tree.map_structure(lambda x, t=t: x[t], inputs), state)
+        tree.map_structure(
+            lambda x, y, t=t: np.testing.assert_allclose(x[t], y, atol=1e-5), outputs, output
+        )
+
+
+def _told(rng: np.random.Generator, template: Batch) -> Batch:
+    """Random actions; the first word names the one that is rewarded, the others mean nothing."""
+    observation = random_observation(rng, *template.valid.shape)
+    target = rng.integers(NUM_ACTIONS, size=template.valid.shape)
+    others = observation["instruction"] % (NUM_WORDS - NUM_ACTIONS) + NUM_ACTIONS + 1
+    instruction = np.where(observation["instruction"] > 0, others, 0)
+    instruction[..., 0] = 1 + target
+    action = rng.integers(NUM_ACTIONS, size=template.action.shape)
+    leaves = {"image": observation["image"], "instruction": instruction.astype(np.int32)}
+    return template._replace(
+        inputs=template.inputs._replace(observation=tree.map_structure(tf.constant, leaves)),
+        action=tf.constant(action, tf.int32),
+        log_probability=tf.fill(action.shape, -np.log(np.float32(NUM_ACTIONS))),
+        reward=tf.constant(action == target[:-1], tf.float32),
+        continuation=tf.zeros(action.shape),
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_learns_to_do_as_it_is_told(name: str) -> None:
+    agent = _agents(hidden_sizes=(1,))[name]
+    tf.random.set_seed(0)
+    update = agent.make_update(spec_with_words())
+    rng, template = np.random.default_rng(0), random_batch(agent.config)
+    tested = _told(np.random.default_rng(1), template)
+
+    def obedience() -> float:
+        state = update.network.initial_state(16)
+        never = tf.zeros([5, 16], tf.bool)
+        outputs, _ = update.network.unroll(tested.inputs, state, never, ~never)
+        preferences: Any = getattr(outputs, "logits", outputs)
+        told = tested.inputs.observation["instruction"][..., 0] - 1
+        return float(np.mean(np.argmax(preferences, axis=-1) == told))
+
+    before = obedience()
+    for _ in range(200):
+        update(_told(rng, template))
+    assert before < 0.6
+    assert obedience() > 0.9
+
+
+class Talking(dm_env.Environment):
+    """Episodes of three steps, with the observations that `spec_with_words` describes."""
+
+    def __init__(self) -> None:
+        self._rng = np.random.default_rng(0)
+        self._steps = 0
+
+    def reset(self) -> dm_env.TimeStep:
+        self._steps = 0
+        return dm_env.restart(random_observation(self._rng))
+
+    def step(self, action: Any) -> dm_env.TimeStep:
+        self._steps += 1
+        end = dm_env.termination if self._steps == 3 else dm_env.transition
+        return end(float(action), random_observation(self._rng))
+
+    def observation_spec(self) -> dict[str, specs.Array]:
+        return dict(spec_with_words().observations)
+
+    def action_spec(self) -> specs.DiscreteArray:
+        return spec_with_words().actions
+
+
+@pytest.mark.parametrize("name", ["R2D2", "IMPALA", "PopArtIMPALA"])
+def test_the_library_s_agents_run_in_acme_s_loop(name: str) -> None:
+    environment = Talking()
+    spec = acme.make_environment_spec(environment)
+    small = dict(batch_size=2)
+    agents: dict[str, Any] = {
+        "R2D2": lambda: r2d2.R2D2(spec, r2d2.Config(**SMALL_R2D2 | small)),
+        "IMPALA": lambda: impala.IMPALA(spec, impala.Config(**SMALL_IMPALA | small)),
+        "PopArtIMPALA": lambda: popart.PopArtIMPALA(spec, popart.Config(**SMALL_IMPALA | small)),
+    }
+    agent: SingleProcessAgent = agents[name]()
+    loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
+    for _ in range(10):
+        loop.run_episode()
+    assert agent.learner.num_steps > 0
+    agent.close()
+
+
+def test_a_step_takes_any_number_of_environments() -> None:
+    network = _agents()["r2d2"].make_network(spec_with_words())
+    for size in (1, 5):
+        observation = random_observation(np.random.default_rng(0), size)
+        observation["instruction"][:] = np.arange(size)[:, None] + np.ones(LONGEST, np.int32)
+        inputs = NetworkInput(observation, np.zeros(size, np.int32), np.zeros(size, np.float32))
+        q, _ = tf.function(network.step)(inputs, network.initial_state(size))
+        assert q.shape == (size, NUM_ACTIONS)

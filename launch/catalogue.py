@@ -20,10 +20,6 @@ class Entry:
     make: Callable[[Any, str], Agent]
 
 
-def _always(config: Any) -> Callable[[str], Any]:
-    return lambda env: config
-
-
 def _of_kind(atari: Any, dmlab: Any) -> Callable[[str], Any]:
     return lambda env: dmlab if env.startswith("dmlab") else atari
 
@@ -34,7 +30,10 @@ def _of_tasks(atari: popart.Config, dmlab: popart.Config) -> Callable[[str], pop
 
 
 AGENTS: dict[str, Entry] = {
-    **{name: Entry(_always(config), r2d2.make) for name, config in r2d2.VARIANTS.items()},
+    **{
+        name: Entry(_of_kind(config, r2d2.DMLAB_VARIANTS[name]), r2d2.make)
+        for name, config in r2d2.VARIANTS.items()
+    },
     "impala": Entry(_of_kind(impala.ATARI, impala.DMLAB), impala.make),
     "multihead_impala": Entry(
         _of_tasks(popart.MULTIHEAD_ATARI, popart.MULTIHEAD_DMLAB), popart.make

@@ -6,12 +6,12 @@ values were found.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from environments import suites
 
 PRESETS = ("local", "paper")
-LOCAL_ACTORS = 32  # at least
 
 _SETTINGS: dict[str, dict[str, Any]] = {
     "paper": dict(
@@ -26,8 +26,8 @@ _SETTINGS: dict[str, dict[str, Any]] = {
         checkpoint_minutes=30.0,
     ),
     "local": dict(
-        num_actors=LOCAL_ACTORS,
-        actors_per_node=LOCAL_ACTORS,
+        num_actors=32,
+        actors_per_node=32,
         max_actor_steps=None,
         max_learner_steps=None,
         seed=0,
@@ -37,6 +37,10 @@ _SETTINGS: dict[str, dict[str, Any]] = {
         checkpoint_minutes=10.0,
     ),
 }
+
+# On DMLab each environment is a process that renders, and a slow reset holds up its whole node: few
+# environments, and fewer a node.
+_LOCAL_DMLAB: dict[str, Any] = dict(num_actors=8, actors_per_node=4, evaluation_episodes=2)
 
 # Small observations, short episodes: a small network that is updated often.
 _LOCAL_R2D2_SMALL = dict(
@@ -76,6 +80,8 @@ _LOCAL_R2D2_ATARI = dict(
     variable_update_period=100,
 )
 
+_LOCAL_R2D2_DMLAB = _LOCAL_R2D2_ATARI | dict(replay_size=10_000)  # frames of three colours
+
 _LOCAL_IMPALA_SMALL = dict(
     torso="mlp",
     lstm_size=64,
@@ -94,11 +100,14 @@ _LOCAL_IMPALA_SMALL = dict(
 _LOCAL_POPART_ATARI = dict(torso="shallow", length=16, rmsprop_epsilon=1e-3)
 _LOCAL_IMPALA_ATARI = dict(**_LOCAL_POPART_ATARI, batch_size=8, queue_size=32)
 
-_LOCAL = {  # family -> config on Atari, config elsewhere
-    "r2d2": (_LOCAL_R2D2_ATARI, _LOCAL_R2D2_SMALL),
-    "impala": (_LOCAL_IMPALA_ATARI, _LOCAL_IMPALA_SMALL),
-    "multihead": (_LOCAL_POPART_ATARI, _LOCAL_IMPALA_SMALL),
-    "popart": (_LOCAL_POPART_ATARI, _LOCAL_IMPALA_SMALL),
+# There it has a core, which longer unrolls teach to remember more.
+_LOCAL_IMPALA_DMLAB = _LOCAL_IMPALA_ATARI | dict(length=32)
+
+_LOCAL = {  # family -> config on Atari, on DMLab, elsewhere
+    "r2d2": (_LOCAL_R2D2_ATARI, _LOCAL_R2D2_DMLAB, _LOCAL_R2D2_SMALL),
+    "impala": (_LOCAL_IMPALA_ATARI, _LOCAL_IMPALA_DMLAB, _LOCAL_IMPALA_SMALL),
+    "multihead": (_LOCAL_POPART_ATARI, _LOCAL_POPART_ATARI, _LOCAL_IMPALA_SMALL),
+    "popart": (_LOCAL_POPART_ATARI, _LOCAL_POPART_ATARI, _LOCAL_IMPALA_SMALL),
 }
 
 # Where several agents read one stream, the network that acted may be another's, and its state is
@@ -106,28 +115,34 @@ _LOCAL = {  # family -> config on Atari, config elsewhere
 _SHARED = {family: dict(burn_in=16) for family in ("impala", "multihead", "popart")}
 
 
-def settings(name: str, env: str, *, num_acting: int = 1) -> dict[str, Any]:
+def settings(name: str, env: str, acting: Sequence[str]) -> dict[str, Any]:
     """The values of one preset for `launch.settings.Settings`.
 
-    The local preset plays each of several tasks equally often, in one process for each acting
-    agent, with one action set for all.
+    The local preset plays each of several tasks equally often, with one action set for all: Atari
+    games in one process for each acting agent, DMLab levels without an evaluator, which would need
+    an engine for each of them too.
 
     Args:
       name: of the preset.
       env: name of what is played.
-      num_acting: agents that share the actors.
+      acting: the agents that share the actors. On DMLab IMPALA has actions of its own.
 
     Raises:
       ValueError: for a name that is none of `PRESETS`.
     """
     if name not in PRESETS:
         raise ValueError(f"--preset must be one of {', '.join(PRESETS)}, got {name!r}.")
-    values = _SETTINGS[name]
+    values, is_local, on_dmlab = dict(_SETTINGS[name]), name == "local", _is_dmlab(env)
+    if on_dmlab:
+        values |= _LOCAL_DMLAB if is_local else {}
+        values |= dict(full_action_space=set(acting) != {"impala"})
     num_tasks = len(suites.tasks(env))
-    if name == "paper" or num_tasks == 1:
+    if not is_local or num_tasks == 1:
         return values
-    every_task_once = num_tasks * num_acting
-    num_actors = every_task_once * math.ceil(LOCAL_ACTORS / every_task_once)
+    every_task_once = num_tasks * len(acting)
+    num_actors = every_task_once * math.ceil(values["num_actors"] / every_task_once)
+    if on_dmlab:
+        return values | dict(num_actors=num_actors, evaluation_episodes=0)
     return values | dict(
         num_actors=num_actors,
         actors_per_node=num_actors,
@@ -149,7 +164,12 @@ def config(name: str, agent: str, env: str, *, shared: bool = False) -> dict[str
     is_atari = env.startswith("atari")
     values: dict[str, Any] = dict(_SHARED.get(family, {})) if shared and not is_atari else {}
     if name == "local":
-        values |= _LOCAL[family][0 if is_atari else 1]
+        on_atari, on_dmlab, elsewhere = _LOCAL[family]
+        values |= on_atari if is_atari else on_dmlab if _is_dmlab(env) else elsewhere
         if agent == "r2d2_feedforward":
             del values["lstm_size"]
     return values
+
+
+def _is_dmlab(env: str) -> bool:
+    return env.startswith("dmlab")

@@ -129,7 +129,7 @@ def resolve(given: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Sett
         if len(set(agents)) < len(agents):
             raise ValueError(f"--agent={given['agent']} names an agent twice.")
         suites.check(env)
-        preset = presets.settings(given["preset"], env, num_acting=len(acting.split(",")))
+        preset = presets.settings(given["preset"], env, acting.split(","))
         found = {
             agent: presets.config(given["preset"], agent, env, shared=len(agents) > 1)
             for agent in agents

@@ -17,7 +17,7 @@ STEPS = 60
 
 def _run(env: str, seed: int) -> settings.Settings:
     values: dict[str, Any] = dict(
-        presets.settings("local", env),
+        presets.settings("local", env, ["r2d2"]),
         agent="r2d2",
         env=env,
         run_dir="/run",

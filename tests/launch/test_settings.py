@@ -10,11 +10,19 @@ import pytest
 import tensorflow as tf
 import tree
 
-from environments import suites
+from environments import dmlab, suites
 from launch import catalogue, nodes, presets, settings
 from replay import dataset, tables
 
-ENVIRONMENTS = ("catch", "memory:recall", "memory:cartpole", "gym:CartPole-v1", "atari:pong")
+DMLAB = "dmlab:seekavoid_arena_01"
+ENVIRONMENTS = ("catch", "memory:recall", "memory:cartpole", "gym:CartPole-v1", "atari:pong", DMLAB)
+LANGUAGE = "dmlab:language_answer_quantitative_question"
+
+
+@pytest.fixture(autouse=True)
+def _with_an_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That nothing here starts."""
+    monkeypatch.setattr(dmlab, "installed", lambda: True)
 
 
 def _given(**values: Any) -> dict[str, Any]:
@@ -57,6 +65,60 @@ def test_the_local_preset_plays_each_of_several_tasks_equally_often(
     assert (run.full_action_space, run.evaluation_episodes) == (several, 1 if several else 4)
     paper = settings.resolve(_given(agent=agent, env=env, preset="paper"), {})
     assert (paper.num_actors, paper.actors_per_node, paper.evaluation_episodes) == (256, 1, 10)
+
+
+@pytest.mark.parametrize(
+    ("agent", "env", "num_actors", "evaluation_episodes"),
+    [
+        ("r2d2", DMLAB, 8, 2),
+        ("r2d2,popart", DMLAB, 8, 2),
+        ("popart", f"{DMLAB},{LANGUAGE}", 8, 0),
+        ("popart", "dmlab30", 30, 0),
+        ("r2d2,popart", "dmlab30", 60, 0),
+    ],
+)
+def test_the_local_preset_starts_few_engines(
+    agent: str, env: str, num_actors: int, evaluation_episodes: int
+) -> None:
+    run = settings.resolve(_given(agent=agent, env=env), {})
+    assert (run.num_actors, run.evaluation_episodes) == (num_actors, evaluation_episodes)
+    assert run.actors_per_node <= 4
+    assert all(config.frame_stack == 1 for config in run.configs.values())
+
+
+@pytest.mark.parametrize("preset", ["local", "paper"])
+@pytest.mark.parametrize(
+    ("given", "full"),
+    [
+        (dict(agent="impala"), False),  # Espeholt et al. 2018, Table C.2
+        (dict(agent="popart"), True),  # Hessel et al. 2018, Table 2
+        (dict(agent="multihead_impala"), True),
+        (dict(agent="r2d2"), True),  # Kapturowski et al. 2019, Section 2.3
+        (dict(agent="r2d2,impala"), True),
+        (dict(agent="r2d2,impala", act_with="impala"), False),
+        (dict(agent="impala", full_action_space=True), True),
+    ],
+)
+def test_agents_have_their_papers_actions_on_dmlab(
+    given: dict[str, Any], full: bool, preset: str
+) -> None:
+    run = settings.resolve(_given(env=DMLAB, preset=preset, **given), {})
+    assert run.full_action_space == full
+
+
+def test_on_dmlab_agents_have_their_papers_network_and_rewards() -> None:
+    """R2D2's Sections 2.3 and 4.2; Table C.3 of IMPALA; Tables 4 and 7 of PopArt."""
+    expected = {
+        "r2d2": ("dqn", "none"),
+        "r2d2_plus": ("resnet", "asymmetric"),
+        "r2d2_feedforward": ("dqn", "none"),
+        "impala": ("resnet", "asymmetric"),
+        "multihead_impala": ("resnet", "asymmetric"),
+        "popart": ("resnet", "asymmetric"),
+    }
+    found = {name: entry.config(DMLAB) for name, entry in catalogue.AGENTS.items()}
+    assert {n: (c.torso, c.reward_transform) for n, c in found.items()} == expected
+    assert all(config.frame_stack == 1 for config in found.values())
 
 
 def test_flags_beat_what_follows_from_the_tasks() -> None:

@@ -11,6 +11,7 @@ import pytest
 import reverb
 import tensorflow as tf
 
+from environments import dmlab
 from launch import nodes, process, settings
 from launch.crews import crews
 from replay import tables
@@ -18,6 +19,7 @@ from replay.structures import UNKNOWN, Header, Item
 from tests.agents.recording import Recorder, Source
 
 LARGEST = 2.5
+DMLAB = "dmlab:seekavoid_arena_01"
 
 # Items that begin in the middle of catch's episodes, and recurrent states of two sizes.
 SMALL = {
@@ -119,7 +121,7 @@ def test_config_json_gives_every_agents_config_back(tmp_path: pathlib.Path) -> N
     assert run.configs["impala"].hidden_sizes == (8, 9)
 
 
-@pytest.mark.parametrize("env", ["catch", "memory:recall", "atari:pong"])
+@pytest.mark.parametrize("env", ["catch", "memory:recall", "atari:pong", DMLAB])
 def test_the_local_presets_share_blocks_of_at_least_eight_rows(env: str) -> None:
     agents = nodes.make_agents(_resolve(env=env))
     assert tables.block_length(nodes.all_tables(agents)) >= 8
@@ -147,6 +149,7 @@ class Coordinator:
 @pytest.fixture(autouse=True)
 def _in_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "enter", lambda *_: None)
+    monkeypatch.setattr(dmlab, "installed", lambda: True)
 
 
 def _learner(run: settings.Settings, name: str) -> Source:

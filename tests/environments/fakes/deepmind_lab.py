@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import tempfile
 import time
 from typing import Any
@@ -95,9 +96,12 @@ class Lab:
         if seed is not None and not isinstance(seed, int):
             raise ValueError(f"'seed' must be int or None, was '{type(seed).__name__}'.")
         self._refuse_closed("start")
-        if "+error" in self._config["appendCommand"]:
-            os.write(2, b"Error: as was asked\n")
-            os.abort()
+        if "+quit" in self._config["appendCommand"]:
+            os._exit(0)
+        if "+set developer 1 +crash" in self._config["appendCommand"]:
+            os.write(2, b"As was asked\n")
+            os.kill(os.getpid(), signal.SIGSEGV)
+        os.write(1, b"Loading a map\n")
         seed = _rand.randrange(2**31) if seed is None else seed
         self._episode = episode if episode >= 0 else self._episode
         # Something of an earlier episode is left in the engine: only the first can be repeated.

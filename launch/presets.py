@@ -100,7 +100,8 @@ _LOCAL_IMPALA_SMALL = dict(
 _LOCAL_POPART_ATARI = dict(torso="shallow", length=16, rmsprop_epsilon=1e-3)
 _LOCAL_IMPALA_ATARI = dict(**_LOCAL_POPART_ATARI, batch_size=8, queue_size=32)
 
-# There it has a core, which longer unrolls teach to remember more.
+# On DMLab it has a core, which longer unrolls teach to remember more. A step costs an engine 1 to
+# 3 ms of a core, acting and learning 0.6 ms; with the deep torso it would be 4 ms.
 _LOCAL_IMPALA_DMLAB = _LOCAL_IMPALA_ATARI | dict(length=32)
 
 _LOCAL = {  # family -> config on Atari, on DMLab, elsewhere

@@ -61,7 +61,10 @@ def _contents(folder: pathlib.Path) -> dict[str, bytes]:
         (["--agent=r2d2", "--env=memory:recal"], ["'memory:recal'", "memory:recall"]),
         (["--agent=r2d2", "--env=gym:CartPole-v9"], ["CartPole-v9"]),
         (["--agent=r2d2", "--env=dmlab:rooms_watermazes"], ["did you mean dmlab:rooms_watermaze?"]),
-        (["--agent=r2d2", "--env=control:cartpole/swingup"], ["'control:cartpole", "not built yet"]),
+        (
+            ["--agent=r2d2", "--env=control:cartpole/swingup"],
+            ["'control:cartpole", "not built yet"],
+        ),
         (["--agent=r2d2", "--env=catch,katch"], ["'katch'", "did you mean catch?"]),
         (["--agent=r2d2", "--env=atari57", "--num_actors=9"], ["at least 57 actors", "actors=9"]),
         (

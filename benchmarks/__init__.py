@@ -1,0 +1,1 @@
+"""How fast the parts are, alone and together, and against a named peer. Nothing imports this."""

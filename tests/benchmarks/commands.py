@@ -1,0 +1,44 @@
+"""Commands of benchmarks as a user gives them, on settings that take seconds."""
+
+import json
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+FAKES = pathlib.Path(__file__).resolve().parent
+SHORT = ("--rounds=2", "--turn_seconds=0.001")
+TINY = {  # an update of milliseconds, for each agent's family
+    "r2d2": dict(
+        batch_size=2, burn_in=4, length=8, period=8, lstm_size=8, head_size=8, torso="shallow"
+    ),
+    "impala": dict(batch_size=2, length=4, lstm_size=8, torso="shallow"),
+}
+
+
+def tiny(agent: str) -> list[str]:
+    """Flags for a tiny agent."""
+    values = TINY[agent]
+    return [f"--agent={agent}", *(f"--{agent}.{k}={value}" for k, value in values.items())]
+
+
+def run(name: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    """Runs `python -m benchmarks.<name>` to its end."""
+    command = [sys.executable, "-m", f"benchmarks.{name}", *flags]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def report(name: str, *flags: str) -> dict[str, Any]:
+    """The JSON that a command ends with."""
+    finished = run(name, *flags)
+    assert finished.returncode == 0, finished.stderr
+    contents: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
+    return contents
+
+
+def fake_python(folder: pathlib.Path, script: str) -> str:
+    """An interpreter for `--peer_python` that runs a script whatever module it is given."""
+    path = folder / "python"
+    path.write_text(f'#!/bin/sh\nshift 2\nexec "{sys.executable}" "{FAKES / script}" "$@"\n')
+    path.chmod(0o755)
+    return str(path)

@@ -1,0 +1,55 @@
+"""The line of JSON, and the turns that its figures come from."""
+
+import json
+
+import pytest
+from absl import flags
+
+from benchmarks import report, timing
+from benchmarks.timing import Contestant
+
+
+@pytest.fixture(autouse=True)
+def parsed_flags() -> None:
+    if not flags.FLAGS.is_parsed():
+        flags.FLAGS.mark_as_parsed()
+
+
+def test_a_figure_is_the_median_with_its_range() -> None:
+    found = report.figure([3.0, 1.0, 2.00049], "steps/s")
+    assert found == dict(value=2.0, unit="steps/s", low=1.0, high=3.0, samples=3)
+
+
+def test_the_last_line_holds_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    made = report.Report("learner", {"agent": "r2d2"})
+    made.add("speed", report.single(1234.56, "frames/s"))
+    made.add_versions({"torch": "2"})
+    made.print()
+    contents = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert contents["benchmark"] == "learner"
+    assert contents["settings"] == {"agent": "r2d2"}
+    assert contents["figures"] == {"speed": {"value": 1235.0, "unit": "frames/s"}}
+    assert contents["versions"]["peer torch"] == "2"
+    assert {"python", "numpy", "dm-reverb"} <= set(contents["versions"])
+    assert contents["machine"]["cores"] >= 1
+    assert contents["machine"]["memory_gb"] > 0
+
+
+def test_contestants_take_turns_and_steps_fill_a_turn() -> None:
+    order: list[tuple[str, int]] = []
+
+    def contestant(name: str, seconds: float, work: float) -> Contestant:
+        def run(steps: int) -> float:
+            order.append((name, steps))
+            return steps * seconds
+
+        return Contestant(run, work)
+
+    turn, rounds = timing._TURN_SECONDS.value, timing._ROUNDS.value
+    fast, slow = turn / 8, 3 * turn
+    rates = timing.alternate({"a": contestant("a", fast, 5.0), "b": contestant("b", slow, 2.0)})
+    assert order[:4] == [("a", 1), ("a", 1), ("b", 1), ("b", 1)]
+    assert order[4:] == [("a", 8), ("b", 1)] * rounds
+    assert rates["a"] == pytest.approx([5.0 / fast] * rounds)
+    assert rates["b"] == pytest.approx([2.0 / slow] * rounds)
+    assert timing.ratios([6.0, 1.0], [3.0, 2.0]) == [2.0, 0.5]

@@ -1,0 +1,140 @@
+"""A learner's step: python -m benchmarks.learner --agent=r2d2 [--peer=pytorch] [--with_replay]
+
+The agent's Config is its paper's: `--r2d2.batch_size=16` changes a field. Rates count every row of
+an item, burn-in included.
+"""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from absl import app, flags
+
+from agents.contract import Update
+from agents.learner import Learner
+from benchmarks import batches, command_line, flops, matmul, timing
+from benchmarks.local_replay import LocalReplay
+from benchmarks.peer import Peer
+from benchmarks.report import Report, figure, single
+from benchmarks.subject import Subject
+from benchmarks.timing import Contestant
+from r2d2.learner import R2D2Update
+from replay.priorities import PriorityUpdater
+
+_REPLAYED_ITEMS = 2_000
+_PEERS = {  # by agent: the modules of benchmarks.peers that do the same work
+    "r2d2": {"acme": "acme_learner", "pytorch": "pytorch_r2d2"},
+    "r2d2_plus": {"pytorch": "pytorch_r2d2"},
+    "r2d2_feedforward": {"pytorch": "pytorch_r2d2"},
+    "impala": {"pytorch": "pytorch_impala"},
+}
+
+_PEER = flags.DEFINE_enum("peer", None, ["acme", "pytorch"], "Whose step alternates with ours.")
+_PEER_BFLOAT16 = flags.DEFINE_boolean("peer_bfloat16", False, "PyTorch's autocast to bfloat16.")
+_WITH_REPLAY = flags.DEFINE_boolean(
+    "with_replay", False, "Measures the step fed by a replay server too, priorities written back."
+)
+
+
+def main(_: Sequence[str]) -> None:
+    measured = command_line.agent()
+    peer = {"peer": _PEER.value, "peer_bfloat16": _PEER_BFLOAT16.value}
+    report = Report("learner", {**measured.settings, **peer, "with_replay": _WITH_REPLAY.value})
+    update = measured.agent.make_update(measured.spec)
+    step = _synthetic_step(measured, update)
+    report.add("first_step", single(timing.timed(step)(1), "s"))
+    with contextlib.ExitStack() as stack:
+        contestants = {"learner": Contestant(timing.timed(step), _frames(measured))}
+        if _WITH_REPLAY.value:
+            contestants["learner_with_replay"] = _replayed(measured, update, stack)
+        if _PEER.value:
+            contestants["peer"] = _peer(measured, report, stack)
+        rates = timing.alternate({**contestants, **matmul.contestants()})
+    _report_rates(report, rates, contestants)
+    _report_work(report, rates, measured, update)
+    report.print()
+
+
+def _frames(measured: Subject) -> float:
+    layout = measured.agent.tables[0].layout
+    return float(measured.agent.batch_size * (layout.burn_in + layout.length))
+
+
+def _synthetic_step(measured: Subject, update: Update) -> Callable[[], object]:
+    batch = batches.synthetic(measured)
+    return lambda: update(batch)[1]["loss"].numpy()
+
+
+def _replayed(measured: Subject, update: Update, stack: contextlib.ExitStack) -> Contestant:
+    """The same update in the learner of a run, which samples and writes priorities back."""
+    try:
+        replay = stack.enter_context(LocalReplay(measured))
+    except ValueError as error:
+        command_line.fail(f"--with_replay: {error}")
+    replay.fill(_REPLAYED_ITEMS)
+    priorities = PriorityUpdater(replay.client(), replay.table.name)
+    learner = Learner(
+        update,
+        iter(replay.batches(replay.addresses[0])),
+        burn_in=replay.table.layout.burn_in,
+        priorities=priorities,
+    )
+    return Contestant(timing.timed(learner.step), _frames(measured))
+
+
+def _peer(measured: Subject, report: Report, stack: contextlib.ExitStack) -> Contestant:
+    known = _PEERS.get(measured.agent.name, {})
+    if _PEER.value not in known:
+        command_line.fail(
+            f"--peer={_PEER.value} has no step that does the work of --agent="
+            f"{measured.agent.name}'s; the peers of that agent: {', '.join(known) or 'none'}."
+        )
+    settings: dict[str, Any] = {
+        "config": dataclasses.asdict(measured.agent.config),
+        "num_actions": measured.spec.actions.num_values,
+        "image": measured.image,
+        "bfloat16": _PEER_BFLOAT16.value,
+    }
+    peer = stack.enter_context(Peer(known[_PEER.value], settings))
+    report.add("peer_first_step", single(peer.first_step_seconds, "s"))
+    report.add_versions(peer.versions)
+    return Contestant(peer.run, _frames(measured))
+
+
+def _report_rates(
+    report: Report, rates: dict[str, list[float]], contestants: dict[str, Contestant]
+) -> None:
+    for name in contestants:
+        report.add(name, figure(rates[name], "frames/s"))
+    if "peer" in rates:
+        report.add("learner_to_peer", figure(timing.ratios(rates["learner"], rates["peer"]), "x"))
+    if "learner_with_replay" in rates:
+        kept = timing.ratios(rates["learner_with_replay"], rates["learner"])
+        report.add("lost_to_replay", figure([100 * (1 - share) for share in kept], "%"))
+
+
+def _report_work(
+    report: Report, rates: dict[str, list[float]], measured: Subject, update: Update
+) -> None:
+    """Useful operations a second, and their share of what the machine's matrix product does."""
+    num_networks = 2 if isinstance(update, R2D2Update) else 1
+    work = flops.per_update(
+        measured.agent.config, measured.image, measured.spec.actions.num_values, num_networks
+    )
+    per_frame = work / _frames(measured)
+    useful = [rate * per_frame for rate in rates["learner"]]
+    report.add("useful_work_of_an_update", single(work / 1e9, "GFLOP"))
+    report.add("useful_work", figure([rate / 1e9 for rate in useful], "GFLOP/s"))
+    for name in ("matmul_float32", "matmul_bfloat16"):
+        report.add(name, figure([rate / 1e9 for rate in rates[name]], "GFLOP/s"))
+        shares = timing.ratios(useful, rates[name])
+        report.add(f"share_of_{name}", figure([100 * share for share in shares], "%"))
+
+
+if __name__ == "__main__":
+    app.run(main, flags_parser=command_line.parse_flags)

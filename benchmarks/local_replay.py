@@ -1,0 +1,154 @@
+"""Replay servers in processes of their own, as a run has them, full of recorded steps."""
+
+import contextlib
+import dataclasses
+import itertools
+import math
+import multiprocessing
+import time
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+import psutil
+import reverb
+import tensorflow as tf
+import tree
+from acme import specs
+
+from benchmarks.recording import NUM_ENVIRONMENTS, Recording
+from benchmarks.subject import Subject
+from replay import dataset, tables
+from replay.structures import Nest, TableSpec
+from replay.writer import SequenceWriter
+
+
+class LocalReplay:
+    """An agent's prioritized table on one server or several. A context manager: its end ends them.
+
+    Nothing limits its rates, and it is never full.
+
+    Args:
+      subject: whose table.
+      num_shards: servers.
+
+    Raises:
+      ValueError: where the agent reads a queue, of which nothing can be sampled twice.
+    """
+
+    def __init__(self, subject: Subject, num_shards: int = 1) -> None:
+        self._agent, self._spec = subject.agent, subject.spec
+        self.table = _unlimited(subject)
+        self._block_length = tables.block_length([self.table])
+        state = self._agent.make_network(self._spec).initial_state(NUM_ENVIRONMENTS)
+        self._core_state: Nest = tree.map_structure(np.asarray, state)
+        self._core_spec = tree.map_structure(lambda x: tf.TensorSpec(x.shape[1:], x.dtype), state)
+        arguments = ([self.table], self._spec, {self.table.name: self._core_spec})
+        self._servers = [_Server(*arguments, self._block_length) for _ in range(num_shards)]
+
+    def __enter__(self) -> "LocalReplay":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for server in self._servers:
+            server.close()
+
+    @property
+    def addresses(self) -> list[str]:
+        """One for each server."""
+        return [server.address for server in self._servers]
+
+    def client(self) -> reverb.Client:
+        """Of the first server."""
+        return reverb.Client(self._servers[0].address)
+
+    def num_items(self) -> int:
+        """That all servers hold together."""
+        infos = (reverb.Client(address).server_info() for address in self.addresses)
+        return sum(info[self.table.name].current_size for info in infos)
+
+    def resident_bytes(self) -> int:
+        """Memory of all servers together."""
+        return sum(server.resident_bytes() for server in self._servers)
+
+    def fill(self, num_items: int) -> float:
+        """Writes about so many items, from this one thread; returns the seconds that took."""
+        recording = Recording(self._spec.actions.num_values)
+        writers = [self._make_writer(address) for address in self.addresses]
+        per_row = NUM_ENVIRONMENTS * len(writers) / self.table.layout.period
+        num_rows = self.table.layout.length + math.ceil(num_items / per_row)
+        started = time.perf_counter()
+        for step in itertools.islice(recording.rows(), num_rows):
+            for writer in writers:
+                writer.append(step, core_state=self._core_state, values={}, learner_step=0)
+        for writer in writers:
+            writer.flush()
+        seconds = time.perf_counter() - started
+        for writer in writers:
+            writer.close()
+        return seconds
+
+    def batches(self, address: str) -> tf.data.Dataset:
+        """What the agent's learner reads from one of the servers."""
+        return dataset.make_dataset(
+            address,
+            [self.table],
+            self._spec,
+            self._core_spec,
+            self._block_length,
+            [self._agent.batch_size],
+        )
+
+    def _make_writer(self, address: str) -> SequenceWriter:
+        return SequenceWriter(
+            reverb.Client(address),
+            [self.table],
+            block_length=self._block_length,
+            actors=np.arange(NUM_ENVIRONMENTS),
+            tasks=np.zeros(NUM_ENVIRONMENTS, np.int64),
+            agent=0,
+        )
+
+
+class _Server:
+    """One server's process."""
+
+    def __init__(self, *arguments: Any) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, *arguments), daemon=True)
+        self._process.start()
+        theirs.close()
+        self.address = f"localhost:{self._connection.recv()}"
+
+    def resident_bytes(self) -> int:
+        return int(psutil.Process(self._process.pid).memory_info().rss)
+
+    def close(self) -> None:
+        self._connection.close()
+        self._process.join()
+
+
+def _serve(
+    connection: Connection,
+    table_specs: Sequence[TableSpec],
+    spec: specs.EnvironmentSpec,
+    core_states: Mapping[str, Nest],
+    block_length: int,
+) -> None:
+    made = tables.make_tables(table_specs, spec, core_states, block_length)
+    server = reverb.Server(made)
+    connection.send(server.port)
+    with contextlib.suppress(EOFError):
+        connection.recv()  # nothing ever comes but the end
+    server.stop()
+
+
+def _unlimited(subject: Subject) -> TableSpec:
+    table = subject.agent.tables[0]
+    if table.kind != "prioritized":
+        raise ValueError(
+            f"A prioritized table is needed, but --agent={subject.agent.name} reads a {table.kind}."
+        )
+    return dataclasses.replace(table, min_size=1, max_size=10_000_000, samples_per_insert=None)

@@ -1,0 +1,54 @@
+"""What is measured: an agent on Atari."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+from acme import specs
+
+from agents.contract import Agent
+from environments import suites
+from launch import catalogue, presets, settings
+
+GAME = "atari:pong"  # what is played; all 18 actions, as every Atari game has them
+_SUITE = "atari57"  # decides how many tasks a multi-task agent's network serves
+
+
+class Subject(NamedTuple):
+    """The agent, and what it sees of a game."""
+
+    preset: str
+    agent: Agent
+    spec: specs.EnvironmentSpec
+    num_tasks: int
+
+    @property
+    def image(self) -> list[int]:
+        """Height, width and channels of one network input."""
+        return [*self.spec.observations.shape, self.agent.frame_stack]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All of it, for the record."""
+        return {
+            "agent": self.agent.name,
+            "preset": self.preset,
+            "config": dataclasses.asdict(self.agent.config),
+        }
+
+
+def make(name: str, preset: str, overrides: dict[str, dict[str, str]]) -> Subject:
+    """An agent with the Config of a preset and what the command line changes of it.
+
+    Args:
+      name: of the agent.
+      preset: `paper` or `local`.
+      overrides: agent name -> {config field -> text}.
+
+    Raises:
+      ValueError: a name or a value that there is not.
+    """
+    catalogue.check(name)
+    values = presets.config(preset, name, _SUITE)
+    config = settings.make_configs(_SUITE, {name: values}, overrides)[name]
+    spec = suites.make_environment_spec(GAME)
+    return Subject(preset, catalogue.make(name, config), spec, len(suites.tasks(_SUITE)))

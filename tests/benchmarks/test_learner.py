@@ -1,0 +1,64 @@
+"""benchmarks.learner on tiny settings."""
+
+import pathlib
+
+import pytest
+
+from tests.benchmarks.commands import SHORT, fake_python, report, run, tiny
+
+_ALWAYS = {
+    "first_step": "s",
+    "learner": "frames/s",
+    "useful_work_of_an_update": "GFLOP",
+    "useful_work": "GFLOP/s",
+    "matmul_float32": "GFLOP/s",
+    "matmul_bfloat16": "GFLOP/s",
+    "share_of_matmul_float32": "%",
+    "share_of_matmul_bfloat16": "%",
+}
+
+
+def _units(contents: dict) -> dict[str, str]:
+    return {name: found["unit"] for name, found in contents["figures"].items()}
+
+
+@pytest.mark.slow
+def test_r2d2_alone_with_replay_and_beside_a_peer(tmp_path: pathlib.Path) -> None:
+    peer = ("--peer=pytorch", f"--peer_python={fake_python(tmp_path, 'fake_peer.py')}")
+    contents = report("learner", *tiny("r2d2"), *SHORT, "--with_replay", *peer)
+    assert _units(contents) == _ALWAYS | {
+        "learner_with_replay": "frames/s",
+        "lost_to_replay": "%",
+        "peer_first_step": "s",
+        "peer": "frames/s",
+        "learner_to_peer": "x",
+    }
+    frames = 2 * (4 + 8)
+    assert contents["figures"]["peer"]["value"] == pytest.approx(frames / 0.5)
+    assert contents["figures"]["peer_first_step"]["value"] == 2.5
+    assert contents["versions"]["peer fake"] == "1.0"
+    assert contents["settings"]["config"]["batch_size"] == 2
+    assert contents["settings"]["peer"] == "pytorch"
+
+
+def test_impala() -> None:
+    contents = report("learner", *tiny("impala"), *SHORT)
+    assert _units(contents) == _ALWAYS
+    assert contents["figures"]["learner"]["samples"] == 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--agent=r2d3"], "Did you mean 'r2d2'?"),
+        (["--r2d2.batchsize=3"], 'Did you mean "batch_size"?'),
+        ([*tiny("impala"), "--peer=acme"], "the peers of that agent: pytorch."),
+        ([*tiny("impala"), "--with_replay"], "--agent=impala reads a queue."),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_with_a_sentence(
+    flags: list[str], sentence: str
+) -> None:
+    finished = run("learner", *flags)
+    assert finished.returncode == 2
+    assert sentence in finished.stderr

@@ -1,0 +1,84 @@
+"""Replay: python -m benchmarks.replay --agent=r2d2 --num_shards=1,2,4 --num_items=4000
+
+Recorded frames of Pong are written into servers in processes of their own, then sampled by this
+one. `sampled` is what Reverb's client delivers, `batches` what a learner gets: padded, time-major,
+its frames stacked. Items are those of the agent's own prioritized table, context rows included.
+"""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+
+import reverb
+import tensorflow as tf
+from absl import app, flags
+
+from benchmarks import command_line, counts, timing
+from benchmarks.local_replay import LocalReplay
+from benchmarks.report import Report, figure, single
+from benchmarks.subject import Subject
+from benchmarks.timing import Contestant
+
+_REFERENCE = 100_000  # items for which memory is given
+_NUM_SHARDS = counts.define("num_shards", [1, 2, 4], "Servers.")
+_NUM_ITEMS = flags.DEFINE_integer("num_items", 4_000, "Items to write, about.", lower_bound=1)
+
+
+def main(_: Sequence[str]) -> None:
+    measured = command_line.agent()
+    settings = {"num_shards": _NUM_SHARDS.value, "num_items": _NUM_ITEMS.value}
+    report = Report("replay", measured.settings | settings)
+    for num_shards in _NUM_SHARDS.value:
+        try:
+            replay = LocalReplay(measured, num_shards)
+        except ValueError as error:
+            command_line.fail(str(error))
+        with replay:
+            _measure_writing(replay, report, num_shards)
+            _measure_reading(replay, report, num_shards, measured)
+    report.print()
+
+
+def _measure_writing(replay: LocalReplay, report: Report, num_shards: int) -> None:
+    before = replay.resident_bytes()
+    seconds = replay.fill(_NUM_ITEMS.value)
+    items, memory = replay.num_items(), replay.resident_bytes() - before
+    gigabytes = memory / items * _REFERENCE / 1e9
+    report.add(f"memory of {_REFERENCE} items, {num_shards}", single(gigabytes, "GB"))
+    report.add(f"inserted, {num_shards}", single(items / seconds, "items/s"))
+
+
+def _measure_reading(
+    replay: LocalReplay, report: Report, num_shards: int, measured: Subject
+) -> None:
+    size = measured.agent.batch_size
+    samples = [_samples(address, replay.table.name, size) for address in replay.addresses]
+    batches = [iter(replay.batches(address)) for address in replay.addresses]
+    rates = timing.alternate(
+        {
+            "sampled": Contestant(timing.timed(_by_turns(samples)), size),
+            "batches": Contestant(timing.timed(_by_turns(batches)), size),
+        }
+    )
+    for name, found in rates.items():
+        report.add(f"{name}, {num_shards}", figure(found, "items/s"))
+
+
+def _samples(address: str, table: str, size: int) -> Iterator[tf.Tensor]:
+    """The keys of so many items at a time, for which whole items have to come."""
+    found = reverb.TrajectoryDataset.from_table_signature(
+        address, table, max_in_flight_samples_per_worker=2 * size
+    )
+    return iter(found.map(lambda sample: sample.info.key).batch(size))
+
+
+def _by_turns(iterators: Sequence[Iterator[object]]) -> Callable[[], object]:
+    turns = itertools.cycle(iterators)
+    return lambda: next(next(turns))
+
+
+if __name__ == "__main__":
+    app.run(main, flags_parser=command_line.parse_flags)

@@ -1,0 +1,81 @@
+"""A run of Sample Factory: APPO on Pong with IMPALA's shallow network and an LSTM.
+
+    python -m benchmarks.peers.sample_factory '{"seconds": 60, "run_dir": "/tmp/run"}'
+
+Its last line of stdout is JSON: the agent steps a second, measured like those of a run here, from
+the first progress that it reports on. It needs the packages sample-factory and ale-py.
+"""
+
+import importlib.metadata
+import json
+import logging
+import sys
+
+import ale_py  # noqa: F401  registers the games
+from sample_factory.train import run_rl
+from sample_factory.utils.utils import log
+from sf_examples.atari.train_atari import parse_atari_args, register_atari_components
+
+_START_SECONDS = 30  # at least, until something is learned
+_ARGUMENTS = [  # two workers for two cores; the other values are its own for Atari
+    "--env=atari_pong",
+    "--experiment=benchmark",
+    "--device=cpu",
+    "--num_workers=2",
+    "--num_envs_per_worker=16",
+    "--worker_num_splits=2",
+    "--async_rl=True",
+    "--num_epochs=1",
+    "--num_batches_per_epoch=1",
+    "--rollout=32",
+    "--batch_size=1024",
+    "--use_rnn=True",
+    "--recurrence=32",
+    "--rnn_type=lstm",
+    "--rnn_size=256",
+    "--encoder_conv_architecture=convnet_impala",
+    "--encoder_conv_mlp_layers=256",
+    "--summaries_use_frameskip=False",  # counts agent steps
+    "--train_for_env_steps=1000000000",
+]
+
+
+class Progress(logging.Handler):
+    """Reads the number of steps from the line that a run logs every few seconds."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self._reports: list[tuple[float, int]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Takes a line of the log."""
+        if isinstance(record.msg, str) and record.msg.startswith("Fps is"):
+            assert isinstance(record.args, tuple)
+            self._reports.append((record.created, int(str(record.args[1]))))
+
+    def steps_per_second(self) -> float:
+        """From the first report of any steps to the last."""
+        learning = [(created, steps) for created, steps in self._reports if steps]
+        (started, before), (ended, after) = learning[0], learning[-1]
+        return (after - before) / (ended - started)
+
+
+def main() -> None:
+    settings = json.loads(sys.argv[1])
+    progress = Progress()
+    log.addHandler(progress)
+    register_atari_components()
+    seconds = settings["seconds"] + _START_SECONDS
+    arguments = [f"--train_for_seconds={seconds}", f"--train_dir={settings['run_dir']}"]
+    run_rl(parse_atari_args([*_ARGUMENTS, *arguments]))
+    result = {
+        "steps_per_second": progress.steps_per_second(),
+        "versions": {
+            name: importlib.metadata.version(name) for name in ("sample-factory", "torch", "ale-py")
+        },
+    }
+    print(json.dumps(result), flush=True)
+
+
+if __name__ == "__main__":
+    main()

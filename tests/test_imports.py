@@ -1,4 +1,4 @@
-"""The import arrow: environments, replay <- agents <- r2d2 <- launch."""
+"""The import arrow: environments, replay <- agents <- r2d2 <- launch <- benchmarks."""
 
 from pathlib import Path
 
@@ -38,6 +38,8 @@ def test_the_arrow_itself() -> None:
     assert MAY_IMPORT["agents"] == {"environments", "replay"}
     assert MAY_IMPORT["r2d2"] == {"environments", "replay", "agents"}
     assert MAY_IMPORT["launch"] == {"environments", "replay", "agents", "r2d2"}
+    importers = {room for room, below in MAY_IMPORT.items() if "benchmarks" in below}
+    assert importers == {"docs", "tests"}
 
 
 @pytest.mark.parametrize(

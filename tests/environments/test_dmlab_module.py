@@ -7,19 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from environments import dmlab
-from tests.environments import lab_contract
 from tests.environments.fakes import deepmind_lab as fake
+from tests.environments.lab import contract, engines
 
-MODULES = ["fake", "real"] if dmlab.installed() else ["fake"]
 
-
-@pytest.mark.parametrize("module", MODULES)
-@pytest.mark.parametrize("check", lab_contract.CHECKS)
+@pytest.mark.parametrize("module", engines.MODULES)
+@pytest.mark.parametrize("check", contract.CHECKS)
 def test_the_module(module: str, check: str) -> None:
     first = [str(Path(fake.__file__).parent)] if module == "fake" else []
     ran = subprocess.run(
-        [sys.executable, "-m", lab_contract.__name__, check],
+        [sys.executable, "-m", contract.__name__, check],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([*first, *filter(None, sys.path)])},
         capture_output=True,
         text=True,

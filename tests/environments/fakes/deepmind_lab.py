@@ -1,6 +1,6 @@
 """A stand-in for DeepMind Lab's Python module that is as strict as the real one.
 
-What both must do is in `tests/environments/lab_contract.py`. The world is a toy: a player who turns
+What both must do is in `tests/environments/lab`. The world is a toy: a player who turns
 and walks on a torus, apples that pay 1, a picture that depends on all of it.
 """
 

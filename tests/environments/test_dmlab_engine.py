@@ -1,0 +1,189 @@
+"""Engines that end, hang or are killed, and what they leave behind."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from environments import dmlab
+from environments.dmlab_engine import Engine, EngineLost
+from tests.environments.lab import engines
+from tests.environments.lab.engines import FIXED, FORWARD, RIGHT
+from tests.environments.lab.play import CRASH
+
+
+def test_a_killed_engine_truncates_its_episode_and_is_replaced(
+    make_dmlab: engines.Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    env = make_dmlab()
+    env.reset(seed=1)
+    before = env.step(np.array([FORWARD, FORWARD]))[0]
+    killed, other = engines.running()
+    engines.kill(killed)
+    seen, rewards, terminated, truncated, infos = env.step(np.array([RIGHT, RIGHT]))
+    assert truncated.tolist() == [True, False]
+    assert not terminated.any()
+    assert rewards[0] == 0
+    assert infos["lost"].tolist() == [1, 0]
+    np.testing.assert_array_equal(seen["image"][0], before["image"][0])
+    assert (seen["image"][1] != before["image"][1]).any()
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert f"The engine of level {FIXED}, process {killed.pid}, was killed by SIGKILL" in warning
+
+    seen, rewards, terminated, truncated, infos = env.step(np.array([RIGHT, RIGHT]))
+    assert not (terminated | truncated | infos["lost"]).any()
+    assert rewards[0] == 0
+    assert engines.running()[0] == other
+    (replacement,) = set(engines.running()) - {other}
+    assert replacement.pid != killed.pid
+    later, *_ = env.step(np.array([RIGHT, RIGHT]))
+    assert (later["image"] != seen["image"]).any(axis=(1, 2, 3)).all()
+
+
+def test_an_engine_killed_between_episodes_costs_no_step(make_dmlab: engines.Make) -> None:
+    env = make_dmlab()
+    env.reset(seed=1)
+    engines.kill(engines.running()[1])
+    _, infos = env.reset()
+    assert infos["lost"].tolist() == [0, 1]
+    *_, terminated, truncated, infos = env.step(np.array([FORWARD, FORWARD]))
+    assert not (terminated | truncated | infos["lost"]).any()
+
+
+@engines.stand_in_only
+def test_engines_that_die_at_once_are_not_replaced_for_ever(make_dmlab: engines.Make) -> None:
+    env = make_dmlab("missing_level", num_envs=1)
+    with pytest.raises(
+        RuntimeError, match=r"'missing_level' cannot be played: 3 engines in a row(?s:.)*not found"
+    ):
+        env.reset()
+    assert not engines.running()
+
+
+@engines.stand_in_only
+def test_only_deaths_without_a_step_between_them_count(make_dmlab: engines.Make) -> None:
+    env = make_dmlab(num_envs=1)
+    env.reset()
+    for _ in range(4):
+        (engine,) = engines.running()
+        engines.kill(engine)
+        env.step(np.array([FORWARD]))
+        env.step(np.array([FORWARD]))
+        assert not env.step(np.array([FORWARD]))[3].any()
+    for _ in range(2):
+        engines.kill(engines.running()[0])
+        env.step(np.array([FORWARD]))
+        env.step(np.array([FORWARD]))
+    engines.kill(engines.running()[0])
+    with pytest.raises(RuntimeError, match="3 engines in a row were lost"):
+        env.step(np.array([FORWARD]))
+
+
+@pytest.mark.parametrize(
+    ("command", "how"), [(CRASH, "was killed by SIGSEGV"), ("+quit", "exited with 0")]
+)
+def test_an_engine_that_ends_is_lost(
+    make_dmlab: engines.Make, tmp_path: Path, command: str, how: str
+) -> None:
+    del make_dmlab
+    engine = Engine(FIXED, {"appendCommand": command}, tmp_path)
+    engine.reset(1)
+    with pytest.raises(EngineLost, match=f"^{how}"):
+        engine.answer(60)
+    engine.close()
+
+
+@engines.stand_in_only
+def test_the_last_words_of_an_engine_are_repeated(make_dmlab: engines.Make, tmp_path: Path) -> None:
+    del make_dmlab
+    engine = Engine(FIXED, {"appendCommand": CRASH}, tmp_path)
+    engine.reset(1)
+    with pytest.raises(EngineLost, match=r"; its last words: As was asked$"):
+        engine.answer(60)
+    engine.close()
+
+
+def test_a_silent_engine_is_given_up(make_dmlab: engines.Make, tmp_path: Path) -> None:
+    del make_dmlab
+    engine = Engine(FIXED, {}, tmp_path)
+    engine.reset(1)
+    engine.answer(60)
+    (process,) = engines.running()
+    process.suspend()
+    engine.step((0,) * 7)
+    with pytest.raises(EngineLost, match=r"^was silent for 0\.1 s$"):
+        engine.answer(0.1)
+    engine.close()
+    assert not engines.running()
+
+
+def test_closing_ends_every_engine(make_dmlab: engines.Make) -> None:
+    env = make_dmlab(num_envs=3)
+    env.reset()
+    assert len(engines.running()) == 3
+    env.close()
+    assert not engines.running()
+
+
+def test_engines_load_neither_the_players_program_nor_tensorflow(make_dmlab: engines.Make) -> None:
+    env = make_dmlab(num_envs=1)
+    env.reset()
+    (engine,) = engines.running()
+    assert "tensorflow" not in Path(f"/proc/{engine.pid}/maps").read_text()
+
+
+PLAYER = f"""
+import pathlib, signal
+from {dmlab.__name__} import DMLab
+env = DMLab({FIXED!r}, 2, cache=pathlib.Path())
+env.reset()
+print("ready", flush=True)
+signal.pause()
+"""
+
+
+def test_engines_end_and_tidy_up_when_their_player_is_killed(
+    make_dmlab: engines.Make, tmp_path: Path
+) -> None:
+    del make_dmlab
+    player = subprocess.Popen(
+        [sys.executable, "-c", PLAYER],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        start_new_session=True,
+    )
+    assert player.stdout
+    with player.stdout:
+        assert player.stdout.readline() == b"ready\n"
+    orphans = psutil.Process(player.pid).children()
+    assert len(orphans) == len(list(tmp_path.glob("dmlab-*"))) == 2
+    os.killpg(player.pid, signal.SIGKILL)
+    player.wait()
+    assert not psutil.wait_procs(orphans, timeout=60)[1]
+    assert not list(tmp_path.glob("dmlab-*"))
+
+
+@engines.stand_in_only
+def test_what_an_engine_prints_is_kept_for_one_episode_only(
+    make_dmlab: engines.Make, tmp_path: Path
+) -> None:
+    env = make_dmlab(num_envs=1)
+    for _ in range(3):
+        env.reset()
+    (output,) = tmp_path.glob("dmlab-*/output.txt")
+    assert output.read_bytes() == b"Loading a map\n"
+
+
+@engines.stand_in_only
+def test_compiled_maps_are_kept(make_dmlab: engines.Make, tmp_path: Path) -> None:
+    env = make_dmlab("explore_goal_locations_small")
+    first = engines.play(env, 1, seed=1)
+    kept = sorted((tmp_path / "cache").iterdir())
+    assert len(kept) == 2
+    assert engines.same(first, engines.play(env, 1, seed=1))
+    assert sorted((tmp_path / "cache").iterdir()) == kept

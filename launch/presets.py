@@ -39,8 +39,10 @@ _SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 # On DMLab each environment is a process that renders, and a slow reset holds up its whole node: few
-# environments, and fewer a node.
-_LOCAL_DMLAB: dict[str, Any] = dict(num_actors=8, actors_per_node=4, evaluation_episodes=2)
+# environments, and fewer a node. Saving R2D2's coloured frames stops everyone for a minute.
+_LOCAL_DMLAB: dict[str, Any] = dict(
+    num_actors=8, actors_per_node=4, evaluation_episodes=2, checkpoint_minutes=30.0
+)
 
 # Small observations, short episodes: a small network that is updated often.
 _LOCAL_R2D2_SMALL = dict(

@@ -1,0 +1,52 @@
+"""Draws three runs on DeepMind Lab: two on a level each, one on a suite.
+
+python -m docs.plot_dmlab LEVEL_RUN_DIR LEVEL_RUN_DIR SUITE_RUN_DIR OUTPUT.png
+"""
+
+import pathlib
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from docs.plot_run import read
+from launch import settings
+
+WINDOW = 24  # episodes
+
+
+def draw(levels: list[pathlib.Path], suite: pathlib.Path, output: pathlib.Path) -> None:
+    """Every episode's return and a moving mean; the suite's human-normalised means."""
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.2), constrained_layout=True)
+    for axis, run_dir in zip(axes, levels, strict=False):
+        steps, returns = read(run_dir / "logs" / "episodes.csv", "actor_steps", "episode_return")
+        mean = np.convolve(returns, np.ones(WINDOW) / WINDOW, mode="valid")
+        axis.plot(steps / 1e3, returns, ".", color="#9ecae1", ms=3, label="episode")
+        axis.plot(steps[WINDOW - 1 :] / 1e3, mean, color="#2171b5", label=f"mean of {WINDOW}")
+        run = settings.load(run_dir)
+        axis.set_title(f"{run.agent}, {run.env.removeprefix('dmlab:')}", fontsize=9)
+        axis.set_ylabel("episode return")
+        axis.legend(frameon=False, fontsize=8)
+    steps, mean, played = read(
+        suite / "logs" / "tasks.csv", "actor_steps", "mean_normalised", "normalised_tasks"
+    )
+    run = settings.load(suite)
+    everywhere = played == len(run.tasks)
+    axes[2].plot(steps / 1e3, 100 * mean, color="#bdbdbd", label="levels with an episode")
+    axes[2].plot(steps[everywhere] / 1e3, 100 * mean[everywhere], color="#d94801", label="all")
+    axes[2].set_title(f"{run.agent}, {len(run.tasks)} levels", fontsize=9)
+    axes[2].set_ylabel("mean human-normalised return, %")
+    axes[2].legend(frameon=False, fontsize=8)
+    for axis in axes:
+        axis.set_xlabel("agent steps (thousands)")
+        axis.grid(alpha=0.3)
+    figure.savefig(output, dpi=120)
+
+
+if __name__ == "__main__":
+    first, second, third, image = map(pathlib.Path, sys.argv[1:5])
+    draw([first, second], third, image)

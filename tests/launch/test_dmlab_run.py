@@ -1,6 +1,7 @@
 """A whole run on DeepMind Lab: engines are killed, training and evaluation go on."""
 
 import csv
+import functools
 import pathlib
 import signal
 
@@ -34,6 +35,10 @@ def _engines(run: Run) -> list[psutil.Process]:
     return [p for p in actor.children() if "environments.dmlab_process" in p.cmdline()]
 
 
+def _lost(run: Run, engines: int) -> bool:
+    return run.count("environments_lost") == engines
+
+
 def _rows(run: Run, log: str) -> list[dict[str, str]]:
     path = run.path / "logs" / f"{log}.csv"
     if not path.exists():
@@ -51,7 +56,7 @@ def test_killed_engines_are_replaced_and_training_goes_on(
         for number in range(1, LOST + 1):
             run.wait_until(lambda: len(_engines(run)) == 2)
             _engines(run)[0].send_signal(signal.SIGKILL)
-            run.wait_until(lambda n=number: run.count("environments_lost") == n)
+            run.wait_until(functools.partial(_lost, run, number))
         steps, updates = run.count("actor_steps"), run.count("learner_steps")
         run.wait_until(lambda: run.count("actor_steps") > steps + 100)
         run.wait_until(lambda: run.count("learner_steps") > updates + UPDATES)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from absl import flags
 
+flags.disclaim_key_flags()  # they belong to the commands that define them
+
 
 class _Parser(flags.ArgumentParser):
     syntactic_help = "whole numbers of at least 1 with commas between them"

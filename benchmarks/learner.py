@@ -45,15 +45,16 @@ def main(_: Sequence[str]) -> None:
     measured = command_line.agent()
     peer = {"peer": _PEER.value, "peer_bfloat16": _PEER_BFLOAT16.value}
     report = Report("learner", {**measured.settings, **peer, "with_replay": _WITH_REPLAY.value})
-    update = measured.agent.make_update(measured.spec)
-    step = _synthetic_step(measured, update)
-    report.add("first_step", single(timing.timed(step)(1), "s"))
+    contestants: dict[str, Contestant] = {}
     with contextlib.ExitStack() as stack:
-        contestants = {"learner": Contestant(timing.timed(step), _frames(measured))}
-        if _WITH_REPLAY.value:
-            contestants["learner_with_replay"] = _replayed(measured, update, stack)
         if _PEER.value:
             contestants["peer"] = _peer(measured, report, stack)
+        update = measured.agent.make_update(measured.spec)
+        if _WITH_REPLAY.value:
+            contestants["learner_with_replay"] = _replayed(measured, update, stack)
+        step = _synthetic_step(measured, update)
+        report.add("first_step", single(timing.timed(step)(1), "s"))
+        contestants["learner"] = Contestant(timing.timed(step), _frames(measured))
         rates = timing.alternate({**contestants, **matmul.contestants()})
     _report_rates(report, rates, contestants)
     _report_work(report, rates, measured, update)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import reverb
+import sonnet as snt
 import tensorflow as tf
 from acme import specs
 from acme.adders import reverb as adders
@@ -60,7 +61,7 @@ def _dataset(config: protocol.Settings, spec: specs.EnvironmentSpec) -> tf.data.
         return tf.constant(rng.normal(size=[size, rows, *shape]), tf.float32)
 
     frames = tf.constant(rng.integers(256, size=[size, rows, *image], dtype=np.uint8))
-    state = Network.state(*(0.1 * normal(config["lstm_size"]) for _ in range(2)))
+    state = snt.LSTMState(*(0.1 * normal(config["lstm_size"]) for _ in range(2)))
     step = adders.Step(
         observation=OAR(frames, integers(), normal()),
         action=integers(),

@@ -23,8 +23,6 @@ class Network(base.RNNCore):
       num_actions: A.
     """
 
-    state = snt.LSTMState
-
     def __init__(self, config: Settings, num_actions: int) -> None:
         super().__init__(name="r2d2")
         self._embed = embedding.OAREmbedding(torso=_Torso(), num_actions=num_actions)

@@ -19,7 +19,7 @@ from typing import Any
 
 from absl import app, flags
 
-from benchmarks import command_line, peer
+from benchmarks import command_line, peer, timing
 from benchmarks.report import Report, single
 from benchmarks.run import Moment, Run
 from benchmarks.subject import GAME, Subject
@@ -71,9 +71,9 @@ def _measure_parts(measured: Subject, report: Report) -> dict[str, float]:
 
 def _benchmark(name: str, measured: Subject, *arguments: str) -> dict[str, dict[str, Any]]:
     """The figures of another command, for the same agent."""
-    command = [sys.executable, "-m", f"benchmarks.{name}", *_agent_flags(measured), *arguments]
-    turns = [f"--{flag}={flags.FLAGS[flag].value}" for flag in ("rounds", "turn_seconds")]
-    output = subprocess.run([*command, *turns], stdout=subprocess.PIPE, text=True, check=True)
+    settings = [*_agent_flags(measured), *timing.arguments(), *arguments]
+    command = [sys.executable, "-m", f"benchmarks.{name}", *settings]
+    output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     figures: dict[str, dict[str, Any]] = json.loads(output.stdout.splitlines()[-1])["figures"]
     return figures
 

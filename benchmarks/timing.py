@@ -10,6 +10,11 @@ _ROUNDS = flags.DEFINE_integer("rounds", 8, "Rounds, in each of which everything
 _TURN_SECONDS = flags.DEFINE_float("turn_seconds", 4.0, "How long a turn is, at least one step.")
 
 
+def arguments() -> list[str]:
+    """The flags of this module as they are set, for another benchmark."""
+    return [f"--rounds={_ROUNDS.value}", f"--turn_seconds={_TURN_SECONDS.value}"]
+
+
 class Contestant(NamedTuple):
     """Something to measure."""
 

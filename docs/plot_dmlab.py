@@ -35,12 +35,10 @@ def draw(levels: list[pathlib.Path], suite: pathlib.Path, output: pathlib.Path) 
         suite / "logs" / "tasks.csv", "actor_steps", "mean_normalised", "normalised_tasks"
     )
     run = settings.load(suite)
-    everywhere = played == len(run.tasks)
-    axes[2].plot(steps / 1e3, 100 * mean, color="#bdbdbd", label="levels with an episode")
-    axes[2].plot(steps[everywhere] / 1e3, 100 * mean[everywhere], color="#d94801", label="all")
+    everywhere = played == len(run.tasks)  # before, it is the mean of whatever ended first
+    axes[2].plot(steps[everywhere] / 1e3, 100 * mean[everywhere], color="#d94801")
     axes[2].set_title(f"{run.agent}, {len(run.tasks)} levels", fontsize=9)
     axes[2].set_ylabel("mean human-normalised return, %")
-    axes[2].legend(frameon=False, fontsize=8)
     for axis in axes:
         axis.set_xlabel("agent steps (thousands)")
         axis.grid(alpha=0.3)

@@ -63,9 +63,8 @@ def test_killed_engines_are_replaced_and_training_goes_on(
         run.wait_until(lambda: bool(_rows(run, "evaluator")))
         nodes = run.nodes()
         psutil.Process(run.pid).send_signal(signal.SIGTERM)
-        code, out, err = run.finish(PATIENCE)
+        code, _, err = run.finish(PATIENCE)
     assert code == 0, err
-    assert f"{LOST}, all replaced" in out
     assert all_gone(nodes)
     assert _rows(run, "actor")[-1]["environments_lost"] == str(LOST)
     assert "was killed by SIGKILL" in (run.path / "nodes" / "actor" / "0").read_text()

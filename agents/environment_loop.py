@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -26,10 +26,10 @@ class VectorEnvironmentLoop:
     counted, but its row carries the episode's last observation to the writer.
 
     An environment whose process dies is replaced behind the `VectorEnv`, which truncates the
-    episode and says so in `infos["lost"]`, [N]. What such an episode returned tells nothing.
+    episode and counts in `infos["lost"]`, [N]. What such an episode returned tells nothing.
 
     Attributes:
-      lost: environments lost so far.
+      lost: processes of environments lost so far.
     """
 
     def __init__(self, environments: gymnasium.vector.VectorEnv, actor: RecurrentActor) -> None:
@@ -42,6 +42,7 @@ class VectorEnvironmentLoop:
     def restart(self) -> None:
         """Begins a new episode in every environment."""
         self._observation, info = self._environments.reset()
+        self._count_lost(info)
         self._lives = np.asarray(info.get("lives", np.zeros(self._n)), np.uint8)
         self._step_type = np.full(self._n, FIRST, np.uint8)
         self._returns = np.zeros(self._n)
@@ -62,8 +63,7 @@ class VectorEnvironmentLoop:
 
         self._observation = observation
         self._lives = np.asarray(info.get("lives", self._lives), np.uint8)
-        lost = np.asarray(info.get("lost", np.zeros(self._n)), bool)
-        self.lost += int(lost.sum())
+        lost = self._count_lost(info)
         done = terminated | truncated
         self._step_type = np.where(was_last, FIRST, np.where(done, LAST, MID)).astype(np.uint8)
         self._returns += reward
@@ -92,3 +92,9 @@ class VectorEnvironmentLoop:
             for episode in self.step()[1]:
                 finished.setdefault(episode.environment, episode)
         return [finished[i] for i in range(self._n)]
+
+    def _count_lost(self, info: dict[str, Any]) -> np.ndarray:
+        """Which environments have lost processes, `[N]`; one may lose several at a time."""
+        lost = np.asarray(info.get("lost", np.zeros(self._n, np.int32)))
+        self.lost += int(lost.sum())
+        return lost > 0

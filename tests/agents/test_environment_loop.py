@@ -105,6 +105,20 @@ def test_an_episode_whose_process_died_is_cut_off_and_counts_for_nothing() -> No
     assert recorder.column("continuation")[3:7, 0].tolist() == [1, 1, 1, 1]
 
 
+def test_every_lost_process_counts_those_of_a_reset_too() -> None:
+    class Losing(Lengths):
+        def reset(self) -> tuple[np.ndarray, dict[str, Any]]:
+            observation, infos = super().reset()
+            return observation, infos | {"lost": np.array([0, 2], np.int32)}
+
+    actor = RecurrentActor(policy, tf.zeros(2), num_environments=2, frame_stack=1)
+    environments: Any = Losing([[2], [3]])
+    loop = VectorEnvironmentLoop(environments, actor)
+    assert loop.lost == 2
+    loop.restart()
+    assert loop.lost == 4
+
+
 def test_an_evaluation_plays_a_lost_episode_again() -> None:
     loop, _ = _loop([[4, 2], [3]], lost=[(0, 0)])
     assert loop.run_episodes() == [Episode(0, 11.0, 2), Episode(1, 12.0, 3)]

@@ -102,11 +102,12 @@ _LOCAL_IMPALA_SMALL = dict(
 _LOCAL_POPART_ATARI = dict(torso="shallow", length=16, rmsprop_epsilon=1e-3)
 _LOCAL_IMPALA_ATARI = dict(**_LOCAL_POPART_ATARI, batch_size=8, queue_size=32)
 
-# On DMLab it has a core, which longer unrolls teach to remember more. A step costs an engine 1 to
-# 3 ms of a core, acting and learning 0.6 ms; with the deep torso it would be 4 ms.
 # The paper's entropy costs of DMLab reach from 5e-5 to 1e-2 (Table C.1): with the code's 2.5e-4 and
 # unclipped gradients the policy lost most of its entropy within 300 updates.
 _LOCAL_POPART_DMLAB = _LOCAL_POPART_ATARI | dict(entropy_cost=0.01, max_gradient_norm=40.0)
+
+# On DMLab it has a core, which longer unrolls teach to remember more. A step costs an engine 1 to
+# 3 ms of a core, acting and learning 0.6 ms; with the deep torso it would be 4 ms.
 _LOCAL_IMPALA_DMLAB = _LOCAL_IMPALA_ATARI | _LOCAL_POPART_DMLAB | dict(length=32)
 
 _LOCAL = {  # family -> config on Atari, on DMLab, elsewhere

@@ -96,14 +96,8 @@ def test_counts_add_up_over_nodes_and_go_on_from_a_resumed_run(
     node.report_steps(20, [(1, 0, 0.0, 5), (2, 0, 1.0, 6)], 2)
     node.report_learner("r2d2", 9, 80, {})
     clock.now += 2.5
-    assert node.get_counts() == dict(
-        actor_steps=130,
-        learner_steps=9,
-        episodes=6,
-        trained_steps=80,
-        walltime=62.5,
-        environments_lost=2,
-    )
+    counted = dict(actor_steps=130, learner_steps=9, episodes=6, trained_steps=80)
+    assert node.get_counts() == counted | dict(walltime=62.5, environments_lost=2)
 
 
 def test_a_step_limit_stops_everyone(tmp_path: pathlib.Path, clock: Clock) -> None:

@@ -17,7 +17,7 @@ from replay.structures import Batch
 class PriorityWriter(Protocol):
     """What a learner needs of `replay.priorities.PriorityUpdater`."""
 
-    def update(self, key: np.ndarray, priority: np.ndarray) -> None: ...
+    def update(self, shard: np.ndarray, key: np.ndarray, priority: np.ndarray) -> None: ...
 
 
 class Learner(acme.Learner):
@@ -81,7 +81,7 @@ class Learner(acme.Learner):
             priorities, metrics = self._update(batch)
             self._steps.assign_add(1)
         if self._priorities is not None and priorities is not None:
-            self._priorities.update(batch.key.numpy(), priorities.numpy())
+            self._priorities.update(batch.shard.numpy(), batch.key.numpy(), priorities.numpy())
             self.largest_priority = max(self.largest_priority, float(tf.reduce_max(priorities)))
         trained_steps = int(batch.mask[self._burn_in :].numpy().sum())
         self._counter.increment(steps=1, trained_steps=trained_steps)

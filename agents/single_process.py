@@ -59,9 +59,9 @@ class SingleProcessAgent(core.Actor, core.VariableSource):
             tables.make_tables(specifications, environment_spec, core_states, length)
         )
         client = self._server.localhost_client()
-        self._priorities = PriorityUpdater(client, first)
+        self._priorities = PriorityUpdater([client], first)
         batches = make_dataset(
-            client.server_address,
+            [client.server_address],
             specifications,
             environment_spec,
             core_state,

@@ -51,6 +51,7 @@ def synthetic(subject: Subject) -> Batch:
         mask=tf.ones([num_steps, size]),
         core_state=_small_noise(state, rng),
         key=tf.constant(np.arange(size), tf.uint64),
+        shard=tf.zeros([size], tf.int32),
         probability=tf.fill([size], tf.constant(1 / _TABLE_SIZE, tf.float64)),
         table_size=tf.fill([size], tf.constant(_TABLE_SIZE, tf.int64)),
         learner_step=tf.zeros([size], tf.int64),

@@ -78,10 +78,10 @@ def _replayed(measured: Subject, update: Update, stack: contextlib.ExitStack) ->
     except ValueError as error:
         command_line.fail(f"--with_replay: {error}")
     replay.fill(_REPLAYED_ITEMS)
-    priorities = PriorityUpdater(replay.client(), replay.table.name)
+    priorities = PriorityUpdater(replay.clients(), replay.table.name)
     learner = Learner(
         update,
-        iter(replay.batches(replay.addresses[0])),
+        iter(replay.batches()),
         burn_in=replay.table.layout.burn_in,
         priorities=priorities,
     )

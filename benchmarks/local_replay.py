@@ -34,7 +34,8 @@ class LocalReplay:
       num_shards: servers.
 
     Raises:
-      ValueError: where the agent reads a queue, of which nothing can be sampled twice.
+      ValueError: where the agent reads a queue, of which nothing can be sampled twice, or its
+        batches cannot be taken from so many servers alike.
     """
 
     def __init__(self, subject: Subject, num_shards: int = 1) -> None:
@@ -44,6 +45,7 @@ class LocalReplay:
         state = self._agent.make_network(self._spec).initial_state(NUM_ENVIRONMENTS)
         self._core_state: Nest = tree.map_structure(np.asarray, state)
         self._core_spec = tree.map_structure(lambda x: tf.TensorSpec(x.shape[1:], x.dtype), state)
+        dataset.check_shares([self.table], [self._agent.batch_size], num_shards)
         arguments = ([self.table], self._spec, {self.table.name: self._core_spec})
         self._servers = [_Server(*arguments, self._block_length) for _ in range(num_shards)]
 
@@ -59,13 +61,13 @@ class LocalReplay:
         """One for each server."""
         return [server.address for server in self._servers]
 
-    def client(self) -> reverb.Client:
-        """Of the first server."""
-        return reverb.Client(self._servers[0].address)
+    def clients(self) -> list[reverb.Client]:
+        """One for each server."""
+        return [reverb.Client(address) for address in self.addresses]
 
     def num_items(self) -> int:
         """That all servers hold together."""
-        infos = (reverb.Client(address).server_info() for address in self.addresses)
+        infos = [client.server_info() for client in self.clients()]
         return sum(info[self.table.name].current_size for info in infos)
 
     def resident_bytes(self) -> int:
@@ -75,7 +77,7 @@ class LocalReplay:
     def fill(self, num_items: int) -> float:
         """Writes about so many items, from this one thread; returns the seconds that took."""
         recording = Recording(self._spec.actions.num_values)
-        writers = [self._make_writer(address) for address in self.addresses]
+        writers = [self._make_writer(client) for client in self.clients()]
         per_row = NUM_ENVIRONMENTS * len(writers) / self.table.layout.period
         num_rows = self.table.layout.length + math.ceil(num_items / per_row)
         started = time.perf_counter()
@@ -89,10 +91,10 @@ class LocalReplay:
             writer.close()
         return seconds
 
-    def batches(self, address: str) -> tf.data.Dataset:
-        """What the agent's learner reads from one of the servers."""
+    def batches(self) -> tf.data.Dataset:
+        """What the agent's learner reads: as many items from each of the servers."""
         return dataset.make_dataset(
-            address,
+            self.addresses,
             [self.table],
             self._spec,
             self._core_spec,
@@ -100,9 +102,9 @@ class LocalReplay:
             [self._agent.batch_size],
         )
 
-    def _make_writer(self, address: str) -> SequenceWriter:
+    def _make_writer(self, client: reverb.Client) -> SequenceWriter:
         return SequenceWriter(
-            reverb.Client(address),
+            client,
             [self.table],
             block_length=self._block_length,
             actors=np.arange(NUM_ENVIRONMENTS),

@@ -1,16 +1,16 @@
 """Replay: python -m benchmarks.replay --agent=r2d2 --num_shards=1,2,4 --num_items=4000
 
 Recorded frames of Pong are written into servers in processes of their own, then sampled by this
-one. `sampled` is what Reverb's client delivers, `batches` what a learner gets: padded, time-major,
-its frames stacked. Items are those of the agent's own prioritized table, context rows included.
+one: from each server as many items of every batch. `sampled` is what Reverb's client delivers,
+`batches` what a learner gets: padded, time-major, its frames stacked. Items are those of the
+agent's own prioritized table, context rows included.
 """
 
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 import reverb
 import tensorflow as tf
@@ -55,29 +55,25 @@ def _measure_reading(
     replay: LocalReplay, report: Report, num_shards: int, measured: Subject
 ) -> None:
     size = measured.agent.batch_size
-    samples = [_samples(address, replay.table.name, size) for address in replay.addresses]
-    batches = [iter(replay.batches(address)) for address in replay.addresses]
+    share = size // num_shards
+    samples = [_samples(address, replay.table.name, share) for address in replay.addresses]
+    sampled, batches = iter(tf.data.Dataset.zip(tuple(samples))), iter(replay.batches())
     rates = timing.alternate(
         {
-            "sampled": Contestant(timing.timed(_by_turns(samples)), size),
-            "batches": Contestant(timing.timed(_by_turns(batches)), size),
+            "sampled": Contestant(timing.timed(lambda: next(sampled)), size),
+            "batches": Contestant(timing.timed(lambda: next(batches)), size),
         }
     )
     for name, found in rates.items():
         report.add(f"{name}, {num_shards}", figure(found, "items/s"))
 
 
-def _samples(address: str, table: str, size: int) -> Iterator[tf.Tensor]:
+def _samples(address: str, table: str, size: int) -> tf.data.Dataset:
     """The keys of so many items at a time, for which whole items have to come."""
     found = reverb.TrajectoryDataset.from_table_signature(
         address, table, max_in_flight_samples_per_worker=2 * size
     )
-    return iter(found.map(lambda sample: sample.info.key).batch(size))
-
-
-def _by_turns(iterators: Sequence[Iterator[object]]) -> Callable[[], object]:
-    turns = itertools.cycle(iterators)
-    return lambda: next(next(turns))
+    return found.map(lambda sample: sample.info.key).batch(size)
 
 
 if __name__ == "__main__":

@@ -116,6 +116,7 @@ def to_batch(parts: Sequence[Unrolls]) -> Batch:
         mask=(rows.step_type[:-1] != LAST).astype(np.float32),
         core_state=unrolls.core_state,
         key=unknown,
+        shard=unknown,
         probability=unknown,
         table_size=unknown,
         learner_step=unknown,

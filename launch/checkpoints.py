@@ -2,8 +2,8 @@
 
     checkpoints/manifest.json          what is whole; replaced at once, after its files are complete
     checkpoints/learner-r2d2/1200.*    the learner at step 1200
-    checkpoints/replay/1200-.../       the replay at that step
-    checkpoints/staging/               where Reverb writes
+    checkpoints/replay/1200-.../0/     the replay at that step: a folder for each of its shards
+    checkpoints/staging/0/             where Reverb writes
 
 Where several agents learn, the manifest is of the one that paces the actors, and each of the others
 has its own, manifest-<agent>.json, that names no replay.
@@ -19,7 +19,8 @@ import os
 import pathlib
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent import futures
 from typing import Any
 
 import reverb
@@ -40,8 +41,8 @@ class Manifest:
       agent: whose learner it is.
       learner_step: updates made.
       learner: prefix of the learner's files.
-      replay: folder of the replay; None when none was ever written.
-      replay_items: items in it.
+      replay: folder of the replay's shards; None when none was ever written.
+      replay_items: items in all of them.
       replay_saved_at: unix time at which it was written; 0 when none was.
       replay_seconds: how long writing it took.
       actor_steps: agent steps counted when the learner was written.
@@ -127,13 +128,13 @@ def restore(folder: pathlib.Path, manifest: Manifest, agent: str, update: Update
 
 
 def replay_checkpointer(
-    folder: pathlib.Path, replay: str | None
+    folder: pathlib.Path, replay: str | None, shard: int
 ) -> reverb.checkpointers.CheckpointerBase:
     """Where a replay server writes its checkpoints, and the one it begins with."""
-    staging = folder / "staging"
+    staging = folder / "staging" / str(shard)
     shutil.rmtree(staging, ignore_errors=True)
     staging.mkdir(parents=True)
-    begin_with = str(folder / replay) if replay else None
+    begin_with = str(folder / replay / str(shard)) if replay else None
     return reverb.checkpointers.DefaultCheckpointer(str(staging), "", begin_with)
 
 
@@ -144,7 +145,7 @@ class Saver:
       folder: the run's checkpoint folder.
       agent: name of the learner's agent.
       write_learner: writes the learner's files under a prefix.
-      client: of the replay server.
+      clients: of the replay servers, in the order of the shards.
       raw_item_bytes: size of one item before compression.
       last: the manifest that the run was resumed from.
       manifest_name: the file to publish; only the saver whose file is `MANIFEST` writes the replay.
@@ -155,7 +156,7 @@ class Saver:
         folder: pathlib.Path,
         agent: str,
         write_learner: Callable[[str], str],
-        client: reverb.Client,
+        clients: Sequence[reverb.Client],
         raw_item_bytes: int,
         last: Manifest | None,
         manifest_name: str = MANIFEST,
@@ -163,7 +164,7 @@ class Saver:
         self._folder = folder
         self._agent = agent
         self._write_learner = write_learner
-        self._client = client
+        self._clients = clients
         self._raw_item_bytes = raw_item_bytes
         self.last = last
         self._manifest_name = manifest_name
@@ -205,14 +206,20 @@ class Saver:
         return manifest
 
     def _num_items(self) -> int:
-        return sum(table.current_size for table in self._client.server_info().values())
+        return sum(
+            table.current_size
+            for client in self._clients
+            for table in client.server_info().values()
+        )
 
     def _write_replay(self, learner_step: int) -> dict[str, Any]:
         items, started = self._num_items(), time.time()
-        written = self._client.checkpoint()
+        with futures.ThreadPoolExecutor(len(self._clients)) as pool:  # each waits for its server
+            written = list(pool.map(lambda client: client.checkpoint(), self._clients))
         name = f"replay/{learner_step}-{int(1000 * started)}"
-        (self._folder / "replay").mkdir(exist_ok=True)
-        os.rename(written, self._folder / name)
+        (self._folder / name).mkdir(parents=True)
+        for shard, folder in enumerate(written):
+            os.rename(folder, self._folder / name / str(shard))
         now = time.time()
         return dict(
             replay=name, replay_items=items, replay_saved_at=now, replay_seconds=now - started

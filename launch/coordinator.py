@@ -35,7 +35,7 @@ class Coordinator:
       learned: learner steps and trained steps so far, by agent; the pacing one first.
       max_actor_steps: after which the run stops; None is no limit.
       max_learner_steps: for the time left; the learners themselves stop there.
-      replay: client of the replay server.
+      replays: clients of the replay servers.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Coordinator:
         *,
         max_actor_steps: int | None,
         max_learner_steps: int | None,
-        replay: reverb.Client,
+        replays: Sequence[reverb.Client],
     ) -> None:
         process.enter(run_dir, "coordinator")
         self._path = pathlib.Path(run_dir)
@@ -61,7 +61,7 @@ class Coordinator:
         self._limits = {"actor_steps": max_actor_steps, "learner_steps": max_learner_steps}
         self._stopped_at = float("inf")
         self._learning = set(learned)
-        self._replay = replay
+        self._replays = replays
         self._lock = threading.Lock()
         self._reason = ""
         self._episodes = Episodes(self._path, tasks)
@@ -167,7 +167,11 @@ class Coordinator:
 
     def _replay_size(self) -> float:
         try:
-            return sum(t.current_size for t in self._replay.server_info(timeout=2).values())
+            return sum(
+                table.current_size
+                for replay in self._replays
+                for table in replay.server_info(timeout=2).values()
+            )
         except (reverb.errors.ReverbError, RuntimeError):  # not up yet, or busy with a checkpoint
             return float("nan")
 

@@ -37,7 +37,7 @@ class LearnerNode:
         settings: Settings,
         name: str,
         manifest: checkpoints.Manifest | None,
-        replay: reverb.Client,
+        replays: Sequence[reverb.Client],
         coordinator: Any,
     ) -> None:
         process.enter(settings.run_dir, f"{name}'s learner")
@@ -54,10 +54,10 @@ class LearnerNode:
         self._metrics: dict[str, tf.Tensor] = {}
         self._counts = dict.fromkeys(("actor_steps", "episodes", "walltime"), 0.0)  # as last heard
         table = agent.tables[0]
-        self._priorities = priorities.PriorityUpdater(replay, table.name)
+        self._priorities = priorities.PriorityUpdater(replays, table.name)
         update = agent.make_update(spec)
         batches = dataset.make_dataset(
-            replay.server_address,
+            [replay.server_address for replay in replays],
             agent.tables,
             spec,
             core_state_spec(agent, spec),
@@ -82,7 +82,7 @@ class LearnerNode:
             folder,
             name,
             self._learner.write_checkpoint,
-            replay,
+            replays,
             raw_item_bytes(signature, agent.batch_size, agent.frame_stack),
             manifest,
             checkpoints.manifest_name(name, settings.paced_by),

@@ -57,9 +57,9 @@ def all_tables(agents: Mapping[str, Agent]) -> list[TableSpec]:
     return [table for agent in agents.values() for table in agent.tables]
 
 
-def make_tables(settings: Settings) -> list[reverb.Table]:
-    """The tables of the replay node."""
-    process.enter(settings.run_dir, "replay")
+def make_tables(settings: Settings, shard: int) -> list[reverb.Table]:
+    """The tables of a replay node: its shard of every one."""
+    process.enter(settings.run_dir, f"replay {shard}")
     agents = make_agents(settings)
     spec = environment_spec(settings)
     core_states = {
@@ -68,7 +68,8 @@ def make_tables(settings: Settings) -> list[reverb.Table]:
         for table in agent.tables
     }
     specs = all_tables(agents)
-    return tables.make_tables(specs, spec, core_states, tables.block_length(specs))
+    shards = [tables.shard_of(table, shard, settings.num_replay_shards) for table in specs]
+    return tables.make_tables(shards, spec, core_states, tables.block_length(specs))
 
 
 def core_state_spec(agent: Agent, spec: specs.EnvironmentSpec) -> Nest:

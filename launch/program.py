@@ -26,33 +26,39 @@ from launch.settings import Settings
 def make_program(settings: Settings, manifests: checkpoints.Manifests) -> lp.Program:
     """The program of one run, resumed from `manifests` if there are any."""
     program = lp.Program("recurrent_replay")
-    replay = add_replay(program, settings, manifests)
-    coordinator = add_coordinator(program, settings, manifests, replay)
-    learners = add_learners(program, settings, manifests, replay, coordinator)
-    add_actors(program, settings, learners, replay, coordinator)
+    replays = add_replay(program, settings, manifests)
+    coordinator = add_coordinator(program, settings, manifests, replays)
+    learners = add_learners(program, settings, manifests, replays, coordinator)
+    add_actors(program, settings, learners, replays, coordinator)
     if settings.evaluation_episodes:
         add_evaluators(program, settings, learners, coordinator)
     return program
 
 
-def add_replay(program: lp.Program, settings: Settings, manifests: checkpoints.Manifests) -> Any:
-    """The Reverb server that holds every table."""
+def add_replay(
+    program: lp.Program, settings: Settings, manifests: checkpoints.Manifests
+) -> list[Any]:
+    """The Reverb servers; each holds its shard of every table."""
     manifest = manifests.get(settings.paced_by)
     with program.group("replay"):
-        return program.add_node(
-            lp.ReverbNode(
-                functools.partial(nodes.make_tables, settings),
-                functools.partial(
-                    checkpoints.replay_checkpointer,
-                    settings.path / "checkpoints",
-                    manifest.replay if manifest else None,
-                ),
+        return [
+            program.add_node(
+                lp.ReverbNode(
+                    functools.partial(nodes.make_tables, settings, shard),
+                    functools.partial(
+                        checkpoints.replay_checkpointer,
+                        settings.path / "checkpoints",
+                        manifest.replay if manifest else None,
+                        shard,
+                    ),
+                )
             )
-        )
+            for shard in range(settings.num_replay_shards)
+        ]
 
 
 def add_coordinator(
-    program: lp.Program, settings: Settings, manifests: checkpoints.Manifests, replay: Any
+    program: lp.Program, settings: Settings, manifests: checkpoints.Manifests, replays: list[Any]
 ) -> Any:
     """The node that counts and decides when the run ends."""
     counts = {
@@ -75,7 +81,7 @@ def add_coordinator(
                 learned,
                 max_actor_steps=settings.max_actor_steps,
                 max_learner_steps=settings.max_learner_steps,
-                replay=replay,
+                replays=replays,
             )
         )
 
@@ -84,12 +90,12 @@ def add_learners(
     program: lp.Program,
     settings: Settings,
     manifests: checkpoints.Manifests,
-    replay: Any,
+    replays: list[Any],
     coordinator: Any,
 ) -> dict[str, Any]:
     """Each agent's learner, by name: a process for each, or one for all."""
     learners = {
-        name: lp.CourierNode(LearnerNode, settings, name, manifests.get(name), replay, coordinator)
+        name: lp.CourierNode(LearnerNode, settings, name, manifests.get(name), replays, coordinator)
         for name in settings.agents
     }
     with program.group("learner"):
@@ -104,19 +110,19 @@ def add_actors(
     program: lp.Program,
     settings: Settings,
     learners: dict[str, Any],
-    replay: Any,
+    replays: list[Any],
     coordinator: Any,
 ) -> None:
-    """`num_actors` environments in processes of `actors_per_node`."""
+    """`num_actors` environments in processes of `actors_per_node`; each writes to one shard."""
     with program.group("actor"):
-        for crew in crews(settings):
+        for index, crew in enumerate(crews(settings)):
             program.add_node(
                 lp.CourierNode(
                     nodes.ActorNode,
                     settings,
                     crew,
                     learners[crew.agent],
-                    replay,
+                    replays[index % len(replays)],
                     coordinator,
                 )
             )

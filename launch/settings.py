@@ -37,6 +37,7 @@ class Settings:
       paced_by: the agent whose tables hold the actors back; the others' accept everything.
       colocate_learners: whether all learners share one process.
       configs: each agent's own frozen Config, by name.
+      num_replay_shards: Reverb nodes that the replay is spread over.
     """
 
     agent: str
@@ -56,9 +57,16 @@ class Settings:
     paced_by: str
     colocate_learners: bool
     configs: dict[str, Any]
+    num_replay_shards: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("num_actors", "actors_per_node", "max_actor_steps", "max_learner_steps"):
+        for name in (
+            "num_actors",
+            "actors_per_node",
+            "max_actor_steps",
+            "max_learner_steps",
+            "num_replay_shards",
+        ):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise SettingsError(f"--{name} must be at least 1, got {value}.")

@@ -16,7 +16,16 @@ import tensorflow as tf
 from absl import app, flags
 
 from agents.contract import Update
-from launch import catalogue, checkpoints, command_line, nodes, presets, settings, supervisor
+from launch import (
+    catalogue,
+    checkpoints,
+    command_line,
+    nodes,
+    presets,
+    settings,
+    shards,
+    supervisor,
+)
 from launch.settings import Settings, SettingsError
 
 flags.adopt_module_key_flags(command_line)  # --help shows them too
@@ -36,6 +45,7 @@ _NUMBERS = {
         "max_actor_steps": "Agent steps, over all environments, to end after.",
         "max_learner_steps": "Updates to end after.",
         "evaluation_episodes": "Of each task in one evaluation; 0 never evaluates.",
+        "num_replay_shards": "Reverb nodes that the replay is spread over; 1 by default.",
     }.items()
 }
 _MINUTES = {
@@ -99,7 +109,7 @@ def resumed_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) ->
     if not values["run_dir"]:
         raise SettingsError("--run_dir must be given.")
     recorded = settings.load(pathlib.Path(values["run_dir"]))
-    for name in ("agent", "env", "preset", "act_with", "paced_by"):
+    for name in ("agent", "env", "preset", "act_with", "paced_by", "num_replay_shards"):
         if values[name] is not None and values[name] != getattr(recorded, name):
             raise SettingsError(
                 f"{recorded.path} holds a run of --{name}={getattr(recorded, name)}; "
@@ -176,6 +186,7 @@ def prepare(overrides: dict[str, dict[str, str]]) -> tuple[Settings, checkpoints
             f"--lp_launch_type={flags.FLAGS.lp_launch_type} is not built yet; there is local_mp."
         )
     run = (resumed_run if _RESUME.value else new_run)(given(), overrides)
+    shards.check(run)
     updates = make_updates(run)
     manifests = read_checkpoints(run, updates) if _RESUME.value else {}
     try:

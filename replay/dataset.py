@@ -8,6 +8,8 @@ its blocks:
 
 Everything is one gather per field, by row numbers made from the header, straight into time-major
 order. Padding is read from a block of zeros that stands after the item's own.
+
+A table may be spread over several servers, its shards. Each gives the same part of every batch.
 """
 
 from collections.abc import Sequence
@@ -22,6 +24,7 @@ from replay.structures import (
     FIRST,
     LAST,
     NO_ACTION,
+    Array,
     Batch,
     Block,
     Header,
@@ -35,7 +38,7 @@ from replay.tables import max_blocks, signature
 
 
 def make_dataset(
-    server_address: str,
+    server_addresses: Sequence[str],
     tables: Sequence[TableSpec],
     environment_spec: specs.EnvironmentSpec,
     core_state: Nest,
@@ -49,34 +52,41 @@ def make_dataset(
     lost.
 
     Args:
-      server_address: `host:port`.
-      tables: what to sample, all of one layout; a batch holds their items in this order.
+      server_addresses: `host:port` of each shard.
+      tables: what to sample, all of one layout, with the sizes of all shards together; a batch
+        holds their items in this order, and those of one table in the order of the shards.
       environment_spec: of one environment, with single frames as its observation.
       core_state: the tables' reader's recurrent state for one environment; () without a core.
       block_length: K, rows per block, as the writers use it.
-      batch_sizes: items of each table; their sum is B.
+      batch_sizes: items of each table, from all shards together; their sum is B.
 
     Returns:
       A dataset of `Batch`.
 
     Raises:
-      ValueError: if there is no table or not one batch size of at least 1 for each, the layouts
-        differ, or a table is a queue that could never fill its part of a batch.
+      ValueError: as `check_shares`, and if the layouts differ.
     """
-    _check(tables, batch_sizes)
+    num_shards = len(server_addresses)
+    check_shares(tables, batch_sizes, num_shards)
+    _check_layouts(tables)
     layout = tables[0].layout
     item = signature(environment_spec, core_state, block_length)
     count = max_blocks(layout, block_length) + 1  # and the block of zeros
     info = tree.map_structure(lambda _: [], reverb.SampleInfo.tf_dtypes())
     padded = reverb.ReplaySample(info=info, data=_padded_shapes(item, count))
+    shares = [size // num_shards for size in batch_sizes]
     samples = [
-        _items(server_address, table, item, size).padded_batch(size, padded, drop_remainder=True)
-        for table, size in zip(tables, batch_sizes, strict=True)
+        tuple(
+            _items(address, table, item, share).padded_batch(share, padded, drop_remainder=True)
+            for address in server_addresses
+        )
+        for table, share in zip(tables, shares, strict=True)
     ]
+    shards = tf.concat([tf.repeat(tf.range(num_shards), share) for share in shares], axis=0)  # [B]
 
-    def joined(*parts: reverb.ReplaySample) -> Batch:
-        whole = tree.map_structure(lambda *leaves: tf.concat(leaves, axis=0), *parts)
-        return to_batch(whole.info, whole.data, layout)
+    def joined(*parts: tuple[reverb.ReplaySample, ...]) -> Batch:
+        whole = _concatenated([_as_one_table(of_shards) for of_shards in parts])
+        return to_batch(whole.info, whole.data, shards, layout)
 
     return (
         tf.data.Dataset.zip(tuple(samples))
@@ -96,7 +106,44 @@ def _items(server_address: str, table: TableSpec, item: Item, batch_size: int) -
     )
 
 
-def _check(tables: Sequence[TableSpec], batch_sizes: Sequence[int]) -> None:
+def _as_one_table(samples: Sequence[reverb.ReplaySample]) -> reverb.ReplaySample:
+    """What each shard gave, as if sampled from one table that holds all of their items.
+
+        P(i) = P_s(i) / S,   N = Σ_s N_s,   for an item i of shard s of S
+
+    A shard gives 1/S of every batch, however many items and whatever priorities it holds.
+    """
+    table_size = tf.add_n([sample.info.table_size for sample in samples])  # [B / S]
+    return _concatenated(
+        [
+            sample._replace(
+                info=sample.info._replace(
+                    probability=sample.info.probability / len(samples), table_size=table_size
+                )
+            )
+            for sample in samples
+        ]
+    )
+
+
+def _concatenated(samples: Sequence[reverb.ReplaySample]) -> reverb.ReplaySample:
+    return tree.map_structure(lambda *leaves: tf.concat(leaves, axis=0), *samples)
+
+
+def check_shares(tables: Sequence[TableSpec], batch_sizes: Sequence[int], num_shards: int) -> None:
+    """Checks that every shard of every table can give its part of a batch.
+
+    Args:
+      tables: with the sizes of all shards together.
+      batch_sizes: items of each table in a batch.
+      num_shards: how many servers hold the tables.
+
+    Raises:
+      ValueError: if there is no table, no shard, or not one batch size of at least 1 for each
+        table; if the shards' parts would not be equal; or if a queue could never fill its own.
+    """
+    if num_shards < 1:
+        raise ValueError(f"At least one replay server is needed, got {num_shards}.")
     if not tables or len(tables) != len(batch_sizes):
         raise ValueError(
             f"One table or more is needed, each with its batch size; got {len(tables)} tables and "
@@ -105,15 +152,26 @@ def _check(tables: Sequence[TableSpec], batch_sizes: Sequence[int]) -> None:
     for table, size in zip(tables, batch_sizes, strict=True):
         if size < 1:
             raise ValueError(f"batch_size must be at least 1, got {size}.")
+        if size % num_shards:
+            raise ValueError(
+                f"Each of {num_shards} shards gives as many items of a batch, so table "
+                f"{table.name!r} must give a multiple of {num_shards}; got a batch size of {size}."
+            )
+        share, held = size // num_shards, table.max_size // num_shards
+        if table.kind == "queue" and held <= share + 1:
+            raise ValueError(
+                f"Queue {table.name!r} must hold more than a batch and one item ({share + 1}) in "
+                f"each shard, or its writers and its reader wait for each other; got max_size "
+                f"{table.max_size} for {num_shards} in all."
+            )
+
+
+def _check_layouts(tables: Sequence[TableSpec]) -> None:
+    for table in tables:
         if table.layout != tables[0].layout:
             raise ValueError(
                 f"The tables of one batch need one layout; {tables[0].name!r} has "
                 f"{tables[0].layout}, {table.name!r} has {table.layout}."
-            )
-        if table.kind == "queue" and table.max_size <= size + 1:
-            raise ValueError(
-                f"Queue {table.name!r} must hold more than a batch and one item ({size + 1}), or "
-                f"its writers and its reader wait for each other; got max_size {table.max_size}."
             )
 
 
@@ -126,13 +184,14 @@ def _padded_shapes(item: Item, count: int) -> Item:
     )
 
 
-def to_batch(info: reverb.SampleInfo, items: Item, layout: Layout) -> Batch:
+def to_batch(info: reverb.SampleInfo, items: Item, shard: Array, layout: Layout) -> Batch:
     """Turns B stored items into what a learner sees.
 
     Args:
       info: `[B]` each, what Reverb says of the samples.
       items: `[B, ...]`; the header is `[B, 7]`, and blocks are padded with zeros to one common
         number, at least one more than the longest item's.
+      shard: `[B]` int32, index of the server that gave each.
       layout: the table's.
     """
     header = Header(*tf.unstack(items.header, axis=-1))
@@ -165,6 +224,7 @@ def to_batch(info: reverb.SampleInfo, items: Item, layout: Layout) -> Batch:
         mask=tf.cast(acted & (step_type[:-1] != LAST), tf.float32),
         core_state=items.core_state,
         key=info.key,
+        shard=shard,
         probability=info.probability,
         table_size=info.table_size,
         learner_step=header.learner_step,

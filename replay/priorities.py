@@ -2,6 +2,7 @@
 
 import queue
 import threading
+from collections.abc import Sequence
 
 import numpy as np
 import reverb
@@ -65,7 +66,7 @@ def importance_weights(probability: tf.Tensor, table_size: tf.Tensor, beta: floa
 
 
 class PriorityUpdater:
-    """Writes priorities back to one table from a thread of its own, in order.
+    """Writes priorities back to the shards of one table from a thread of its own, in order.
 
     The learner does not wait for the server, except when it is a few batches ahead of it: nothing
     is ever dropped. An error of the server reaches the learner with its next call.
@@ -73,11 +74,11 @@ class PriorityUpdater:
 
     _POLL_SECONDS = 0.1
 
-    def __init__(self, client: reverb.Client, table: str, max_waiting: int = 4) -> None:
+    def __init__(self, clients: Sequence[reverb.Client], table: str, max_waiting: int = 4) -> None:
         """Starts the thread.
 
         Args:
-          client: of the server that the items were sampled from.
+          clients: of the servers that the items were sampled from, in the order of the shards.
           table: its name there.
           max_waiting: batches that may wait to be written before `update` blocks.
 
@@ -86,33 +87,45 @@ class PriorityUpdater:
         """
         if max_waiting < 1:
             raise ValueError(f"max_waiting must be at least 1, got {max_waiting}.")
-        self._client = client
+        self._clients = clients
         self._table = table
-        self._waiting: queue.Queue[dict[int, float] | None] = queue.Queue(max_waiting)
+        self._waiting: queue.Queue[list[dict[int, float]] | None] = queue.Queue(max_waiting)
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._write, name=f"priorities-{table}", daemon=True)
         self._thread.start()
 
-    def update(self, key: np.ndarray, priority: np.ndarray) -> None:
-        """Hands over a batch of new priorities; of a key that occurs twice the later value counts.
+    def update(self, shard: np.ndarray, key: np.ndarray, priority: np.ndarray) -> None:
+        """Hands over a batch of new priorities; of an item that occurs twice the later one counts.
 
         Args:
+          shard: `[B]` integers, as the batch holds them: whose key it is.
           key: `[B]` uint64, as the batch holds it.
           priority: `[B]`, finite and not negative.
 
         Raises:
-          ValueError: if the shapes differ or a priority is negative, infinite or not a number.
-          RuntimeError: if the thread is closed, or the server refused an earlier update.
+          ValueError: if the shapes differ, there is no such shard, or a priority is negative,
+            infinite or not a number.
+          RuntimeError: if the thread is closed, or a server refused an earlier update.
         """
-        key, priority = np.asarray(key), np.asarray(priority, np.float64)
-        if key.ndim != 1 or key.shape != priority.shape:
+        shard, key = np.asarray(shard), np.asarray(key)
+        priority = np.asarray(priority, np.float64)
+        if key.ndim != 1 or not shard.shape == key.shape == priority.shape:
             raise ValueError(
-                f"Keys and priorities must both be [B], got {key.shape} and {priority.shape}."
+                f"Shards, keys and priorities must all be [B], got {shard.shape}, {key.shape} and "
+                f"{priority.shape}."
+            )
+        missing = shard[(shard < 0) | (shard >= len(self._clients))]
+        if missing.size:
+            raise ValueError(
+                f"Shards must lie between 0 and {len(self._clients) - 1}, got {missing[0]}."
             )
         wrong = priority[~(np.isfinite(priority) & (priority >= 0))]
         if wrong.size:
             raise ValueError(f"Priorities must be finite and not negative, got {wrong[0]}.")
-        self._put(dict(zip(key.tolist(), priority.tolist(), strict=True)))
+        updates: list[dict[int, float]] = [{} for _ in self._clients]
+        for s, k, p in zip(shard.tolist(), key.tolist(), priority.tolist(), strict=True):
+            updates[s][k] = p
+        self._put(updates)
 
     def close(self) -> None:
         """Writes what still waits, then ends the thread.
@@ -125,7 +138,7 @@ class PriorityUpdater:
             self._thread.join()
         self._raise_error()
 
-    def _put(self, updates: dict[int, float] | None) -> None:
+    def _put(self, updates: list[dict[int, float]] | None) -> None:
         while True:
             self._raise_error()
             if not self._thread.is_alive():
@@ -138,7 +151,9 @@ class PriorityUpdater:
     def _write(self) -> None:
         try:
             while (updates := self._waiting.get()) is not None:
-                self._client.mutate_priorities(self._table, updates=updates)
+                for client, of_shard in zip(self._clients, updates, strict=True):
+                    if of_shard:
+                        client.mutate_priorities(self._table, updates=of_shard)
         except Exception as error:  # whatever it was, the learner's thread must hear of it
             self._error = error
 

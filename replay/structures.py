@@ -106,9 +106,10 @@ class Batch(NamedTuple):
     continuation: tf.Tensor  # [T, B] float32
     mask: tf.Tensor  # [T, B] float32: 1 on real steps
     core_state: Nest  # [B, ...] before the first valid row
-    key: tf.Tensor  # [B] uint64: Reverb's key of the item
-    probability: tf.Tensor  # [B] float64: with which the item was sampled
-    table_size: tf.Tensor  # [B] int64: items in the table when it was sampled
+    key: tf.Tensor  # [B] uint64: Reverb's key of the item, unique in its shard
+    shard: tf.Tensor  # [B] int32: index, among the replay servers, of the one that holds the item
+    probability: tf.Tensor  # [B] float64: with which the item was sampled, of all shards' items
+    table_size: tf.Tensor  # [B] int64: items in the table when it was sampled, in all shards
     learner_step: tf.Tensor  # [B] int64
     task: tf.Tensor  # [B] int64
     actor: tf.Tensor  # [B] int64

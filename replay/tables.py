@@ -9,6 +9,7 @@
 A table that does not pace its writers accepts every item: a full queue then drops its oldest.
 """
 
+import dataclasses
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -49,6 +50,35 @@ def max_blocks(layout: Layout, length: int) -> int:
     """The most blocks of `length` rows that one item touches, its context and burn-in included."""
     rows = layout.context + layout.burn_in + layout.length
     return (rows + length - 2) // length + 1
+
+
+def shard_of(spec: TableSpec, shard: int, num_shards: int) -> TableSpec:
+    """The part of a table that one of several servers holds.
+
+    Its sizes are divided, so that the shards together hold what one table would; its rate is one of
+    samples to inserts and stays. Every shard waits for at least one item.
+
+    Args:
+      spec: the whole table.
+      shard: which of the servers.
+      num_shards: how many there are; at most `max_size`.
+
+    Raises:
+      ValueError: if there is no such shard, or nothing would be left for some.
+    """
+    if not 0 <= shard < num_shards:
+        raise ValueError(f"shard must lie between 0 and {num_shards - 1}, got {shard}.")
+    if spec.max_size < num_shards:
+        raise ValueError(
+            f"Table {spec.name!r} holds {spec.max_size} items: too few for {num_shards} shards."
+        )
+
+    def part(size: int) -> int:
+        return size // num_shards + (shard < size % num_shards)
+
+    return dataclasses.replace(
+        spec, max_size=part(spec.max_size), min_size=max(1, part(spec.min_size))
+    )
 
 
 def signature(environment_spec: specs.EnvironmentSpec, core_state: Nest, length: int) -> Item:

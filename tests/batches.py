@@ -104,6 +104,7 @@ def random_batch(
         mask=tf.constant(mask, tf.float32),
         core_state=core_state(config.lstm_size, size, rng),
         key=tf.constant(np.arange(size), tf.uint64),
+        shard=tf.zeros([size], tf.int32),
         probability=tf.constant(rng.dirichlet(np.ones(size)), tf.float64),
         table_size=tf.fill([size], tf.constant(100, tf.int64)),
         **{name: tf.fill([size], tf.constant(value, tf.int64)) for name, value in per_item.items()},

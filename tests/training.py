@@ -58,8 +58,9 @@ def train_suite(
     length = tables.block_length(unlimited)
     server = reverb.Server(tables.make_tables(unlimited, spec, dict.fromkeys(names, state), length))
     client = server.localhost_client()
-    priorities = PriorityUpdater(client, names[0])
-    batches = make_dataset(client.server_address, unlimited, spec, state, length, agent.batch_sizes)
+    priorities = PriorityUpdater([client], names[0])
+    addresses = [client.server_address]
+    batches = make_dataset(addresses, unlimited, spec, state, length, agent.batch_sizes)
     burn_in = unlimited[0].layout.burn_in
     learner = Learner(update, iter(batches), burn_in=burn_in, priorities=priorities)
     writer = SequenceWriter(

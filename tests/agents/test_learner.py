@@ -45,10 +45,10 @@ class Priorities:
     """Takes priorities as `replay.priorities.PriorityUpdater` does."""
 
     def __init__(self) -> None:
-        self.updates: list[tuple[list[int], list[float]]] = []
+        self.updates: list[tuple[list[int], list[int], list[float]]] = []
 
-    def update(self, key: np.ndarray, priority: np.ndarray) -> None:
-        self.updates.append((key.tolist(), priority.tolist()))
+    def update(self, shard: np.ndarray, key: np.ndarray, priority: np.ndarray) -> None:
+        self.updates.append((shard.tolist(), key.tolist(), priority.tolist()))
 
 
 def _batch(reward: float) -> Batch:
@@ -57,6 +57,7 @@ def _batch(reward: float) -> Batch:
     fields["reward"] = tf.constant([[0.0, 0.0], [reward, 0.0], [0.0, 2 * reward]])
     fields["mask"] = tf.constant([[1.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
     fields["key"] = tf.constant([7, 2**63 + 1], tf.uint64)
+    fields["shard"] = tf.constant([1, 0])
     return Batch(**fields)
 
 
@@ -85,7 +86,8 @@ def test_a_step_learns_counts_and_writes_priorities_back() -> None:
     learner.step()
     assert learner.num_steps == 2
     np.testing.assert_array_equal(update.network.weight, [9.0, 9.0])
-    assert priorities.updates == [([7, 2**63 + 1], [1, 2]), ([7, 2**63 + 1], [2, 4])]
+    shards, keys = [1, 0], [7, 2**63 + 1]
+    assert priorities.updates == [(shards, keys, [1, 2]), (shards, keys, [2, 4])]
     # Of each batch's three rows one is burn-in, and one of the second item's is padding.
     assert counter.get_counts() == {"steps": 2, "trained_steps": 6}
     assert metrics == [3.0, 9.0]

@@ -20,7 +20,7 @@ from replay.writer import SequenceWriter
 
 N, LENGTH = 3, 4
 ENV = "memory:recall"  # episodes of eight steps: their ends move through the unrolls
-FROM_REVERB = ("key", "probability", "table_size")
+FROM_REVERB = ("key", "shard", "probability", "table_size")
 
 
 class _Both:
@@ -60,7 +60,7 @@ def test_unrolls_equal_those_of_the_replay_server() -> None:
         writer=_Both(collector, writer),
     )
     loop = VectorEnvironmentLoop(suites.make(ENV, N, seed=0), actor)
-    dataset = iter(make_dataset(client.server_address, agent.tables, spec, state, LENGTH, (N,)))
+    dataset = iter(make_dataset([client.server_address], agent.tables, spec, state, LENGTH, (N,)))
     ends = 0.0
     for _ in range(8):
         while (unrolls := collector.take()) is None:

@@ -41,7 +41,9 @@ class Place:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
-        self.replay = Replay(folder / "staging")
+        self.replays = [Replay(folder / "staging" / str(shard)) for shard in range(2)]
+        self.replays[0].items = 7
+        self.replays[1].items = 5
         self.learner = "weights"
         self.saver = self.new_saver(None)
 
@@ -50,7 +52,7 @@ class Place:
     ) -> checkpoints.Saver:
         name = checkpoints.manifest_name(agent, paced_by="r2d2")
         return checkpoints.Saver(
-            self.folder, agent, self._write_learner, self.replay, 10_000, last, name
+            self.folder, agent, self._write_learner, self.replays, 10_000, last, name
         )
 
     def files(self) -> set[str]:
@@ -99,7 +101,8 @@ def test_the_newest_learner_keeps_the_newest_replay(place: Place) -> None:
         "manifest.json",
         "learner-r2d2/5.index",
         "learner-r2d2/5.data",
-        f"{first.replay}/chunks",
+        f"{first.replay}/0/chunks",
+        f"{first.replay}/1/chunks",
     }
 
 
@@ -118,14 +121,15 @@ def test_what_is_superseded_goes_only_when_the_next_is_complete(place: Place) ->
     assert read is not None
     assert (read.learner_step, read.replay) == (3, first.replay)
 
-    place.learner, place.replay.breaks = "more weights", True
+    place.learner, place.replays[1].breaks = "more weights", True
     with pytest.raises(KeyboardInterrupt):
         place.saver.save(5, COUNTS, with_replay=True)
     read = checkpoints.read(place.folder)
     assert read is not None
     assert (read.learner_step, read.replay) == (5, first.replay)  # the learner was complete
+    assert {f"{first.replay}/0/chunks", f"{first.replay}/1/chunks"} <= set(read.sizes)
 
-    place.replay.breaks = False
+    place.replays[1].breaks = False
     last = place.saver.save(6, COUNTS, with_replay=True)
     assert checkpoints.read(place.folder) == place.saver.last
     assert last.replay != first.replay
@@ -133,7 +137,8 @@ def test_what_is_superseded_goes_only_when_the_next_is_complete(place: Place) ->
         "manifest.json",
         "learner-r2d2/6.index",
         "learner-r2d2/6.data",
-        f"{last.replay}/chunks",
+        f"{last.replay}/0/chunks",
+        f"{last.replay}/1/chunks",
     }
 
 
@@ -164,7 +169,7 @@ def test_the_time_to_write_replay_is_estimated(
         manifest = checkpoints.Manifest(
             **{**vars(saved), "replay_items": last[0], "replay_seconds": last[1]}
         )
-    place.replay.items = items
+    place.replays[0].items, place.replays[1].items = items, 0
     assert place.new_saver(manifest).replay_seconds() == pytest.approx(seconds)
 
 
@@ -202,11 +207,14 @@ def test_a_second_learner_touches_nothing_but_its_own(place: Place) -> None:
         "learner-r2d2/4.data",
         "learner-impala/9.index",
         "learner-impala/9.data",
-        f"{last.replay}/chunks",
+        f"{last.replay}/0/chunks",
+        f"{last.replay}/1/chunks",
     }
 
 
-@pytest.mark.parametrize("name", ["learner-r2d2/3.index", "learner-r2d2/3.data", "REPLAY/chunks"])
+@pytest.mark.parametrize(
+    "name", ["learner-r2d2/3.index", "learner-r2d2/3.data", "REPLAY/0/chunks", "REPLAY/1/chunks"]
+)
 def test_damage_is_noticed(place: Place, name: str) -> None:
     manifest = place.saver.save(3, COUNTS, with_replay=True)
     file = place.folder / name.replace("REPLAY", str(manifest.replay))
@@ -227,26 +235,37 @@ def test_a_corrupt_manifest_is_an_error(place: Place, text: str) -> None:
         checkpoints.read(place.folder)
 
 
-def test_replay_comes_back_from_the_folder_that_the_manifest_names(tmp_path: pathlib.Path) -> None:
-    def serve(replay: str | None) -> reverb.Server:
-        table = reverb.Table.queue("queue", max_size=10)
-        checkpointer = checkpoints.replay_checkpointer(tmp_path, replay)
-        return reverb.Server([table], checkpointer=checkpointer)
+def test_every_shard_comes_back_from_the_folder_that_the_manifest_names(
+    tmp_path: pathlib.Path,
+) -> None:
+    def serve(replay: str | None) -> list[reverb.Server]:
+        return [
+            reverb.Server(
+                [reverb.Table.queue("queue", max_size=10)],
+                checkpointer=checkpoints.replay_checkpointer(tmp_path, replay, shard),
+            )
+            for shard in range(2)
+        ]
 
-    server = serve(None)
-    client = reverb.Client(f"localhost:{server.port}")
-    saver = checkpoints.Saver(tmp_path, "r2d2", lambda prefix: prefix, client, 1, None)
+    servers = serve(None)
+    clients = [reverb.Client(f"localhost:{server.port}") for server in servers]
+    saver = checkpoints.Saver(tmp_path, "r2d2", lambda prefix: prefix, clients, 1, None)
     for value in range(3):
-        client.insert([float(value)], {"queue": 1.0})
+        clients[0].insert([float(value)], {"queue": 1.0})
     first = saver.save(1, COUNTS, with_replay=True)
-    client.insert([3.0], {"queue": 1.0})
+    clients[1].insert([3.0], {"queue": 1.0})
     second = saver.save(2, COUNTS, with_replay=True)
-    client.insert([4.0], {"queue": 1.0})
+    clients[1].insert([4.0], {"queue": 1.0})
     assert (first.replay_items, second.replay_items) == (3, 4)
-    server.stop()
+    for server in servers:
+        server.stop()
 
-    server = serve(second.replay)
-    info = reverb.Client(f"localhost:{server.port}").server_info()
-    assert info["queue"].current_size == 4
-    server.stop()
+    servers = serve(second.replay)
+    for server, held in zip(servers, ([0.0, 1.0, 2.0], [3.0]), strict=True):
+        client = reverb.Client(f"localhost:{server.port}")
+        assert client.server_info()["queue"].current_size == len(held)
+        samples = client.sample("queue", len(held), emit_timesteps=False)
+        assert [float(sample.data[0]) for sample in samples] == held
+    for server in servers:
+        server.stop()
     assert json.loads((tmp_path / checkpoints.MANIFEST).read_text())["replay"] == second.replay

@@ -71,7 +71,7 @@ def _make(
         learned or {"r2d2": (0, 0)},
         max_actor_steps=max_actor_steps,
         max_learner_steps=None,
-        replay=Replay(),
+        replays=[Replay(), Replay()],
     )
 
 
@@ -188,7 +188,7 @@ def test_logs_hold_means_of_a_period_and_every_episode(
     assert float(rows[0]["episode_return"]) == 0
     assert float(rows[0]["episode_length"]) == 10
     assert math.isnan(float(rows[1]["episode_return"]))  # none ended
-    assert rows[0]["replay_size"] == "7"  # both tables
+    assert rows[0]["replay_size"] == "14"  # both tables of both shards
     assert [float(row["replays_per_observation"]) for row in rows] == [2, 1, 1]
     assert float(rows[0]["actor_steps_per_second"]) == pytest.approx(600 / 9)
     assert _rows(tmp_path, "episodes") == [
@@ -227,7 +227,7 @@ def test_progress_holds_what_the_view_shows(tmp_path: pathlib.Path, clock: Clock
     assert shown["learners"] == {"r2d2": {"loss": 0.5, "learner_steps": 20}}
     assert (shown["returns"], shown["aggregates"]) == ({"catch": 3}, {})
     assert shown["evaluations"] == {"r2d2": {"episode_return": 0.75, "learner_steps": 11}}
-    assert shown["replay_size"] == 7
+    assert shown["replay_size"] == 14
 
 
 def test_the_first_agents_counts_are_the_runs(tmp_path: pathlib.Path, clock: Clock) -> None:
@@ -308,7 +308,7 @@ def test_one_task_needs_no_log_of_its_own(tmp_path: pathlib.Path, clock: Clock) 
 
 def test_a_busy_replay_does_not_stop_the_logs(tmp_path: pathlib.Path, clock: Clock) -> None:
     node = _make(tmp_path)
-    node._replay.busy = True
+    node._replays[1].busy = True
     node.report_saved("r2d2")
     node.run()
     assert math.isnan(_progress(tmp_path)["replay_size"])

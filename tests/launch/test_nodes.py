@@ -52,7 +52,7 @@ def test_actors_play_and_report_and_write_their_own_tasks() -> None:
     assert (crew.actors, crew.tasks) == ((8, 1, 3, 5), (0, 1, 1, 1))
     network = nodes.make_agents(run)["impala"].make_network(nodes.environment_spec(run))
     source = Source([variable.numpy() for variable in network.variables])
-    server = reverb.Server(nodes.make_tables(run))
+    server = reverb.Server(nodes.make_tables(run, 0))
     client = reverb.Client(f"localhost:{server.port}")
     coordinator = Coordinator()
 

@@ -242,7 +242,7 @@ def test_every_agent_learns_on_every_kind_of_environment(name: str, env: str) ->
     spec = suites.make_environment_spec(env, full_action_space=run.full_action_space)
     core_state = nodes.core_state_spec(agent, spec)
     batches = dataset.make_dataset(
-        "localhost:1",
+        ["localhost:1"],
         agent.tables,
         spec,
         core_state,

@@ -170,7 +170,7 @@ class Played:
 
     def __init__(self, acting: str) -> None:
         self.run = _resolve(SMALL, num_actors=4, act_with=acting, paced_by=acting)
-        self.server = reverb.Server(nodes.make_tables(self.run))
+        self.server = reverb.Server(nodes.make_tables(self.run, 0))
         self.client = reverb.Client(f"localhost:{self.server.port}")
         self.coordinator = Coordinator()
         (crew,) = crews(self.run)

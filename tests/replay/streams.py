@@ -157,7 +157,8 @@ def read(server: reverb.Server, spec: TableSpec, block_length: int) -> Batch:
         item._replace(blocks=tree.map_structure(lambda leaf: _pad(leaf, count), item.blocks))
         for item in items
     ]
-    batch = to_batch(_stack(*info), _stack(*padded), spec.layout)
+    shard = tf.zeros([len(info)], tf.int32)
+    batch = to_batch(_stack(*info), _stack(*padded), shard, spec.layout)
     return tree.map_structure(lambda leaf: leaf.numpy(), batch)
 
 

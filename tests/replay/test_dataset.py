@@ -120,7 +120,7 @@ def test_the_dataset_gives_the_same_batch_as_its_function() -> None:
     expected = streams.read(server, specs[1], 4)
     states = streams.CORE_STATE
     address = f"localhost:{server.port}"
-    dataset = make_dataset(address, [spec], streams.environment_spec(), states, 4, [8])
+    dataset = make_dataset([address], [spec], streams.environment_spec(), states, 4, [8])
     batch = next(dataset.as_numpy_iterator())
     size = expected.mask.shape[1]
     assert (batch.table_size == size).all()
@@ -144,7 +144,7 @@ def test_a_batch_of_two_tables_holds_the_items_of_each_in_their_order() -> None:
     where = {_identity(expected, b): b for b in range(20)}
     address, states = f"localhost:{server.port}", streams.CORE_STATE
     dataset = make_dataset(
-        address, [queue, uniform], streams.environment_spec(), states, 4, [3, 5]
+        [address], [queue, uniform], streams.environment_spec(), states, 4, [3, 5]
     ).as_numpy_iterator()
     for n in range(6):
         batch = next(dataset)
@@ -179,7 +179,7 @@ def _assert_same_item(batch: Batch, b: int, other: Batch, c: int) -> None:
 def test_refuses_what_could_never_give_a_batch(kind: str, batch_size: int, message: str) -> None:
     spec = TableSpec("t", kind, Layout(0, 4, 4), max_size=10)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=message):
-        make_dataset("localhost:1", [spec], streams.environment_spec(), (), 4, [batch_size])
+        make_dataset(["localhost:1"], [spec], streams.environment_spec(), (), 4, [batch_size])
 
 
 @pytest.mark.parametrize(
@@ -195,4 +195,4 @@ def test_refuses_tables_that_do_not_fit_together(
 ) -> None:
     specs = [TableSpec(f"t{i}", "uniform", x, max_size=9) for i, x in enumerate(tables)]
     with pytest.raises(ValueError, match=message):
-        make_dataset("localhost:1", specs, streams.environment_spec(), (), 4, batch_sizes)
+        make_dataset(["localhost:1"], specs, streams.environment_spec(), (), 4, batch_sizes)

@@ -78,10 +78,12 @@ def table_of_items() -> tuple[reverb.Server, reverb.Client, list[int]]:
 
 def test_updates_reach_the_table() -> None:
     server, client, keys = table_of_items()
-    updater = PriorityUpdater(client, "r2d2")
-    updater.update(np.asarray(keys, np.uint64), np.zeros(len(keys)))
+    updater = PriorityUpdater([client], "r2d2")
+    updater.update(np.zeros(len(keys), int), np.asarray(keys, np.uint64), np.zeros(len(keys)))
     chosen = keys[2]
-    updater.update(np.asarray([chosen, chosen], np.uint64), np.asarray([9.0, 2.5]))
+    updater.update(
+        np.zeros(2, int), np.asarray([chosen, chosen], np.uint64), np.asarray([9.0, 2.5])
+    )
     updater.close()
     samples = list(client.sample("r2d2", 20, emit_timesteps=False))
     assert {int(sample.info.key) for sample in samples} == {chosen}
@@ -103,14 +105,14 @@ class SlowClient:
 
 def test_nothing_is_dropped_when_the_server_is_slow() -> None:
     client = SlowClient()
-    updater = PriorityUpdater(client, "r2d2", max_waiting=2)
+    updater = PriorityUpdater([client], "r2d2", max_waiting=2)
     threading.Timer(0.3, client.release.set).start()
     for key in range(10):
-        updater.update(np.asarray([key], np.uint64), np.ones(1))
+        updater.update(np.zeros(1, int), np.asarray([key], np.uint64), np.ones(1))
     updater.close()
     assert [list(update) for update in client.updates] == [[key] for key in range(10)]
     with pytest.raises(RuntimeError, match="closed"):
-        updater.update(np.zeros(1, np.uint64), np.ones(1))
+        updater.update(np.zeros(1, int), np.zeros(1, np.uint64), np.ones(1))
 
 
 class BrokenClient:
@@ -119,11 +121,11 @@ class BrokenClient:
 
 
 def test_errors_of_the_server_reach_the_caller() -> None:
-    updater = PriorityUpdater(BrokenClient(), "r2d2", max_waiting=1)
+    updater = PriorityUpdater([BrokenClient()], "r2d2", max_waiting=1)
 
     def keep_updating() -> None:
         while True:
-            updater.update(np.zeros(1, np.uint64), np.ones(1))
+            updater.update(np.zeros(1, int), np.zeros(1, np.uint64), np.ones(1))
 
     with pytest.raises(RuntimeError, match="'r2d2' refused new priorities: gone"):
         keep_updating()
@@ -132,20 +134,25 @@ def test_errors_of_the_server_reach_the_caller() -> None:
 
 
 @pytest.mark.parametrize(
-    ("priority", "message"),
+    ("shard", "priority", "message"),
     [
-        (np.asarray([1.0, -2.0]), "got -2.0"),
-        (np.asarray([1.0, np.nan]), "got nan"),
-        (np.asarray([1.0]), r"got \(2,\) and \(1,\)"),
+        ([0, 0], [1.0, -2.0], "got -2.0"),
+        ([0, 0], [1.0, np.nan], "got nan"),
+        ([0, 0], [1.0], r"got \(2,\), \(2,\) and \(1,\)"),
+        ([0], [1.0, 2.0], r"got \(1,\), \(2,\) and \(2,\)"),
+        ([0, 1], [1.0, 2.0], "must lie between 0 and 0, got 1"),
+        ([-1, 0], [1.0, 2.0], "must lie between 0 and 0, got -1"),
     ],
 )
-def test_refuses_priorities_that_make_no_sense(priority: np.ndarray, message: str) -> None:
-    updater = PriorityUpdater(SlowClient(), "r2d2")
+def test_refuses_priorities_that_make_no_sense(
+    shard: list[int], priority: list[float], message: str
+) -> None:
+    updater = PriorityUpdater([SlowClient()], "r2d2")
     with pytest.raises(ValueError, match=message):
-        updater.update(np.zeros(2, np.uint64), priority)
+        updater.update(np.asarray(shard), np.zeros(2, np.uint64), np.asarray(priority))
     updater.close()
 
 
 def test_refuses_a_queue_without_room() -> None:
     with pytest.raises(ValueError, match="max_waiting must be at least 1, got 0"):
-        PriorityUpdater(SlowClient(), "r2d2", max_waiting=0)
+        PriorityUpdater([SlowClient()], "r2d2", max_waiting=0)

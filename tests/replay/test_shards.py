@@ -1,0 +1,248 @@
+"""One table on several servers: sampled as if it were one, and written back to where it is."""
+
+import pathlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+import reverb
+import tree
+
+from replay.dataset import make_dataset
+from replay.priorities import PriorityUpdater, importance_weights
+from replay.structures import FIRST, MID, Batch, Layout, TableSpec
+from replay.tables import make_tables, shard_of
+from tests.replay import streams
+
+LAYOUT = Layout(0, 4, 4, crosses_episodes=True)
+EXPONENT = 0.9
+PRIORITIZED = TableSpec("p", "prioritized", LAYOUT, max_size=100, priority_exponent=EXPONENT)
+UNIFORM = TableSpec("u", "uniform", LAYOUT, max_size=100)
+
+# First priorities of each shard's items: of very unequal numbers and sums.
+PRIORITIES = {
+    2: [[30.0, 1.0], [0.05, 0.5, 0.1, 0.2, 0.9, 0.3, 0.7, 0.02, 0.4]],
+    3: [[8.0], [0.1, 40.0, 0.3], [1.0, 2.0, 0.5, 4.0, 0.25, 8.0, 0.125]],
+}
+
+
+def serve(
+    tables: Sequence[TableSpec], priorities: Sequence[Sequence[float]]
+) -> list[reverb.Server]:
+    """A server for each list, that holds an item of each priority, in order, in every table."""
+    servers = []
+    for n, of_shard in enumerate(priorities):
+        servers.append(streams.serve(tables, 4))
+        given = iter(of_shard)
+        first = {"p": lambda inputs, given=given: np.asarray([next(given)])}
+        writer = streams.make_writer(servers[-1], tables, 1, 4, initial_priorities=first)
+        types = np.asarray([[FIRST, *[MID] * (4 * len(of_shard))]], np.uint8)
+        streams.write(writer, streams.stream(np.random.default_rng(n), types))
+    return servers
+
+
+def read(
+    servers: Sequence[reverb.Server], tables: Sequence[TableSpec], batch_sizes: Sequence[int]
+) -> Iterator[Batch]:
+    addresses = [f"localhost:{server.port}" for server in servers]
+    spec, states = streams.environment_spec(), streams.CORE_STATE
+    found: Iterator[Batch] = make_dataset(
+        addresses, tables, spec, states, 4, batch_sizes
+    ).as_numpy_iterator()
+    return found
+
+
+def items(batch: Batch) -> list[int]:
+    """The position of each item in its shard, from the learner steps of its rows."""
+    numbers: list[int] = ((batch.learner_step - 10) // 12).tolist()
+    return numbers
+
+
+def naive_probability(priorities: Sequence[Sequence[float]], shard: int, item: int) -> float:
+    """Every shard is chosen as often; in it an item by its own priority."""
+    total = sum(p**EXPONENT for p in priorities[shard])
+    return priorities[shard][item] ** EXPONENT / total / len(priorities)
+
+
+@pytest.mark.parametrize("num_shards", PRIORITIES)
+def test_weights_are_those_of_one_table_that_holds_every_shard_s_items(num_shards: int) -> None:
+    priorities = PRIORITIES[num_shards]
+    servers = serve([PRIORITIZED], priorities)
+    num_items = sum(len(of_shard) for of_shard in priorities)
+    batches = read(servers, [PRIORITIZED], [24])
+    smallest = 1.0
+    for _ in range(10):
+        batch = next(batches)
+        assert batch.shard.tolist() == [b * num_shards // 24 for b in range(24)]
+        assert batch.shard.dtype == np.int32
+        assert (batch.table_size == num_items).all()
+        raw = []
+        for b, (shard, item) in enumerate(zip(batch.shard, items(batch), strict=True)):
+            expected = naive_probability(priorities, shard, item)
+            assert batch.probability[b] == pytest.approx(expected)
+            raw.append((num_items * expected) ** -0.6)
+        weights = importance_weights(batch.probability, batch.table_size, 0.6)
+        np.testing.assert_allclose(weights, np.asarray(raw) / max(raw), rtol=1e-5)
+        smallest = min(smallest, float(np.min(weights)))
+    assert smallest < 0.3
+
+
+@pytest.mark.parametrize("num_shards", PRIORITIES)
+def test_items_come_as_often_as_their_probability_says(num_shards: int) -> None:
+    """And weights of β = 1 undo that: each item then counts 1 / N of the whole."""
+    priorities = PRIORITIES[num_shards]
+    servers = serve([PRIORITIZED], priorities)
+    batches = read(servers, [PRIORITIZED], [24])
+    counts: Counter[tuple[int, int]] = Counter()
+    weighted: Counter[tuple[int, int]] = Counter()
+    num_samples = 0
+    for _ in range(300):
+        batch = next(batches)
+        for b, where in enumerate(zip(batch.shard.tolist(), items(batch), strict=True)):
+            counts[where] += 1
+            weighted[where] += 1 / (batch.table_size[b] * batch.probability[b])
+            num_samples += 1
+    num_items = sum(len(of_shard) for of_shard in priorities)
+    for shard, of_shard in enumerate(priorities):
+        for item in range(len(of_shard)):
+            p = naive_probability(priorities, shard, item)
+            deviation = np.sqrt(p * (1 - p) / num_samples)
+            assert abs(counts[shard, item] / num_samples - p) < 6 * deviation
+            share = weighted[shard, item] / num_samples
+            assert abs(share - 1 / num_items) < 6 * deviation / (num_items * p)
+
+
+def test_each_of_two_tables_in_a_batch_is_a_whole_of_its_own_shards() -> None:
+    priorities = PRIORITIES[2]
+    servers = serve([PRIORITIZED, UNIFORM], priorities)
+    clients = [reverb.Client(f"localhost:{server.port}") for server in servers]
+    clients[1].reset("u")  # so that the tables' sizes differ
+    writer = streams.make_writer(servers[1], [UNIFORM], 1, 4)
+    streams.write(writer, streams.random_stream(np.random.default_rng(9), 1, 13, longest=100))
+    batch = next(read(servers, [PRIORITIZED, UNIFORM], [4, 6]))
+    assert batch.shard.tolist() == [0, 0, 1, 1, 0, 0, 0, 1, 1, 1]
+    assert batch.table_size.tolist() == [11] * 4 + [2 + 3] * 6
+    for b, item in enumerate(items(batch)[:4]):
+        expected = naive_probability(priorities, batch.shard[b], item)
+        assert batch.probability[b] == pytest.approx(expected)
+    np.testing.assert_allclose(batch.probability[4:], [1 / 2 / 2] * 3 + [1 / 3 / 2] * 3)
+
+
+def test_queues_on_several_servers_hand_out_each_item_once_and_in_order() -> None:
+    queue = streams.queue("q", LAYOUT)
+    servers = serve([queue], [[1.0] * 12, [1.0] * 12, [1.0] * 12])
+    batches = read(servers, [queue], [6])
+    for n in range(6):
+        batch = next(batches)
+        assert batch.shard.tolist() == [0, 0, 1, 1, 2, 2]
+        assert items(batch) == [2 * n, 2 * n + 1] * 3
+        tree.map_structure(lambda leaf: np.testing.assert_equal(leaf.shape[1], 6), batch.inputs)
+    assert [streams.num_items(server, queue) for server in servers] == [0, 0, 0]
+
+
+def test_priorities_go_back_to_the_shard_an_item_came_from(tmp_path: pathlib.Path) -> None:
+    """Also where both servers know the key: here the second began as a copy of the first."""
+
+    def copy(folder: str, begin_with: str | None) -> reverb.Server:
+        checkpointer = reverb.checkpointers.DefaultCheckpointer(folder, "", begin_with)
+        states = {"p": streams.CORE_STATE}
+        tables = make_tables([PRIORITIZED], streams.environment_spec(), states, 4)
+        return reverb.Server(tables, checkpointer=checkpointer)
+
+    original = copy(str(tmp_path / "a"), None)
+    writer = streams.make_writer(original, [PRIORITIZED], 1, 4)
+    streams.write(writer, streams.random_stream(np.random.default_rng(0), 1, 17, longest=100))
+    saved = reverb.Client(f"localhost:{original.port}").checkpoint()
+    servers = [original, copy(str(tmp_path / "b"), saved)]
+    clients = [reverb.Client(f"localhost:{server.port}") for server in servers]
+
+    def priorities(client: reverb.Client) -> dict[int, float]:
+        samples = client.sample("p", 200, emit_timesteps=False)
+        return {int(sample.info.key): sample.info.priority for sample in samples}
+
+    before = priorities(clients[0])
+    assert before == priorities(clients[1])
+    assert set(before.values()) == {1.0}
+    a, b, *others = before
+    updater = PriorityUpdater(clients, "p")
+    updater.update(
+        np.asarray([1, 0, 1], np.int32),
+        np.asarray([a, b, b], np.uint64),
+        np.asarray([2.0, 3.0, 4.0]),
+    )
+    updater.close()
+    unchanged = dict.fromkeys(others, 1.0)
+    assert priorities(clients[0]) == {a: 1.0, b: 3.0, **unchanged}
+    assert priorities(clients[1]) == {a: 2.0, b: 4.0, **unchanged}
+
+
+def test_a_shard_without_news_is_not_asked() -> None:
+    class Client:
+        def __init__(self) -> None:
+            self.updates: list[dict[int, float]] = []
+
+        def mutate_priorities(self, table: str, updates: dict[int, float]) -> None:
+            self.updates.append(updates)
+
+    clients = [Client(), Client()]
+    updater = PriorityUpdater(clients, "p")
+    updater.update(np.ones(2, np.int32), np.asarray([5, 6], np.uint64), np.asarray([1.0, 2.0]))
+    updater.close()
+    assert [client.updates for client in clients] == [[], [{5: 1.0, 6: 2.0}]]
+
+
+@pytest.mark.parametrize(
+    ("max_size", "min_size", "parts"),
+    [
+        (10, 4, [(10, 4)]),
+        (10, 4, [(5, 2), (5, 2)]),
+        (11, 5, [(4, 2), (4, 2), (3, 1)]),
+        (5, 5, [(3, 3), (2, 2)]),
+        (7, 1, [(3, 1), (2, 1), (2, 1)]),  # each waits for an item
+        (3, 2, [(1, 1), (1, 1), (1, 1)]),
+    ],
+)
+def test_sizes_are_divided_and_all_else_stays(
+    max_size: int, min_size: int, parts: list[tuple[int, int]]
+) -> None:
+    whole = TableSpec(
+        "t", "prioritized", LAYOUT, max_size, min_size, 3.0, priority_exponent=0.5, paces=False
+    )
+    shards = [shard_of(whole, shard, len(parts)) for shard in range(len(parts))]
+    assert [(shard.max_size, shard.min_size) for shard in shards] == parts
+    for shard in shards:
+        assert (shard.name, shard.kind, shard.layout) == ("t", "prioritized", LAYOUT)
+        assert (shard.samples_per_insert, shard.priority_exponent, shard.paces) == (3.0, 0.5, False)
+        make_tables([shard], streams.environment_spec(), {"t": ()}, 4)
+
+
+@pytest.mark.parametrize(
+    ("shard", "num_shards", "message"),
+    [
+        (2, 2, "shard must lie between 0 and 1, got 2"),
+        (-1, 2, "shard must lie between 0 and 1, got -1"),
+        (0, 101, "Table 'p' holds 100 items: too few for 101 shards"),
+    ],
+)
+def test_refuses_a_shard_that_cannot_be(shard: int, num_shards: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        shard_of(PRIORITIZED, shard, num_shards)
+
+
+@pytest.mark.parametrize(
+    ("num_shards", "max_size", "message"),
+    [
+        (0, 100, "At least one replay server is needed, got 0"),
+        (4, 100, "'t' must give a multiple of 4; got a batch size of 6"),
+        (3, 11, r"batch and one item \(3\) in each shard, .*; got max_size 11 for 3 in all"),
+    ],
+)
+def test_refuses_what_the_shards_cannot_give_alike(
+    num_shards: int, max_size: int, message: str
+) -> None:
+    queue = TableSpec("t", "queue", LAYOUT, max_size)
+    addresses = ["localhost:1"] * num_shards
+    with pytest.raises(ValueError, match=message):
+        make_dataset(addresses, [queue], streams.environment_spec(), (), 4, [6])
+    make_dataset(["localhost:1"] * 3, [UNIFORM], streams.environment_spec(), (), 4, [6])

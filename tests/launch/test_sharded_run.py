@@ -1,0 +1,56 @@
+"""A run whose replay is spread over two nodes: it learns, stops, and goes on with all its items."""
+
+import math
+import os
+import pathlib
+import signal
+
+import pytest
+import reverb
+
+from launch import checkpoints, nodes, process, settings
+from tests.launch.runs import Run, all_gone
+
+pytestmark = [pytest.mark.launchpad, pytest.mark.slow]
+
+TWO_OF_EACH = ("--num_replay_shards=2", "--num_actors=8", "--actors_per_node=4")
+
+
+def _saved_items(run_dir: pathlib.Path, replay: str) -> list[int]:
+    """Items of each shard, as servers that begin with what was saved count them."""
+    run = settings.load(run_dir)
+    found = []
+    for shard in range(run.num_replay_shards):
+        checkpointer = checkpoints.replay_checkpointer(run_dir / "checkpoints", replay, shard)
+        server = reverb.Server(nodes.make_tables(run, shard), checkpointer=checkpointer)
+        info = server.localhost_client().server_info()
+        found.append(info["r2d2"].current_size)
+        server.stop()
+    return found
+
+
+def test_a_run_on_two_shards_goes_on_with_all_its_items(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "enter", lambda *_: None)
+    small = ("--agent=r2d2", "--env=catch", "--evaluation_episodes=0", *TWO_OF_EACH)
+    with Run(tmp_path / "run", *small) as run:
+        run.wait_until(lambda: run.count("learner_steps") > 5)
+        processes = run.nodes()
+        os.kill(run.pid, signal.SIGTERM)
+        code, _, err = run.finish()
+        assert all_gone(processes)
+    assert (code, err) == (0, "")
+    before = run.manifest()
+    saved = _saved_items(run.path, before["replay"])
+    assert min(saved) >= 100  # half of the least that is learned from
+    assert sum(saved) == before["replay_items"]
+
+    with Run(run.path, "--resume") as run:
+        run.wait_until(lambda: not math.isnan(run.progress().get("replay_size", math.nan)))
+        assert run.progress()["replay_size"] >= before["replay_items"]
+        run.wait_until(lambda: run.count("learner_steps") > before["learner_step"] + 5)
+        os.kill(run.pid, signal.SIGTERM)
+        code, _, err = run.finish()
+    assert (code, err) == (0, "")
+    assert run.manifest()["replay_items"] >= before["replay_items"]

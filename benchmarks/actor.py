@@ -7,6 +7,7 @@ loop runs them. Nothing is written and no parameters are fetched.
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")  # a peer shares the GPU
 
 import contextlib
 import dataclasses
@@ -30,7 +31,9 @@ _SEED = 0
 _NUM_ENVIRONMENTS = counts.define(
     "num_environments", [1, 16, 64, 256], "Environments that share a forward pass."
 )
-_PEER = flags.DEFINE_enum("peer", None, ["acme"], "Whose inference alternates with ours for one.")
+_PEER = flags.DEFINE_enum(
+    "peer", None, ["acme", "acme_unpadded"], "Whose inference alternates with ours for one."
+)
 
 
 def main(_: Sequence[str]) -> None:
@@ -71,6 +74,7 @@ def _measure_peer(measured: Subject, report: Report) -> None:
         "config": dataclasses.asdict(measured.agent.config),
         "num_actions": measured.spec.actions.num_values,
         "image": measured.image,
+        "acme_unpadded": _PEER.value == "acme_unpadded",
     }
     with Peer("acme_actor", settings) as peer:
         report.add_versions(peer.versions)

@@ -6,7 +6,9 @@ import json
 import os
 import pathlib
 import platform
+import shlex
 import statistics
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -55,6 +57,7 @@ class Report:
     def __init__(self, benchmark: str, settings: Mapping[str, Any]) -> None:
         self._contents: dict[str, Any] = {
             "benchmark": benchmark,
+            "command": _command(benchmark),
             "settings": dict(settings),
             "figures": {},
             "versions": versions(),
@@ -93,11 +96,23 @@ def machine() -> dict[str, Any]:
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
-        "accelerators": [device.name for device in tf.config.list_physical_devices("GPU")],
+        "accelerators": _accelerators(),
         "system": platform.platform(),
         "load": round(os.getloadavg()[0], 2),
         "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
     }
+
+
+def _command(benchmark: str) -> str:
+    """As it was given, but for where this machine has a peer's interpreter."""
+    given = [text for text in sys.argv[1:] if not text.startswith("--peer_python")]
+    return shlex.join(["python", "-m", f"benchmarks.{benchmark}", *given])
+
+
+def _accelerators() -> list[str]:
+    devices = tf.config.list_physical_devices("GPU")
+    details = map(tf.config.experimental.get_device_details, devices)
+    return [found.get("device_name", "GPU") for found in details]
 
 
 def _processor() -> str:

@@ -14,7 +14,7 @@ from acme.wrappers.observation_action_reward import OAR
 
 from benchmarks.peers import protocol
 from benchmarks.peers.acme_learner import versions
-from benchmarks.peers.acme_network import Network, environment_spec
+from benchmarks.peers.acme_network import environment_spec, make_network, noise
 
 _EPSILON = 0.05
 
@@ -22,11 +22,11 @@ _EPSILON = 0.05
 def make_step(settings: protocol.Settings) -> Callable[[], object]:
     """The choice of one action, with the policy that Acme's R2D2 acts with."""
     spec = environment_spec(settings)
-    network = Network(settings["config"], settings["num_actions"])
+    network = make_network(settings)
     tf_utils.create_variables(network, [spec.observations])
     policy = snt.DeepRNN([network, lambda q: trfl.epsilon_greedy(q, epsilon=_EPSILON).sample()])
     actor = RecurrentActor(policy)
-    frames = np.random.default_rng(0).integers(256, size=settings["image"], dtype=np.uint8)
+    frames = noise(spec.observations.observation, np.random.default_rng(0))
     observation = OAR(frames, np.int32(0), np.float32(0))
     return lambda: actor.select_action(observation)
 

@@ -18,13 +18,13 @@ from acme.utils import loggers
 from acme.wrappers.observation_action_reward import OAR
 
 from benchmarks.peers import protocol
-from benchmarks.peers.acme_network import Network, environment_spec
+from benchmarks.peers.acme_network import environment_spec, make_network, noise
 
 
 def make_step(settings: protocol.Settings) -> Callable[[], object]:
     """One step of the learner, which reads the same batch every time."""
     config, spec = settings["config"], environment_spec(settings)
-    network, target = (Network(config, settings["num_actions"]) for _ in range(2))
+    network, target = (make_network(settings) for _ in range(2))
     for module in (network, target):
         tf_utils.create_variables(module, [spec.observations])
     learner = learning.R2D2Learner(
@@ -33,7 +33,7 @@ def make_step(settings: protocol.Settings) -> Callable[[], object]:
         target_network=target,
         burn_in_length=config["burn_in"],
         sequence_length=config["burn_in"] + config["length"] + 1,
-        dataset=_dataset(config, spec),
+        dataset=_dataset(config, spec, network.initial_state(1).hidden.shape[-1]),
         logger=loggers.NoOpLogger(),
         discount=config["discount"],
         target_update_period=config["target_update_period"],
@@ -48,10 +48,12 @@ def make_step(settings: protocol.Settings) -> Callable[[], object]:
     return lambda: learner._step()["loss"].numpy()
 
 
-def _dataset(config: protocol.Settings, spec: specs.EnvironmentSpec) -> tf.data.Dataset:
+def _dataset(
+    config: protocol.Settings, spec: specs.EnvironmentSpec, state_size: int
+) -> tf.data.Dataset:
     """One batch for ever, batch-major as Acme's replay gives it."""
     size, rows = config["batch_size"], config["burn_in"] + config["length"] + 1
-    image, num_actions = spec.observations.observation.shape, spec.actions.num_values
+    image, num_actions = spec.observations.observation, spec.actions.num_values
     rng = np.random.default_rng(0)
 
     def integers() -> tf.Tensor:
@@ -60,8 +62,8 @@ def _dataset(config: protocol.Settings, spec: specs.EnvironmentSpec) -> tf.data.
     def normal(*shape: int) -> tf.Tensor:
         return tf.constant(rng.normal(size=[size, rows, *shape]), tf.float32)
 
-    frames = tf.constant(rng.integers(256, size=[size, rows, *image], dtype=np.uint8))
-    state = snt.LSTMState(*(0.1 * normal(config["lstm_size"]) for _ in range(2)))
+    frames = tf.constant(noise(image.replace(shape=(size, rows, *image.shape)), rng))
+    state = snt.LSTMState(*(0.1 * normal(state_size) for _ in range(2)))
     step = adders.Step(
         observation=OAR(frames, integers(), normal()),
         action=integers(),

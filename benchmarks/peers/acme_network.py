@@ -1,4 +1,4 @@
-"""Acme's R2D2 network of the sizes that a Config asks for, on frames as they are stored."""
+"""Acme's R2D2 network: as Acme ships it, or the one that a Config asks for."""
 
 from typing import Any
 
@@ -13,10 +13,19 @@ from acme.wrappers.observation_action_reward import OAR
 from benchmarks.peers.protocol import Settings
 
 
-class Network(base.RNNCore):
-    """As Acme's own `R2D2AtariNetwork`, but its convolutions are not padded.
+def make_network(settings: Settings) -> base.RNNCore:
+    """What `acme_unpadded` asks for.
 
-    With padding they and the LSTM behind them would do twice the work.
+    Acme's own pads its convolutions, so that they and the LSTM behind them do twice the work, has
+    sizes of its own, and takes frames that were made floats when they were seen.
+    """
+    if settings["acme_unpadded"]:
+        return UnpaddedNetwork(settings["config"], settings["num_actions"])
+    return networks.R2D2AtariNetwork(settings["num_actions"])
+
+
+class UnpaddedNetwork(base.RNNCore):
+    """As Acme's own `R2D2AtariNetwork`, but unpadded, of any size, and on frames as stored.
 
     Args:
       config: sizes.
@@ -66,12 +75,19 @@ class _Torso(base.Module):
         return self._layers(tf.cast(images, tf.float32) / 255.0)
 
 
+def noise(spec: specs.Array, rng: np.random.Generator) -> np.ndarray:
+    """A frame, or an array of them, as `spec` has it: bytes, or floats from 0 to 1."""
+    pixels = rng.integers(256, size=spec.shape, dtype=np.uint8)
+    return pixels if spec.dtype == np.uint8 else np.divide(pixels, 255, dtype=spec.dtype)
+
+
 def environment_spec(settings: Settings) -> specs.EnvironmentSpec:
     """What Acme's wrappers would say of the game."""
     actions = specs.DiscreteArray(settings["num_actions"])
+    frame = specs.Array(settings["image"], np.uint8 if settings["acme_unpadded"] else np.float32)
     reward = specs.Array((), np.float32)
     return specs.EnvironmentSpec(
-        observations=OAR(specs.Array(settings["image"], np.uint8), actions, reward),
+        observations=OAR(frame, actions, reward),
         actions=actions,
         rewards=reward,
         discounts=specs.BoundedArray((), np.float32, 0.0, 1.0),

@@ -5,9 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from benchmarks.peers import protocol
+from benchmarks.peers import protocol, pytorch_process
 from benchmarks.peers.pytorch_networks import Body, State
-from benchmarks.peers.pytorch_r2d2 import versions
 
 
 class Network(nn.Module):
@@ -32,7 +31,7 @@ class Update:
     def __init__(self, settings: protocol.Settings) -> None:
         torch.manual_seed(0)
         self._config, self._bfloat16 = settings["config"], settings["bfloat16"]
-        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._device = pytorch_process.prepare()
         self._network = Network(settings).to(self._device)
         self._optimizer = torch.optim.RMSprop(
             self._network.parameters(),
@@ -109,4 +108,4 @@ def make_step(settings: protocol.Settings) -> Callable[[], object]:
 
 
 if __name__ == "__main__":
-    protocol.serve(make_step, versions)
+    protocol.serve(make_step, pytorch_process.versions)

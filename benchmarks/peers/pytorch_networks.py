@@ -13,7 +13,8 @@ State = tuple[Tensor, Tensor] | None  # of the LSTM, [1, B, H] each
 class Body(nn.Module):
     """Torso and core. Frames `[T, B, H, W, C]` uint8 -> `[T, B, D]`.
 
-    The convolutions take frames as they lie in memory, channels last.
+    The convolutions take frames as they lie in memory, channels last, and activations overwrite
+    their inputs.
 
     Args:
       config: `torso` and `lstm_size` decide.
@@ -37,12 +38,19 @@ class Body(nn.Module):
     ) -> tuple[Tensor, State]:
         """All rows at once; previous action `[T, B]` and reward `[T, B]` enter the core."""
         images = frames.flatten(0, 1).permute(0, 3, 1, 2)  # [T B, C, H, W], still channels last
-        x = self._torso(images.float() / 255.0).unflatten(0, frames.shape[:2])
+        x = self._torso(images.to(self._image_type()).div_(255.0)).unflatten(0, frames.shape[:2])
         if self._core is None:
             return x, None
         code = nn.functional.one_hot(action, self._num_actions).float()
         x = torch.cat([x.float(), code, reward.clamp(-1, 1).unsqueeze(-1)], dim=-1)
         return self._core(x, state)
+
+    def _image_type(self) -> torch.dtype:
+        """What the convolutions compute in, so that frames are cast but once."""
+        device = next(self.parameters()).device.type
+        return (
+            torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
+        )
 
 
 class DuelingHead(nn.Module):
@@ -66,9 +74,9 @@ class ResidualBlock(nn.Module):
     def __init__(self, channels: int) -> None:
         super().__init__()
         self._layers = nn.Sequential(
-            nn.ReLU(),
+            nn.ReLU(),  # not in place: the identity needs its input
             nn.Conv2d(channels, channels, 3, padding=1),
-            nn.ReLU(),
+            nn.ReLU(inplace=True),
             nn.Conv2d(channels, channels, 3, padding=1),
         )
 
@@ -87,14 +95,15 @@ def _torso(kind: str, channels: int) -> nn.Sequential:
                 ResidualBlock(outputs),
             ]
             channels = outputs
-        return nn.Sequential(*layers, nn.ReLU(), nn.Flatten(), nn.LazyLinear(256), nn.ReLU())
+        layers += [nn.ReLU(inplace=True), nn.Flatten(), nn.LazyLinear(256), nn.ReLU(inplace=True)]
+        return nn.Sequential(*layers)
     if kind == "shallow":
         return nn.Sequential(
             *_convolution(channels, 16, 8, 4),
             *_convolution(16, 32, 4, 2),
             nn.Flatten(),
             nn.LazyLinear(256),
-            nn.ReLU(),
+            nn.ReLU(inplace=True),
         )
     return nn.Sequential(
         *_convolution(channels, 32, 8, 4),
@@ -105,4 +114,4 @@ def _torso(kind: str, channels: int) -> nn.Sequential:
 
 
 def _convolution(inputs: int, outputs: int, kernel: int, stride: int) -> list[nn.Module]:
-    return [nn.Conv2d(inputs, outputs, kernel, stride), nn.ReLU()]
+    return [nn.Conv2d(inputs, outputs, kernel, stride), nn.ReLU(inplace=True)]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from benchmarks.peers import protocol
+from benchmarks.peers import protocol, pytorch_process
 from benchmarks.peers.pytorch_networks import Body, DuelingHead, State
 
 
@@ -33,7 +33,7 @@ class Update:
     def __init__(self, settings: protocol.Settings) -> None:
         torch.manual_seed(0)
         self._config, self._bfloat16 = settings["config"], settings["bfloat16"]
-        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._device = pytorch_process.prepare()
         self._network = Network(settings).to(self._device)
         self._target_network = copy.deepcopy(self._network)
         self._optimizer = torch.optim.Adam(
@@ -124,10 +124,5 @@ def make_step(settings: protocol.Settings) -> Callable[[], object]:
     return Update(settings)
 
 
-def versions() -> dict[str, str]:
-    """Of PyTorch."""
-    return {"torch": torch.__version__}
-
-
 if __name__ == "__main__":
-    protocol.serve(make_step, versions)
+    protocol.serve(make_step, pytorch_process.versions)

@@ -12,6 +12,7 @@ import logging
 import sys
 
 import ale_py  # noqa: F401  registers the games
+import torch
 from sample_factory.train import run_rl
 from sample_factory.utils.utils import log
 from sf_examples.atari.train_atari import parse_atari_args, register_atari_components
@@ -20,7 +21,6 @@ _START_SECONDS = 30  # at least, until something is learned
 _ARGUMENTS = [  # two workers for two cores; the other values are its own for Atari
     "--env=atari_pong",
     "--experiment=benchmark",
-    "--device=cpu",
     "--num_workers=2",
     "--num_envs_per_worker=16",
     "--worker_num_splits=2",
@@ -66,7 +66,11 @@ def main() -> None:
     log.addHandler(progress)
     register_atari_components()
     seconds = settings["seconds"] + _START_SECONDS
-    arguments = [f"--train_for_seconds={seconds}", f"--train_dir={settings['run_dir']}"]
+    arguments = [
+        f"--device={'gpu' if torch.cuda.is_available() else 'cpu'}",
+        f"--train_for_seconds={seconds}",
+        f"--train_dir={settings['run_dir']}",
+    ]
     run_rl(parse_atari_args([*_ARGUMENTS, *arguments]))
     result = {
         "steps_per_second": progress.steps_per_second(),

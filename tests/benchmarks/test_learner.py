@@ -13,8 +13,7 @@ _ALWAYS = {
     "useful_work": "GFLOP/s",
     "matmul_float32": "GFLOP/s",
     "matmul_bfloat16": "GFLOP/s",
-    "share_of_matmul_float32": "%",
-    "share_of_matmul_bfloat16": "%",
+    "share_of_roof": "%",
 }
 
 
@@ -39,6 +38,7 @@ def test_r2d2_alone_with_replay_and_beside_a_peer(tmp_path: pathlib.Path) -> Non
     assert contents["versions"]["peer fake"] == "1.0"
     assert contents["settings"]["config"]["batch_size"] == 2
     assert contents["settings"]["peer"] == "pytorch"
+    assert contents["settings"]["roof"] == "matmul_float32"
 
 
 def test_impala() -> None:

@@ -1,6 +1,7 @@
 """The line of JSON, and the turns that its figures come from."""
 
 import json
+import sys
 
 import pytest
 from absl import flags
@@ -20,13 +21,18 @@ def test_a_figure_is_the_median_with_its_range() -> None:
     assert found == dict(value=2.0, unit="steps/s", low=1.0, high=3.0, samples=3)
 
 
-def test_the_last_line_holds_everything(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_last_line_holds_everything(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ["learner.py", "--agent=r2d2", "--peer_python=/home/me/python", "--peer=acme"]
+    monkeypatch.setattr(sys, "argv", given)
     made = report.Report("learner", {"agent": "r2d2"})
     made.add("speed", report.single(1234.56, "frames/s"))
     made.add_versions({"torch": "2"})
     made.print()
     contents = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert contents["benchmark"] == "learner"
+    assert contents["command"] == "python -m benchmarks.learner --agent=r2d2 --peer=acme"
     assert contents["settings"] == {"agent": "r2d2"}
     assert contents["figures"] == {"speed": {"value": 1235.0, "unit": "frames/s"}}
     assert contents["versions"]["peer torch"] == "2"

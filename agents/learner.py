@@ -25,7 +25,7 @@ class Learner(acme.Learner):
 
     Batches are fetched by a thread, so that a learner that waits for replay can still be stopped.
     Other threads may call `get_variables` and `save` at any time: they see the parameters between
-    two updates.
+    two updates. Parameters that were fetched before are handed out again while an update is made.
 
     Args:
       update: the learner step.
@@ -67,6 +67,21 @@ class Learner(acme.Learner):
         """Updates made so far, those before a restore included."""
         return int(self._steps)
 
+    def warm_up(self, batch: Batch) -> None:
+        """Makes one update and undoes it, so that the first real one lasts no longer than the next.
+
+        TensorFlow builds and optimises an update's graph when it is first called: seconds in which
+        replay may as well fill. The parameters can be fetched meanwhile.
+
+        Args:
+          batch: of the types and shapes of all batches; what is in it does not matter.
+        """
+        self.get_variables(["policy"])
+        with self._lock:
+            before = self._values()
+            self._update(batch)
+            self._assign(before)
+
     def step(self) -> None:
         """Waits for a batch and learns from it."""
         while not self.try_step(timeout=60.0):
@@ -101,23 +116,21 @@ class Learner(acme.Learner):
         for name in names:
             if name != "policy":
                 raise ValueError(f'A learner serves the variables "policy", not {name!r}.')
-        with self._lock:
-            steps = self.num_steps
-            if self._served is None or self._served[0] != steps:
-                values = [v.numpy() for v in self._update.network.variables]
-                self._served = (steps, [*values, np.asarray(steps, np.int64)])
-            return [self._served[1]] * len(names)
+        newest = self._newest()
+        if newest is None:
+            with self._lock:
+                newest = self._newest() or self._copy()
+        return [newest] * len(names)
 
     def save(self) -> Any:
         """Every variable by name, as numpy arrays: parameters, target, optimizer, counts."""
         with self._lock:
-            return {v.name + str(i): v.numpy() for i, v in enumerate(self._variables())}
+            return self._values()
 
     def restore(self, state: Any) -> None:
         """Undoes everything since the `save` that gave `state`."""
         with self._lock:
-            for i, variable in enumerate(self._variables()):
-                variable.assign(state[variable.name + str(i)])
+            self._assign(state)
             self._served = None
 
     def write_checkpoint(self, prefix: str) -> str:
@@ -146,8 +159,27 @@ class Learner(acme.Learner):
             raise RuntimeError("The learner's stream of batches broke off.") from batch
         return batch
 
-    def _variables(self) -> list[tf.Variable]:
-        return [*self._update.variables, self._steps]
+    def _newest(self) -> list[np.ndarray] | None:
+        """What `get_variables` last served, unless an update was made since."""
+        served = self._served
+        return served[1] if served is not None and served[0] == self.num_steps else None
+
+    def _copy(self) -> list[np.ndarray]:
+        steps = self.num_steps
+        values = [v.numpy() for v in self._update.network.variables]
+        self._served = steps, [*values, np.asarray(steps, np.int64)]
+        return self._served[1]
+
+    def _values(self) -> dict[str, np.ndarray]:
+        return {name: variable.numpy() for name, variable in self._variables().items()}
+
+    def _assign(self, values: Mapping[str, np.ndarray]) -> None:
+        for name, variable in self._variables().items():
+            variable.assign(values[name])
+
+    def _variables(self) -> dict[str, tf.Variable]:
+        variables = [*self._update.variables, self._steps]
+        return {variable.name + str(i): variable for i, variable in enumerate(variables)}
 
     def _fetch(self, batches: Iterator[Batch]) -> None:
         try:

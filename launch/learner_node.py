@@ -77,13 +77,13 @@ class LearnerNode:
             self._learner.read_checkpoint(str(folder / manifest.learner))
             self._counter.increment(trained_steps=manifest.trained_steps)
             self._counts = {name: getattr(manifest, name) for name in self._counts}
-        signature = batches.element_spec
+        self._batch_spec = batches.element_spec
         self._saver = checkpoints.Saver(
             folder,
             name,
             self._learner.write_checkpoint,
             replays,
-            raw_item_bytes(signature, agent.batch_size, agent.frame_stack),
+            raw_item_bytes(self._batch_spec, agent.batch_size, agent.frame_stack),
             manifest,
             checkpoints.manifest_name(name, settings.paced_by),
         )
@@ -99,6 +99,7 @@ class LearnerNode:
         )
         tear_down.start()
         try:
+            self._learner.warm_up(zeros(self._batch_spec))
             self._learn()
             self._save_last()
             self._priorities.close()
@@ -177,6 +178,11 @@ class LearnerNode:
 
     def _trained_steps(self) -> int:
         return int(self._counter.get_counts().get("trained_steps", 0))
+
+
+def zeros(batch_spec: Any) -> Any:
+    """A batch in which nothing happened."""
+    return tf.nest.map_structure(lambda leaf: tf.zeros(leaf.shape, leaf.dtype), batch_spec)
 
 
 def raw_item_bytes(batch_spec: Any, batch_size: int, frame_stack: int) -> int:

@@ -2,82 +2,25 @@
 
 import pathlib
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import acme
 import numpy as np
 import pytest
-import sonnet as snt
 import tensorflow as tf
 from acme.utils import counting
 
-from agents.learner import Learner, read_parameters
+from agents.learner import read_parameters
 from replay.structures import Batch
-
-BURN_IN = 1
-
-
-class Network(snt.Module):
-    """One weight."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = tf.Variable([0.0, 0.0], name="weight")
-
-
-class AddReward(tf.Module):
-    """An update that adds the batch's rewards to the weight, and has a moment like an optimizer."""
-
-    def __init__(self) -> None:
-        super().__init__(name="add_reward")
-        self.network = Network()
-        self.moment = tf.Variable(0.0, name="moment")
-
-    @tf.function
-    def __call__(self, batch: Batch) -> tuple[tf.Tensor | None, Mapping[str, tf.Tensor]]:
-        self.network.weight.assign_add(tf.repeat(tf.reduce_sum(batch.reward), 2))
-        self.moment.assign_add(1.0)
-        return tf.reduce_sum(batch.reward, axis=0), {"weight": self.network.weight[0]}
-
-
-class Priorities:
-    """Takes priorities as `replay.priorities.PriorityUpdater` does."""
-
-    def __init__(self) -> None:
-        self.updates: list[tuple[list[int], list[int], list[float]]] = []
-
-    def update(self, shard: np.ndarray, key: np.ndarray, priority: np.ndarray) -> None:
-        self.updates.append((shard.tolist(), key.tolist(), priority.tolist()))
-
-
-def _batch(reward: float) -> Batch:
-    """Two items of three rows; the second is padded by one row on either side."""
-    fields: dict[str, Any] = dict.fromkeys(Batch._fields, ())
-    fields["reward"] = tf.constant([[0.0, 0.0], [reward, 0.0], [0.0, 2 * reward]])
-    fields["mask"] = tf.constant([[1.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
-    fields["key"] = tf.constant([7, 2**63 + 1], tf.uint64)
-    fields["shard"] = tf.constant([1, 0])
-    return Batch(**fields)
-
-
-def _learner(
-    batches: Iterable[Batch], update: Any = None, **changes: Any
-) -> tuple[Learner, AddReward]:
-    update = update or AddReward()
-    return Learner(update, iter(batches), burn_in=BURN_IN, **changes), update
-
-
-def _for_ever() -> Iterator[Batch]:
-    while True:
-        yield _batch(1.0)
+from tests.agents.adding import AddReward, Network, Priorities, batch_of, for_ever, make_learner
 
 
 def test_a_step_learns_counts_and_writes_priorities_back() -> None:
     priorities, counter = Priorities(), counting.Counter()
     metrics: list[float] = []
-    learner, update = _learner(
-        [_batch(1.0), _batch(2.0)],
+    learner, update = make_learner(
+        [batch_of(1.0), batch_of(2.0)],
         priorities=priorities,
         counter=counter,
         on_metrics=lambda m: metrics.append(float(m["weight"])),
@@ -99,7 +42,7 @@ def test_an_agent_may_have_no_priorities() -> None:
             return None, super().__call__(batch)[1]
 
     priorities = Priorities()
-    learner, _ = _learner([_batch(1.0)], Without(), priorities=priorities)
+    learner, _ = make_learner([batch_of(1.0)], Without(), priorities=priorities)
     learner.step()
     assert priorities.updates == []
 
@@ -109,9 +52,9 @@ def test_waiting_for_a_batch_can_be_given_up() -> None:
 
     def late() -> Iterator[Batch]:
         arrives.wait()
-        yield _batch(1.0)
+        yield batch_of(1.0)
 
-    learner, _ = _learner(late())
+    learner, _ = make_learner(late())
     assert not learner.try_step(timeout=0.01)
     assert learner.num_steps == 0
     arrives.set()
@@ -122,8 +65,8 @@ def test_waiting_for_a_batch_can_be_given_up() -> None:
 def test_a_skipped_batch_teaches_nothing() -> None:
     priorities, counter = Priorities(), counting.Counter()
     metrics: list[Any] = []
-    learner, update = _learner(
-        [_batch(1.0), _batch(2.0), _batch(4.0)],
+    learner, update = make_learner(
+        [batch_of(1.0), batch_of(2.0), batch_of(4.0)],
         priorities=priorities,
         counter=counter,
         on_metrics=metrics.append,
@@ -146,7 +89,7 @@ def test_skipping_does_not_wait_longer_than_told_and_hears_of_errors() -> None:
         arrives.wait()
         yield from ()
 
-    learner, _ = _learner(late())
+    learner, _ = make_learner(late())
     assert not learner.skip(timeout=0.01)
     arrives.set()
     with pytest.raises(RuntimeError, match="stream of batches broke off"):
@@ -154,7 +97,9 @@ def test_skipping_does_not_wait_longer_than_told_and_hears_of_errors() -> None:
 
 
 def test_the_largest_priority_is_of_all_steps() -> None:
-    learner, _ = _learner([_batch(1.0), _batch(4.0), _batch(2.0)], priorities=Priorities())
+    learner, _ = make_learner(
+        [batch_of(1.0), batch_of(4.0), batch_of(2.0)], priorities=Priorities()
+    )
     seen = [learner.largest_priority]
     for _ in range(3):
         learner.step()
@@ -163,17 +108,17 @@ def test_the_largest_priority_is_of_all_steps() -> None:
 
 
 def _breaks() -> Iterator[Batch]:
-    yield _batch(1.0)
+    yield batch_of(1.0)
     raise OSError("the replay server is gone")
 
 
 @pytest.mark.parametrize(
-    ("batches", "cause"), [(_breaks(), OSError), (iter([_batch(1.0)]), EOFError)]
+    ("batches", "cause"), [(_breaks(), OSError), (iter([batch_of(1.0)]), EOFError)]
 )
 def test_a_stream_that_breaks_off_is_an_error(
     batches: Iterator[Batch], cause: type[Exception]
 ) -> None:
-    learner, _ = _learner(batches)
+    learner, _ = make_learner(batches)
     learner.step()
     for _ in range(2):  # whoever asks again hears it again
         with pytest.raises(RuntimeError, match="stream of batches broke off") as error:
@@ -182,7 +127,7 @@ def test_a_stream_that_breaks_off_is_an_error(
 
 
 def test_variables_come_with_the_step_they_are_from() -> None:
-    learner, _ = _learner(_for_ever())
+    learner, _ = make_learner(for_ever())
     for step in range(3):
         ((weight, at),) = learner.get_variables(["policy"])
         assert int(at) == step
@@ -191,7 +136,7 @@ def test_variables_come_with_the_step_they_are_from() -> None:
 
 
 def test_variables_are_never_of_two_steps() -> None:
-    learner, _ = _learner(_for_ever())
+    learner, _ = make_learner(for_ever())
     seen: list[tuple[float, int]] = []
     done = threading.Event()
 
@@ -210,14 +155,14 @@ def test_variables_are_never_of_two_steps() -> None:
 
 
 def test_only_the_policy_is_served() -> None:
-    learner, _ = _learner(_for_ever())
+    learner, _ = make_learner(for_ever())
     with pytest.raises(ValueError, match="serves the variables \"policy\", not 'critic'"):
         learner.get_variables(["critic"])
     assert len(learner.get_variables(["policy", "policy"])) == 2
 
 
 def test_save_and_restore_undo_steps() -> None:
-    learner, update = _learner(_for_ever())
+    learner, update = make_learner(for_ever())
     learner.step()
     state = learner.save()
     learner.step()
@@ -230,12 +175,12 @@ def test_save_and_restore_undo_steps() -> None:
 
 def test_a_checkpoint_holds_all_that_learning_depends_on(tmp_path: pathlib.Path) -> None:
     prefix = str(tmp_path / "5")
-    learner, _ = _learner(_for_ever())
+    learner, _ = make_learner(for_ever())
     learner.step()
     learner.step()
     assert learner.write_checkpoint(prefix) == prefix
 
-    again, update = _learner(_for_ever())
+    again, update = make_learner(for_ever())
     again.get_variables(["policy"])
     again.read_checkpoint(prefix)
     assert (again.num_steps, float(update.moment)) == (2, 2.0)
@@ -249,7 +194,7 @@ def test_a_checkpoint_holds_all_that_learning_depends_on(tmp_path: pathlib.Path)
 
 
 def test_parameters_can_be_read_without_a_learner(tmp_path: pathlib.Path) -> None:
-    learner, _ = _learner(_for_ever())
+    learner, _ = make_learner(for_ever())
     learner.step()
     learner.write_checkpoint(str(tmp_path / "1"))
     update = AddReward()
@@ -285,18 +230,18 @@ class Fewer(tf.Module):
 def test_another_agents_checkpoint_is_refused(
     tmp_path: pathlib.Path, other: type[tf.Module]
 ) -> None:
-    learner, _ = _learner(_for_ever())
+    learner, _ = make_learner(for_ever())
     learner.write_checkpoint(str(tmp_path / "0"))
     with pytest.raises((ValueError, AssertionError)):
-        _learner(_for_ever(), other())[0].read_checkpoint(str(tmp_path / "0"))
+        make_learner(for_ever(), other())[0].read_checkpoint(str(tmp_path / "0"))
 
 
 def test_a_missing_checkpoint_is_an_error(tmp_path: pathlib.Path) -> None:
     with pytest.raises(tf.errors.NotFoundError):
-        _learner(_for_ever())[0].read_checkpoint(str(tmp_path / "nowhere"))
+        make_learner(for_ever())[0].read_checkpoint(str(tmp_path / "nowhere"))
 
 
 def test_it_is_a_learner_of_acme() -> None:
-    learner, _ = _learner(_for_ever())
+    learner, _ = make_learner(for_ever())
     assert isinstance(learner, acme.Learner)
     assert isinstance(learner, acme.VariableSource | acme.Saveable)

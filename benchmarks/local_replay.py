@@ -24,6 +24,21 @@ from replay.structures import Nest, TableSpec
 from replay.writer import SequenceWriter
 
 
+def check(subject: Subject, num_shards: int) -> None:
+    """Checks that an agent's batches can be sampled from so many servers.
+
+    Raises:
+      ValueError: where the agent reads a queue, of which nothing can be sampled twice, or a batch
+        cannot be taken from so many servers alike.
+    """
+    table = subject.agent.tables[0]
+    if table.kind != "prioritized":
+        raise ValueError(
+            f"A prioritized table is needed, but --agent={subject.agent.name} reads a {table.kind}."
+        )
+    dataset.check_shares([table], [subject.agent.batch_size], num_shards)
+
+
 class LocalReplay:
     """An agent's prioritized table on one server or several. A context manager: its end ends them.
 
@@ -34,18 +49,17 @@ class LocalReplay:
       num_shards: servers.
 
     Raises:
-      ValueError: where the agent reads a queue, of which nothing can be sampled twice, or its
-        batches cannot be taken from so many servers alike.
+      ValueError: as `check`.
     """
 
     def __init__(self, subject: Subject, num_shards: int = 1) -> None:
+        check(subject, num_shards)
         self._agent, self._spec = subject.agent, subject.spec
-        self.table = _unlimited(subject)
+        self.table = _unlimited(subject.agent.tables[0])
         self._block_length = tables.block_length([self.table])
         state = self._agent.make_network(self._spec).initial_state(NUM_ENVIRONMENTS)
         self._core_state: Nest = tree.map_structure(np.asarray, state)
         self._core_spec = tree.map_structure(lambda x: tf.TensorSpec(x.shape[1:], x.dtype), state)
-        dataset.check_shares([self.table], [self._agent.batch_size], num_shards)
         arguments = ([self.table], self._spec, {self.table.name: self._core_spec})
         self._servers = [_Server(*arguments, self._block_length) for _ in range(num_shards)]
 
@@ -147,10 +161,5 @@ def _serve(
     server.stop()
 
 
-def _unlimited(subject: Subject) -> TableSpec:
-    table = subject.agent.tables[0]
-    if table.kind != "prioritized":
-        raise ValueError(
-            f"A prioritized table is needed, but --agent={subject.agent.name} reads a {table.kind}."
-        )
+def _unlimited(table: TableSpec) -> TableSpec:
     return dataclasses.replace(table, min_size=1, max_size=10_000_000, samples_per_insert=None)

@@ -16,7 +16,7 @@ import reverb
 import tensorflow as tf
 from absl import app, flags
 
-from benchmarks import command_line, counts, timing
+from benchmarks import command_line, counts, local_replay, timing
 from benchmarks.local_replay import LocalReplay
 from benchmarks.report import Report, figure, single
 from benchmarks.subject import Subject
@@ -31,12 +31,13 @@ def main(_: Sequence[str]) -> None:
     measured = command_line.agent()
     settings = {"num_shards": _NUM_SHARDS.value, "num_items": _NUM_ITEMS.value}
     report = Report("replay", measured.settings | settings)
+    try:
+        for num_shards in _NUM_SHARDS.value:
+            local_replay.check(measured, num_shards)
+    except ValueError as error:
+        command_line.fail(str(error))
     for num_shards in _NUM_SHARDS.value:
-        try:
-            replay = LocalReplay(measured, num_shards)
-        except ValueError as error:
-            command_line.fail(str(error))
-        with replay:
+        with LocalReplay(measured, num_shards) as replay:
             _measure_writing(replay, report, num_shards)
             _measure_reading(replay, report, num_shards, measured)
     report.print()

@@ -22,7 +22,14 @@ def test_every_number_of_servers_has_its_figures() -> None:
     }
 
 
-def test_a_queue_is_refused() -> None:
-    finished = run("replay", *tiny("impala"))
-    assert finished.returncode == 2
-    assert "A prioritized table is needed, but --agent=impala reads a queue." in finished.stderr
+@pytest.mark.parametrize(
+    ("agent", "flags", "said"),
+    [
+        ("impala", [], "A prioritized table is needed, but --agent=impala reads a queue."),
+        ("r2d2", ["--num_shards=1,3"], "must give a multiple of 3; got a batch size of 2."),
+    ],
+)
+def test_what_cannot_be_sampled_is_refused(agent: str, flags: list[str], said: str) -> None:
+    finished = run("replay", *tiny(agent), *flags)
+    assert (finished.returncode, finished.stdout) == (2, "")
+    assert said in finished.stderr

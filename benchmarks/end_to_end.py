@@ -20,7 +20,7 @@ from typing import Any
 from absl import app, flags
 
 from benchmarks import command_line, peer, timing
-from benchmarks.report import Report, single
+from benchmarks.report import Report, figure
 from benchmarks.run import Moment, Run
 from benchmarks.subject import GAME, Subject
 
@@ -28,7 +28,10 @@ flags.FLAGS.set_default("preset", "local")
 _SECONDS = flags.DEFINE_float("seconds", 60.0, "To watch, from the first update on.")
 _NUM_ACTORS = flags.DEFINE_integer("num_actors", 32, "Environments.")
 _ACTORS_PER_NODE = flags.DEFINE_integer("actors_per_node", 32, "Environments in one process.")
-_PEER = flags.DEFINE_enum("peer", None, ["sample_factory"], "What runs on Pong afterwards.")
+_RUNS = flags.DEFINE_integer("runs", 1, "How often, each followed by the peer.", lower_bound=1)
+_PEER = flags.DEFINE_enum("peer", None, ["sample_factory"], "What runs on Pong by turns.")
+
+Measured = dict[str, tuple[float, str]]  # values with their units
 
 
 def main(_: Sequence[str]) -> None:
@@ -37,21 +40,25 @@ def main(_: Sequence[str]) -> None:
         "num_actors": _NUM_ACTORS.value,
         "actors_per_node": _ACTORS_PER_NODE.value,
         "seconds": _SECONDS.value,
+        "runs": _RUNS.value,
         "peer": _PEER.value,
     }
     report = Report("end_to_end", measured.settings | settings)
     parts = _measure_parts(measured, report)
-    with tempfile.TemporaryDirectory() as folder:
-        steps, frames = _measure_run(pathlib.Path(folder) / "run", measured, report)
-        together = 1 / (
-            1 / parts["environments"] + 1 / parts["inference"] + frames / steps / parts["learner"]
-        )
-        report.add("parts", single(together, "steps/s"))
-        report.add("share_of_the_parts", single(100 * steps / together, "%"))
-        if _PEER.value:
-            theirs = _measure_peer(folder, report)
-            report.add("run_to_peer", single(steps / theirs, "x"))
+    turns = [_measure_turn(measured, parts, report) for _turn in range(_RUNS.value)]
+    for name, (_value, unit) in turns[-1].items():
+        report.add(name, figure([turn[name][0] for turn in turns if name in turn], unit))
     report.print()
+
+
+def _measure_turn(measured: Subject, parts: dict[str, float], report: Report) -> Measured:
+    """A run of ours against its parts, then the peer's."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = _measure_run(pathlib.Path(folder) / "run", measured)
+        _compare_with_parts(run, parts)
+        if _PEER.value:
+            _measure_peer(folder, run, report)
+    return run
 
 
 def _measure_parts(measured: Subject, report: Report) -> dict[str, float]:
@@ -87,8 +94,7 @@ def _agent_flags(measured: Subject) -> list[str]:
     ]
 
 
-def _measure_run(folder: pathlib.Path, measured: Subject, report: Report) -> tuple[float, float]:
-    """Steps and learner frames per second of a run."""
+def _measure_run(folder: pathlib.Path, measured: Subject) -> Measured:
     arguments = [
         *_agent_flags(measured),
         f"--env={GAME}",
@@ -96,40 +102,52 @@ def _measure_run(folder: pathlib.Path, measured: Subject, report: Report) -> tup
         f"--actors_per_node={_ACTORS_PER_NODE.value}",
     ]
     with Run(folder, arguments) as run:
-        report.add("first_acting_step", single(run.wait_for("actor_steps", 1), "s"))
-        report.add("first_learner_step", single(run.wait_for("learner_steps", 1), "s"))
+        started = {
+            "first_acting_step": (run.wait_for("actor_steps", 1), "s"),
+            "first_learner_step": (run.wait_for("learner_steps", 1), "s"),
+        }
         before = run.moment()
         run.wait_for("walltime", before.counts["walltime"] + _SECONDS.value)
         after = run.moment()
-    return _report_run(before, after, measured, report)
+    return started | _between(before, after, measured)
 
 
-def _report_run(
-    before: Moment, after: Moment, measured: Subject, report: Report
-) -> tuple[float, float]:
+def _between(before: Moment, after: Moment, measured: Subject) -> Measured:
     done = {name: after.counts[name] - count for name, count in before.counts.items()}
     seconds, layout = done["walltime"], measured.agent.tables[0].layout
     rows = measured.agent.batch_size * (layout.burn_in + layout.length)
-    steps, frames = done["actor_steps"] / seconds, done["learner_steps"] * rows / seconds
-    report.add("steps", single(steps, "steps/s"))
-    report.add("learner_frames", single(frames, "frames/s"))
-    replays = done["trained_steps"] / done["actor_steps"]
-    report.add("replays_per_observation", single(replays, "replays"))
-    for name, cpu in after.cpu_seconds.items():
-        used = cpu - before.cpu_seconds.get(name, 0.0)
-        report.add(f"cpu, {name}", single(used, "s"))
-    return steps, frames
+    cpu = {
+        f"cpu, {name}": (spent - before.cpu_seconds.get(name, 0.0), "s")
+        for name, spent in after.cpu_seconds.items()
+    }
+    return {
+        "steps": (done["actor_steps"] / seconds, "steps/s"),
+        "learner_frames": (done["learner_steps"] * rows / seconds, "frames/s"),
+        "replays_per_observation": (done["trained_steps"] / done["actor_steps"], "replays"),
+        **cpu,
+    }
 
 
-def _measure_peer(folder: str, report: Report) -> float:
+def _compare_with_parts(run: Measured, parts: dict[str, float]) -> None:
+    """Adds what the parts would make of this run's mixture of acting and learning."""
+    steps, frames = run["steps"][0], run["learner_frames"][0]
+    together = 1 / (
+        1 / parts["environments"] + 1 / parts["inference"] + frames / steps / parts["learner"]
+    )
+    run["parts"] = (together, "steps/s")
+    run["share_of_the_parts"] = (100 * steps / together, "%")
+
+
+def _measure_peer(folder: str, run: Measured, report: Report) -> None:
+    """Adds what the peer makes of the same time, right after our run."""
     settings = json.dumps({"seconds": _SECONDS.value, "run_dir": f"{folder}/peer"})
     command = [peer.PYTHON.value, "-m", f"benchmarks.peers.{_PEER.value}", settings]
     output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     result = json.loads(output.stdout.splitlines()[-1])
     report.add_versions(result["versions"])
-    steps = float(result["steps_per_second"])
-    report.add("peer_steps", single(steps, "steps/s"))
-    return steps
+    theirs = float(result["steps_per_second"])
+    run["peer_steps"] = (theirs, "steps/s")
+    run["run_to_peer"] = (run["steps"][0] / theirs, "x")
 
 
 if __name__ == "__main__":

@@ -103,6 +103,7 @@ def test_every_row_names_another_figure_or_command() -> None:
     assert set(HEADLINES) <= set(ROWS)
 
 
+@pytest.mark.repository
 def test_the_pages_and_images_agree_with_the_data() -> None:
     lines = results.read(plot_performance.DATA)
     for page in plot_performance.PAGES:

@@ -65,7 +65,7 @@ def main() -> None:
     progress = Progress()
     log.addHandler(progress)
     register_atari_components()
-    seconds = settings["seconds"] + _START_SECONDS
+    seconds = round(settings["seconds"]) + _START_SECONDS  # it takes whole ones
     arguments = [
         f"--device={'gpu' if torch.cuda.is_available() else 'cpu'}",
         f"--train_for_seconds={seconds}",

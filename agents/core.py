@@ -9,8 +9,8 @@ from typing import Protocol
 
 import sonnet as snt
 import tensorflow as tf
-import tree
 
+from agents import recurrence
 from replay.structures import Nest
 
 FORGET_BIAS = 1.0
@@ -37,15 +37,17 @@ class Core(Protocol):
 class LSTM(snt.Module):
     """Long short-term memory (Hochreiter & Schmidhuber 1997), its forget bias beginning at 1.
 
-    Made of ordinary operations, so it can be differentiated twice.
+    It can be differentiated twice.
 
     Args:
       size: H, units of the hidden state and of the cell.
+      dtype: of the product of inputs and weights; all else is float32.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, dtype: tf.DType = tf.float32) -> None:
         super().__init__()
         self._size = size
+        self._dtype = dtype
 
     def initial_state(self, batch_size: int) -> snt.LSTMState:
         """Zeros, `[batch_size, H]` each."""
@@ -54,8 +56,12 @@ class LSTM(snt.Module):
 
     def step(self, inputs: tf.Tensor, state: snt.LSTMState) -> tuple[tf.Tensor, snt.LSTMState]:
         """`[B, D]` and the state before -> `[B, H]` and the state after."""
-        state = self._advance(self._project(inputs), state)
-        return state.hidden, state
+        gates = tf.cast(self._project(inputs), tf.float32)
+        gates += tf.matmul(state.hidden, self._w_hidden)
+        write, forget, candidate, read = tf.split(gates, 4, axis=1)  # [B, H] each
+        cell = tf.sigmoid(forget) * state.cell + tf.sigmoid(write) * tf.tanh(candidate)
+        hidden = tf.sigmoid(read) * tf.tanh(cell)
+        return hidden, snt.LSTMState(hidden, cell)
 
     def unroll(
         self, inputs: tf.Tensor, state: snt.LSTMState, reset: tf.Tensor, valid: tf.Tensor
@@ -71,17 +77,11 @@ class LSTM(snt.Module):
         Returns:
           Outputs `[T, B, H]`, which mean nothing on invalid rows, and the state after the last row.
         """
-        gates = tf.unstack(self._project_rows(inputs))  # T of [B, 4H]
-        resets = tf.unstack(reset[..., tf.newaxis])  # T of [B, 1]
-        valids = tf.unstack(valid[..., tf.newaxis])
-        initial = tree.map_structure(tf.zeros_like, state)
-        outputs = []
-        for t in range(len(gates)):
-            before = _select(resets[t], initial, state)
-            after = self._advance(gates[t], before)
-            state = _select(valids[t], after, state)
-            outputs.append(after.hidden)
-        return tf.stack(outputs), state
+        gates = self._project_rows(inputs)  # makes the variables
+        outputs, hidden, cell = recurrence.unroll(
+            gates, self._w_hidden, state.hidden, state.cell, reset, valid
+        )
+        return outputs, snt.LSTMState(hidden, cell)
 
     def _project_rows(self, inputs: tf.Tensor) -> tf.Tensor:
         """All rows in one matrix product: `[T, B, D]` -> `[T, B, 4H]`."""
@@ -89,15 +89,10 @@ class LSTM(snt.Module):
         return tf.reshape(self._project(folded), [*inputs.shape[:1], -1, 4 * self._size])
 
     def _project(self, inputs: tf.Tensor) -> tf.Tensor:
-        """The inputs' part of the gates: `[N, D]` -> `[N, 4H]`."""
+        """The inputs' part of the gates: `[N, D]` -> `[N, 4H]`, still in their precision."""
         self._create_variables(inputs)
-        return tf.matmul(inputs, self._w_input) + self._bias
-
-    def _advance(self, gates: tf.Tensor, state: snt.LSTMState) -> snt.LSTMState:
-        gates += tf.matmul(state.hidden, self._w_hidden)
-        write, forget, candidate, read = tf.split(gates, 4, axis=1)  # [B, H] each
-        cell = tf.sigmoid(forget) * state.cell + tf.sigmoid(write) * tf.tanh(candidate)
-        return snt.LSTMState(hidden=tf.sigmoid(read) * tf.tanh(cell), cell=cell)
+        inputs, w, bias = (tf.cast(x, self._dtype) for x in (inputs, self._w_input, self._bias))
+        return tf.matmul(inputs, w) + bias
 
     @snt.once
     def _create_variables(self, inputs: tf.Tensor) -> None:
@@ -110,7 +105,7 @@ class LSTM(snt.Module):
 
 
 class NoMemory(snt.Module):
-    """The core of a feed-forward network: passes its inputs on; its state is ()."""
+    """The core of a feed-forward network: passes its inputs on, as float32; its state is ()."""
 
     def initial_state(self, batch_size: int) -> Nest:
         """()."""
@@ -119,23 +114,19 @@ class NoMemory(snt.Module):
 
     def step(self, inputs: tf.Tensor, state: Nest) -> tuple[tf.Tensor, Nest]:
         """`[B, D]` -> the same."""
-        return inputs, state
+        return tf.cast(inputs, tf.float32), state
 
     def unroll(
         self, inputs: tf.Tensor, state: Nest, reset: tf.Tensor, valid: tf.Tensor
     ) -> tuple[tf.Tensor, Nest]:
         """`[T, B, D]` -> the same."""
         del reset, valid
-        return inputs, state
+        return tf.cast(inputs, tf.float32), state
 
 
-def make_core(size: int) -> Core:
+def make_core(size: int, dtype: tf.DType = tf.float32) -> Core:
     """An LSTM of that size; 0 gives a network without memory."""
-    return LSTM(size) if size else NoMemory()
-
-
-def _select(condition: tf.Tensor, then: Nest, otherwise: Nest) -> Nest:
-    return tree.map_structure(lambda x, y: tf.where(condition, x, y), then, otherwise)
+    return LSTM(size, dtype) if size else NoMemory()
 
 
 def _initial_weights(rows: int, columns: int) -> tf.Tensor:

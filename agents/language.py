@@ -74,7 +74,7 @@ class ImageAndInstruction(snt.Module):
     def __call__(self, observation: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """-> `[B, D + 64]`."""
         seen, read = self._torso(observation[IMAGE]), self._language(observation[INSTRUCTION])
-        return tf.concat([seen, read], axis=-1)
+        return tf.concat([seen, tf.cast(read, seen.dtype)], axis=-1)
 
 
 def with_language(torso: snt.Module, observations: Nest) -> snt.Module:

@@ -23,7 +23,7 @@ class RecurrentNetwork(snt.Module):
     """Implements `agents.contract.Network`.
 
     Args:
-      torso: observation `[B, ...]` -> `[B, D]`.
+      torso: observation `[B, ...]` -> `[B, D]`, of any floating type.
       core: `agents.core.LSTM` or `NoMemory`.
       head: `[B, H]` -> a structure of `[B, ...]`.
       num_actions: A, the width of the previous action's one-hot code.
@@ -85,11 +85,12 @@ class RecurrentNetwork(snt.Module):
         if not self._sees_previous_step:
             return x
         # NO_ACTION is outside 0..A-1, so its code is all zero.
-        action = tf.one_hot(inputs.previous_action, self._num_actions)
+        action = tf.one_hot(inputs.previous_action, self._num_actions, dtype=x.dtype)
         reward = tf.clip_by_value(
             inputs.previous_reward, -PREVIOUS_REWARD_LIMIT, PREVIOUS_REWARD_LIMIT
         )
-        return tf.concat([x, action, reward[:, tf.newaxis]], axis=-1)  # [B, D + A + 1]
+        reward = tf.cast(reward, x.dtype)[:, tf.newaxis]
+        return tf.concat([x, action, reward], axis=-1)  # [B, D + A + 1]
 
 
 def unroll_trained(

@@ -1,6 +1,7 @@
 """Torsos: from one observation to one vector. No time axis, no memory.
 
 `uint8` observations are scaled to [0, 1] here, as late as possible; any other is taken as it is.
+All torsos compute in the precision that they are given, and their outputs have it.
 """
 
 from collections.abc import Sequence
@@ -8,6 +9,8 @@ from typing import Literal, NamedTuple
 
 import sonnet as snt
 import tensorflow as tf
+
+from agents.layers import BYTE, Conv2D, Linear, relu
 
 TorsoKind = Literal["dqn", "shallow", "resnet", "mlp"]
 
@@ -27,6 +30,7 @@ class ConvolutionalTorso(snt.Module):
       layers: from the image on.
       output_size: units of the fully connected layer; 0 gives the flattened last convolution.
       w_init: of all weights; None is Sonnet's default.
+      dtype: of the arithmetic.
     """
 
     def __init__(
@@ -34,49 +38,47 @@ class ConvolutionalTorso(snt.Module):
         layers: Sequence[Convolution],
         output_size: int = 0,
         w_init: snt.initializers.Initializer | None = None,
+        dtype: tf.DType = tf.float32,
     ) -> None:
         super().__init__()
         self._convolutions = [
-            snt.Conv2D(layer.channels, layer.kernel, layer.stride, padding="VALID", w_init=w_init)
-            for layer in layers
+            Conv2D(*layer, padding="VALID", w_init=w_init, dtype=dtype) for layer in layers
         ]
         self._least_side = _least_side(layers)
-        self._output = (
-            snt.nets.MLP([output_size], activate_final=True, w_init=w_init) if output_size else None
-        )
+        self._output = Linear(output_size, w_init=w_init, dtype=dtype) if output_size else None
 
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
         """Images `[B, H, W, C]` -> `[B, D]`."""
-        x = as_float(observation)
+        x = tf.convert_to_tensor(observation)
         _check_images(x, self._least_side)
         for convolution in self._convolutions:
-            x = tf.nn.relu(convolution(x))
+            x = relu(convolution(x))
         x = snt.flatten(x)  # [B, D]
-        return x if self._output is None else self._output(x)
+        return x if self._output is None else relu(self._output(x))
 
 
 class ResidualBlock(snt.Module):
     """x + conv(relu(conv(relu(x)))), 3 x 3."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, dtype: tf.DType = tf.float32) -> None:
         super().__init__()
-        self._convolutions = [snt.Conv2D(channels, 3) for _ in range(2)]
+        self._convolutions = [Conv2D(channels, 3, dtype=dtype) for _ in range(2)]
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         """`[B, H, W, C]` -> the same shape."""
         y = x
         for convolution in self._convolutions:
-            y = convolution(tf.nn.relu(y))
+            y = convolution(relu(y))
         return x + y
 
 
 class ResidualSection(snt.Module):
     """A convolution, max-pooling that halves the image, and two residual blocks."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, dtype: tf.DType = tf.float32) -> None:
         super().__init__()
-        self._convolution = snt.Conv2D(channels, 3)
-        self._blocks = snt.Sequential([ResidualBlock(channels), ResidualBlock(channels)])
+        self._convolution = Conv2D(channels, 3, dtype=dtype)
+        self._blocks = snt.Sequential([ResidualBlock(channels, dtype) for _ in range(2)])
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         """`[B, H, W, C]` -> `[B, ⌈H / 2⌉, ⌈W / 2⌉, channels]`."""
@@ -90,18 +92,24 @@ class ResidualTorso(snt.Module):
     Args:
       channels: of each section.
       output_size: units of the fully connected layer at the end.
+      dtype: of the arithmetic.
     """
 
-    def __init__(self, channels: Sequence[int] = (16, 32, 32), output_size: int = 256) -> None:
+    def __init__(
+        self,
+        channels: Sequence[int] = (16, 32, 32),
+        output_size: int = 256,
+        dtype: tf.DType = tf.float32,
+    ) -> None:
         super().__init__()
-        self._sections = snt.Sequential([ResidualSection(c) for c in channels])
-        self._output = snt.nets.MLP([output_size], activate_final=True)
+        self._sections = snt.Sequential([ResidualSection(c, dtype) for c in channels])
+        self._output = Linear(output_size, dtype=dtype)
 
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
         """Images `[B, H, W, C]` -> `[B, output_size]`."""
-        x = as_float(observation)
+        x = tf.convert_to_tensor(observation)
         _check_images(x, least_side=1)
-        return self._output(snt.flatten(tf.nn.relu(self._sections(x))))
+        return relu(self._output(snt.flatten(relu(self._sections(x)))))
 
 
 class MLPTorso(snt.Module):
@@ -109,57 +117,52 @@ class MLPTorso(snt.Module):
 
     Args:
       hidden_sizes: units of each layer.
+      dtype: of the arithmetic.
     """
 
-    def __init__(self, hidden_sizes: Sequence[int]) -> None:
+    def __init__(self, hidden_sizes: Sequence[int], dtype: tf.DType = tf.float32) -> None:
         super().__init__()
-        self._layers = snt.nets.MLP(hidden_sizes, activate_final=True)
+        self._layers = [Linear(size, dtype=dtype) for size in hidden_sizes]
 
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
         """`[B, ...]` -> `[B, hidden_sizes[-1]]`."""
-        return self._layers(snt.flatten(as_float(observation)))
-
-
-def dqn_torso(w_init: snt.initializers.Initializer | None = None) -> ConvolutionalTorso:
-    """The three convolutions of DQN (Mnih et al. 2015), flattened."""
-    layers = [Convolution(32, 8, 4), Convolution(64, 4, 2), Convolution(64, 3, 1)]
-    return ConvolutionalTorso(layers, w_init=w_init)
-
-
-def shallow_torso(w_init: snt.initializers.Initializer | None = None) -> ConvolutionalTorso:
-    """IMPALA's shallow torso (Espeholt et al. 2018, Figure 4, left).
-
-    The figure's 1.2 million parameters at 72 x 96 x 3 come out without padding, not with it.
-    """
-    layers = [Convolution(16, 8, 4), Convolution(32, 4, 2)]
-    return ConvolutionalTorso(layers, output_size=256, w_init=w_init)
+        x = snt.flatten(as_float(observation))
+        for layer in self._layers:
+            x = relu(layer(x))
+        return x
 
 
 def make_torso(
     kind: TorsoKind,
     hidden_sizes: Sequence[int] = (),
     w_init: snt.initializers.Initializer | None = None,
+    dtype: tf.DType = tf.float32,
 ) -> snt.Module:
     """A torso.
 
     Args:
-      kind: which.
+      kind: `dqn`, the three convolutions of DQN (Mnih et al. 2015), flattened; `shallow`, IMPALA's
+        small one (Espeholt et al. 2018, Figure 4, left), whose 1.2 million parameters at
+        72 x 96 x 3 come out without padding, not with it; `resnet`, its deep one; or `mlp`.
       hidden_sizes: the layers of an `mlp`.
       w_init: of the weights of a `dqn` or `shallow` torso; None is Sonnet's default.
+      dtype: of the arithmetic.
     """
     if kind == "dqn":
-        return dqn_torso(w_init)
+        layers = [Convolution(32, 8, 4), Convolution(64, 4, 2), Convolution(64, 3, 1)]
+        return ConvolutionalTorso(layers, w_init=w_init, dtype=dtype)
     if kind == "shallow":
-        return shallow_torso(w_init)
+        layers = [Convolution(16, 8, 4), Convolution(32, 4, 2)]
+        return ConvolutionalTorso(layers, output_size=256, w_init=w_init, dtype=dtype)
     if kind == "resnet":
-        return ResidualTorso()
-    return MLPTorso(hidden_sizes)
+        return ResidualTorso(dtype=dtype)
+    return MLPTorso(hidden_sizes, dtype)
 
 
 def as_float(observation: tf.Tensor) -> tf.Tensor:
     """`uint8` scaled to [0, 1], anything else as float32."""
     x = tf.convert_to_tensor(observation)
-    scale = 255.0 if x.dtype == tf.uint8 else 1.0
+    scale = BYTE if x.dtype == tf.uint8 else 1.0
     return tf.cast(x, tf.float32) / scale
 
 

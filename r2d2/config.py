@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Literal
 
+from agents.layers import Precision
 from agents.requirements import (
     FRACTION,
     LAYER_SIZES,
@@ -60,6 +61,9 @@ class Config:
       hidden_sizes: units of the layers of the `mlp` torso; no other torso reads them.
       lstm_size: units of the LSTM (Appendix); 0 is the feed-forward variant.
       head_size: units of the hidden layer of each dueling head (Appendix).
+      precision: of the arithmetic in the torso and the heads' hidden layers, and of the LSTM's
+        products with its inputs; `bfloat16` is faster where the machine has it. All else, the
+        LSTM's gates, targets and losses among it, is float32.
     """
 
     burn_in: int = 40
@@ -91,6 +95,7 @@ class Config:
     hidden_sizes: tuple[int, ...] = (256,)
     lstm_size: int = 512
     head_size: int = 512
+    precision: Precision = "float32"
 
     def __post_init__(self) -> None:
         """Raises ValueError with a sentence about the first value that cannot be."""
@@ -136,6 +141,7 @@ _REQUIREMENTS: Mapping[str, Requirement] = {
     "hidden_sizes": LAYER_SIZES,
     "lstm_size": whole(0),
     "head_size": whole(1),
+    "precision": one_of(Precision),
 }
 
 VARIANTS: Mapping[str, Config] = {

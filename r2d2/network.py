@@ -6,6 +6,7 @@ from acme import specs
 
 from agents.core import make_core
 from agents.language import with_language
+from agents.layers import Linear, relu
 from agents.networks import RecurrentNetwork
 from agents.torsos import make_torso
 from r2d2.config import Config
@@ -19,18 +20,22 @@ class DuelingHead(snt.Module):
     Args:
       num_actions: A.
       hidden_size: units of the hidden layer that value and advantages each have.
+      dtype: of the hidden layers' arithmetic; that of the outputs is float32.
     """
 
-    def __init__(self, num_actions: int, hidden_size: int) -> None:
+    def __init__(self, num_actions: int, hidden_size: int, dtype: tf.DType = tf.float32) -> None:
         super().__init__()
-        self._value = snt.nets.MLP([hidden_size, 1])
-        self._advantage = snt.nets.MLP([hidden_size, num_actions])
+        self._hidden = Linear(2 * hidden_size, dtype=dtype)  # both layers in one product
+        self._value = snt.Linear(1)
+        self._advantage = snt.Linear(num_actions)
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         """`[B, H]` -> `[B, A]`."""
-        advantage = self._advantage(x)
+        hidden = tf.cast(relu(self._hidden(x)), tf.float32)
+        of_value, of_advantage = tf.split(hidden, 2, axis=-1)
+        advantage = self._advantage(of_advantage)
         mean = tf.reduce_mean(advantage, axis=-1, keepdims=True)
-        return self._value(x) + advantage - mean
+        return self._value(of_value) + advantage - mean
 
 
 def make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> RecurrentNetwork:
@@ -39,11 +44,12 @@ def make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> Rec
     Without a core it does not see the previous step either: that is memory of a kind.
     """
     num_actions = environment_spec.actions.num_values
-    torso = make_torso(config.torso, config.hidden_sizes)
+    dtype = tf.as_dtype(config.precision)
+    torso = make_torso(config.torso, config.hidden_sizes, dtype=dtype)
     return RecurrentNetwork(
         torso=with_language(torso, environment_spec.observations),
-        core=make_core(config.lstm_size),
-        head=DuelingHead(num_actions, config.head_size),
+        core=make_core(config.lstm_size, dtype),
+        head=DuelingHead(num_actions, config.head_size, dtype),
         num_actions=num_actions,
         sees_previous_step=config.lstm_size > 0,
     )

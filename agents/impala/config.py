@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from agents.impala.vtrace import Correction
+from agents.layers import Precision
 from agents.requirements import (
     FRACTION,
     LAYER_SIZES,
@@ -67,6 +68,8 @@ class Config:
       torso: `shallow` or `resnet` (Figure 4), R2D2's `dqn`, `mlp` for small observations.
       hidden_sizes: units of the layers of the `mlp` torso; no other torso reads them.
       lstm_size: units of the LSTM; 0 is a feed-forward network (Appendix F: on Atari).
+      precision: of the arithmetic in the torso and of the LSTM's products with its inputs;
+        `bfloat16` is faster where the machine has it. All else is float32.
     """
 
     burn_in: int = 0
@@ -96,6 +99,7 @@ class Config:
     torso: TorsoKind = "resnet"
     hidden_sizes: tuple[int, ...] = (256,)
     lstm_size: int = 0
+    precision: Precision = "float32"
 
     def __post_init__(self) -> None:
         """Raises ValueError with a sentence about the first value that cannot be."""
@@ -153,6 +157,7 @@ _REQUIREMENTS: Mapping[str, Requirement] = {
     "torso": one_of(TorsoKind),
     "hidden_sizes": LAYER_SIZES,
     "lstm_size": whole(0),
+    "precision": one_of(Precision),
 }
 
 ATARI = Config()

@@ -56,10 +56,11 @@ def make_network(
     Without a core it does not see the previous step either: that is memory of a kind.
     """
     num_actions = environment_spec.actions.num_values
-    torso = make_torso(config.torso, config.hidden_sizes, KEEPS_VARIANCE)
+    dtype = tf.as_dtype(config.precision)
+    torso = make_torso(config.torso, config.hidden_sizes, KEEPS_VARIANCE, dtype)
     return RecurrentNetwork(
         torso=with_language(torso, environment_spec.observations),
-        core=make_core(config.lstm_size),
+        core=make_core(config.lstm_size, dtype),
         head=ActorCriticHead(num_actions, num_values),
         num_actions=num_actions,
         sees_previous_step=config.lstm_size > 0,

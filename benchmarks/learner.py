@@ -34,15 +34,14 @@ _PEERS = {  # by agent: the modules of benchmarks.peers that do the same work
         "acme": "acme_learner",
         "acme_unpadded": "acme_learner",
         "pytorch": "pytorch_r2d2",
+        "pytorch_tuned": "pytorch_r2d2",
     },
-    "r2d2_plus": {"pytorch": "pytorch_r2d2"},
-    "r2d2_feedforward": {"pytorch": "pytorch_r2d2"},
-    "impala": {"pytorch": "pytorch_impala"},
+    "r2d2_plus": {"pytorch": "pytorch_r2d2", "pytorch_tuned": "pytorch_r2d2"},
+    "r2d2_feedforward": {"pytorch": "pytorch_r2d2", "pytorch_tuned": "pytorch_r2d2"},
+    "impala": {"pytorch": "pytorch_impala", "pytorch_tuned": "pytorch_impala"},
 }
 
-_PEER = flags.DEFINE_enum(
-    "peer", None, ["acme", "acme_unpadded", "pytorch"], "Whose step alternates with ours."
-)
+_PEER = flags.DEFINE_enum("peer", None, [*_PEERS["r2d2"]], "Whose step alternates with ours.")
 _PEER_BFLOAT16 = flags.DEFINE_boolean("peer_bfloat16", False, "PyTorch's autocast to bfloat16.")
 _WITH_REPLAY = flags.DEFINE_boolean(
     "with_replay", False, "Measures the step fed by a replay server too, priorities written back."
@@ -75,8 +74,8 @@ def main(_: Sequence[str]) -> None:
 
 
 def _roof(measured: Subject) -> str:
-    """Which product of matrices an update is held against; of float32 if no field says more."""
-    return f"matmul_{getattr(measured.agent.config, 'precision', 'float32')}"
+    """Which product of matrices an update is held against."""
+    return f"matmul_{measured.agent.config.precision}"
 
 
 def _frames(measured: Subject) -> float:
@@ -119,6 +118,7 @@ def _peer(measured: Subject, report: Report, stack: contextlib.ExitStack) -> Con
         "image": measured.image,
         "bfloat16": _PEER_BFLOAT16.value,
         "acme_unpadded": _PEER.value == "acme_unpadded",
+        "keeps_memory": _PEER.value == "pytorch_tuned",
     }
     peer = stack.enter_context(Peer(known[_PEER.value], settings))
     report.add("peer_first_step", single(peer.first_step_seconds, "s"))

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from absl import flags
 
-_ROUNDS = flags.DEFINE_integer("rounds", 8, "Rounds, in each of which everything has its turn.")
-_TURN_SECONDS = flags.DEFINE_float("turn_seconds", 4.0, "How long a turn is, at least one step.")
+_ROUNDS = flags.DEFINE_integer("rounds", 6, "Rounds, in each of which everything has its turn.")
+_TURN_SECONDS = flags.DEFINE_float("turn_seconds", 3.0, "How long a turn is, at least one step.")
 
 
 def arguments() -> list[str]:

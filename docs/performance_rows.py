@@ -60,6 +60,12 @@ ROWS = [
     _against("acme", "batch 16, float32, and Acme's", _R2D2 + _SMALL, "3.5"),
     _against("acme", "batch 16, bfloat16, and Acme's", _BFLOAT16 + _SMALL, "5"),
     _against("acme_unpadded", "batch 16, float32, unpadded", _R2D2 + _SMALL),
+    _against("pytorch_tuned", "R2D2 step, float32, and tuned PyTorch's", _R2D2),
+    _against(
+        "pytorch_tuned --peer_bfloat16",
+        "R2D2 step, bfloat16, and tuned PyTorch's in bfloat16",
+        _BFLOAT16,
+    ),
     _against("pytorch", "batch 16, float32, and PyTorch's", _R2D2 + _SMALL),
     Row(
         "R2D2 step fed by replay, priorities written back; lost by it",
@@ -71,13 +77,13 @@ ROWS = [
     Row("R2D2's first step, traced", _R2D2, "first_step", target="under 15 s"),
     Row("Acme's first step", f"{_R2D2} --peer=acme", "", other="peer_first_step"),
     *(
-        _against(peer, f"IMPALA step, {name}, {precision}, and PyTorch's", command)
+        _against(peer, f"IMPALA step, {name}, {precision}, and tuned PyTorch's", command)
         for name, settings in (("shallow, LSTM", _SHALLOW), ("deep", ""))
         for precision, peer, command in (
-            ("float32", "pytorch", f"learner --agent=impala{settings}"),
+            ("float32", "pytorch_tuned", f"learner --agent=impala{settings}"),
             (
                 "bfloat16",
-                "pytorch --peer_bfloat16",
+                "pytorch_tuned --peer_bfloat16",
                 f"learner --agent=impala --impala.precision=bfloat16{settings}",
             ),
         )

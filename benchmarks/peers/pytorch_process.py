@@ -8,12 +8,16 @@ import torch
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # malloc.h
 
 
-def prepare() -> str:
-    """Sets the process up as PyTorch's tuning guides advise; returns the device.
+def prepare(keeps_memory: bool) -> str:
+    """Sets the process up; returns the device.
 
     Where there is a GPU, float32 products may take TensorFloat-32 there, as TensorFlow's do.
+
+    Args:
+      keeps_memory: whether freed memory stays with the process, which few users know to ask for.
     """
-    _keep_freed_memory()
+    if keeps_memory:
+        _keep_freed_memory()
     if not torch.cuda.is_available():
         return "cpu"
     torch.set_float32_matmul_precision("high")

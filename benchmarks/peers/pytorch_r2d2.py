@@ -33,7 +33,7 @@ class Update:
     def __init__(self, settings: protocol.Settings) -> None:
         torch.manual_seed(0)
         self._config, self._bfloat16 = settings["config"], settings["bfloat16"]
-        self._device = pytorch_process.prepare()
+        self._device = pytorch_process.prepare(settings["keeps_memory"])
         self._network = Network(settings).to(self._device)
         self._target_network = copy.deepcopy(self._network)
         self._optimizer = torch.optim.Adam(

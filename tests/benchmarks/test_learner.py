@@ -52,7 +52,7 @@ def test_impala() -> None:
     [
         (["--agent=r2d3"], "Did you mean 'r2d2'?"),
         (["--r2d2.batchsize=3"], "Did you mean 'batch_size'?"),
-        ([*tiny("impala"), "--peer=acme"], "the peers of that agent: pytorch."),
+        ([*tiny("impala"), "--peer=acme"], "the peers of that agent: pytorch, pytorch_tuned."),
         ([*tiny("impala"), "--with_replay"], "--agent=impala reads a queue."),
     ],
 )

@@ -138,10 +138,11 @@ def add_evaluators(
 
 
 def local_resources(program: lp.Program) -> dict[str, Any]:
-    """How each group's processes start on one machine: only the learner may see an accelerator."""
+    """How each group's processes start on one machine: only learners may see an accelerator."""
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "2", process.LAUNCHER: str(os.getpid())}
     alone = {**quiet, "CUDA_VISIBLE_DEVICES": "-1"}
+    learner = {**quiet, "TF_FORCE_GPU_ALLOW_GROWTH": "true"}  # several may share one
     return {
-        group: local_multi_processing.PythonProcess(env=quiet if group == "learner" else alone)
+        group: local_multi_processing.PythonProcess(env=learner if group == "learner" else alone)
         for group in program.groups
     }

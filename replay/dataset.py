@@ -12,7 +12,7 @@ order. Padding is read from a block of zeros that stands after the item's own.
 A table may be spread over several servers, its shards. Each gives the same part of every batch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import reverb
 import tensorflow as tf
@@ -88,11 +88,18 @@ def make_dataset(
         whole = _concatenated([_as_one_table(of_shards) for of_shards in parts])
         return to_batch(whole.info, whole.data, shards, layout)
 
-    return (
-        tf.data.Dataset.zip(tuple(samples))
-        .map(joined, num_parallel_calls=2, deterministic=True)
-        .prefetch(1)
+    batches = tf.data.Dataset.zip(tuple(samples)).map(
+        joined, num_parallel_calls=2, deterministic=True
     )
+    return batches.apply(_ahead())
+
+
+def _ahead() -> Callable[[tf.data.Dataset], tf.data.Dataset]:
+    """Has one batch ready: in an accelerator's memory, where there is one."""
+    accelerators = tf.config.list_logical_devices("GPU")
+    if accelerators:
+        return tf.data.experimental.prefetch_to_device(accelerators[0].name, buffer_size=1)
+    return lambda batches: batches.prefetch(1)
 
 
 def _items(server_address: str, table: TableSpec, item: Item, batch_size: int) -> tf.data.Dataset:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import reverb
+import tensorflow as tf
 import tree
 
 from replay.dataset import make_dataset
@@ -107,8 +108,14 @@ def test_the_stack_is_the_one_the_actor_acted_on() -> None:
         )
 
 
-def test_the_dataset_gives_the_same_batch_as_its_function() -> None:
+@pytest.mark.parametrize("with_accelerator", [False, True])
+def test_the_dataset_gives_the_same_batch_as_its_function(
+    with_accelerator: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With Reverb's own facts of the sample: the key it answers to, its probability, the size."""
+    if with_accelerator:  # the processor stands in for one
+        device = tf.config.LogicalDevice("/device:CPU:0", "GPU")
+        monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [device])
     layout = Layout(2, 4, 4, 4)
     spec = TableSpec("t", "prioritized", layout, max_size=100)
     server = streams.serve([spec, streams.queue("q", layout)], 4)
@@ -121,7 +128,7 @@ def test_the_dataset_gives_the_same_batch_as_its_function() -> None:
     states = streams.CORE_STATE
     address = f"localhost:{server.port}"
     dataset = make_dataset([address], [spec], streams.environment_spec(), states, 4, [8])
-    batch = next(dataset.as_numpy_iterator())
+    batch = tree.map_structure(lambda x: x.numpy(), next(iter(dataset)))
     size = expected.mask.shape[1]
     assert (batch.table_size == size).all()
     where = {_identity(expected, b): b for b in range(size)}

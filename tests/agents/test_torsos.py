@@ -6,6 +6,7 @@ import sonnet as snt
 import tensorflow as tf
 
 from agents.core import LSTM
+from agents.layers import Conv2D
 from agents.torsos import ResidualBlock, ResidualSection, TorsoKind, as_float, make_torso
 
 
@@ -39,7 +40,7 @@ def test_impala_sizes_at_72_x_96(kind: TorsoKind, millions: float) -> None:
 
 
 def test_deep_torso_has_15_convolutions() -> None:
-    convolutions = [m for m in make_torso("resnet").submodules if isinstance(m, snt.Conv2D)]
+    convolutions = [m for m in make_torso("resnet").submodules if isinstance(m, Conv2D)]
     assert len(convolutions) == 15
 
 
@@ -54,7 +55,7 @@ def test_dqn_layers_are_those_of_the_paper() -> None:
 def test_bytes_are_scaled_to_one_and_floats_left_alone(kind: TorsoKind) -> None:
     torso = make_torso(kind, hidden_sizes=(8,))
     image = np.random.default_rng(0).integers(256, size=(2, 40, 40, 2), dtype=np.uint8)
-    np.testing.assert_array_equal(torso(image), torso(image / np.float32(255)))
+    np.testing.assert_allclose(torso(image), torso(image / np.float32(255)), atol=1e-6)
 
 
 def test_as_float_of_other_types() -> None:
@@ -117,6 +118,18 @@ def test_a_residual_block_rectifies_before_each_convolution() -> None:
         variable.assign(tf.ones_like(variable) * (2.0 if variable.shape.rank == 4 else -1.0))
     for x, expected in [(-3.0, -3.0 - 1.0), (0.25, 0.25 - 1.0), (2.0, 2.0 + 2.0 * 3.0 - 1.0)]:
         assert float(block(tf.fill([1, 1, 1, 1], x))[0, 0, 0, 0]) == expected
+
+
+@pytest.mark.parametrize("kind", ["dqn", "shallow", "resnet", "mlp"])
+def test_every_layer_takes_the_precision_that_it_is_given(kind: TorsoKind) -> None:
+    torso = make_torso(kind, hidden_sizes=(8, 8), dtype=tf.bfloat16)
+    image = tf.zeros([1, 40, 40, 2], tf.uint8)
+    assert torso(image).dtype == tf.bfloat16
+    operations = tf.function(torso).get_concrete_function(image).graph.get_operations()
+    products = [op for op in operations if op.type in ("Conv2D", "MatMul")]
+    assert len(products) == {"dqn": 3, "shallow": 3, "resnet": 16, "mlp": 2}[kind]
+    assert all(op.outputs[0].dtype == tf.bfloat16 for op in products)
+    assert all(v.dtype == tf.float32 for v in torso.trainable_variables)
 
 
 @pytest.mark.parametrize(("kind", "num_layers"), [("dqn", 3), ("shallow", 3)])

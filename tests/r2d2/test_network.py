@@ -1,6 +1,7 @@
 """The dueling head, and R2D2's network from its config."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from r2d2.agent import VARIANTS
@@ -20,16 +21,12 @@ def test_dueling_head_is_value_plus_centred_advantage() -> None:
     head = DuelingHead(num_actions=4, hidden_size=5)
     x = np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32)
     actual = head(x).numpy()
-    w = {v.name: v.numpy() for v in head._value.variables}
-    a = {v.name: v.numpy() for v in head._advantage.variables}
-
-    def mlp(weights: dict[str, np.ndarray], row: np.ndarray) -> np.ndarray:
-        (b0, w0, b1, w1) = weights.values()
-        return np.maximum(row @ w0 + b0, 0) @ w1 + b1
-
-    for b in range(3):
-        advantage = mlp(a, x[b])
-        expected = mlp(w, x[b]) + advantage - advantage.sum() / 4
+    (w_hidden,) = [v.numpy() for v in head._hidden.variables if v.shape.rank == 2]
+    value_w, advantage_w = head._value.w.numpy(), head._advantage.w.numpy()
+    for b in range(3):  # all biases are still 0
+        value = np.maximum(x[b] @ w_hidden[:, :5], 0) @ value_w
+        advantage = np.maximum(x[b] @ w_hidden[:, 5:], 0) @ advantage_w
+        expected = value + advantage - advantage.sum() / 4
         np.testing.assert_allclose(actual[b], expected, atol=1e-5)
     assert np.ptp(actual, axis=-1).min() > 1e-2
 
@@ -38,7 +35,41 @@ def test_each_stream_has_its_own_hidden_layer() -> None:
     head = DuelingHead(num_actions=18, hidden_size=512)
     head(tf.zeros([1, 512]))
     shapes = sorted(v.shape.as_list() for v in head.trainable_variables if v.shape.rank == 2)
-    assert shapes == [[512, 1], [512, 18], [512, 512], [512, 512]]
+    assert shapes == [[512, 1], [512, 18], [512, 2 * 512]]
+
+
+@pytest.mark.parametrize("of_value", [True, False])
+def test_a_stream_sees_its_own_half_of_the_hidden_units_alone(of_value: bool) -> None:
+    """The mean over actions is the value, what differs between them the advantages."""
+    head = DuelingHead(num_actions=4, hidden_size=5)
+    x = np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32)
+    before = head(x).numpy()
+    (bias,) = [v for v in head._hidden.variables if v.shape.rank == 1]
+    half = np.repeat([of_value, not of_value], 5)
+    bias.assign(np.where(half, 9.0, 0.0))
+    after = head(x).numpy()
+    value, advantage = (np.abs(y).max() for y in _streams(after - before))
+    assert (value > 1e-2) == of_value
+    assert (advantage > 1e-2) == (not of_value)
+    assert min(value, advantage) < 1e-5
+
+
+def _streams(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    mean = q.mean(axis=-1, keepdims=True)
+    return mean, q - mean
+
+
+def test_in_bfloat16_only_the_hidden_layers_are() -> None:
+    exact, rounded = (DuelingHead(4, 5, dtype) for dtype in (tf.float32, tf.bfloat16))
+    x = np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32)
+    for head in (exact, rounded):
+        head(x)
+    for ours, other in zip(rounded.variables, exact.variables, strict=True):
+        ours.assign(other)
+    assert rounded(x).dtype == tf.float32
+    assert rounded._hidden(x).dtype == tf.bfloat16
+    error = np.abs(rounded(x) - exact(x)).max()
+    assert 1e-5 < error < 0.02 * np.abs(exact(x)).max()
 
 
 def test_the_papers_network_feeds_the_flattened_convolutions_to_the_lstm() -> None:

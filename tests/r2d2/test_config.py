@@ -117,6 +117,7 @@ def test_layout() -> None:
         ("hidden_sizes", (8, 0), r"one or more whole numbers of at least 1, got \(8, 0\)"),
         ("lstm_size", -1, "lstm_size must be"),
         ("head_size", 0, "head_size must be"),
+        ("precision", "float16", "precision must be one of float32, bfloat16, got 'float16'"),
     ],
 )
 def test_impossible_values_are_refused(field: str, value: Any, sentence: str) -> None:

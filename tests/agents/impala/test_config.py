@@ -97,6 +97,7 @@ def test_unrolls_follow_one_another_across_episodes() -> None:
         ("torso", "vgg", "one of dqn, shallow, resnet, mlp, got 'vgg'"),
         ("hidden_sizes", (), "one or more whole numbers"),
         ("lstm_size", -1, "lstm_size must be"),
+        ("precision", "float16", "precision must be one of float32, bfloat16, got 'float16'"),
     ],
 )
 def test_impossible_values_are_refused(field: str, value: Any, sentence: str) -> None:

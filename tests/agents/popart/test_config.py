@@ -84,6 +84,7 @@ def test_the_baseline_differs_in_nothing_else() -> None:
         ("scale_min", 1e7, r"scale_min must be at most scale_max \(1000000.0\), got 10000000.0"),
         ("scale_max", -1.0, "scale_max must be greater than 0, got -1.0."),
         ("discount", 1.5, "discount must be between 0 and 1, got 1.5"),
+        ("precision", "float16", "one of float32, bfloat16, got 'float16'"),
     ],
 )
 def test_impossible_values_are_refused(field: str, value: Any, sentence: str) -> None:

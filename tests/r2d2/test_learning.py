@@ -55,5 +55,6 @@ def test_without_a_core_it_stays_at_the_memoryless_optimum() -> None:
 
 
 @pytest.mark.slow
-def test_without_a_core_it_can_still_learn() -> None:
-    assert mean_return("r2d2_feedforward", "catch", 1_000) >= 0.9
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_without_a_core_it_can_still_learn(precision: str) -> None:
+    assert mean_return("r2d2_feedforward", "catch", 1_000, precision=precision) >= 0.9

@@ -44,7 +44,7 @@ def test_a_run_on_two_shards_goes_on_with_all_its_items(
     before = run.manifest()
     saved = _saved_items(run.path, before["replay"])
     assert min(saved) >= 100  # half of the least that is learned from
-    assert sum(saved) == before["replay_items"]
+    assert sum(saved) >= before["replay_items"]  # actors may write on until all is saved
 
     with Run(run.path, "--resume") as run:
         run.wait_until(lambda: not math.isnan(run.progress().get("replay_size", math.nan)))

@@ -1,13 +1,15 @@
-"""The LSTM's recurrence over an unroll, with its gradient written out.
+"""The LSTM's recurrence over an unroll, with the order of its gradient written out.
 
 Differentiated automatically, each of T steps adds its own [H, 4H] to the gradient of the weights:
-T thin matrix products and T large sums. Written out, the steps only pass the state's gradient
-back, and one product over all T x B rows gives that of the weights:
+T thin matrix products and T large sums. Here the steps only pass the state's gradient back, and one
+product over all T x B rows gives that of the weights:
 
     ∂L/∂W = Σ_t h_{t−1}ᵀ ∂L/∂z_t = [h_0 … h_{T−1}]ᵀ [∂L/∂z_1 … ∂L/∂z_T]
 
-What a step does between two matrix products is compiled into one loop over its elements: as single
-operations they would be too short for two cores. All of it can be differentiated a second time.
+What a step does between two matrix products is compiled into one loop over its elements, forwards
+and backwards: as single operations they would be too short for two cores. Backwards computes a
+step's activations again, which costs less than to have stored them. All of it can be differentiated
+a second time.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,17 +21,14 @@ Gradients = tuple[tf.Tensor, ...]
 
 
 class Step(NamedTuple):
-    """What one step leaves behind for its gradient; `[B, H]` each, the last two `[B, 1]`."""
+    """What goes into one step."""
 
-    hidden_tm1: tf.Tensor
-    cell_tm1: tf.Tensor
-    write: tf.Tensor  # these four after their sigmoid or tanh
-    forget: tf.Tensor
-    candidate: tf.Tensor
-    read: tf.Tensor
-    cell_tanh: tf.Tensor
-    valid: tf.Tensor
-    reset: tf.Tensor  # before the row that follows
+    row: tf.Tensor  # [B, 4H], the inputs' part of z_t
+    product: tf.Tensor  # [B, 4H], h_{t−1} W
+    hidden: tf.Tensor  # [B, H], h_{t−1}
+    cell: tf.Tensor  # [B, H], c_{t−1}
+    valid: tf.Tensor  # [B, 1]
+    reset: tf.Tensor  # [B, 1], before the row that follows
 
 
 def unroll(
@@ -67,10 +66,8 @@ def unroll(
         steps, outputs = [], []
         for t, row in enumerate(tf.unstack(gates)):
             product = tf.matmul(hidden, w_hidden)
-            step, output, hidden, cell = _advance(
-                row, product, hidden, cell, valids[t], following[t]
-            )
-            steps.append(step)
+            steps.append(Step(row, product, hidden, cell, valids[t], following[t]))
+            output, hidden, cell = _advance(steps[t])
             outputs.append(output)
 
         def gradient(*of_results: tf.Tensor) -> Gradients:
@@ -84,27 +81,33 @@ def unroll(
     return outputs, hidden, cell
 
 
+def _step(step: Step) -> Gradients:
+    """The output, and the state before the next step; `[B, H]` each."""
+    z = tf.cast(step.row, tf.float32) + step.product
+    write, forget, candidate, read = tf.split(z, 4, axis=1)
+    cell = tf.sigmoid(forget) * step.cell + tf.sigmoid(write) * tf.tanh(candidate)
+    output = tf.sigmoid(read) * tf.tanh(cell)
+    state = (
+        tf.where(step.valid, output, step.hidden),
+        tf.where(step.valid, cell, step.cell),
+    )
+    return output, *(tf.where(step.reset, tf.zeros_like(x), x) for x in state)
+
+
 @tf.function(jit_compile=True, autograph=False)
-def _advance(
-    row: tf.Tensor,
-    product: tf.Tensor,
-    hidden: tf.Tensor,
-    cell: tf.Tensor,
-    valid: tf.Tensor,
-    reset: tf.Tensor,
-) -> tuple[Step, tf.Tensor, tf.Tensor, tf.Tensor]:
-    """One step of the cell: what it leaves behind, its output, and the state before the next."""
-    write, forget, candidate, read = tf.split(tf.cast(row, tf.float32) + product, 4, axis=1)
-    write, forget, read = tf.sigmoid(write), tf.sigmoid(forget), tf.sigmoid(read)
-    candidate = tf.tanh(candidate)
-    after = forget * cell + write * candidate
-    cell_tanh = tf.tanh(after)
-    output = read * cell_tanh
-    step = Step(hidden, cell, write, forget, candidate, read, cell_tanh, valid, reset)
-    zeros = tf.zeros_like(cell)
-    hidden = tf.where(reset, zeros, tf.where(valid, output, hidden))
-    cell = tf.where(reset, zeros, tf.where(valid, after, cell))
-    return step, output, hidden, cell
+def _advance(step: Step) -> Gradients:
+    return _step(step)
+
+
+@tf.function(jit_compile=True, autograph=False)
+def _retreat(step: Step, of_results: Gradients) -> Gradients:
+    """The gradients of z_t, and of the state before the step apart from h_{t−1} W."""
+    arguments = (step.product, step.hidden, step.cell)
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(arguments)
+        results = _step(step)
+    gradients: Gradients = tape.gradient(results, arguments, output_gradients=of_results)
+    return gradients
 
 
 def _gradient(
@@ -116,33 +119,12 @@ def _gradient(
 ) -> Gradients:
     """From the gradients of `run`'s results to those of its arguments."""
     of_gates = []
-    product = tf.zeros_like(of_hidden)
-    rows = tf.unstack(of_outputs)
+    of_output = tf.unstack(of_outputs)
     for t in reversed(range(len(steps))):
-        of_row, of_hidden, of_cell = _retreat(steps[t], rows[t], of_hidden + product, of_cell)
+        of_row, kept, of_cell = _retreat(steps[t], (of_output[t], of_hidden, of_cell))
         of_gates.append(of_row)
-        product = tf.matmul(of_row, w_hidden, transpose_b=True)
+        of_hidden = kept + tf.matmul(of_row, w_hidden, transpose_b=True)
     of_gates.reverse()
-    hidden_tm1 = tf.concat([step.hidden_tm1 for step in steps], axis=0)  # [T * B, H]
-    of_w = tf.matmul(hidden_tm1, tf.concat(of_gates, axis=0), transpose_a=True)
-    return tf.stack(of_gates), of_w, of_hidden + product, of_cell
-
-
-@tf.function(jit_compile=True, autograph=False)
-def _retreat(
-    step: Step, of_output: tf.Tensor, of_hidden: tf.Tensor, of_cell: tf.Tensor
-) -> Gradients:
-    """One step back: the gradients of z_t `[B, 4H]`, and of the state but for h_{t−1} W."""
-    zeros = tf.zeros_like(of_hidden)
-    of_hidden, of_cell = (tf.where(step.reset, zeros, x) for x in (of_hidden, of_cell))
-    kept_hidden, kept_cell = (tf.where(step.valid, zeros, x) for x in (of_hidden, of_cell))
-    of_hidden, of_cell = (tf.where(step.valid, x, zeros) for x in (of_hidden, of_cell))
-    of_hidden += of_output
-    of_cell += of_hidden * step.read * (1.0 - tf.square(step.cell_tanh))
-    of_row = [
-        of_cell * step.candidate * step.write * (1.0 - step.write),
-        of_cell * step.cell_tm1 * step.forget * (1.0 - step.forget),
-        of_cell * step.write * (1.0 - tf.square(step.candidate)),
-        of_hidden * step.cell_tanh * step.read * (1.0 - step.read),
-    ]
-    return tf.concat(of_row, axis=1), kept_hidden, kept_cell + of_cell * step.forget
+    hidden = tf.concat([step.hidden for step in steps], axis=0)  # [T * B, H]
+    of_w = tf.matmul(hidden, tf.concat(of_gates, axis=0), transpose_a=True)
+    return tf.stack(of_gates), of_w, of_hidden, of_cell

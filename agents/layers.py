@@ -14,8 +14,6 @@ import tensorflow as tf
 
 Precision = Literal["float32", "bfloat16"]
 
-BYTE = 255.0  # what a `uint8` of 1.0 is
-
 
 class Linear(snt.Module):
     """x W + b.
@@ -41,8 +39,8 @@ class Linear(snt.Module):
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         """`[B, D]` -> `[B, N]`."""
         self._create_variables(x)
-        w, b = tf.cast(self._w, self._dtype), tf.cast(self._b, self._dtype)
-        return tf.matmul(tf.cast(x, self._dtype), w) + b
+        x, w, b = (tf.cast(value, self._dtype) for value in (x, self._w, self._b))
+        return tf.matmul(x, w) + b
 
     @snt.once
     def _create_variables(self, x: tf.Tensor) -> None:
@@ -51,7 +49,7 @@ class Linear(snt.Module):
 
 
 class Conv2D(snt.Module):
-    """A convolution with square kernels; bytes are read as fractions of 255.
+    """A convolution with square kernels.
 
     Args:
       channels: of the outputs.
@@ -83,21 +81,22 @@ class Conv2D(snt.Module):
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         """`[B, H, W, C]` -> `[B, H', W', channels]`."""
         self._create_variables(x)
-        w = self._w
-        if x.dtype == tf.uint8:  # scales the weights: there are many more pixels
-            w, x = w / BYTE, _bytes_as(x, self._dtype)
-        product = tf.nn.conv2d(
-            tf.cast(x, self._dtype), tf.cast(w, self._dtype), self._stride, self._padding
-        )
+        x, w, b = (tf.cast(value, self._dtype) for value in (x, self._w, self._b))
         # Not `tf.nn.bias_add`: its gradient would be taken together with that of the weights,
         # which doubles the time of both.
-        return product + tf.cast(self._b, self._dtype)
+        return tf.nn.conv2d(x, w, self._stride, self._padding) + b
 
     @snt.once
     def _create_variables(self, x: tf.Tensor) -> None:
         shape = [self._kernel, self._kernel, x.shape[-1], self._channels]
         self._w = _weights(shape, self._w_init)
         self._b = tf.Variable(tf.zeros([self._channels]), name="b")
+
+
+def as_float(x: tf.Tensor, dtype: tf.DType = tf.float32) -> tf.Tensor:
+    """`uint8` scaled to [0, 1], anything else as it is; in that floating type."""
+    x = tf.convert_to_tensor(x)
+    return _fractions(x, dtype) if x.dtype == tf.uint8 else tf.cast(x, dtype)
 
 
 @tf.custom_gradient
@@ -113,8 +112,8 @@ def _weights(shape: list[int], w_init: snt.initializers.Initializer | None) -> t
 
 
 @tf.function(jit_compile=True, autograph=False)
-def _bytes_as(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    return tf.cast(x, dtype)
+def _fractions(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    return tf.cast(tf.cast(x, tf.float32) / 255.0, dtype)
 
 
 @tf.function(jit_compile=True, autograph=False)

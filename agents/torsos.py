@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import sonnet as snt
 import tensorflow as tf
 
-from agents.layers import BYTE, Conv2D, Linear, relu
+from agents.layers import Conv2D, Linear, as_float, relu
 
 TorsoKind = Literal["dqn", "shallow", "resnet", "mlp"]
 
@@ -45,11 +45,12 @@ class ConvolutionalTorso(snt.Module):
             Conv2D(*layer, padding="VALID", w_init=w_init, dtype=dtype) for layer in layers
         ]
         self._least_side = _least_side(layers)
+        self._dtype = dtype
         self._output = Linear(output_size, w_init=w_init, dtype=dtype) if output_size else None
 
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
         """Images `[B, H, W, C]` -> `[B, D]`."""
-        x = tf.convert_to_tensor(observation)
+        x = as_float(observation, self._dtype)
         _check_images(x, self._least_side)
         for convolution in self._convolutions:
             x = relu(convolution(x))
@@ -104,10 +105,11 @@ class ResidualTorso(snt.Module):
         super().__init__()
         self._sections = snt.Sequential([ResidualSection(c, dtype) for c in channels])
         self._output = Linear(output_size, dtype=dtype)
+        self._dtype = dtype
 
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
         """Images `[B, H, W, C]` -> `[B, output_size]`."""
-        x = tf.convert_to_tensor(observation)
+        x = as_float(observation, self._dtype)
         _check_images(x, least_side=1)
         return relu(self._output(snt.flatten(relu(self._sections(x)))))
 
@@ -123,10 +125,11 @@ class MLPTorso(snt.Module):
     def __init__(self, hidden_sizes: Sequence[int], dtype: tf.DType = tf.float32) -> None:
         super().__init__()
         self._layers = [Linear(size, dtype=dtype) for size in hidden_sizes]
+        self._dtype = dtype
 
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
         """`[B, ...]` -> `[B, hidden_sizes[-1]]`."""
-        x = snt.flatten(as_float(observation))
+        x = snt.flatten(as_float(observation, self._dtype))
         for layer in self._layers:
             x = relu(layer(x))
         return x
@@ -157,13 +160,6 @@ def make_torso(
     if kind == "resnet":
         return ResidualTorso(dtype=dtype)
     return MLPTorso(hidden_sizes, dtype)
-
-
-def as_float(observation: tf.Tensor) -> tf.Tensor:
-    """`uint8` scaled to [0, 1], anything else as float32."""
-    x = tf.convert_to_tensor(observation)
-    scale = BYTE if x.dtype == tf.uint8 else 1.0
-    return tf.cast(x, tf.float32) / scale
 
 
 def _least_side(layers: Sequence[Convolution]) -> int:

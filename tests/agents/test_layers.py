@@ -8,7 +8,7 @@ import pytest
 import sonnet as snt
 import tensorflow as tf
 
-from agents.layers import Conv2D, Linear, relu
+from agents.layers import Conv2D, Linear, as_float, relu
 
 HALF_STEP = 2.0**-8  # by which rounding to bfloat16 moves a number, relative to it, at most
 
@@ -17,10 +17,6 @@ Layer = Linear | Conv2D
 
 def _normal(*shape: int, seed: int = 0) -> tf.Tensor:
     return tf.constant(np.random.default_rng(seed).normal(size=shape), tf.float32)
-
-
-def _bytes(*shape: int) -> tf.Tensor:
-    return tf.constant(np.random.default_rng(0).integers(256, size=shape), tf.uint8)
 
 
 def _variables(layer: snt.Module) -> dict[str, tf.Variable]:
@@ -42,14 +38,12 @@ def _randomise(layer: snt.Module, *others: snt.Module) -> None:
 
 
 def _gradients(layer: Any, x: tf.Tensor) -> dict[str, tf.Tensor]:
-    """Of the sum of the outputs, each weighted: by variables and, but for bytes, inputs."""
+    """Of the sum of the outputs, each weighted: by variables and inputs."""
     with tf.GradientTape() as tape:
-        if x.dtype.is_floating:
-            tape.watch(x)
+        tape.watch(x)
         y = layer(x)
         loss = tf.reduce_sum(_normal(*y.shape, seed=3) * tf.cast(y, tf.float32))
-    inputs = {"x": x} if x.dtype.is_floating else {}
-    return tape.gradient(loss, {**_variables(layer), **inputs})
+    return tape.gradient(loss, {**_variables(layer), "x": x})
 
 
 def _assert_same_gradients(ours: snt.Module, theirs: snt.Module, x: tf.Tensor) -> None:
@@ -79,28 +73,14 @@ def test_conv2d_equals_sonnets(kernel: int, stride: int, padding: str) -> None:
     _assert_same_gradients(ours, theirs, x)
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
-def test_conv2d_reads_bytes_as_fractions_of_255(wrap: Callable[[Any], Any]) -> None:
-    ours, theirs, x = Conv2D(4, 3, 2), snt.Conv2D(4, 3, 2), _bytes(2, 9, 8, 3)
-    fractions = tf.cast(x, tf.float32) / 255
-    ours(x)
-    theirs(fractions)
-    _randomise(ours, theirs)
-    np.testing.assert_allclose(wrap(ours)(x), theirs(fractions), atol=1e-5)
-    np.testing.assert_allclose(wrap(ours)(fractions), theirs(fractions), atol=1e-5)
-    actual, expected = _gradients(ours, x), _gradients(theirs, fractions)
-    assert set(actual) == {"w:0", "b:0"}
-    for name in actual:
-        np.testing.assert_allclose(actual[name], expected[name], rtol=1e-4, atol=1e-4)
-
-
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
-def test_no_byte_is_rounded(dtype: tf.DType) -> None:
-    layer, x = Conv2D(1, 1, dtype=dtype), tf.reshape(tf.range(256), [1, 16, 16, 1])
-    x = tf.cast(x, tf.uint8)
-    layer(x)
-    _set(layer, tf.fill([1, 1, 1, 1], 255.0), tf.zeros([1]))
-    np.testing.assert_array_equal(tf.cast(layer(x), tf.int32), tf.cast(x, tf.int32))
+def test_bytes_are_read_as_fractions_of_255(dtype: tf.DType) -> None:
+    x = np.arange(256, dtype=np.uint8)
+    fractions = as_float(x, dtype)
+    assert fractions.dtype == dtype
+    rounding = 1e-6 if dtype == tf.float32 else HALF_STEP
+    np.testing.assert_allclose(tf.cast(fractions, tf.float32), x / 255, rtol=rounding)
+    assert [float(fractions[i]) for i in (0, 255)] == [0.0, 1.0]
 
 
 def test_initial_weights_have_sonnets_scale() -> None:
@@ -161,11 +141,10 @@ def _layers(dtype: tf.DType) -> list[tuple[Layer, tf.Tensor]]:
         (Linear(5, dtype=dtype), _normal(7, 16)),
         (Conv2D(5, 3, 2, dtype=dtype), _normal(2, 7, 6, 4)),
         (Conv2D(5, 3, 2, padding="VALID", dtype=dtype), _normal(2, 7, 6, 4)),
-        (Conv2D(5, 3, 2, dtype=dtype), _bytes(2, 7, 6, 4)),
     ]
 
 
-@pytest.mark.parametrize("case", range(4), ids=["linear", "same", "valid", "bytes"])
+@pytest.mark.parametrize("case", range(3), ids=["linear", "same", "valid"])
 def test_bfloat16_stays_within_its_rounding(case: int) -> None:
     (layer, x), (exact, _) = _layers(tf.bfloat16)[case], _layers(tf.float32)[case]
     layer(x)
@@ -178,13 +157,13 @@ def test_bfloat16_stays_within_its_rounding(case: int) -> None:
     # Rounding may move each factor of a product, the sum of all, and what the bias makes of it.
     error = np.abs(tf.cast(y, tf.float32) - expected)
     _set(exact, tf.abs(_variables(exact)["w:0"]), tf.abs(_variables(exact)["b:0"]))
-    of_sizes = exact(x if x.dtype == tf.uint8 else tf.abs(x))
+    of_sizes = exact(tf.abs(x))
     assert (error <= 4.1 * HALF_STEP * of_sizes.numpy()).all()
     # More than the outputs alone have been rounded.
     assert (error > 1.01 * HALF_STEP * np.abs(expected)).any()
 
 
-@pytest.mark.parametrize("case", range(4), ids=["linear", "same", "valid", "bytes"])
+@pytest.mark.parametrize("case", range(3), ids=["linear", "same", "valid"])
 def test_gradients_of_bfloat16_are_float32_and_near(case: int) -> None:
     (layer, x), (exact, _) = _layers(tf.bfloat16)[case], _layers(tf.float32)[case]
     layer(x)

@@ -6,8 +6,8 @@ import sonnet as snt
 import tensorflow as tf
 
 from agents.core import LSTM
-from agents.layers import Conv2D
-from agents.torsos import ResidualBlock, ResidualSection, TorsoKind, as_float, make_torso
+from agents.layers import Conv2D, as_float
+from agents.torsos import ResidualBlock, ResidualSection, TorsoKind, make_torso
 
 
 @pytest.mark.parametrize(

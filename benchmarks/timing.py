@@ -37,8 +37,8 @@ def timed(step: Callable[[], object]) -> Callable[[int], float]:
 def alternate(contestants: Mapping[str, Contestant]) -> dict[str, list[float]]:
     """Measures all of them by turns.
 
-    Each first makes two steps that do not count: caches fill, and the second shows how many steps
-    fit into a turn.
+    Each first makes steps that do not count: caches fill, what was ready beforehand is used up, and
+    the last of them show how many steps fit into a turn.
 
     Returns:
       For each its work per second, one number for each round.
@@ -58,5 +58,10 @@ def ratios(numerators: list[float], denominators: list[float]) -> list[float]:
 
 
 def _steps_per_turn(contestant: Contestant) -> int:
+    turn = _TURN_SECONDS.value
     contestant.run(1)
-    return max(1, round(_TURN_SECONDS.value / contestant.run(1)))
+    steps, seconds = 1, contestant.run(1)
+    while seconds < turn / 4:  # a few steps may have been waiting, ready
+        steps *= 2
+        seconds = contestant.run(steps)
+    return max(1, round(steps * turn / seconds))

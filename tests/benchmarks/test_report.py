@@ -54,8 +54,21 @@ def test_contestants_take_turns_and_steps_fill_a_turn() -> None:
     turn, rounds = timing._TURN_SECONDS.value, timing._ROUNDS.value
     fast, slow = turn / 8, 3 * turn
     rates = timing.alternate({"a": contestant("a", fast, 5.0), "b": contestant("b", slow, 2.0)})
-    assert order[:4] == [("a", 1), ("a", 1), ("b", 1), ("b", 1)]
-    assert order[4:] == [("a", 8), ("b", 1)] * rounds
+    assert order[:5] == [("a", 1), ("a", 1), ("a", 2), ("b", 1), ("b", 1)]
+    assert order[5:] == [("a", 8), ("b", 1)] * rounds
     assert rates["a"] == pytest.approx([5.0 / fast] * rounds)
     assert rates["b"] == pytest.approx([2.0 / slow] * rounds)
     assert timing.ratios([6.0, 1.0], [3.0, 2.0]) == [2.0, 0.5]
+
+
+def test_what_was_ready_beforehand_does_not_make_turns_long() -> None:
+    waiting = 10  # steps that take next to nothing
+    turn, taken = timing._TURN_SECONDS.value, []
+
+    def run(steps: int) -> float:
+        new = steps - max(0, waiting - sum(taken))
+        taken.append(steps)
+        return 1e-6 + max(0, new) * turn / 100
+
+    timing.alternate({"reader": Contestant(run, 1.0)})
+    assert 100 <= taken[-1] <= 200

@@ -1,5 +1,7 @@
 """Two tasks whose rewards differ a thousandfold: the small ones count too."""
 
+import itertools
+
 import pytest
 
 from agents.popart.agent import Config, make
@@ -38,5 +40,6 @@ def _small_rewards(normalise: bool, seed: int) -> float:
 @pytest.mark.slow
 def test_popart_learns_the_task_of_small_rewards_and_its_baseline_does_not() -> None:
     """Popart exceeds multihead_impala by MARGIN in at least four of five seeds."""
-    margins = [_small_rewards(True, seed) - _small_rewards(False, seed) for seed in SEEDS]
-    assert sum(margin >= MARGIN for margin in margins) >= 4, margins
+    margins = (_small_rewards(True, seed) - _small_rewards(False, seed) for seed in SEEDS)
+    exceeding = (margin for margin in margins if margin >= MARGIN)
+    assert len(list(itertools.islice(exceeding, 4))) == 4  # the fifth seed runs if one has failed

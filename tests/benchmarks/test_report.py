@@ -63,7 +63,8 @@ def test_contestants_take_turns_and_steps_fill_a_turn() -> None:
 
 def test_what_was_ready_beforehand_does_not_make_turns_long() -> None:
     waiting = 10  # steps that take next to nothing
-    turn, taken = timing._TURN_SECONDS.value, []
+    turn = timing._TURN_SECONDS.value
+    taken: list[int] = []
 
     def run(steps: int) -> float:
         new = steps - max(0, waiting - sum(taken))

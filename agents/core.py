@@ -11,6 +11,7 @@ import sonnet as snt
 import tensorflow as tf
 
 from agents import recurrence
+from agents.layers import initial_weights
 from replay.structures import Nest
 
 FORGET_BIAS = 1.0
@@ -58,9 +59,7 @@ class LSTM(snt.Module):
         """`[B, D]` and the state before -> `[B, H]` and the state after."""
         gates = tf.cast(self._project(inputs), tf.float32)
         gates += tf.matmul(state.hidden, self._w_hidden)
-        write, forget, candidate, read = tf.split(gates, 4, axis=1)  # [B, H] each
-        cell = tf.sigmoid(forget) * state.cell + tf.sigmoid(write) * tf.tanh(candidate)
-        hidden = tf.sigmoid(read) * tf.tanh(cell)
+        hidden, cell = recurrence.advance(gates, state.cell)
         return hidden, snt.LSTMState(hidden, cell)
 
     def unroll(
@@ -97,8 +96,8 @@ class LSTM(snt.Module):
     @snt.once
     def _create_variables(self, inputs: tf.Tensor) -> None:
         input_size, size = inputs.shape[-1], self._size
-        self._w_input = tf.Variable(_initial_weights(input_size, 4 * size), name="w_input")
-        self._w_hidden = tf.Variable(_initial_weights(size, 4 * size), name="w_hidden")
+        self._w_input = tf.Variable(initial_weights([input_size, 4 * size]), name="w_input")
+        self._w_hidden = tf.Variable(initial_weights([size, 4 * size]), name="w_hidden")
         zeros = tf.zeros([size])
         bias = tf.concat([zeros, zeros + FORGET_BIAS, zeros, zeros], axis=0)
         self._bias = tf.Variable(bias, name="bias")
@@ -127,7 +126,3 @@ class NoMemory(snt.Module):
 def make_core(size: int, dtype: tf.DType = tf.float32) -> Core:
     """An LSTM of that size; 0 gives a network without memory."""
     return LSTM(size, dtype) if size else NoMemory()
-
-
-def _initial_weights(rows: int, columns: int) -> tf.Tensor:
-    return snt.initializers.TruncatedNormal(stddev=rows**-0.5)([rows, columns], tf.float32)

@@ -6,7 +6,7 @@ an update.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import sonnet as snt
@@ -106,9 +106,14 @@ def relu(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
     return y, lambda of_y: _where_positive(y, of_y)
 
 
-def _weights(shape: list[int], w_init: snt.initializers.Initializer | None) -> tf.Variable:
-    w_init = w_init or snt.initializers.TruncatedNormal(stddev=math.prod(shape[:-1]) ** -0.5)
-    return tf.Variable(w_init(shape, tf.float32), name="w")
+def initial_weights(shape: Sequence[int]) -> tf.Tensor:
+    """Sonnet's default: the deviation is 1 / √inputs, which are all axes but the last."""
+    return snt.initializers.TruncatedNormal(stddev=math.prod(shape[:-1]) ** -0.5)(shape, tf.float32)
+
+
+def _weights(shape: Sequence[int], w_init: snt.initializers.Initializer | None) -> tf.Variable:
+    initial = w_init(shape, tf.float32) if w_init else initial_weights(shape)
+    return tf.Variable(initial, name="w")
 
 
 @tf.function(jit_compile=True, autograph=False)

@@ -81,12 +81,16 @@ def unroll(
     return outputs, hidden, cell
 
 
+def advance(z: tf.Tensor, cell: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The cell's equations: z_t `[B, 4H]` and c_{t−1} -> h_t and c_t, `[B, H]` each."""
+    write, forget, candidate, read = tf.split(z, 4, axis=1)
+    cell = tf.sigmoid(forget) * cell + tf.sigmoid(write) * tf.tanh(candidate)
+    return tf.sigmoid(read) * tf.tanh(cell), cell
+
+
 def _step(step: Step) -> Gradients:
     """The output, and the state before the next step; `[B, H]` each."""
-    z = tf.cast(step.row, tf.float32) + step.product
-    write, forget, candidate, read = tf.split(z, 4, axis=1)
-    cell = tf.sigmoid(forget) * step.cell + tf.sigmoid(write) * tf.tanh(candidate)
-    output = tf.sigmoid(read) * tf.tanh(cell)
+    output, cell = advance(tf.cast(step.row, tf.float32) + step.product, step.cell)
     state = (
         tf.where(step.valid, output, step.hidden),
         tf.where(step.valid, cell, step.cell),

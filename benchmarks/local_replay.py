@@ -81,8 +81,7 @@ class LocalReplay:
 
     def num_items(self) -> int:
         """That all servers hold together."""
-        infos = [client.server_info() for client in self.clients()]
-        return sum(info[self.table.name].current_size for info in infos)
+        return tables.num_items(self.clients())
 
     def resident_bytes(self) -> int:
         """Memory of all servers together."""

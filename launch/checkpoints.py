@@ -28,6 +28,7 @@ import tensorflow as tf
 
 from agents.contract import Update
 from agents.learner import read_parameters
+from replay import tables
 
 MANIFEST = "manifest.json"
 RAW_BYTES_PER_SECOND = 100e6  # of uncompressed items: a little less than one core was seen to write
@@ -171,7 +172,7 @@ class Saver:
 
     def replay_seconds(self) -> float:
         """How long writing the replay is expected to take: as the last time, item for item."""
-        items = self._num_items()
+        items = tables.num_items(self._clients)
         if self.last is not None and self.last.replay_items:
             return self.last.replay_seconds * items / self.last.replay_items
         return items * self._raw_item_bytes / RAW_BYTES_PER_SECOND
@@ -205,15 +206,8 @@ class Saver:
             self._publish(manifest)
         return manifest
 
-    def _num_items(self) -> int:
-        return sum(
-            table.current_size
-            for client in self._clients
-            for table in client.server_info().values()
-        )
-
     def _write_replay(self, learner_step: int) -> dict[str, Any]:
-        items, started = self._num_items(), time.time()
+        items, started = tables.num_items(self._clients), time.time()
         with futures.ThreadPoolExecutor(len(self._clients)) as pool:  # each waits for its server
             written = list(pool.map(lambda client: client.checkpoint(), self._clients))
         name = f"replay/{learner_step}-{int(1000 * started)}"

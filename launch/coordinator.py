@@ -14,6 +14,7 @@ from acme.utils.loggers import base
 
 from launch import logs, process, progress, task_returns
 from launch.episodes import Ended, Episodes, mean
+from replay import tables
 
 LOG_SECONDS = 10.0
 PROGRESS_SECONDS = 1.0
@@ -167,11 +168,7 @@ class Coordinator:
 
     def _replay_size(self) -> float:
         try:
-            return sum(
-                table.current_size
-                for replay in self._replays
-                for table in replay.server_info(timeout=2).values()
-            )
+            return tables.num_items(self._replays, timeout=2)
         except (reverb.errors.ReverbError, RuntimeError):  # not up yet, or busy with a checkpoint
             return float("nan")
 

@@ -81,6 +81,23 @@ def shard_of(spec: TableSpec, shard: int, num_shards: int) -> TableSpec:
     )
 
 
+def num_items(servers: Sequence[reverb.Client], timeout: int | None = None) -> int:
+    """Items in all tables of all servers.
+
+    Args:
+      servers: clients of them.
+      timeout: seconds that each may take to answer; None waits.
+
+    Raises:
+      reverb.errors.ReverbError, RuntimeError: when one does not answer.
+    """
+    return sum(
+        table.current_size
+        for server in servers
+        for table in server.server_info(timeout=timeout).values()
+    )
+
+
 def signature(environment_spec: specs.EnvironmentSpec, core_state: Nest, length: int) -> Item:
     """The shapes and types of a stored item.
 

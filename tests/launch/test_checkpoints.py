@@ -22,7 +22,7 @@ class Replay:
         self.breaks = False
         self._number = 0
 
-    def server_info(self) -> dict[str, Any]:
+    def server_info(self, timeout: int | None) -> dict[str, Any]:
         return {"r2d2": SimpleNamespace(current_size=self.items)}
 
     def checkpoint(self) -> str:

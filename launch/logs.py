@@ -1,11 +1,12 @@
-"""Loggers of a run: one CSV file and one TensorBoard label per log, the same names in both."""
+"""Loggers of a run: one CSV file and one TensorBoard group per log, the same names in both."""
 
 import math
 import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from acme.utils.loggers import aggregators, base, csv, tf_summary
+import tensorflow as tf
+from acme.utils.loggers import aggregators, base, csv
 
 
 def make_logger(
@@ -15,7 +16,7 @@ def make_logger(
 
     Args:
       run_dir: the run folder.
-      label: name of the log.
+      label: name of the log, and of TensorBoard's group.
       steps_key: the column that is TensorBoard's step.
 
     A file that was begun by an earlier part of the run keeps the columns that it has.
@@ -26,8 +27,8 @@ def make_logger(
     to_csv: base.Logger = csv.CSVLogger(path.open("a"), flush_every=1)
     if header:
         to_csv = _Columns(to_csv, header.split(","))
-    to_board = tf_summary.TFSummaryLogger(str(run_dir / "tensorboard"), label, steps_key)
-    return aggregators.Dispatcher([to_csv, _Finite(to_board)], base.to_numpy)
+    to_board = _Board(run_dir / "tensorboard", label, steps_key)
+    return aggregators.Dispatcher([to_csv, to_board], base.to_numpy)
 
 
 class _Columns(base.Logger):
@@ -44,14 +45,22 @@ class _Columns(base.Logger):
         self._to.close()
 
 
-class _Finite(base.Logger):
-    """Keeps from TensorBoard what a period without an episode leaves undefined."""
+class _Board(base.Logger):
+    """TensorBoard's scalars `<label>/<column>`, without what a period left undefined.
 
-    def __init__(self, to: base.Logger) -> None:
-        self._to = to
+    Acme's own logger would rename the columns: `episode_return` to `EpisodeReturn`.
+    """
+
+    def __init__(self, folder: pathlib.Path, label: str, steps_key: str) -> None:
+        self._writer = tf.summary.create_file_writer(str(folder))
+        self._label = label
+        self._steps_key = steps_key
 
     def write(self, data: Mapping[str, Any]) -> None:
-        self._to.write({k: v for k, v in data.items() if math.isfinite(v)})
+        with self._writer.as_default(step=int(data[self._steps_key])):
+            for column, value in data.items():
+                if column != self._steps_key and math.isfinite(value):
+                    tf.summary.scalar(f"{self._label}/{column}", value)
 
     def close(self) -> None:
-        self._to.close()
+        self._writer.close()

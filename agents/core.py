@@ -57,8 +57,11 @@ class LSTM(snt.Module):
 
     def step(self, inputs: tf.Tensor, state: snt.LSTMState) -> tuple[tf.Tensor, snt.LSTMState]:
         """`[B, D]` and the state before -> `[B, H]` and the state after."""
-        gates = tf.cast(self._project(inputs), tf.float32)
-        gates += tf.matmul(state.hidden, self._w_hidden)
+        return self.advance(self.project(inputs), state)
+
+    def advance(self, gates: tf.Tensor, state: snt.LSTMState) -> tuple[tf.Tensor, snt.LSTMState]:
+        """As `step`, with the inputs' part of the gates `[B, 4H]` known."""
+        gates = tf.cast(gates, tf.float32) + tf.matmul(state.hidden, self._w_hidden)
         hidden, cell = recurrence.advance(gates, state.cell)
         return hidden, snt.LSTMState(hidden, cell)
 
@@ -82,16 +85,16 @@ class LSTM(snt.Module):
         )
         return outputs, snt.LSTMState(hidden, cell)
 
-    def _project_rows(self, inputs: tf.Tensor) -> tf.Tensor:
-        """All rows in one matrix product: `[T, B, D]` -> `[T, B, 4H]`."""
-        folded = tf.reshape(inputs, [-1, inputs.shape[-1]])  # [T * B, D]
-        return tf.reshape(self._project(folded), [*inputs.shape[:1], -1, 4 * self._size])
-
-    def _project(self, inputs: tf.Tensor) -> tf.Tensor:
+    def project(self, inputs: tf.Tensor) -> tf.Tensor:
         """The inputs' part of the gates: `[N, D]` -> `[N, 4H]`, still in their precision."""
         self._create_variables(inputs)
         inputs, w, bias = (tf.cast(x, self._dtype) for x in (inputs, self._w_input, self._bias))
         return tf.matmul(inputs, w) + bias
+
+    def _project_rows(self, inputs: tf.Tensor) -> tf.Tensor:
+        """All rows in one matrix product: `[T, B, D]` -> `[T, B, 4H]`."""
+        folded = tf.reshape(inputs, [-1, inputs.shape[-1]])  # [T * B, D]
+        return tf.reshape(self.project(folded), [*inputs.shape[:1], -1, 4 * self._size])
 
     @snt.once
     def _create_variables(self, inputs: tf.Tensor) -> None:

@@ -51,6 +51,21 @@ class RecurrentNetwork(snt.Module):
         """What turns the core's outputs into the network's."""
         return self._head
 
+    @property
+    def core(self) -> Core:
+        """What carries a state from one step to the next."""
+        return self._core
+
+    def with_core(self, core: Core) -> "RecurrentNetwork":
+        """A network around another core, with this one's torso and head and their variables."""
+        return RecurrentNetwork(
+            self._torso,
+            core,
+            self._head,
+            self._num_actions,
+            sees_previous_step=self._sees_previous_step,
+        )
+
     def initial_state(self, batch_size: int) -> Nest:
         """The core state before an episode's first step."""
         return self._core.initial_state(batch_size)

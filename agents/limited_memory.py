@@ -1,0 +1,105 @@
+"""Memory of the last k inputs only (Kapturowski et al. 2019, Section 5 and Figure 5).
+
+At step t the outputs are those of an LSTM that is unrolled over o_{t−k+1}, ..., o_t and began with
+zero instead of h_{t−k}. k unrolls are under way at a time, each one input longer than the next, so
+that a step of time is one step of each, in one batch, and not k steps of one:
+
+    time           0     1     2     3     4        k = 3; (1 2) is the state after inputs 1 and 2
+    longest      (   ) (0  ) (0 1) (1 2) (2 3)      what the outputs at this time begin with
+                 (   ) (0  ) (1  ) (2  ) (3  )
+    shortest     (   ) (   ) (   ) (   ) (   )      always the initial state
+
+These states are the core's state. So whatever starts a core anew, an episode's first step or a lost
+life, starts all of them, and none reaches into what was before: until k inputs are there, memory is
+not limited at all.
+"""
+
+import sonnet as snt
+import tensorflow as tf
+import tree
+
+from agents.contract import Network
+from agents.core import LSTM
+from agents.networks import RecurrentNetwork
+from replay.structures import Nest
+
+
+def limit_memory(network: Network, memory_steps: int) -> RecurrentNetwork:
+    """The same network, with the same variables, remembering no more than its last k inputs.
+
+    One input is what `NetworkInput` holds: a stack of frames, the previous action and the previous
+    reward. With k = 1 the network sees nothing else, as if every step were an episode's first; with
+    k of at least an episode's length it plays as without a limit.
+
+    It is for acting: its state is k times as large, and it takes k times as many steps of its core,
+    while the torso and the product with the core's inputs are computed once.
+
+    Args:
+      network: an agent's, its variables made.
+      memory_steps: k, inputs that outputs depend on, the present one included. The paper's axis
+        ends at 0, which by its formula would be a policy that sees nothing.
+
+    Raises:
+      ValueError: if k is less than 1, or the network has no memory to limit.
+    """
+    if memory_steps < 1:
+        raise ValueError(
+            f"memory_steps must be at least 1, which is the present input alone, "
+            f"got {memory_steps}."
+        )
+    if not isinstance(network, RecurrentNetwork) or not isinstance(network.core, LSTM):
+        raise ValueError(
+            f"memory_steps={memory_steps} limits a recurrent core's memory, and this network is "
+            f"feed-forward."
+        )
+    return network.with_core(LimitedMemory(network.core, memory_steps))
+
+
+class LimitedMemory(snt.Module):
+    """A core that remembers its last k inputs. Implements `agents.core.Core`.
+
+    Args:
+      lstm: what remembers; its variables exist.
+      memory_steps: k.
+    """
+
+    def __init__(self, lstm: LSTM, memory_steps: int) -> None:
+        super().__init__()
+        self._lstm = lstm
+        self._memory_steps = memory_steps
+
+    def initial_state(self, batch_size: int) -> snt.LSTMState:
+        """Zeros, `[batch_size, k, H]` each: the states of k unrolls, the shortest first."""
+        initial = self._lstm.initial_state(batch_size)
+        return tree.map_structure(lambda x: tf.repeat(x[:, None], self._memory_steps, 1), initial)
+
+    def step(self, inputs: tf.Tensor, state: snt.LSTMState) -> tuple[tf.Tensor, snt.LSTMState]:
+        """`[B, D]` and the state before -> the longest unroll's `[B, H]` and the state after."""
+        k = self._memory_steps
+        gates = tf.repeat(self._lstm.project(inputs), k, axis=0)  # [B * k, 4H]
+        folded = tree.map_structure(lambda x: tf.reshape(x, [-1, x.shape[-1]]), state)
+        outputs, after = self._lstm.advance(gates, folded)  # [B * k, H]
+        begun = self._lstm.initial_state(tf.shape(inputs)[0])
+
+        def advanced(longer: tf.Tensor, new: tf.Tensor) -> tf.Tensor:
+            unrolls = tf.reshape(longer, [-1, k, longer.shape[-1]])
+            return tf.concat([new[:, None], unrolls[:, :-1]], axis=1)  # [B, k, H]
+
+        return outputs[k - 1 :: k], tree.map_structure(advanced, after, begun)
+
+    def unroll(
+        self, inputs: tf.Tensor, state: snt.LSTMState, reset: tf.Tensor, valid: tf.Tensor
+    ) -> tuple[tf.Tensor, snt.LSTMState]:
+        """T steps, as `LSTM.unroll`; only for looking at what the limit does."""
+        outputs = []
+        for t in range(inputs.shape[0]):
+            before = _where(reset[t], self.initial_state(tf.shape(inputs)[1]), state)
+            output, after = self.step(inputs[t], before)
+            state = _where(valid[t], after, state)
+            outputs.append(output)
+        return tf.stack(outputs), state
+
+
+def _where(condition: tf.Tensor, x: Nest, y: Nest) -> Nest:
+    """`[B]` bool and two states `[B, k, H]`: the first where the condition holds."""
+    return tree.map_structure(lambda a, b: tf.where(condition[:, None, None], a, b), x, y)

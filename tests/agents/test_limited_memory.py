@@ -1,0 +1,182 @@
+"""Memory of k inputs: against unrolls from zero over each step's last k inputs, one at a time."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tree
+
+from agents.actor import make_evaluator
+from agents.contract import Agent, Network
+from agents.impala import agent as impala
+from agents.limited_memory import limit_memory
+from agents.popart import agent as popart
+from r2d2 import agent as r2d2
+from replay.structures import FIRST, LAST, MID, Nest, NetworkInput
+from tests.agents.impala import batches as impala_batches
+from tests.agents.popart import batches as popart_batches
+from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE, environment_spec
+from tests.r2d2 import batches as r2d2_batches
+
+AGENTS: dict[str, Callable[..., Agent]] = {
+    "r2d2": lambda **changes: r2d2.make(r2d2_batches.small_config(**changes)),
+    "impala": lambda **changes: impala.make(impala_batches.small_config(lstm_size=6, **changes)),
+    "popart": lambda **changes: popart.make(popart_batches.small_config(lstm_size=6, **changes)),
+}
+# Two streams: episodes of 4, 1 and 5 rows, and one that goes on, which loses a life on row 6.
+STEP_TYPES = [
+    [FIRST, FIRST], [MID, MID], [MID, MID], [LAST, MID], [FIRST, MID],
+    [FIRST, MID], [MID, MID], [MID, MID], [MID, MID], [LAST, MID],
+]  # fmt: skip
+LIVES = [[3, 3]] * 6 + [[3, 2]] * 4
+T, N = len(STEP_TYPES), 2
+
+
+def _network(agent: Agent) -> Network:
+    """With weights large enough for memory to matter."""
+    tf.random.set_seed(0)
+    network = agent.make_network(environment_spec())
+    for variable in network.trainable_variables:
+        variable.assign(variable + 0.5 * tf.random.normal(variable.shape))
+    return network
+
+
+def _inputs() -> NetworkInput:
+    rng = np.random.default_rng(0)
+    return NetworkInput(
+        tf.constant(rng.normal(size=(T, N, OBSERVATION_SIZE)), tf.float32),
+        tf.constant(rng.integers(NUM_ACTIONS, size=(T, N)), tf.int32),
+        tf.constant(rng.normal(size=(T, N)), tf.float32),
+    )
+
+
+def _begins(*, lives: bool = False) -> np.ndarray:
+    """The row that each row's memory may reach back to, `[T, N]`."""
+    begins = np.zeros((T, N), int)
+    for n in range(N):
+        for t in range(1, T):
+            anew = STEP_TYPES[t][n] == FIRST or (lives and LIVES[t][n] < LIVES[t - 1][n])
+            begins[t, n] = t if anew else begins[t - 1, n]
+    return begins
+
+
+def _from_zero(network: Network, inputs: NetworkInput, t: int, n: int, since: int) -> Nest:
+    """Row t's outputs in environment n, the core being zero before row `since`."""
+    state = network.initial_state(1)
+    for row in range(since, t + 1):
+        one = tree.map_structure(lambda x, row=row: x[row, n : n + 1], inputs)
+        outputs, state = network.step(one, state)
+    return outputs
+
+
+def _play(network: Network, inputs: NetworkInput) -> list[Nest]:
+    """The outputs `[N, ...]` of T steps, the state reset where an episode begins."""
+    step, outputs = tf.function(network.step), []
+    initial = state = network.initial_state(N)
+    for t in range(T):
+        first = tf.constant(STEP_TYPES[t]) == FIRST
+
+        def reset(x: tf.Tensor, zero: tf.Tensor, first: tf.Tensor = first) -> tf.Tensor:
+            return tf.where(tf.reshape(first, [N] + [1] * (len(x.shape) - 1)), zero, x)
+
+        state = tree.map_structure(reset, state, initial)
+        row, state = step(tree.map_structure(lambda x, t=t: x[t], inputs), state)
+        outputs.append(row)
+    return outputs
+
+
+def _assert_close(x: Nest, y: Nest) -> None:
+    tree.map_structure(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), x, y)
+
+
+def _distance(xs: list[Nest], ys: list[Nest]) -> float:
+    differences = tree.map_structure(lambda a, b: float(np.abs(a - b).max()), xs, ys)
+    return max(tree.flatten(differences))
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_outputs_are_those_of_the_last_k_inputs_of_the_episode(name: str) -> None:
+    network = _network(AGENTS[name]())
+    unlimited = _play(network, _inputs())
+    for k in (1, 2, 3):
+        outputs = _play(limit_memory(network, k), _inputs())
+        for t, n in np.ndindex(T, N):
+            since = max(_begins()[t, n], t - k + 1)
+            of_one = tree.map_structure(lambda x, n=n: x[n : n + 1], outputs[t])
+            _assert_close(of_one, _from_zero(network, _inputs(), t, n, since))
+        assert _distance(outputs, unlimited) > 0.05
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_limit_beyond_the_episode_is_none(name: str) -> None:
+    network = _network(AGENTS[name]())
+    unlimited = _play(network, _inputs())
+    for k in (T, T + 3):
+        _assert_close(_play(limit_memory(network, k), _inputs()), unlimited)
+    assert _distance(_play(limit_memory(network, T - 1), _inputs()), unlimited) > 1e-4
+
+
+def test_one_step_is_a_feed_forward_reading() -> None:
+    network = _network(AGENTS["r2d2"]())
+    outputs = _play(limit_memory(network, 1), _inputs())
+    for t in range(T):
+        row = tree.map_structure(lambda x, t=t: x[t], _inputs())
+        _assert_close(outputs[t], network.step(row, network.initial_state(N))[0])
+
+
+def test_an_unroll_is_its_steps_with_resets_and_invalid_rows_passed_over() -> None:
+    network = _network(AGENTS["r2d2"]())
+    limited = limit_memory(network, 3)
+    reset = tf.constant(STEP_TYPES) == FIRST
+    every = tf.ones_like(reset)
+    outputs, final = limited.unroll(_inputs(), limited.initial_state(N), reset, every)
+    _assert_close(list(outputs), _play(limited, _inputs()))
+
+    kept = [t for t in range(T) if t not in (2, 4)]  # row 4's reset is none either
+    invalid = tf.constant([[t in kept] * N for t in range(T)])
+    arguments = _inputs(), limited.initial_state(N), reset, invalid
+    outputs, final = tf.function(limited.unroll)(*arguments)
+    part = tree.map_structure(lambda x: tf.gather(x, kept), (_inputs(), reset))
+    expected, expected_final = limited.unroll(
+        part[0], limited.initial_state(N), part[1], every[: len(kept)]
+    )
+    _assert_close(tf.gather(outputs, kept), expected)
+    _assert_close(final, expected_final)
+
+
+@pytest.mark.parametrize("life_loss", ["none", "reset"])
+def test_an_evaluator_plays_with_it(life_loss: Any) -> None:
+    """Its own resets, previous actions and rewards; a life may reset the core."""
+    agent = AGENTS["r2d2"](life_loss=life_loss)
+    network = _network(agent)
+    evaluator = make_evaluator(agent, limit_memory(network, 3), num_environments=N, seed=0)
+    observations, _, rewards = (np.asarray(x) for x in _inputs())
+    actions = []
+    for t in range(T):
+        step_type, lives = np.array(STEP_TYPES[t]), np.array(LIVES[t], np.uint8)
+        actions.append(evaluator.act(observations[t], step_type, lives))
+        evaluator.observe(rewards[t], np.ones(N))
+
+    first = np.array(STEP_TYPES) == FIRST
+    shifted = [np.concatenate([x[:1], x[:-1]]) for x in (np.array(actions), rewards)]
+    seen = NetworkInput(
+        _inputs().observation,
+        tf.constant(np.where(first, -1, shifted[0]), tf.int32),
+        tf.constant(np.where(first, 0, shifted[1]), tf.float32),
+    )
+    begins = _begins(lives=life_loss == "reset")
+    for t, n in np.ndindex(T, N):
+        q = _from_zero(network, seen, t, n, max(begins[t, n], t - 2))[0].numpy()
+        assert actions[t][n] == q.argmax()
+    assert len({int(a) for row in actions for a in row}) > 1
+    changed = _begins(lives=True) != _begins()
+    assert changed.sum() == T - 6
+
+
+def test_what_cannot_be_limited_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"memory_steps must be at least 1, .* got 0"):
+        limit_memory(_network(AGENTS["r2d2"]()), 0)
+    with pytest.raises(ValueError, match=r"memory_steps=4 limits a recurrent .* is feed-forward"):
+        limit_memory(_network(r2d2.make(r2d2_batches.small_config(lstm_size=0))), 4)

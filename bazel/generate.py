@@ -1,7 +1,9 @@
-"""Writes the BUILD files from the tree: a py_library for a module, a py_test for a test module.
+"""Writes the BUILD files from the tree: a py_library for a module, a py_test for a folder of tests.
 
 The deps are the imports that the modules contain, so the files cannot drift from the code, and
 the visibility of each room is the import arrow. `make build-files` writes them; a test compares.
+One test target serves a folder, since each imports TensorFlow anew, for longer than most test
+modules take.
 """
 
 import ast
@@ -11,7 +13,8 @@ from pathlib import Path
 
 from bazel.rooms import MAY_IMPORT, imports, modules
 
-# Tests with these pytest marks carry them as tags, which .bazelrc filters out.
+# A test module with one of these pytest marks has a target of its own, and the marks as its tags,
+# which .bazelrc filters out.
 MARKS = ("launchpad", "repository", "slow")
 
 _HEADER = "# Written by `make build-files` from the imports; do not edit.\n"
@@ -37,20 +40,36 @@ def _build_file(root: Path, folder: Path, members: Sequence[Path]) -> str:
     parts.append(_call("package", {"default_visibility": sorted(visibility)}))
     if folder == Path("bazel"):
         parts.append('exports_files(["pytest_main.py"])\n')
-    parts.extend(_target(root, module) for module in members)
+    parts.extend(_library(root, module) for module in members if not _is_test(module))
+    marks = {module: _marks(root / module) for module in members if _is_test(module)}
+    if fast := [module for module, found in marks.items() if not found]:
+        parts.append(_target(root, "py_test", folder.name, fast))
+    for module, found in marks.items():
+        if found:
+            parts.append(_target(root, "py_test", module.stem, [module], tags=found))
     return "\n".join(parts)
 
 
-def _target(root: Path, module: Path) -> str:
-    arguments: dict[str, str | bool | list[str]] = {"name": module.stem}
-    if not _is_test(module):
-        arguments["srcs"] = [module.name]
-        arguments["testonly"] = module.parts[0] == "tests"
-    else:
-        arguments["tags"] = _marks(root / module)
-    arguments["data"] = _data(root, module)
-    arguments["deps"] = sorted(_label(path, module) for path in _dependencies(root, module))
-    return _call("py_test" if _is_test(module) else "py_library", arguments)
+def _library(root: Path, module: Path) -> str:
+    testonly = module.parts[0] == "tests"
+    return _target(root, "py_library", module.stem, [module], testonly=testonly)
+
+
+def _target(
+    root: Path, rule: str, name: str, sources: Sequence[Path], **arguments: bool | list[str]
+) -> str:
+    data = {path for module in sources for path in _data(root, module)}
+    deps = {path for module in sources for path in _dependencies(root, module)} - set(sources)
+    return _call(
+        rule,
+        {
+            "name": name,
+            "srcs": [module.name for module in sources],
+            **arguments,
+            "data": sorted(data),
+            "deps": sorted(_label(path, sources[0]) for path in deps),
+        },
+    )
 
 
 def _dependencies(root: Path, module: Path) -> set[Path]:
@@ -74,6 +93,8 @@ def _data(root: Path, module: Path) -> list[str]:
     """The data files that a module reads: it names them by their path from its own folder."""
     folder = (root / module).parent
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.csv")}
+    if not files:
+        return []
     nodes = ast.walk(ast.parse((root / module).read_text()))
     return sorted(files & {node.value for node in nodes if isinstance(node, ast.Constant)})
 

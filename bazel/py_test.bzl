@@ -1,19 +1,20 @@
-"""py_test for a pytest module."""
+"""py_test for pytest modules."""
 
-def py_test(name, deps = [], tags = []):
-    """Runs pytest on `<name>.py`.
+def py_test(name, srcs, deps = [], tags = []):
+    """Runs pytest on some modules, in one process.
 
     Args:
-      name: the test module without its suffix.
-      deps: the libraries that it imports.
-      tags: its pytest marks.
+      name: the folder that the modules are all of, or the one module without its suffix.
+      srcs: the test modules.
+      deps: the libraries that they import.
+      tags: their pytest marks.
     """
-    module = name + ".py"
     native.py_test(
         name = name,
-        srcs = [module, "//bazel:pytest_main.py"],
+        timeout = "long",
+        srcs = srcs + ["//bazel:pytest_main.py"],
         main = "//bazel:pytest_main.py",
-        args = ["$(location {})".format(module)],
+        args = ["$(location {})".format(module) for module in srcs],
         data = ["//:pyproject.toml"],
         deps = deps,
         tags = tags,

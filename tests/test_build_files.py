@@ -35,6 +35,7 @@ def tree(tmp_path: Path) -> Path:
         "agents/contract.py": "",
         "tests/conftest.py": "",
         "tests/agents/test_actor.py": "import pytest\nfrom agents import actor",
+        "tests/agents/test_contract.py": "import agents.contract",
         "tests/agents/test_long.py": "import pytest\n\n@pytest.mark.slow\ndef test() -> None: ...",
     }
     for name, text in files.items():
@@ -43,20 +44,25 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def generated() -> dict[Path, str]:
+    """The BUILD files as they should be."""
+    return build_files(ROOT)
+
+
 @pytest.mark.repository
-def test_build_files_are_up_to_date() -> None:
-    expected = build_files(ROOT)
-    for path, text in expected.items():
+def test_build_files_are_up_to_date(generated: dict[Path, str]) -> None:
+    for path, text in generated.items():
         assert (ROOT / path).is_file(), f"{path} is missing: run `make build-files`."
         assert (ROOT / path).read_text() == text, f"{path} is out of date: run `make build-files`."
 
 
 @pytest.mark.repository
-def test_no_build_file_outlives_its_modules() -> None:
-    rooms = {path.parts[0] for path in build_files(ROOT)}
+def test_no_build_file_outlives_its_modules(generated: dict[Path, str]) -> None:
+    rooms = {path.parts[0] for path in generated}
     found = {path.relative_to(ROOT) for room in rooms for path in (ROOT / room).rglob("BUILD")}
     stubs = {path for path in found if Path("bazel/debian") in path.parents}
-    assert found - stubs == set(build_files(ROOT))
+    assert found - stubs == set(generated)
 
 
 def test_every_module_has_one_target_with_its_imports_as_deps(tree: Path) -> None:
@@ -78,16 +84,37 @@ def test_a_module_has_the_data_files_that_it_names(tree: Path) -> None:
     assert "data" not in replay["__init__"][1]
 
 
-def test_test_modules_are_tests_with_their_marks_as_tags(tree: Path) -> None:
+def test_the_tests_of_a_folder_are_one_target_and_those_with_marks_another(tree: Path) -> None:
     targets = _targets(build_files(tree)[Path("tests/agents/BUILD")])
-    rule, actor = targets["test_actor"]
-    assert rule == "py_test"
-    assert actor["deps"] == ["//agents:actor", "//tests:conftest"]
-    assert "tags" not in actor
+    assert {name: rule for name, (rule, _) in targets.items()} == {
+        "agents": "py_test",
+        "test_long": "py_test",
+    }
+    fast = targets["agents"][1]
+    assert fast["srcs"] == ["test_actor.py", "test_contract.py"]
+    assert fast["deps"] == ["//agents:actor", "//agents:contract", "//tests:conftest"]
+    assert "tags" not in fast
+    assert targets["test_long"][1]["srcs"] == ["test_long.py"]
     assert targets["test_long"][1]["tags"] == ["slow"]
-    conftest_rule, conftest = _targets(build_files(tree)[Path("tests/BUILD")])["conftest"]
-    assert conftest_rule == "py_library"
+
+
+def test_what_tests_share_is_a_library_for_tests_only(tree: Path) -> None:
+    rule, conftest = _targets(build_files(tree)[Path("tests/BUILD")])["conftest"]
+    assert rule == "py_library"
     assert conftest["testonly"] is True
+
+
+@pytest.mark.repository
+def test_every_test_module_is_the_source_of_one_target(generated: dict[Path, str]) -> None:
+    found = [
+        path.parent / source
+        for path, text in generated.items()
+        for rule, arguments in _targets(text).values()
+        if rule == "py_test"
+        for source in arguments["srcs"]
+    ]
+    tests = ROOT / "tests"
+    assert sorted(found) == sorted(path.relative_to(ROOT) for path in tests.rglob("test_*.py"))
 
 
 def test_visibility_is_the_import_arrow(tree: Path) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 import gymnasium
 import numpy as np
-from absl import app, flags
+from absl import flags
 
 from agents.actor import RecurrentActor
 from agents.environment_loop import VectorEnvironmentLoop
@@ -117,4 +117,4 @@ def _infer(measured: Subject, count: int) -> Callable[[], object]:
 
 
 if __name__ == "__main__":
-    app.run(main, flags_parser=command_line.parse_flags)
+    command_line.run(main, ["num_environments"], ["peer"])

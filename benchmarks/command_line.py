@@ -1,6 +1,7 @@
 """How every benchmark is told which agent to measure: as `launch.train` is."""
 
 import sys
+from collections.abc import Callable, Sequence
 
 from absl import flags
 
@@ -9,10 +10,27 @@ from launch import command_line, presets
 
 _DEFAULT_AGENT = "r2d2"
 PRESET = flags.DEFINE_enum("preset", "paper", presets.PRESETS, "Where the Config is from.")
-flags.declare_key_flag("agent")
 
 fail = command_line.fail
-parse_flags = command_line.parse_flags
+
+
+def run(
+    main: Callable[[Sequence[str]], None], measured: Sequence[str], peer: Sequence[str] = ()
+) -> None:
+    """Runs a benchmark.
+
+    Args:
+      main: of the benchmark's module.
+      measured: names of the flags that say what is measured, beside the agent's.
+      peer: those that say what it is compared with.
+    """
+    sections = {
+        "What is measured": ("agent", "preset", command_line.HYPERPARAMETER, *measured),
+        "How long, by turns": ("rounds", "turn_seconds"),
+    }
+    if peer:
+        sections["Beside a peer"] = (*peer, "peer_python")
+    command_line.run(main, sections)
 
 
 def overrides() -> dict[str, dict[str, str]]:

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from absl import app, flags
+from absl import flags
 
 from benchmarks import command_line, peer, timing
 from benchmarks.report import Report, figure
@@ -151,4 +151,4 @@ def _measure_peer(folder: str, run: Measured, report: Report) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main, flags_parser=command_line.parse_flags)
+    command_line.run(main, ["seconds", "num_actors", "actors_per_node", "runs"], ["peer"])

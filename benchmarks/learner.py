@@ -15,7 +15,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from absl import app, flags
+from absl import flags
 
 from agents.contract import Update
 from agents.learner import Learner
@@ -157,4 +157,4 @@ def _report_work(
 
 
 if __name__ == "__main__":
-    app.run(main, flags_parser=command_line.parse_flags)
+    command_line.run(main, ["with_replay"], ["peer", "peer_bfloat16"])

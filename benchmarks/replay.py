@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import reverb
 import tensorflow as tf
-from absl import app, flags
+from absl import flags
 
 from benchmarks import command_line, counts, local_replay, timing
 from benchmarks.local_replay import LocalReplay
@@ -78,4 +78,4 @@ def _samples(address: str, table: str, size: int) -> tf.data.Dataset:
 
 
 if __name__ == "__main__":
-    app.run(main, flags_parser=command_line.parse_flags)
+    command_line.run(main, ["num_shards", "num_items"])

@@ -1,11 +1,16 @@
-"""How every command reads its flags: errors are one sentence on stderr and exit code 2."""
+"""How every command reads its flags: errors are one sentence on stderr and exit code 2.
+
+absl lists a module's flags in the order of the alphabet, two lines each. `run` shows those that its
+command reads on one screen: in groups, a line each, their defaults after the `=`.
+"""
 
 import re
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NoReturn
 
-from absl import flags
+from absl import app, flags
 
 from launch import catalogue
 
@@ -13,7 +18,65 @@ AGENT = flags.DEFINE_string("agent", None, f"What learns: {', '.join(catalogue.A
 RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder for everything about the run.")
 SEED = flags.DEFINE_integer("seed", None, "Of environments, networks and policies.", lower_bound=0)
 
+Sections = Mapping[str, Sequence[str]]  # title -> names of flags
+
+HYPERPARAMETER = "<agent>.<field>"  # as a flag's name in a section
+
 _FIELD = re.compile(r"--?([A-Za-z0-9_]+)\.([A-Za-z0-9_]+)(?:=(.*))?", re.DOTALL)
+_HELP = {"--help", "-help", "-h", "--helpshort", "-helpshort"}
+_WIDTH, _COLUMN = 100, 26
+_FIELDS_ARE_IN = "Any field of an agent's Config, in r2d2/ and agents/*/config.py: --r2d2.length=40"
+
+
+def run(main: Callable[[Sequence[str]], None], sections: Sections) -> None:
+    """Runs a command as `absl.app.run` does, with its help.
+
+    Args:
+      main: of the module whose docstring begins the help.
+      sections: the flags that the command reads. One that has `HYPERPARAMETER` among them takes
+        `--<agent>.<field>=<text>` too; others refuse it.
+    """
+
+    def parse(argv: Sequence[str]) -> list[str]:
+        if _HELP.intersection(argv[1:]):
+            print(help_text(sys.modules[main.__module__].__doc__ or "", sections))
+            sys.exit(0)
+        taken = any(HYPERPARAMETER in names for names in sections.values())
+        for agent, fields in {} if taken else config_overrides(argv).items():
+            fail(f"This command takes no hyperparameters, got --{agent}.{next(iter(fields))}.")
+        return parse_flags(argv)
+
+    app.run(main, flags_parser=parse)
+
+
+def help_text(description: str, sections: Sections) -> str:
+    """A screen of help: a module's docstring, then its flags."""
+    lines = [description.strip()]
+    for title, names in sections.items():
+        lines += ["", title, *(line for name in names for line in _entry(name))]
+    return "\n".join([*lines, "", *_described("--helpfull", "Every flag, those of libraries too.")])
+
+
+def _entry(name: str) -> Iterator[str]:
+    """The lines of one flag."""
+    if name == HYPERPARAMETER:
+        yield from _described(f"--{name}=", _FIELDS_ARE_IN)
+        return
+    flag = flags.FLAGS[name]
+    default = flag.default if flag.default is not None else ""
+    if isinstance(default, list | tuple):
+        default = ",".join(map(str, default))
+    yield from _described(f"--[no]{name}" if flag.boolean else f"--{name}={default}", flag.help)
+
+
+def _described(flag: str, text: str) -> Iterator[str]:
+    lines = textwrap.wrap(text, _WIDTH - _COLUMN)
+    left = f"  {flag}"
+    if len(left) >= _COLUMN:
+        yield left
+    else:
+        yield left.ljust(_COLUMN) + lines.pop(0)
+    yield from (" " * _COLUMN + line for line in lines)
 
 
 def parse_flags(argv: Sequence[str]) -> list[str]:

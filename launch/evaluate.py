@@ -11,15 +11,15 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from absl import app, flags
+from absl import flags
 
 from agents import actor, environment_loop
 from agents.contract import Agent, Network, Update
 from environments import suites
 from launch import catalogue, checkpoints, command_line, nodes, settings, task_returns
 
-flags.adopt_module_key_flags(command_line)  # --help shows them too
 _EPISODES = flags.DEFINE_integer("episodes", 30, "Episodes of each task to play.", lower_bound=1)
+_SECTIONS = {"What is played": ("run_dir", "agent", "episodes", "seed")}
 
 MAX_ENVIRONMENTS = 32
 MAX_ENGINES = 8  # of DeepMind Lab, each a process of hundreds of megabytes
@@ -101,4 +101,4 @@ def main(_: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main, flags_parser=command_line.parse_flags)
+    command_line.run(main, _SECTIONS)

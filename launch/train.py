@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
-from absl import app, flags
+from absl import flags
 
 from agents.contract import Update
 from launch import (
@@ -28,7 +28,13 @@ from launch import (
 )
 from launch.settings import Settings, SettingsError
 
-flags.adopt_module_key_flags(command_line)  # --help shows them too
+
+def _by_preset(name: str) -> str:
+    """What a setting is on Atari where no flag gives it: by local [by paper]."""
+    local, paper = (presets.settings(p, "atari:pong", ("r2d2",))[name] for p in presets.PRESETS)
+    return f"{local:g} [{paper:g}]"
+
+
 _ENV = flags.DEFINE_string(
     "env",
     None,
@@ -36,31 +42,48 @@ _ENV = flags.DEFINE_string(
     "commas; atari57, dmlab30.",
 )
 _RESUME = flags.DEFINE_boolean("resume", False, "Go on with the run in --run_dir.")
-_PRESET = flags.DEFINE_string("preset", None, "local (default) or paper.")
+_PRESET = flags.DEFINE_string(
+    "preset", None, "local (default) or paper, whose values are in brackets below."
+)
 _NUMBERS = {
     name: flags.DEFINE_integer(name, None, text)
     for name, text in {
-        "num_actors": "Environments that act, each with its own policy.",
-        "actors_per_node": "How many of them share one process and one forward pass.",
+        "num_actors": f"Environments that act, each its own policy: {_by_preset('num_actors')}.",
+        "actors_per_node": f"Of them, those in one process: {_by_preset('actors_per_node')}.",
         "max_actor_steps": "Agent steps, over all environments, to end after.",
-        "max_learner_steps": "Updates to end after.",
-        "evaluation_episodes": "Of each task in one evaluation; 0 never evaluates.",
-        "num_replay_shards": "Reverb nodes that the replay is spread over; 1 by default.",
+        "max_learner_steps": "Updates, of each learner, to end after.",
+        "evaluation_episodes": "Of each task in one evaluation; 0 never evaluates: "
+        f"{_by_preset('evaluation_episodes')}.",
+        "num_replay_shards": "Reverb nodes that the replay is spread over: 1.",
     }.items()
 }
 _MINUTES = {
-    name: flags.DEFINE_float(name, None, text)
+    name: flags.DEFINE_float(name, None, f"Minutes between {text}: {_by_preset(name)}.")
     for name, text in {
-        "evaluation_minutes": "Minutes between evaluations.",
-        "checkpoint_minutes": "Minutes between periodic checkpoints.",
+        "evaluation_minutes": "evaluations",
+        "checkpoint_minutes": "periodic checkpoints",
     }.items()
 }
-_ACT_WITH = flags.DEFINE_string("act_with", None, "Of several agents, those that act.")
-_PACED_BY = flags.DEFINE_string("paced_by", None, "Of several agents, the one actors wait for.")
+_ACT_WITH = flags.DEFINE_string("act_with", None, "Those that act; all by default.")
+_PACED_BY = flags.DEFINE_string(
+    "paced_by", None, "The one that actors wait for; the first that acts by default."
+)
 _COLOCATE = flags.DEFINE_boolean("colocate_learners", None, "All learners in one process.")
 _FULL_ACTIONS = flags.DEFINE_boolean(
     "full_action_space", None, "All 18 actions on Atari, 15 on DMLab."
 )
+_SECTIONS: command_line.Sections = {
+    "What learns what, and where": (
+        *("agent", "env", "run_dir", "resume", "preset", command_line.HYPERPARAMETER, "seed"),
+        "full_action_space",
+    ),
+    "How much, and how long": (
+        *("num_actors", "actors_per_node", "num_replay_shards"),
+        *("max_actor_steps", "max_learner_steps"),
+    ),
+    "What it does meanwhile": ("evaluation_minutes", "evaluation_episodes", "checkpoint_minutes"),
+    "Of several agents, --agent=r2d2,impala": ("act_with", "paced_by", "colocate_learners"),
+}
 flags.FLAGS.set_default("lp_launch_type", "local_mp")  # Launchpad's own default is threads
 
 
@@ -206,4 +229,4 @@ def main(_: Sequence[str]) -> None:
 
 if __name__ == "__main__":
     tf.config.set_visible_devices([], "GPU")  # the learner's process needs it for itself
-    app.run(main, flags_parser=command_line.parse_flags)
+    command_line.run(main, _SECTIONS)

@@ -62,7 +62,7 @@ class ImageAndInstruction(snt.Module):
     """A torso for observations with words.
 
     Args:
-      torso: image `[B, H, W, C]` -> `[B, D]`.
+      torso: image `[B, H, W, C]`, prepared or not -> `[B, D]`.
       language: instruction `[B, L]` -> `[B, 64]`.
     """
 
@@ -71,7 +71,11 @@ class ImageAndInstruction(snt.Module):
         self._torso = torso
         self._language = language
 
-    def __call__(self, observation: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    def prepare(self, observation: Mapping[str, tf.Tensor]) -> Mapping[str, Nest]:
+        """What `__call__` does before there are parameters, of the image."""
+        return {**observation, IMAGE: self._torso.prepare(observation[IMAGE])}
+
+    def __call__(self, observation: Mapping[str, Nest]) -> tf.Tensor:
         """-> `[B, D + 64]`."""
         seen, read = self._torso(observation[IMAGE]), self._language(observation[INSTRUCTION])
         return tf.concat([seen, tf.cast(read, seen.dtype)], axis=-1)

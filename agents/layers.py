@@ -44,53 +44,8 @@ class Linear(snt.Module):
 
     @snt.once
     def _create_variables(self, x: tf.Tensor) -> None:
-        self._w = _weights([x.shape[-1], self._size], self._w_init)
+        self._w = make_weights([x.shape[-1], self._size], self._w_init)
         self._b = tf.Variable(tf.zeros([self._size]), name="b")
-
-
-class Conv2D(snt.Module):
-    """A convolution with square kernels.
-
-    Args:
-      channels: of the outputs.
-      kernel: pixels of its side.
-      stride: pixels.
-      padding: `VALID` or `SAME`.
-      w_init: of the weights; None is Sonnet's default.
-      dtype: of the arithmetic and of the outputs.
-    """
-
-    def __init__(
-        self,
-        channels: int,
-        kernel: int,
-        stride: int = 1,
-        *,
-        padding: str = "SAME",
-        w_init: snt.initializers.Initializer | None = None,
-        dtype: tf.DType = tf.float32,
-    ) -> None:
-        super().__init__()
-        self._channels = channels
-        self._kernel = kernel
-        self._stride = stride
-        self._padding = padding
-        self._w_init = w_init
-        self._dtype = dtype
-
-    def __call__(self, x: tf.Tensor) -> tf.Tensor:
-        """`[B, H, W, C]` -> `[B, H', W', channels]`."""
-        self._create_variables(x)
-        x, w, b = (tf.cast(value, self._dtype) for value in (x, self._w, self._b))
-        # Not `tf.nn.bias_add`: its gradient would be taken together with that of the weights,
-        # which doubles the time of both.
-        return tf.nn.conv2d(x, w, self._stride, self._padding) + b
-
-    @snt.once
-    def _create_variables(self, x: tf.Tensor) -> None:
-        shape = [self._kernel, self._kernel, x.shape[-1], self._channels]
-        self._w = _weights(shape, self._w_init)
-        self._b = tf.Variable(tf.zeros([self._channels]), name="b")
 
 
 def as_float(x: tf.Tensor, dtype: tf.DType = tf.float32) -> tf.Tensor:
@@ -111,7 +66,7 @@ def initial_weights(shape: Sequence[int]) -> tf.Tensor:
     return snt.initializers.TruncatedNormal(stddev=math.prod(shape[:-1]) ** -0.5)(shape, tf.float32)
 
 
-def _weights(shape: Sequence[int], w_init: snt.initializers.Initializer | None) -> tf.Variable:
+def make_weights(shape: Sequence[int], w_init: snt.initializers.Initializer | None) -> tf.Variable:
     initial = w_init(shape, tf.float32) if w_init else initial_weights(shape)
     return tf.Variable(initial, name="w")
 

@@ -70,6 +70,13 @@ class RecurrentNetwork(snt.Module):
         """The core state before an episode's first step."""
         return self._core.initial_state(batch_size)
 
+    def prepare(self, inputs: NetworkInput) -> NetworkInput:
+        """Inputs `[T, B, ...]` with what torsos do to images before there are parameters done.
+
+        This network reads them as it reads others, and so does any of the same make.
+        """
+        return inputs._replace(observation=apply_to_rows(self._torso.prepare, inputs.observation))
+
     def step(self, inputs: NetworkInput, core_state: Nest) -> tuple[Nest, Nest]:
         """One step: inputs and state `[B, ...]` -> outputs `[B, ...]` and the next state."""
         x, core_state = self._core.step(self._embed(inputs), core_state)

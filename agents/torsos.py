@@ -10,7 +10,8 @@ from typing import Literal, NamedTuple
 import sonnet as snt
 import tensorflow as tf
 
-from agents.layers import Conv2D, Linear, as_float, relu
+from agents.convolution import Blocks, Conv2D
+from agents.layers import Linear, as_float, relu
 
 TorsoKind = Literal["dqn", "shallow", "resnet", "mlp"]
 
@@ -48,10 +49,21 @@ class ConvolutionalTorso(snt.Module):
         self._dtype = dtype
         self._output = Linear(output_size, w_init=w_init, dtype=dtype) if output_size else None
 
-    def __call__(self, observation: tf.Tensor) -> tf.Tensor:
-        """Images `[B, H, W, C]` -> `[B, D]`."""
-        x = as_float(observation, self._dtype)
-        _check_images(x, self._least_side)
+    def prepare(self, observation: tf.Tensor | Blocks) -> tf.Tensor | Blocks:
+        """What `__call__` does before there are parameters: several networks can share it.
+
+        Raises:
+          ValueError: for anything but images large enough for the kernels.
+        """
+        if isinstance(observation, Blocks):
+            return observation
+        image = tf.convert_to_tensor(observation)
+        _check_images(image, self._least_side)
+        return self._convolutions[0].prepare(image)
+
+    def __call__(self, observation: tf.Tensor | Blocks) -> tf.Tensor:
+        """Images `[B, H, W, C]`, prepared or not -> `[B, D]`."""
+        x = self.prepare(observation)
         for convolution in self._convolutions:
             x = relu(convolution(x))
         x = snt.flatten(x)  # [B, D]
@@ -107,9 +119,13 @@ class ResidualTorso(snt.Module):
         self._output = Linear(output_size, dtype=dtype)
         self._dtype = dtype
 
+    def prepare(self, observation: tf.Tensor) -> tf.Tensor:
+        """As `ConvolutionalTorso.prepare`: bytes become fractions."""
+        return as_float(observation, self._dtype)
+
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
         """Images `[B, H, W, C]` -> `[B, output_size]`."""
-        x = as_float(observation, self._dtype)
+        x = self.prepare(observation)
         _check_images(x, least_side=1)
         return relu(self._output(snt.flatten(relu(self._sections(x)))))
 
@@ -127,9 +143,13 @@ class MLPTorso(snt.Module):
         self._layers = [Linear(size, dtype=dtype) for size in hidden_sizes]
         self._dtype = dtype
 
+    def prepare(self, observation: tf.Tensor) -> tf.Tensor:
+        """As `ConvolutionalTorso.prepare`: bytes become fractions."""
+        return as_float(observation, self._dtype)
+
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
         """`[B, ...]` -> `[B, hidden_sizes[-1]]`."""
-        x = snt.flatten(as_float(observation, self._dtype))
+        x = snt.flatten(self.prepare(observation))
         for layer in self._layers:
             x = relu(layer(x))
         return x

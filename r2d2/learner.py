@@ -5,9 +5,7 @@ from typing import NamedTuple
 
 import sonnet as snt
 import tensorflow as tf
-import tree
 
-from agents.layers import as_float
 from agents.masking import masked_mean, mean_age, zero_where_masked
 from agents.networks import RecurrentNetwork, unroll_trained
 from agents.optimization import create_slots
@@ -104,7 +102,7 @@ class R2D2Update(tf.Module):
     def evaluate(self, batch: Batch) -> Evaluation:
         """The loss of a batch. Only the online network's trained rows have a gradient."""
         config = self._config
-        batch = self._with_floats(batch)
+        batch = batch._replace(inputs=self.network.prepare(batch.inputs))  # once for both
         state, reset = self._initial_state(batch), self._resets(batch)
         online_q = unroll_trained(self.network, batch, state, reset, config.burn_in)
         target_q = unroll_trained(self.target_network, batch, state, reset, config.burn_in)
@@ -121,14 +119,6 @@ class R2D2Update(tf.Module):
         )
         loss = q_learning_loss(q_taken, targets, mask, weights)
         return Evaluation(loss, q_taken, targets)
-
-    def _with_floats(self, batch: Batch) -> Batch:
-        """Bytes are made fractions once: both networks look at them."""
-        dtype = tf.as_dtype(self._config.precision)
-        observation = tree.map_structure(
-            lambda x: as_float(x, dtype) if x.dtype == tf.uint8 else x, batch.inputs.observation
-        )
-        return batch._replace(inputs=batch.inputs._replace(observation=observation))
 
     def _initial_state(self, batch: Batch) -> Nest:
         if self._config.stored_state:

@@ -8,7 +8,8 @@ import pytest
 import sonnet as snt
 import tensorflow as tf
 
-from agents.layers import Conv2D, Linear, as_float, relu
+from agents.convolution import Conv2D
+from agents.layers import Linear, as_float, relu
 
 HALF_STEP = 2.0**-8  # by which rounding to bfloat16 moves a number, relative to it, at most
 

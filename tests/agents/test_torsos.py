@@ -5,8 +5,9 @@ import pytest
 import sonnet as snt
 import tensorflow as tf
 
+from agents.convolution import Blocks, Conv2D
 from agents.core import LSTM
-from agents.layers import Conv2D, as_float
+from agents.layers import as_float
 from agents.torsos import ResidualBlock, ResidualSection, TorsoKind, make_torso
 
 
@@ -56,6 +57,19 @@ def test_bytes_are_scaled_to_one_and_floats_left_alone(kind: TorsoKind) -> None:
     torso = make_torso(kind, hidden_sizes=(8,))
     image = np.random.default_rng(0).integers(256, size=(2, 40, 40, 2), dtype=np.uint8)
     np.testing.assert_allclose(torso(image), torso(image / np.float32(255)), atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
+@pytest.mark.parametrize("kind", ["dqn", "shallow", "resnet", "mlp"])
+def test_prepared_images_are_read_as_others_are(kind: TorsoKind, dtype: tf.DType) -> None:
+    torso = make_torso(kind, hidden_sizes=(8,), dtype=dtype)
+    image = np.random.default_rng(0).integers(256, size=(2, 40, 44, 2), dtype=np.uint8)
+    prepared = torso.prepare(image)
+    in_blocks = dtype == tf.bfloat16 and kind in ("dqn", "shallow")
+    assert isinstance(prepared, Blocks) == in_blocks
+    np.testing.assert_array_equal(
+        tf.cast(torso(prepared), tf.float32), tf.cast(torso(image), tf.float32)
+    )
 
 
 def test_as_float_of_other_types() -> None:

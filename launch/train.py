@@ -20,6 +20,7 @@ from launch import (
     catalogue,
     checkpoints,
     command_line,
+    launches,
     nodes,
     presets,
     settings,
@@ -224,6 +225,12 @@ def main(_: Sequence[str]) -> None:
         run, manifests = prepare(command_line.config_overrides(sys.argv))
     except (SettingsError, checkpoints.CheckpointError) as error:
         command_line.fail(str(error))
+    launches.record(
+        run.path,
+        sys.argv[1:],
+        actor_steps=max((m.actor_steps for m in manifests.values()), default=0),
+        walltime=max((m.walltime for m in manifests.values()), default=0.0),
+    )
     sys.exit(supervisor.run(run, manifests))
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,16 @@ from absl import flags
 from absl.testing import flagsaver
 
 from agents.learner import Learner
-from launch import catalogue, checkpoints, command_line, nodes, settings, supervisor, train
+from launch import (
+    catalogue,
+    checkpoints,
+    command_line,
+    launches,
+    nodes,
+    settings,
+    supervisor,
+    train,
+)
 
 NEW = ("--agent=r2d2", "--env=catch")
 
@@ -179,6 +189,9 @@ def test_good_input_starts_a_run(
     (run,) = started
     assert (run.num_actors, run.configs["r2d2"].length, run.preset) == (3, 24, "local")
     assert run.path.is_dir()
+    (launch,) = launches.read(run.path)
+    assert launch.command == shlex.join(["python", "-m", "launch.train", *argv])
+    assert (launch.actor_steps, launch.walltime) == (0, 0.0)
 
 
 @pytest.fixture
@@ -225,6 +238,9 @@ def test_a_saved_run_goes_on_with_what_may_change(
     assert (run.agent, run.env, run.num_actors) == ("r2d2", "catch", 5)
     config = run.configs["r2d2"]
     assert (config.learning_rate, config.lstm_size) == (0.01, 8)
+    (launch,) = launches.read(saved)  # the run that was saved is older than the file
+    assert launch.command == shlex.join(["python", "-m", "launch.train", *argv])
+    assert (launch.actor_steps, launch.walltime) == (100, 60.0)
 
 
 def _edit_manifest(folder: pathlib.Path, **changes: Any) -> None:

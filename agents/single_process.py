@@ -6,20 +6,14 @@ from typing import Any
 
 import dm_env
 import numpy as np
-import reverb
-import tensorflow as tf
-import tree
 from absl import flags
 from acme import core, specs
 
-from agents.actor import AcmeActor, make_actor
+from agents.actor import AcmeActor
 from agents.contract import Agent
-from agents.learner import Learner
+from agents.in_process import InProcess
 from replay import tables
-from replay.dataset import make_dataset
-from replay.priorities import PriorityUpdater
 from replay.structures import TableSpec
-from replay.writer import SequenceWriter
 
 PAPER_REPLAYS_PER_OBSERVATION = 0.8  # Kapturowski et al. 2019, "Extended results"
 
@@ -27,8 +21,8 @@ PAPER_REPLAYS_PER_OBSERVATION = 0.8  # Kapturowski et al. 2019, "Extended result
 class SingleProcessAgent(core.Actor, core.VariableSource):
     """Acts in one environment and learns in between.
 
-    One thread both acts and learns, so neither a rate limiter nor a queue may make it wait for
-    itself: `Pace` counts the rows written instead, and says when a learner step is due.
+    No rate limiter paces the learner: `Pace` counts the rows written instead, and says when a
+    learner step is due.
 
     Args:
       agent: what to run.
@@ -43,57 +37,11 @@ class SingleProcessAgent(core.Actor, core.VariableSource):
         if not flags.FLAGS.is_parsed():
             # acme.EnvironmentLoop.run asks Launchpad for a flag: an error outside absl's app.run.
             flags.FLAGS.mark_as_parsed()
-        tf.random.set_seed(seed)
         # The actor is updated after learner steps only; then it should be up to date.
         agent = dataclasses.replace(agent, variable_update_period=1)
-        specifications = [
-            dataclasses.replace(table, min_size=1, samples_per_insert=None)
-            for table in agent.tables
-        ]
-        first = specifications[0].name
-        length = tables.block_length(specifications)
-        update = agent.make_update(environment_spec)
-        core_state = tree.map_structure(lambda x: x[0], update.network.initial_state(1))
-        core_states = {table.name: core_state for table in specifications}
-        self._server = reverb.Server(
-            tables.make_tables(specifications, environment_spec, core_states, length)
-        )
-        client = self._server.localhost_client()
-        self._priorities = PriorityUpdater([client], first)
-        batches = make_dataset(
-            [client.server_address],
-            specifications,
-            environment_spec,
-            core_state,
-            length,
-            agent.batch_sizes,
-        )
-        self.learner = Learner(
-            update,
-            iter(batches),
-            burn_in=specifications[0].layout.burn_in,
-            priorities=self._priorities,
-        )
-        self._writer = SequenceWriter(
-            client,
-            specifications,
-            block_length=length,
-            actors=np.zeros(1, np.int64),
-            tasks=np.zeros(1, np.int64),
-            agent=0,
-            initial_priorities={first: agent.initial_priority} if agent.initial_priority else {},
-        )
-        actor = make_actor(
-            agent,
-            environment_spec,
-            actors=[0],
-            num_actors=1,
-            seed=seed,
-            source=self.learner,
-            writer=self._writer,
-        )
-        actor.update(wait=True)
-        self._actor = AcmeActor(actor)
+        self._process = InProcess(agent, environment_spec, tasks=np.zeros(1, np.int64), seed=seed)
+        self.learner = self._process.learner
+        self._actor = AcmeActor(self._process.actor)
         self._pace = pace_of(agent)
         self._rows = 0
         self._learner_steps = 0
@@ -127,9 +75,7 @@ class SingleProcessAgent(core.Actor, core.VariableSource):
 
     def close(self) -> None:
         """Ends the replay server and the threads around it."""
-        self._priorities.close()
-        self._writer.close()
-        self._server.stop()
+        self._process.close()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,37 +1,26 @@
-"""A run's checkpoints: one manifest names a learner step and the replay that belongs to it.
+"""What a run has saved: one manifest names a learner step and the replay that belongs to it.
 
     checkpoints/manifest.json          what is whole; replaced at once, after its files are complete
     checkpoints/learner-r2d2/1200.*    the learner at step 1200
+    checkpoints/learner-r2d2/600.*     what remains of earlier checkpoints: see `launch.snapshots`
     checkpoints/replay/1200-.../0/     the replay at that step: a folder for each of its shards
     checkpoints/staging/0/             where Reverb writes
 
 Where several agents learn, the manifest is of the one that paces the actors, and each of the others
-has its own, manifest-<agent>.json, that names no replay.
-
-Reverb deletes its previous checkpoint before the next is complete. So a finished one is moved out
-of Reverb's folder before anything names it, and the superseded one goes only when the manifest no
-longer names it.
+has its own, manifest-<agent>.json, that names no replay. `launch.saver` writes all this.
 """
 
 import dataclasses
 import json
 import os
 import pathlib
-import shutil
-import time
-from collections.abc import Callable, Sequence
-from concurrent import futures
-from typing import Any
 
-import reverb
 import tensorflow as tf
 
 from agents.contract import Update
 from agents.learner import read_parameters
-from replay import tables
 
 MANIFEST = "manifest.json"
-RAW_BYTES_PER_SECOND = 100e6  # of uncompressed items: a little less than one core was seen to write
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +66,13 @@ def manifest_name(agent: str, paced_by: str) -> str:
 
 class CheckpointError(ValueError):
     """A checkpoint that cannot be used. The message is a sentence for the terminal."""
+
+
+def write(folder: pathlib.Path, name: str, manifest: Manifest) -> None:
+    """Puts a manifest into a checkpoint folder at once, in the place of one that is there."""
+    temporary = folder / f"{name}.new"
+    temporary.write_text(json.dumps(dataclasses.asdict(manifest), indent=2) + "\n")
+    os.replace(temporary, folder / name)
 
 
 def read(folder: pathlib.Path, name: str = MANIFEST) -> Manifest | None:
@@ -126,122 +122,3 @@ def restore(folder: pathlib.Path, manifest: Manifest, agent: str, update: Update
         raise CheckpointError(
             f"The learner's checkpoint {prefix} was written with a network of other sizes: {error}."
         ) from None
-
-
-def replay_checkpointer(
-    folder: pathlib.Path, replay: str | None, shard: int
-) -> reverb.checkpointers.CheckpointerBase:
-    """Where a replay server writes its checkpoints, and the one it begins with."""
-    staging = folder / "staging" / str(shard)
-    shutil.rmtree(staging, ignore_errors=True)
-    staging.mkdir(parents=True)
-    begin_with = str(folder / replay / str(shard)) if replay else None
-    return reverb.checkpointers.DefaultCheckpointer(str(staging), "", begin_with)
-
-
-class Saver:
-    """Writes checkpoints of a learner and of the replay it reads.
-
-    Args:
-      folder: the run's checkpoint folder.
-      agent: name of the learner's agent.
-      write_learner: writes the learner's files under a prefix.
-      clients: of the replay servers, in the order of the shards.
-      raw_item_bytes: size of one item before compression.
-      last: the manifest that the run was resumed from.
-      manifest_name: the file to publish; only the saver whose file is `MANIFEST` writes the replay.
-    """
-
-    def __init__(
-        self,
-        folder: pathlib.Path,
-        agent: str,
-        write_learner: Callable[[str], str],
-        clients: Sequence[reverb.Client],
-        raw_item_bytes: int,
-        last: Manifest | None,
-        manifest_name: str = MANIFEST,
-    ) -> None:
-        self._folder = folder
-        self._agent = agent
-        self._write_learner = write_learner
-        self._clients = clients
-        self._raw_item_bytes = raw_item_bytes
-        self.last = last
-        self._manifest_name = manifest_name
-
-    def replay_seconds(self) -> float:
-        """How long writing the replay is expected to take: as the last time, item for item."""
-        items = tables.num_items(self._clients)
-        if self.last is not None and self.last.replay_items:
-            return self.last.replay_seconds * items / self.last.replay_items
-        return items * self._raw_item_bytes / RAW_BYTES_PER_SECOND
-
-    def save(self, learner_step: int, counts: dict[str, float], *, with_replay: bool) -> Manifest:
-        """Writes the learner, then the replay if asked; the manifest names the newest of both.
-
-        The learner is safe before the replay is begun, which may take minutes and be cut short.
-        """
-        prefix = f"learner-{self._agent}/{learner_step}"
-        (self._folder / prefix).parent.mkdir(parents=True, exist_ok=True)
-        self._write_learner(str(self._folder / prefix))
-        last = self.last
-        manifest = Manifest(
-            agent=self._agent,
-            learner_step=learner_step,
-            learner=prefix,
-            replay=last.replay if last else None,
-            replay_items=last.replay_items if last else 0,
-            replay_saved_at=last.replay_saved_at if last else 0.0,
-            replay_seconds=last.replay_seconds if last else 0.0,
-            actor_steps=int(counts["actor_steps"]),
-            episodes=int(counts["episodes"]),
-            trained_steps=int(counts["trained_steps"]),
-            walltime=counts["walltime"],
-            sizes={},
-        )
-        self._publish(manifest)
-        if with_replay and self._manifest_name == MANIFEST:
-            manifest = dataclasses.replace(manifest, **self._write_replay(learner_step))
-            self._publish(manifest)
-        return manifest
-
-    def _write_replay(self, learner_step: int) -> dict[str, Any]:
-        items, started = tables.num_items(self._clients), time.time()
-        with futures.ThreadPoolExecutor(len(self._clients)) as pool:  # each waits for its server
-            written = list(pool.map(lambda client: client.checkpoint(), self._clients))
-        name = f"replay/{learner_step}-{int(1000 * started)}"
-        (self._folder / name).mkdir(parents=True)
-        for shard, folder in enumerate(written):
-            os.rename(folder, self._folder / name / str(shard))
-        now = time.time()
-        return dict(
-            replay=name, replay_items=items, replay_saved_at=now, replay_seconds=now - started
-        )
-
-    def _sizes(self, prefix: str, replay: str | None) -> dict[str, int]:
-        files = list((self._folder / prefix).parent.glob(f"{pathlib.Path(prefix).name}.*"))
-        if replay is not None:
-            files += [file for file in (self._folder / replay).rglob("*") if file.is_file()]
-        return {str(file.relative_to(self._folder)): file.stat().st_size for file in files}
-
-    def _publish(self, manifest: Manifest) -> None:
-        manifest = dataclasses.replace(
-            manifest, sizes=self._sizes(manifest.learner, manifest.replay)
-        )
-        temporary = self._folder / (self._manifest_name + ".new")
-        temporary.write_text(json.dumps(dataclasses.asdict(manifest), indent=2) + "\n")
-        os.replace(temporary, self._folder / self._manifest_name)
-        self.last = manifest
-        self._remove_superseded(manifest)
-
-    def _remove_superseded(self, manifest: Manifest) -> None:
-        learner = pathlib.Path(manifest.learner)
-        for file in (self._folder / learner).parent.iterdir():
-            if file.name.split(".")[0] != learner.name:
-                file.unlink()
-        if self._manifest_name != MANIFEST:
-            return
-        for folder in (self._folder / "replay").glob("*"):
-            if f"replay/{folder.name}" != manifest.replay:
-                shutil.rmtree(folder)

@@ -13,7 +13,7 @@ import tensorflow as tf
 from acme.utils import counting
 
 from agents.learner import Learner
-from launch import checkpoints, logs, process
+from launch import checkpoints, logs, process, saver
 from launch.nodes import (
     REPORT_SECONDS,
     all_tables,
@@ -78,7 +78,7 @@ class LearnerNode:
             self._counter.increment(trained_steps=manifest.trained_steps)
             self._counts = {name: getattr(manifest, name) for name in self._counts}
         self._batch_spec = batches.element_spec
-        self._saver = checkpoints.Saver(
+        self._saver = saver.Saver(
             folder,
             name,
             self._learner.write_checkpoint,

@@ -8,7 +8,7 @@ import signal
 import pytest
 import reverb
 
-from launch import checkpoints, nodes, process, settings
+from launch import nodes, process, saver, settings
 from tests.launch.runs import Run, all_gone
 
 pytestmark = [pytest.mark.launchpad, pytest.mark.slow]
@@ -21,7 +21,7 @@ def _saved_items(run_dir: pathlib.Path, replay: str) -> list[int]:
     run = settings.load(run_dir)
     found = []
     for shard in range(run.num_replay_shards):
-        checkpointer = checkpoints.replay_checkpointer(run_dir / "checkpoints", replay, shard)
+        checkpointer = saver.replay_checkpointer(run_dir / "checkpoints", replay, shard)
         server = reverb.Server(nodes.make_tables(run, shard), checkpointer=checkpointer)
         info = server.localhost_client().server_info()
         found.append(info["r2d2"].current_size)

@@ -197,12 +197,14 @@ def make_evaluator(
     num_environments: int,
     seed: int,
     source: core.VariableSource | None = None,
+    writer: Writer | None = None,
 ) -> RecurrentActor:
-    """An actor that behaves as `agent` is evaluated and writes nothing.
+    """An actor that behaves as `agent` is evaluated.
 
     Args:
       network: the agent's, its variables made.
       source: the learner whose parameters it follows; None keeps those of the network.
+      writer: sees its rows, to look on; None where nobody does.
     """
     period = agent.variable_update_period
     return RecurrentActor(
@@ -211,6 +213,7 @@ def make_evaluator(
         num_environments=num_environments,
         frame_stack=agent.frame_stack,
         resets_on_life_loss=agent.resets_on_life_loss,
+        writer=writer,
         variables=Variables.of(source, network, period) if source is not None else None,
     )
 

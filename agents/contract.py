@@ -44,7 +44,7 @@ class PolicyOutput(NamedTuple):
 
     action: tf.Tensor  # [N] int32
     log_probability: tf.Tensor  # [N] float32: of that action, under the policy that chose it
-    values: dict[str, tf.Tensor]  # [N] float32 each: what `Agent.initial_priority` needs
+    values: dict[str, tf.Tensor]  # [N, ...] float32: what `initial_priority`, `estimates` need
     core_state: Nest  # [N, ...] after the step
 
 
@@ -84,6 +84,9 @@ class Agent:
         environments.
       make_update: (environment_spec) -> the learner step, with its own new network.
       initial_priority: first priorities `[M]` of M items; None where the table needs none.
+      estimates: (update, values of its evaluation policy, index of the task) -> what the agent
+        expects of the return, `[N]` by name: Q of the actions taken or V, in the units of the
+        rewards that it learns from.
     """
 
     name: str
@@ -98,6 +101,7 @@ class Agent:
     make_evaluation_policy: Callable[[Network, int], Policy]
     make_update: Callable[[specs.EnvironmentSpec], Update]
     initial_priority: Callable[[PriorityInput], np.ndarray] | None
+    estimates: Callable[[Any, Mapping[str, tf.Tensor], int], Mapping[str, tf.Tensor]]
 
     @property
     def batch_size(self) -> int:

@@ -1,7 +1,6 @@
 """Steps a gymnasium `VectorEnv` with a `RecurrentActor`, and counts what happens."""
 
-import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -76,22 +75,39 @@ class VectorEnvironmentLoop:
         self._lengths[done] = 0
         return int(self._n - was_last.sum()), episodes
 
+    def play(self, shares: Sequence[int]) -> Iterator[tuple[int, list[Episode]]]:
+        """Plays a given number of episodes in each environment, from their start.
+
+        The first so many episodes to end, whichever environment they are from, would be the short
+        ones. What an environment plays beyond its share, while others still play theirs, is not
+        told.
+
+        Args:
+          shares: `[N]`, episodes of each environment.
+
+        Yields:
+          After every step of all environments what `step` returns.
+        """
+        self.restart()
+        left = np.array(shares)
+        while left.any():
+            steps, ended = self.step()
+            told = [episode for episode in ended if left[episode.environment]]
+            left[[episode.environment for episode in told]] -= 1
+            yield steps, told
+
     def run_episodes(self, should_stop: Callable[[], bool] = lambda: False) -> list[Episode]:
-        """Plays one episode in each environment, from its start: short ones do not count twice.
+        """Plays one episode in each environment, and returns them in the environments' order.
 
         Args:
           should_stop: asked now and then; when it says so, nothing is returned.
         """
-        self.restart()
-        finished: dict[int, Episode] = {}
-        for step in itertools.count():
-            if len(finished) == self._n:
-                break
+        finished: list[Episode] = []
+        for step, (_, ended) in enumerate(self.play([1] * self._n)):
             if step % 100 == 0 and should_stop():
                 return []
-            for episode in self.step()[1]:
-                finished.setdefault(episode.environment, episode)
-        return [finished[i] for i in range(self._n)]
+            finished += ended
+        return sorted(finished)
 
     def _count_lost(self, info: dict[str, Any]) -> np.ndarray:
         """Which environments have lost processes, `[N]`; one may lose several at a time."""

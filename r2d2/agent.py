@@ -53,9 +53,10 @@ def make(config: Config, name: str = "r2d2") -> Agent:
         variable_update_period=config.variable_update_period,
         make_network=functools.partial(_make_network, config),
         make_policy=functools.partial(policy.make_policy, config),
-        make_evaluation_policy=policy.make_greedy_policy,
+        make_evaluation_policy=functools.partial(policy.make_evaluation_policy, config),
         make_update=functools.partial(_make_update, config),
         initial_priority=targets.make_initial_priority(config),
+        estimates=lambda update, values, task: policy.estimates(config, values),
     )
 
 

@@ -54,6 +54,7 @@ class Config:
       variable_update_period: steps of an environment between two fetches of parameters.
       epsilon_base: ε of the actors' ladder ε^(1 + α i / (N − 1)) (Ape-X, Section 4).
       epsilon_alpha: α of that ladder (Ape-X, Section 4).
+      evaluation_epsilon: ε of evaluation; the paper does not say, and 0 is greedy.
       stored_state: whether an item starts from its stored recurrent state or from zero (Section 3).
       life_loss: what a lost life means (Figure 8): nothing (`none`), no bootstrapping across it
         (`roll`), or that and a reset of the recurrent state (`reset`).
@@ -89,6 +90,7 @@ class Config:
     variable_update_period: int = 400
     epsilon_base: float = 0.4
     epsilon_alpha: float = 7.0
+    evaluation_epsilon: float = 0.0
     stored_state: bool = True
     life_loss: LifeLoss = "none"
     torso: TorsoKind = "dqn"
@@ -136,6 +138,7 @@ _REQUIREMENTS: Mapping[str, Requirement] = {
     "variable_update_period": whole(1),
     "epsilon_base": FRACTION,
     "epsilon_alpha": NOT_NEGATIVE,
+    "evaluation_epsilon": FRACTION,
     "life_loss": one_of(LifeLoss),
     "torso": one_of(TorsoKind),
     "hidden_sizes": LAYER_SIZES,

@@ -1,10 +1,13 @@
 """How R2D2 acts: epsilon-greedily, each actor with its own epsilon."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import tensorflow as tf
 
 from agents.contract import Network, Policy, PolicyOutput
 from r2d2.config import Config
+from r2d2.returns import h_inverse
 from replay.structures import Nest, NetworkInput
 
 
@@ -64,9 +67,16 @@ def make_policy(
     return _epsilon_greedy_policy(network, epsilon, seed)
 
 
-def make_greedy_policy(network: Network, seed: int) -> Policy:
+def make_evaluation_policy(config: Config, network: Network, seed: int) -> Policy:
     """How the agent is evaluated, in any number of environments."""
-    return _epsilon_greedy_policy(network, np.zeros(1, np.float32), seed)
+    epsilon = np.array([config.evaluation_epsilon], np.float32)
+    return _epsilon_greedy_policy(network, epsilon, seed)
+
+
+def estimates(config: Config, values: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """What a policy's values `[N]` say of the return: Q of the actions taken, without h."""
+    q = values["q_taken"]
+    return {"Q": h_inverse(q, config.rescaling_epsilon) if config.rescale else q}
 
 
 def _epsilon_greedy_policy(network: Network, epsilon: np.ndarray, seed: int) -> Policy:

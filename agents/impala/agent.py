@@ -1,9 +1,10 @@
 """IMPALA as the rest of the system sees it (Espeholt et al., ICML 2018)."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import sonnet as snt
+import tensorflow as tf
 from acme import specs
 
 from agents.actor import with_variables
@@ -65,10 +66,17 @@ def make(
         variable_update_period=config.length,
         make_network=make_network,
         make_policy=policy.make_policy,
-        make_evaluation_policy=policy.make_sampling_policy,
+        make_evaluation_policy=policy.make_evaluation_policy,
         make_update=functools.partial(_make_update, config, make_network, make_normaliser),
         initial_priority=None,
+        estimates=_estimates,
     )
+
+
+def _estimates(
+    update: ImpalaUpdate, values: Mapping[str, tf.Tensor], task: int
+) -> dict[str, tf.Tensor]:
+    return {"V": update.values_of_task(values["value"], task)}
 
 
 def _reads(config: Config, name: str) -> list[tuple[TableSpec, int]]:

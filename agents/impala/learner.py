@@ -182,6 +182,12 @@ class ImpalaUpdate(tf.Module):
         )
         return Evaluation(loss, losses, log_ratio, value[:-1], returns.value)
 
+    def values_of_task(self, outputs: tf.Tensor, task: int) -> tf.Tensor:
+        """The network's value outputs `[N, K]` as V of one task, `[N]`, in the rewards' units."""
+        tasks = tf.fill(tf.shape(outputs)[:1], task)
+        shift, scale = self._shift_and_scale(tasks)
+        return scale * outputs_of_tasks(outputs[tf.newaxis], tasks)[0] + shift
+
     def _shift_and_scale(self, task: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         if self._normaliser is None:
             return tf.zeros([]), tf.ones([])

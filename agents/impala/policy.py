@@ -1,5 +1,7 @@
 """How IMPALA acts: it samples from its policy, when it is evaluated too."""
 
+from collections.abc import Callable
+
 import numpy as np
 import tensorflow as tf
 
@@ -31,20 +33,27 @@ def log_probability(logits: tf.Tensor, action: tf.Tensor) -> tf.Tensor:
 def make_policy(network: Network, indices: np.ndarray, num_actors: int, seed: int) -> Policy:
     """How the actors with these indices behave: all alike (Section 3)."""
     del indices, num_actors
-    return make_sampling_policy(network, seed)
+    return _sampling_policy(network, seed, lambda output: {})
 
 
-def make_sampling_policy(network: Network, seed: int) -> Policy:
-    """Sampling actions of any number of environments.
+def make_evaluation_policy(network: Network, seed: int) -> Policy:
+    """How the agent is evaluated, in any number of environments.
 
-    The agent is evaluated so too: what the paper trains and measures is a stochastic policy.
+    It samples here too: what the paper trains and measures is a stochastic policy. Its `value`,
+    `[N, K]`, is the network's.
     """
+    return _sampling_policy(network, seed, lambda output: {"value": output.value})
+
+
+def _sampling_policy(
+    network: Network, seed: int, values_of: Callable[[Nest], dict[str, tf.Tensor]]
+) -> Policy:
     generator = tf.random.Generator.from_seed(seed)
 
     @tf.function(autograph=False)
     def policy(inputs: NetworkInput, core_state: Nest) -> PolicyOutput:
         output, core_state = network.step(inputs, core_state)
         action, log_mu = sample(output.logits, generator)
-        return PolicyOutput(action, log_mu, {}, core_state)
+        return PolicyOutput(action, log_mu, values_of(output), core_state)
 
     return policy

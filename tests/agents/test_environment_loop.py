@@ -95,6 +95,21 @@ def test_an_evaluation_counts_one_episode_of_each_environment() -> None:
     assert loop.run_episodes()[0] == Episode(0, 14.0, 5)
 
 
+def test_each_environment_plays_its_share_however_long_its_episodes_are() -> None:
+    loop, _ = _loop([[1], [6, 2], [3]])
+    told = list(loop.play([2, 3, 0]))
+    assert [(step, e) for step, (_, ended) in enumerate(told, start=1) for e in ended] == [
+        (1, Episode(0, 10.0, 1)),
+        (3, Episode(0, 10.0, 1)),
+        (6, Episode(1, 15.0, 6)),
+        (9, Episode(1, 11.0, 2)),
+        (16, Episode(1, 15.0, 6)),
+    ]
+    assert [steps for steps, _ in told[:4]] == [3, 2, 3, 1]  # rows that only reset are no steps
+    # What follows begins anew, in the middle of no episode.
+    assert [e for _, ended in loop.play([0, 0, 1]) for e in ended] == [Episode(2, 12.0, 3)]
+
+
 def test_an_episode_whose_process_died_is_cut_off_and_counts_for_nothing() -> None:
     loop, recorder = _loop([[2, 4]], lost=[(0, 1)])
     told = [episode for _ in range(11) for episode in loop.step()[1]]

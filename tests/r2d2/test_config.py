@@ -59,6 +59,7 @@ def test_every_default_is_the_papers() -> None:
     defaults = dataclasses.asdict(Config())
     del defaults["hidden_sizes"]  # for small tasks only
     assert defaults.pop("precision") == "float32"
+    assert defaults.pop("evaluation_epsilon") == 0.0  # which the paper does not say
     assert defaults == expected
 
 
@@ -111,6 +112,7 @@ def test_layout() -> None:
         ("variable_update_period", 0, "variable_update_period must be"),
         ("epsilon_base", 1.5, "epsilon_base must be between 0 and 1"),
         ("epsilon_alpha", -7.0, "epsilon_alpha must be at least 0"),
+        ("evaluation_epsilon", -0.1, "evaluation_epsilon must be between 0 and 1"),
         ("life_loss", "ignore", "life_loss must be one of none, reset, roll, got 'ignore'"),
         ("torso", "vgg", "torso must be one of dqn, shallow, resnet, mlp, got 'vgg'"),
         ("hidden_sizes", (), "one or more whole numbers"),
@@ -130,7 +132,8 @@ def test_every_field_is_read_by_something_that_is_made_from_the_config() -> None
     made = agent.make(config)
     update = made.make_update(environment_spec())
     update(random_batch(config))
-    made.make_policy(made.make_network(environment_spec()), np.arange(2), 2, 0)
+    made.make_policy(update.network, np.arange(2), 2, 0)
+    made.make_evaluation_policy(update.network, 0)
     assert made.initial_priority is not None
     rows = np.ones((config.length + 1, 2), np.float32)
     values = {"q_taken": rows, "q_max": rows}

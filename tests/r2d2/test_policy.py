@@ -5,7 +5,14 @@ import pytest
 import tensorflow as tf
 
 from r2d2.network import make_network
-from r2d2.policy import epsilon_greedy, epsilon_ladder, make_greedy_policy, make_policy
+from r2d2.policy import (
+    epsilon_greedy,
+    epsilon_ladder,
+    estimates,
+    make_evaluation_policy,
+    make_policy,
+)
+from r2d2.returns import h
 from replay.structures import NetworkInput
 from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE, environment_spec
 from tests.r2d2.batches import small_config
@@ -118,9 +125,30 @@ def test_every_actor_has_its_own_epsilon() -> None:
 
 def test_evaluation_is_greedy_for_any_number_of_environments() -> None:
     network = make_network(small_config(), environment_spec())
-    policy = make_greedy_policy(network, seed=0)
+    policy = make_evaluation_policy(small_config(), network, seed=0)
     for size in (1, 30):
         output = policy(_inputs(size, size), network.initial_state(size))
         q, _ = network.step(_inputs(size, size), network.initial_state(size))
         np.testing.assert_array_equal(output.action, np.argmax(q, axis=-1))
         np.testing.assert_array_equal(output.log_probability, 0.0)
+
+
+def test_evaluation_may_have_an_epsilon() -> None:
+    config = small_config(evaluation_epsilon=0.5)
+    network = make_network(config, environment_spec())
+    policy = make_evaluation_policy(config, network, seed=0)
+    inputs = NetworkInput(*(np.repeat(x, 4_000, axis=0) for x in _inputs(0, 1)))
+    q, _ = network.step(inputs, network.initial_state(4_000))
+    actions = policy(inputs, network.initial_state(4_000)).action
+    greedy = 1 - 0.5 * (NUM_ACTIONS - 1) / NUM_ACTIONS
+    assert np.mean(actions == np.argmax(q, axis=-1)) == pytest.approx(greedy, abs=0.03)
+
+
+@pytest.mark.parametrize("rescale", [True, False])
+def test_a_return_is_estimated_in_the_rewards_units(rescale: bool) -> None:
+    config = small_config(rescale=rescale)
+    returns = np.array([-20.0, 0.0, 7.5], np.float32)
+    q = h(returns, config.rescaling_epsilon).numpy() if rescale else returns
+    estimated = estimates(config, {"q_taken": tf.constant(q), "q_max": tf.constant(q + 1)})
+    assert list(estimated) == ["Q"]
+    np.testing.assert_allclose(estimated["Q"], returns, atol=1e-4)

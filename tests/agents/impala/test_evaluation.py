@@ -232,3 +232,10 @@ def test_rewards_are_transformed_first(transform: str, function: Any) -> None:
     update, plain = make_update(config), make_update(small_config())
     actual = float(update.evaluate(batch).loss)
     assert actual == pytest.approx(float(plain.evaluate(transformed).loss), rel=1e-5)
+
+
+def test_a_viewer_is_told_the_networks_value_whichever_task_it_plays() -> None:
+    update, agent = make_update(small_config()), make(small_config())
+    value = tf.constant([[0.5], [-2.0]])
+    for task in (0, 3):
+        assert agent.estimates(update, {"value": value}, task)["V"].numpy().tolist() == [0.5, -2.0]

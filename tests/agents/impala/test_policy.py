@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from agents.impala.network import make_network
-from agents.impala.policy import log_probability, make_policy, make_sampling_policy, sample
+from agents.impala.policy import log_probability, make_evaluation_policy, make_policy, sample
 from replay.structures import NetworkInput
 from tests.agents.impala.batches import small_config
 from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE, environment_spec
@@ -62,7 +62,7 @@ def test_a_seed_fixes_the_stream_bit_for_bit() -> None:
 
 def test_evaluation_samples_too_in_any_number_of_environments() -> None:
     network = make_network(small_config(), environment_spec())
-    policy = make_sampling_policy(network, seed=0)
+    policy = make_evaluation_policy(network, seed=0)
     for size in (1, 2_000):
         inputs = NetworkInput(*(np.repeat(x, size, axis=0) for x in _inputs(0, 1)))
         output = policy(inputs, network.initial_state(size))
@@ -72,5 +72,5 @@ def test_evaluation_samples_too_in_any_number_of_environments() -> None:
         np.testing.assert_allclose(
             np.exp(output.log_probability), mu[output.action.numpy()], rtol=1e-4
         )
-        assert output.values == {}
+        np.testing.assert_allclose(output.values["value"], expected.value, atol=1e-6)
     np.testing.assert_allclose(np.bincount(output.action) / 2_000, mu, atol=0.04)

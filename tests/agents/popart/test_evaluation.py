@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from agents.impala import agent as impala
 from agents.impala.learner import ImpalaUpdate
+from agents.popart.agent import make
 from replay.structures import Batch
 from tests.agents.impala import oracle
 from tests.agents.impala.batches import gradients_of, outputs_of
@@ -184,3 +185,19 @@ def test_what_masked_rows_hold_changes_nothing() -> None:
         update(content)
     for x, y in zip(*(update.variables for update in updates), strict=True):
         np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("normalise", [True, False])
+def test_a_viewer_is_told_each_tasks_value_in_its_own_units(normalise: bool) -> None:
+    config = small_config(normalise=normalise)
+    update, agent = make_update(config), make(config)
+    n = np.random.default_rng(0).normal(size=(5, NUM_TASKS)).astype(np.float32)
+    for task in range(NUM_TASKS):
+        told = agent.estimates(update, {"value": tf.constant(n)}, task)
+        assert list(told) == ["V"]
+        expected = n[:, task]
+        if normalise:
+            statistics = statistics_of(update)
+            mu, sigma = statistics.mu.numpy()[task], statistics.sigma.numpy()[task]
+            expected = sigma * expected + mu
+        np.testing.assert_allclose(told["V"], expected, rtol=1e-5)

@@ -197,7 +197,7 @@ def _make_config(agent: str, env: str, preset: dict[str, Any], overrides: dict[s
 
 
 def load(run_dir: pathlib.Path) -> Settings:
-    """The settings that a run folder's config.json records.
+    """The settings that a run folder's config.json records; the folder may have been moved since.
 
     Raises:
       SettingsError: when there is none, or it cannot be read.
@@ -209,7 +209,7 @@ def load(run_dir: pathlib.Path) -> Settings:
             agent: _restored(catalogue.AGENTS[agent].config(recorded["env"]), values)
             for agent, values in recorded["configs"].items()
         }
-        return Settings(**{**recorded, "configs": configs})
+        return Settings(**{**recorded, "configs": configs, "run_dir": str(run_dir)})
     except OSError:
         raise SettingsError(f"{run_dir} holds no run: there is no {path}.") from None
     except (ValueError, KeyError, TypeError) as error:

@@ -198,6 +198,12 @@ def test_config_json_gives_the_settings_back(tmp_path: pathlib.Path) -> None:
         assert settings.load(tmp_path) == run
 
 
+def test_a_run_folder_may_be_moved(tmp_path: pathlib.Path) -> None:
+    run = settings.resolve(_given(agent="r2d2", run_dir=str(tmp_path / "before")), {})
+    (tmp_path / "config.json").write_text(run.to_json())
+    assert settings.load(tmp_path) == dataclasses.replace(run, run_dir=str(tmp_path))
+
+
 def test_config_json_holds_every_setting_by_name() -> None:
     run = settings.resolve(_given(agent="r2d2"), {})
     recorded = json.loads(run.to_json())

@@ -58,8 +58,13 @@ def all_tables(agents: Mapping[str, Agent]) -> list[TableSpec]:
 
 
 def make_tables(settings: Settings, shard: int) -> list[reverb.Table]:
-    """The tables of a replay node: its shard of every one."""
+    """The tables of a replay node, in whose process this is called."""
     process.enter(settings.run_dir, f"replay {shard}")
+    return tables_of_shard(settings, shard)
+
+
+def tables_of_shard(settings: Settings, shard: int) -> list[reverb.Table]:
+    """A shard of every table of a run."""
     agents = make_agents(settings)
     spec = environment_spec(settings)
     core_states = {

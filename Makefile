@@ -17,13 +17,14 @@ RUN := $(CUDA) $(PYTHON)
 
 PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet install --no-deps
 
-.PHONY: help setup train test test-fast lint format lock build-files bazel clean
+.PHONY: help setup train test test-agents test-others test-runs test-fast lint format lock build-files bazel clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make train [ARGS=...]  set up, then train R2D2 on Atari Pong; ARGS reach launch.train"
+	@echo "make train [ARGS=...]  set up, then train R2D2 on Atari Pong in runs/pong; ARGS reach launch.train"
 	@echo "make test              set up, then lint, type checks and every test"
 	@echo "make test-fast         the tests that take seconds"
+	@echo "make test-runs         the tests that start whole runs; test-agents and test-others: the rest"
 	@echo "make lint | format     check or fix the style"
 	@echo "make bazel             bazel build //... and the fast tests under bazel"
 	@echo "make build-files       write the BUILD files anew from the imports"
@@ -33,10 +34,21 @@ help:
 setup: $(VENV)/.installed
 
 train: setup
-	$(RUN) -m launch.train --agent=r2d2 --env=atari:pong $(ARGS)
+	$(RUN) -m launch.train --agent=r2d2 --env=atari:pong --run_dir=runs/pong $(ARGS)
 
+# Two processes for two cores; whole runs come after them, since each of those fills the machine.
 test: lint
-	$(RUN) -m pytest
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-agents test-others
+	$(MAKE) --no-print-directory test-runs
+
+test-agents: setup
+	$(RUN) -m pytest -m "not launchpad" tests/agents tests/r2d2
+
+test-others: setup
+	$(RUN) -m pytest -m "not launchpad" --ignore=tests/agents --ignore=tests/r2d2
+
+test-runs: setup
+	$(RUN) -m pytest -m launchpad
 
 test-fast: setup
 	$(RUN) -m pytest -m "not slow and not launchpad"

@@ -17,6 +17,7 @@ from agents.actor import RecurrentActor, make_evaluator
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.impala.agent import Config, make
 from agents.impala.learner import ImpalaUpdate
+from docs import arguments
 from docs.corrections_results import (
     CORRECTIONS,
     Panel,
@@ -160,4 +161,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    arguments.positional(__doc__)
     main()

@@ -4,7 +4,6 @@ python -m docs.plot_dmlab LEVEL_RUN_DIR LEVEL_RUN_DIR SUITE_RUN_DIR OUTPUT.png
 """
 
 import pathlib
-import sys
 
 import matplotlib
 
@@ -13,6 +12,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
+from docs import arguments
 from docs.plot_run import read
 from launch import settings
 
@@ -46,5 +46,6 @@ def draw(levels: list[pathlib.Path], suite: pathlib.Path, output: pathlib.Path) 
 
 
 if __name__ == "__main__":
-    first, second, third, image = map(pathlib.Path, sys.argv[1:5])
+    names = ("level_run_dir", "other_level_run_dir", "suite_run_dir", "output")
+    first, second, third, image = map(pathlib.Path, arguments.positional(__doc__, *names))
     draw([first, second], third, image)

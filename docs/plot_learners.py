@@ -1,7 +1,6 @@
 """Draws what the learners of one shared run log: python -m docs.plot_learners RUN_DIR OUTPUT.png"""
 
 import pathlib
-import sys
 
 import matplotlib
 
@@ -9,6 +8,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 
+from docs import arguments
 from docs.plot_run import read
 
 
@@ -31,4 +31,4 @@ def draw(run_dir: pathlib.Path, output: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
-    draw(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
+    draw(*map(pathlib.Path, arguments.positional(__doc__, "run_dir", "output")))

@@ -21,6 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
+from docs import arguments
 from docs import performance_results as results
 from docs.performance_results import Line
 from docs.performance_rows import HEADLINES, ROWS
@@ -124,4 +125,5 @@ def _save(figure: Figure, path: pathlib.Path, lines: Sequence[Line]) -> None:
 
 
 if __name__ == "__main__":
+    arguments.positional(__doc__)
     main()

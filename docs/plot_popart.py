@@ -5,7 +5,6 @@ python -m docs.plot_popart POPART_RUN_DIR BASELINE_RUN_DIR OUTPUT.png
 
 import json
 import pathlib
-import sys
 
 import matplotlib
 
@@ -13,6 +12,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 
+from docs import arguments
 from docs.plot_run import read
 
 
@@ -46,4 +46,5 @@ def draw(popart: pathlib.Path, baseline: pathlib.Path, output: pathlib.Path) -> 
 
 
 if __name__ == "__main__":
-    draw(*map(pathlib.Path, sys.argv[1:4]))
+    names = ("popart_run_dir", "baseline_run_dir", "output")
+    draw(*map(pathlib.Path, arguments.positional(__doc__, *names)))

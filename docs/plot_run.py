@@ -2,7 +2,6 @@
 
 import csv
 import pathlib
-import sys
 
 import matplotlib
 
@@ -10,6 +9,8 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+
+from docs import arguments
 
 WINDOW = 9  # log rows of ten seconds each that one point of the smooth curve averages
 
@@ -48,4 +49,5 @@ def draw(run_dir: pathlib.Path, output: pathlib.Path, title: str) -> None:
 
 
 if __name__ == "__main__":
-    draw(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3])
+    run_dir, output, title = arguments.positional(__doc__, "run_dir", "output", "title")
+    draw(pathlib.Path(run_dir), pathlib.Path(output), title)

@@ -3,9 +3,12 @@
 import os
 import random
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
+
+from tests.commands import Commands
 
 # TensorFlow reports CPU features and absent GPUs on stderr, which buries a failure's own output.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -22,3 +25,10 @@ def fixed_seeds() -> None:
     np.random.seed(0)
     if tensorflow := sys.modules.get("tensorflow"):
         tensorflow.random.set_seed(0)
+
+
+@pytest.fixture(scope="session")
+def commands() -> Iterator[Commands]:
+    """Runs commands of the tree as a user gives them."""
+    with Commands() as found:
+        yield found

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -159,10 +160,22 @@ def test_the_lock_follows_the_machine(clone: Path, tools: Path, answer: int, loc
 
 
 def test_train_passes_its_arguments_on(clone: Path, tools: Path) -> None:
-    arguments = "--max_actor_steps=20000 --run_dir=runs/pong"
+    arguments = "--max_actor_steps=20000 --run_dir=runs/other"  # of two, absl takes the last
     code, output, _ = _run(["make", "--dry-run", "train", f"ARGS={arguments}"], clone, tools)
     assert code == 0
-    assert f"-m launch.train --agent=r2d2 --env=atari:pong {arguments}\n" in output
+    own = "--agent=r2d2 --env=atari:pong --run_dir=runs/pong"
+    assert f"-m launch.train {own} {arguments}\n" in output
+
+
+def test_the_parts_of_make_test_are_every_test_once(clone: Path, tools: Path) -> None:
+    code, output, _ = _run(["make", "--dry-run", "test"], clone, tools)
+    assert code == 0
+    found = [line.partition("-m pytest ")[2] for line in output.splitlines() if "pytest " in line]
+    runs, agents, others = (shlex.split(arguments) for arguments in sorted(found, key=len))
+    assert runs == ["-m", "launchpad"]
+    assert agents[:2] == others[:2] == ["-m", "not launchpad"]
+    assert [f"--ignore={folder}" for folder in agents[2:]] == others[2:]
+    assert all((ROOT / folder).is_dir() for folder in agents[2:])
 
 
 @pytest.mark.parametrize("script", [".ci/run", "scripts/find_python.sh", "tools/bazel"])

@@ -1,6 +1,7 @@
 """Atari 2600 games with the settings of the R2D2 paper."""
 
 import os
+import re
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from gymnasium.vector.utils import batch_space
 from environments import seeding
 
 HEIGHT = WIDTH = 84
+SCREEN = (210, 160)  # height and width of what a television would show
 FRAMES_PER_STEP = 4
 MAX_FRAMES_PER_EPISODE = 108_000
 """Emulator frames, half an hour of play. The no-op frames at an episode's start do not count."""
@@ -42,6 +44,11 @@ def _without_illegal_fire(legal: list[Action]) -> np.ndarray:
     )
 
 
+def _in_words(name: str) -> str:
+    """UPRIGHTFIRE as `up right fire`."""
+    return " ".join(re.findall("NOOP|FIRE|UP|DOWN|LEFT|RIGHT", name)).lower()
+
+
 class Atari(VectorWrapper):
     """N copies of one game, preprocessed in C++.
 
@@ -50,6 +57,9 @@ class Atari(VectorWrapper):
     are read. Following the R2D2 paper (Sections 2.3 and 4) the rewards are not clipped and losing
     a life does not end an episode; the number of lives left is in `infos["lives"]`, int [N].
     Actions are never repeated at random, and an episode begins with 0 to 30 no-op frames.
+
+    Attributes:
+        action_names: what each action does, in words.
     """
 
     def __init__(
@@ -59,6 +69,7 @@ class Atari(VectorWrapper):
         *,
         full_action_space: bool = True,
         max_frames: int = MAX_FRAMES_PER_EPISODE,
+        for_people: bool = False,
     ):
         """Loads the game.
 
@@ -67,7 +78,10 @@ class Atari(VectorWrapper):
             num_envs: N, the number of copies.
             full_action_space: all 18 actions, or only those that do something in this game.
             max_frames: emulator frames after which an episode is truncated.
+            for_people: observations are the screen as people see it, [N, 210, 160, 3]; all else,
+                chance included, is the same.
         """
+        height, width = SCREEN if for_people else (HEIGHT, WIDTH)
         env = AtariVectorEnv(
             game,
             num_envs,
@@ -77,9 +91,9 @@ class Atari(VectorWrapper):
             max_num_frames_per_episode=max_frames,
             frameskip=FRAMES_PER_STEP,
             maxpool=True,
-            img_height=HEIGHT,
-            img_width=WIDTH,
-            grayscale=True,
+            img_height=height,
+            img_width=width,
+            grayscale=not for_people,
             stack_num=1,
             noop_max=30,
             reward_clipping=False,
@@ -89,10 +103,12 @@ class Atari(VectorWrapper):
         )
         super().__init__(env)
         self._emulators = env
-        self.single_observation_space = spaces.Box(0, 255, (HEIGHT, WIDTH), np.uint8)
+        shape = (*SCREEN, 3) if for_people else (HEIGHT, WIDTH)
+        self.single_observation_space = spaces.Box(0, 255, shape, np.uint8)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         legal = list(env.ale.get_action_set())
         self._indices = _without_illegal_fire(legal) if full_action_space else np.arange(len(legal))
+        self.action_names = tuple(_in_words(legal[index].name) for index in self._indices)
         self.single_action_space = spaces.Discrete(len(self._indices))
         self.action_space = batch_space(self.single_action_space, num_envs)
 
@@ -102,7 +118,7 @@ class Atari(VectorWrapper):
         """Begins an episode in every copy and returns (observations, infos)."""
         seeds: Any = None if seed is None else seeding.spread(seed, self.num_envs)
         observations, infos = self.env.reset(seed=seeds, options=options)
-        return observations[:, 0], infos  # [N, 84, 84]
+        return observations[:, 0], infos  # [N, 84, 84], or the screens
 
     def step(
         self, actions: np.ndarray

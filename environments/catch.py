@@ -21,6 +21,8 @@ class Catch(BatchedEnv):
     Observations are uint8 [ROWS, COLUMNS]: 255 at the ball and at the paddle, 0 elsewhere.
     """
 
+    action_names = ("left", "stay", "right")
+
     def __init__(self, num_envs: int):
         """Makes the games.
 

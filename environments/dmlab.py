@@ -36,6 +36,14 @@ FULL_ACTIONS = (
 )
 """The 15 of PopArt-IMPALA and R2D2 (Hessel et al. 2018, Appendix, Table 2)."""
 
+_WORDS = (  # of a native action's values below and above zero; no action jumps or crouches
+    ("look left", "look right"),
+    ("look up", "look down"),
+    ("strafe left", "strafe right"),
+    ("backward", "forward"),
+    ("", "fire"),
+)
+
 IMPALA_ACTIONS = (
     (0, 0, 0, 1, 0, 0, 0),
     (0, 0, 0, -1, 0, 0, 0),
@@ -112,6 +120,9 @@ class DMLab(VectorEnv):
     An engine that ends by itself in mid-episode truncates the episode, with the observation from
     before and no reward, and the next step begins an episode in a new one. `infos["lost"]`, int32
     [N], counts the engines that were lost in this step.
+
+    Attributes:
+        action_names: what each action does, in words.
     """
 
     def __init__(
@@ -141,6 +152,7 @@ class DMLab(VectorEnv):
             ),
         )
         self._actions = FULL_ACTIONS if full_action_space else IMPALA_ACTIONS
+        self.action_names = tuple(_in_words(action) for action in self._actions)
         self.single_action_space = spaces.Discrete(len(self._actions))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -239,6 +251,17 @@ class DMLab(VectorEnv):
         """Ends every engine."""
         for copy in self._copies:
             copy.close()
+
+
+def _in_words(action: tuple[int, ...]) -> str:
+    """(-20, 0, 0, 1, 0, 0, 0) as `look left 20 forward`."""
+    parts = []
+    for value, (less, more) in zip(action, _WORDS, strict=False):
+        if value:
+            parts.append(more if value > 0 else less)
+            if less.startswith("look"):
+                parts.append(str(abs(value)))
+    return " ".join(parts)
 
 
 def _config(level: str) -> dict[str, str]:

@@ -40,6 +40,22 @@ def check(env_id: str) -> None:
         )
 
 
+def draws(env_id: str) -> bool:
+    """Returns whether an environment that `check` accepts can draw itself."""
+    return "rgb_array" in _metadata(env_id).get("render_modes", ())
+
+
+def frames_per_second(env_id: str) -> int:
+    """Returns how many steps of it people should see in a second."""
+    return int(_metadata(env_id).get("render_fps", 30))
+
+
+def _metadata(env_id: str) -> dict[str, Any]:
+    env = gymnasium.make(env_id)
+    env.close()
+    return env.metadata
+
+
 class _AsArray(gymnasium.ObservationWrapper):
     """Leaves an image as it is and makes one float32 vector of everything else."""
 
@@ -79,12 +95,13 @@ class Gym(VectorWrapper):
     vector, in which a discrete value is one-hot.
     """
 
-    def __init__(self, env_id: str, num_envs: int):
+    def __init__(self, env_id: str, num_envs: int, *, render_mode: str | None = None):
         """Makes the copies.
 
         Args:
             env_id: an id that `check` accepts.
             num_envs: N, the number of copies.
+            render_mode: how `render()` draws them; None where nobody looks on.
         """
         super().__init__(
             gymnasium.make_vec(
@@ -93,6 +110,8 @@ class Gym(VectorWrapper):
                 vectorization_mode="sync",
                 vector_kwargs={"autoreset_mode": AutoresetMode.NEXT_STEP},
                 wrappers=[_AsArray, _from_zero],
+                # An environment that cannot be drawn need not take a render mode.
+                **({} if render_mode is None else {"render_mode": render_mode}),
             )
         )
 

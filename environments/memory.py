@@ -33,6 +33,8 @@ class Recall(BatchedEnv):
     Observations are float32 [NUM_CUES + 1]: the cue as one-hot, then the query.
     """
 
+    action_names = tuple(f"cue {number}" for number in range(NUM_CUES))
+
     def __init__(self, num_envs: int):
         """Makes the episodes.
 
@@ -68,8 +70,10 @@ class PositionCartPole(VectorWrapper):
 
     Observations are float32 [2]: the cart's position in metres and the pole's angle in radians.
     Every step is worth 1. A fallen pole or a cart off its track terminates the episode; the limit
-    of 500 steps truncates it.
+    of 500 steps truncates it. `render()` draws the carts.
     """
+
+    action_names = ("left", "right")
 
     def __init__(self, num_envs: int):
         """Makes the carts.
@@ -78,7 +82,12 @@ class PositionCartPole(VectorWrapper):
             num_envs: N, the number of carts.
         """
         super().__init__(
-            gymnasium.make_vec("CartPole-v1", num_envs, vectorization_mode="vector_entry_point")
+            gymnasium.make_vec(
+                "CartPole-v1",
+                num_envs,
+                vectorization_mode="vector_entry_point",
+                render_mode="rgb_array",
+            )
         )
         whole = self.env.single_observation_space
         assert isinstance(whole, spaces.Box)

@@ -1,102 +1,131 @@
-"""Plays a trained agent: python -m launch.evaluate --run_dir=runs/pong --episodes=30"""
+"""Plays what a run has learned: python -m launch.evaluate --run_dir=runs/pong --episodes=30"""
 
 import os
 
-os.environ.setdefault(
-    "TF_CPP_MIN_LOG_LEVEL", "2"
-)  # before TensorFlow is imported, by whatever follows
+# Before TensorFlow and pygame are imported, by whatever follows.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
 
 import pathlib
+import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from absl import flags
 
-from agents import actor, environment_loop
-from agents.contract import Agent, Network, Update
-from environments import suites
-from launch import catalogue, checkpoints, command_line, nodes, settings, task_returns
+from launch import (
+    captions,
+    checkpoints,
+    command_line,
+    evaluation,
+    evaluation_files,
+    evaluation_progress,
+    evaluation_summary,
+    film,
+    settings,
+    videos,
+)
+from launch.evaluation import Subject
+from launch.settings import SettingsError
 
-_EPISODES = flags.DEFINE_integer("episodes", 30, "Episodes of each task to play.", lower_bound=1)
-_SECTIONS = {"What is played": ("run_dir", "agent", "episodes", "seed")}
+_EPISODES = flags.DEFINE_integer(
+    "episodes",
+    None,
+    "Of each task; by default what the papers play: 200 on Atari, 500 on DMLab; 100 elsewhere.",
+    lower_bound=1,
+)
+_CHECKPOINT = flags.DEFINE_string(
+    "checkpoint", "latest", "Whose parameters play: latest, or the update N of a kept one."
+)
+_EPSILON = flags.DEFINE_float("epsilon", None, "Probability of a random action; R2D2 only.")
+_MEMORY_STEPS = flags.DEFINE_integer(
+    "memory_steps", None, "The agent remembers its last k inputs only; all by default."
+)
+_VIDEO = flags.DEFINE_boolean("video", False, "Film an episode of each task, into videos/.")
+_SECTIONS = {
+    "Who plays": ("run_dir", "agent", "checkpoint", "epsilon", "memory_steps"),
+    "What": ("episodes", "video", "seed"),
+}
 
-MAX_ENVIRONMENTS = 32
-MAX_ENGINES = 8  # of DeepMind Lab, each a process of hundreds of megabytes
 
-
-def load(run: settings.Settings, agent: Agent) -> Update:
-    """The parameters of an agent's newest checkpoint.
+def subject_of_flags() -> Subject:
+    """Who the command line asks for.
 
     Raises:
-      CheckpointError: when there is none, or it is damaged.
+      SettingsError, CheckpointError: there is no such agent or checkpoint, or it cannot play so.
     """
-    folder = run.path / "checkpoints"
-    manifest = checkpoints.read(folder, checkpoints.manifest_name(agent.name, run.paced_by))
-    if manifest is None:
-        raise checkpoints.CheckpointError(f"{folder} holds no checkpoint of {agent.name} yet.")
-    update = agent.make_update(nodes.environment_spec(run))
-    checkpoints.restore(folder, manifest, agent.name, update)
-    return update
+    if not command_line.RUN_DIR.value:
+        raise SettingsError("--run_dir must be given.")
+    run = settings.load(pathlib.Path(command_line.RUN_DIR.value))
+    return evaluation.load(
+        run,
+        command_line.AGENT.value or run.agents[0],
+        checkpoint=_checkpoint(_CHECKPOINT.value),
+        epsilon=_EPSILON.value,
+        memory_steps=_MEMORY_STEPS.value,
+        seed=command_line.SEED.value or 0,
+    )
 
 
-def evaluate(run: settings.Settings, name: str, episodes: int, seed: int) -> dict[str, np.ndarray]:
-    """Undiscounted returns `[episodes]` of each task by one agent, as its paper evaluates it.
-
-    A level with a held-out twin is evaluated on that.
-    """
-    agent = catalogue.make(name, run.configs[name])
-    network = load(run, agent).network
-    tasks = [suites.evaluation_task(task) for task in run.tasks]
-    return {task: _play(run, agent, network, task, episodes, seed) for task in tasks}
-
-
-def _play(
-    run: settings.Settings, agent: Agent, network: Network, task: str, episodes: int, seed: int
-) -> np.ndarray:
-    returns: list[float] = []
-    at_once = MAX_ENGINES if task.startswith("dmlab") else MAX_ENVIRONMENTS
-    while len(returns) < episodes:
-        n = min(at_once, episodes - len(returns))
-        player = actor.make_evaluator(agent, network, num_environments=n, seed=seed)
-        environments = suites.make(
-            task, n, seed=seed + len(returns), full_action_space=run.full_action_space
+def _checkpoint(text: str) -> int | None:
+    if text == "latest":
+        return None
+    if not text.isdecimal():
+        raise SettingsError(
+            f"--checkpoint must be latest or the number of an update, got {text!r}."
         )
-        loop = environment_loop.VectorEnvironmentLoop(environments, player)
-        returns += [episode.episode_return for episode in loop.run_episodes()]
-        environments.close()
-    return np.asarray(returns)
+    return int(text)
 
 
-def describe(name: str, returns: Mapping[str, np.ndarray]) -> Iterator[str]:
-    """A line for each task and, where several have human scores, one for what they amount to."""
-    for task, values in returns.items():
-        yield (
-            f"{name} on {task}: mean return {values.mean():.2f} over {len(values)} episodes "
-            f"(standard deviation {values.std():.2f}, from {values.min():.1f} to "
-            f"{values.max():.1f})"
-        )
-    means = {task: float(values.mean()) for task, values in returns.items()}
-    aggregates = task_returns.aggregates(means)
-    if aggregates and len(means) > 1:
-        yield f"{name}, human-normalised: {task_returns.percent(aggregates)}"
+def play_all(subject: Subject) -> None:
+    """Plays task after task; prints and records what comes of it."""
+    agent = subject.agent.name
+    file = evaluation_files.File(subject.run.path, subject.played)
+    returns = {}
+    for task in subject.tasks:
+        episodes = _EPISODES.value or evaluation.num_episodes(task)
+        with evaluation_progress.Progress(task, episodes) as progress:
+            played = evaluation.play(subject, task, episodes, progress.step)
+        file.append(task, played)
+        returns[task] = np.array([episode.episode_return for episode in played])
+        print(evaluation_summary.of_task(agent, task, returns[task]), flush=True)
+    for line in evaluation_summary.of_suite(agent, returns):
+        print(line)
+    print(f"Every episode, of update {subject.played.learner_steps:,}: {file.path}")
+
+
+def film_all(subject: Subject) -> None:
+    """Films an episode of each task."""
+    name = evaluation_files.name(subject.played)
+    for task in subject.tasks:
+        of_task = re.sub(r"\W+", "_", task)
+        path = evaluation_files.vacant(subject.run.path / "videos", f"{name}-{of_task}", ".mp4")
+        title = (task, f"{subject.agent.name}, update {subject.played.learner_steps:,}")
+        speed, frames = film.shoot(subject, task)
+        with evaluation_progress.Progress(f"film of {task}", 1) as progress:
+            videos.write(path, _drawn(frames, captions.Captions(*title), progress), speed)
+        print(f"Film: {path}", flush=True)
+
+
+def _drawn(
+    frames: Iterator[film.Frame],
+    caption: captions.Captions,
+    progress: evaluation_progress.Progress,
+) -> Iterator[np.ndarray]:
+    for frame in frames:
+        yield caption.draw(frame)
+        progress.step(1, 0)
 
 
 def main(_: Sequence[str]) -> None:
     try:
-        if not command_line.RUN_DIR.value:
-            raise settings.SettingsError("--run_dir must be given.")
-        run = settings.load(pathlib.Path(command_line.RUN_DIR.value))
-        name = command_line.AGENT.value or run.agents[0]
-        if name not in run.agents:
-            raise settings.SettingsError(
-                f"--agent={name} did not learn in {run.path}; there are {', '.join(run.agents)}."
-            )
-        returns = evaluate(run, name, _EPISODES.value, command_line.SEED.value or 0)
-    except (settings.SettingsError, checkpoints.CheckpointError) as error:
+        subject = subject_of_flags()
+    except (SettingsError, checkpoints.CheckpointError) as error:
         command_line.fail(str(error))
-    for line in describe(name, returns):
-        print(line)
+    play_all(subject)
+    if _VIDEO.value:
+        film_all(subject)
     sys.exit(0)
 
 

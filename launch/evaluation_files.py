@@ -23,6 +23,7 @@ short, whole tasks are there, never only the short episodes of one.
 
 import csv
 import dataclasses
+import itertools
 import pathlib
 from collections.abc import Sequence
 
@@ -87,10 +88,13 @@ class File:
             (*dataclasses.astuple(self._played), task, i, episode.episode_return, episode.length)
             for i, episode in enumerate(episodes)
         ]
+        mode = "a"
         if self.path is None:
-            self.path = _create(self._folder, _name(self._played))
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self.path = vacant(self._folder, name(self._played), ".csv")
             rows.insert(0, _COLUMNS)
-        with self.path.open("a", newline="") as file:
+            mode = "x"
+        with self.path.open(mode, newline="") as file:
             csv.writer(file).writerows(rows)
 
 
@@ -121,7 +125,8 @@ def _parse(text: dict[str, str]) -> Row:
     )
 
 
-def _name(played: Played) -> str:
+def name(played: Played) -> str:
+    """What files of this are called, without a suffix."""
     parts = [played.agent, str(played.learner_steps)]
     if played.epsilon:
         parts.append(f"epsilon{played.epsilon:g}")
@@ -130,15 +135,10 @@ def _name(played: Played) -> str:
     return "-".join(parts)
 
 
-def _create(folder: pathlib.Path, name: str) -> pathlib.Path:
-    """An empty file of this name, or of the first numbered one that nobody has taken."""
-    folder.mkdir(parents=True, exist_ok=True)
-    number = 1
-    while True:
-        path = folder / (f"{name}.csv" if number == 1 else f"{name}-{number}.csv")
-        try:
-            path.touch(exist_ok=False)
-        except FileExistsError:
-            number += 1
-        else:
-            return path
+def vacant(folder: pathlib.Path, name: str, suffix: str) -> pathlib.Path:
+    """A path that no file has: of this name, or of the first numbered one that is free."""
+    numbers = itertools.count(2)
+    path = folder / f"{name}{suffix}"
+    while path.exists():
+        path = folder / f"{name}-{next(numbers)}{suffix}"
+    return path

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from agents.environment_loop import Episode
 from environments import scores
-from launch import evaluate, task_returns
+from launch import task_returns
 from launch.evaluator_node import summary
 from launch.learner_node import split_metrics
 
@@ -80,18 +80,6 @@ def test_an_evaluation_is_summed_up_over_all_tasks_and_for_each() -> None:
         "return/catch:large_rewards": 20.0,
     }
     assert not [name for name in summary(("catch",), episodes) if "/" in name]
-
-
-def test_evaluate_prints_a_line_for_each_task_and_one_for_all() -> None:
-    lines = list(evaluate.describe("popart", {t: np.array([v, v]) for t, v in RETURNS.items()}))
-    assert lines[1] == (
-        "popart on catch: mean return 0.50 over 2 episodes "
-        "(standard deviation 0.00, from 0.5 to 0.5)"
-    )
-    assert lines[4:] == [
-        "popart, human-normalised: median 60.0%, mean 160.0%, capped 60.0% of 3 tasks"
-    ]
-    assert len(list(evaluate.describe("popart", {"atari:pong": np.array([1.0])}))) == 1
 
 
 def test_an_updates_vectors_become_a_column_for_each_task() -> None:

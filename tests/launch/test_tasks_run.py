@@ -107,8 +107,8 @@ def test_evaluate_plays_every_task(resumed: Resumed) -> None:
     result = subprocess.run(
         [*command, "--episodes=3"], capture_output=True, text=True, check=True
     ).stdout.splitlines()
-    assert len(result) == len(TASKS)
-    for line, task in zip(result, TASKS, strict=True):
+    assert len(result) == len(TASKS) + 1
+    for line, task in zip(result, TASKS, strict=False):
         assert line.startswith(f"popart on {task}: mean return ")
         assert "over 3 episodes" in line
 

@@ -1,0 +1,145 @@
+"""One environment as people see it: a picture of every step, and what its actions are called."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import VectorEnv, VectorWrapper
+
+from environments import atari, gym, seeding, suites
+
+# Atari and DMLab show 60 frames a second and take one action for four of them.
+_FRAMES_PER_SECOND = {
+    "atari": 15,
+    "dmlab": 15,
+    "catch": 4,
+    "memory:recall": 4,
+    "memory:cartpole": 50,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Screen:
+    """An environment that can be watched.
+
+    Attributes:
+        env: one copy, as `suites.make` makes it; `render()` returns its present picture as the
+            only element of a tuple, uint8 [H, W, 3].
+        action_names: what each action is called.
+        frames_per_second: steps of a second, for people; real time where there is such a thing.
+    """
+
+    env: VectorEnv
+    action_names: tuple[str, ...]
+    frames_per_second: int
+
+
+def make(name: str, *, seed: int, full_action_space: bool = True) -> Screen:
+    """Makes one environment that can be watched.
+
+    What it shows the agent, and pays, is what `suites.make` of the same arguments does. A picture
+    comes from the emulator's own screen, or gymnasium's, where there is one; else the observation
+    is drawn.
+
+    Args:
+        name: of one environment.
+        seed: as for `suites.make`.
+        full_action_space: as for `suites.make`.
+
+    Raises:
+        ValueError: as `suites.make`.
+    """
+    env = _make(name, seed, full_action_space)
+    kind, _, task = name.partition(":")
+    speed = gym.frames_per_second(task) if kind == "gym" else None
+    return Screen(
+        env, _action_names(env), speed or _FRAMES_PER_SECOND.get(name) or _FRAMES_PER_SECOND[kind]
+    )
+
+
+def _make(name: str, seed: int, full_action_space: bool) -> VectorEnv:
+    kind, _, task = name.partition(":")
+    suites.check(name)
+    if kind == "atari":
+        return seeding.SeededVectorEnv(_Twins(task, full_action_space), seed)
+    if kind == "gym" and gym.draws(task):
+        return seeding.SeededVectorEnv(gym.Gym(task, 1, render_mode="rgb_array"), seed)
+    env = suites.make(name, 1, seed=seed, full_action_space=full_action_space)
+    return env if name == "memory:cartpole" else _Drawn(env)
+
+
+class _Twins(VectorWrapper):
+    """A game that is played twice, alike: as the agent sees it and, for `render`, as people do.
+
+    The emulator preprocesses frames where they are made, so one copy of it shows either the one or
+    the other. The no-ops at the start, the only chance in a game, follow from the seed.
+    """
+
+    def __init__(self, game: str, full_action_space: bool):
+        super().__init__(atari.Atari(game, 1, full_action_space=full_action_space))
+        self._twin = atari.Atari(game, 1, full_action_space=full_action_space, for_people=True)
+        self._picture: np.ndarray | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        self._picture = self._twin.reset(seed=seed, options=options)[0][0]
+        return self.env.reset(seed=seed, options=options)
+
+    def step(self, actions: np.ndarray) -> Any:
+        self._picture = self._twin.step(actions)[0][0]
+        return self.env.step(actions)
+
+    def render(self) -> tuple[Any, ...] | None:
+        return (self._picture,)
+
+
+class _Drawn(VectorWrapper):
+    """Draws the observation."""
+
+    def __init__(self, env: VectorEnv):
+        super().__init__(env)
+        self._observation: Any = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        self._observation, infos = self.env.reset(seed=seed, options=options)
+        return self._observation, infos
+
+    def step(self, actions: np.ndarray) -> Any:
+        self._observation, *outcome = self.env.step(actions)
+        return self._observation, *outcome
+
+    def render(self) -> tuple[Any, ...] | None:
+        image = self._observation
+        return (drawn((image["image"] if isinstance(image, Mapping) else image)[0]),)
+
+
+def drawn(observation: np.ndarray) -> np.ndarray:
+    """A picture of one observation.
+
+    Args:
+        observation: uint8 [H, W] grey or [H, W, 3]; or a vector [D], which becomes a row of cells:
+            green where a number is above zero, red where it is below, black at zero.
+
+    Returns:
+        uint8 [H, W, 3], or [1, D, 3].
+    """
+    if observation.ndim == 2:
+        observation = observation[..., np.newaxis]
+    if observation.ndim == 3:
+        return np.repeat(observation, 3 // observation.shape[-1], axis=-1)
+    size = np.abs(np.tanh(observation))
+    cells = np.stack([size * (observation < 0), size * (observation > 0), 0 * size], axis=-1)
+    return np.round(255 * cells).astype(np.uint8)[np.newaxis]
+
+
+def _action_names(env: VectorEnv) -> tuple[str, ...]:
+    """What the environment inside all wrappers calls them, or else their numbers."""
+    while not hasattr(env, "action_names") and isinstance(env, VectorWrapper):
+        env = env.env
+    count = env.single_action_space.n  # type: ignore[attr-defined]
+    names: tuple[str, ...] = getattr(env, "action_names", tuple(map(str, range(count))))
+    return names

@@ -1,0 +1,122 @@
+"""What people see is what the agent sees, in more and better pixels, of the same play."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import VectorEnv
+from PIL import Image
+
+from environments import screens, suites
+
+SEED = 5
+PICTURES = {
+    "catch": (10, 5, 3),
+    "memory:recall": (1, 5, 3),
+    "memory:cartpole": (400, 600, 3),
+    "atari:breakout": (210, 160, 3),
+    "gym:CartPole-v1": (400, 600, 3),
+    "gym:FrozenLake-v1": (256, 256, 3),
+}
+SPEEDS = (4, 4, 50, 15, 50, 4)
+
+
+def _picture(env: VectorEnv) -> np.ndarray:
+    """What people see now, kept from what comes next."""
+    rendered = env.render()
+    assert rendered is not None
+    return np.array(rendered[0])
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_screen_plays_as_its_environment_does(name: str) -> None:
+    screen, plain = screens.make(name, seed=SEED), suites.make(name, 1, seed=SEED)
+    count = plain.single_action_space.n  # type: ignore[attr-defined]
+    actions = np.random.default_rng(0).integers(count, size=(40, 1))
+    np.testing.assert_array_equal(screen.env.reset()[0], plain.reset()[0])
+    pictures = []
+    for action in actions:
+        for ours, theirs in zip(screen.env.step(action)[:4], plain.step(action)[:4], strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        pictures.append(_picture(screen.env))
+    assert {(picture.shape, picture.dtype) for picture in pictures} == {
+        (PICTURES[name], np.dtype(np.uint8))
+    }
+    assert any((picture != pictures[0]).any() for picture in pictures)
+    assert len(screen.action_names) == count
+    screen.env.close()
+
+
+@pytest.mark.parametrize(("name", "speed"), zip(PICTURES, SPEEDS, strict=True))
+def test_people_see_it_at_a_speed_for_people(name: str, speed: int) -> None:
+    assert screens.make(name, seed=0).frames_per_second == speed
+
+
+def test_the_coloured_screen_is_of_the_frame_that_the_agent_sees() -> None:
+    """Through a reset too: the two copies draw the same no-ops."""
+    env = screens.make("atari:breakout", seed=SEED).env
+    observation, _ = env.reset()
+    rng, ended, differences = np.random.default_rng(0), 0, []
+    for _ in range(400):
+        grey = Image.fromarray(_picture(env)).convert("L").resize((84, 84), Image.Resampling.BOX)
+        differences.append(np.abs(np.asarray(grey, float) - observation[0]).mean())
+        observation, _, terminated, _, _ = env.step(rng.integers(18, size=1))
+        ended += int(terminated[0])
+    assert ended > 0
+    assert max(differences) < 3  # of 255: scaled in another way, but the same frame
+
+
+@pytest.mark.parametrize(
+    ("name", "full", "names"),
+    [
+        ("catch", True, ("left", "stay", "right")),
+        ("catch:large_rewards", True, ("left", "stay", "right")),
+        ("memory:recall", True, ("cue 0", "cue 1", "cue 2", "cue 3")),
+        ("memory:cartpole", True, ("left", "right")),
+        ("atari:breakout", False, ("noop", "fire", "right", "left")),
+        ("gym:FrozenLake-v1", True, ("0", "1", "2", "3")),
+    ],
+)
+def test_actions_have_names(name: str, full: bool, names: tuple[str, ...]) -> None:
+    screen = screens.make(name, seed=0, full_action_space=full)
+    assert screen.action_names == names
+
+
+def test_all_18_actions_of_atari_have_names() -> None:
+    names = screens.make("atari:pong", seed=0).action_names
+    assert len(set(names)) == 18
+    assert names[:6] == ("noop", "fire", "up", "right", "left", "down")
+    assert names[14] == "up right fire"
+    assert screens.make("atari:skiing", seed=0).action_names[14] == "up right"  # no fire there
+
+
+def test_an_environment_that_cannot_draw_itself_is_drawn() -> None:
+    gymnasium.register("Undrawn-v0", lambda **_: _Undrawn(gymnasium.make("CartPole-v1")))
+    try:
+        env = screens.make("gym:Undrawn-v0", seed=0).env
+        observation, _ = env.reset()
+        picture = _picture(env)
+    finally:
+        del gymnasium.registry["Undrawn-v0"]
+    np.testing.assert_array_equal(picture, screens.drawn(observation[0]))
+
+
+class _Undrawn(gymnasium.Wrapper):
+    def __init__(self, env: gymnasium.Env):
+        super().__init__(env)
+        self.metadata = {"render_modes": ["ansi"]}
+
+
+def test_observations_are_drawn() -> None:
+    grey = np.array([[0, 255], [7, 9]], np.uint8)
+    assert screens.drawn(grey)[0, 1].tolist() == [255, 255, 255]
+    assert screens.drawn(grey)[1, 0].tolist() == [7, 7, 7]
+    colour = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
+    np.testing.assert_array_equal(screens.drawn(colour), colour)
+    np.testing.assert_array_equal(screens.drawn(grey[..., np.newaxis]), screens.drawn(grey))
+    cells = screens.drawn(np.array([0.0, 1.0, -50.0], np.float32))
+    assert cells.tolist() == [[[0, 0, 0], [0, 194, 0], [255, 0, 0]]]
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(ValueError, match="did you mean atari:pong"):
+        screens.make("atari:pung", seed=0)

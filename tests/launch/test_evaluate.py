@@ -1,0 +1,114 @@
+"""The command: what it prints and leaves behind, and what it refuses."""
+
+import pathlib
+import sys
+from collections.abc import Iterator
+
+import av
+import pytest
+from absl import flags
+from absl.testing import flagsaver
+
+from launch import command_line, evaluate, evaluation_files
+from tests.launch import saved_runs
+
+
+@pytest.fixture(autouse=True)
+def _flags() -> Iterator[None]:
+    """Flags are as they were afterwards."""
+    with flagsaver.flagsaver():
+        yield
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """R2D2 and IMPALA on two tasks of catch, saved twice."""
+    folder = tmp_path_factory.mktemp("runs") / "catch"
+    saved_runs.save(folder, "r2d2,impala", "catch,catch:large_rewards", steps=(3, 7))
+    return folder
+
+
+def _evaluate(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
+    """Runs the command in this process; returns its exit code."""
+    flags.FLAGS.unparse_flags()
+    monkeypatch.setattr(sys, "argv", ["evaluate", *argv])
+    with pytest.raises(SystemExit) as exit_:
+        evaluate.main(command_line.parse_flags(sys.argv))
+    assert isinstance(exit_.value.code, int)
+    return exit_.value.code
+
+
+def test_every_task_has_a_line_and_every_episode_a_row(
+    monkeypatch: pytest.MonkeyPatch, run_dir: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = (f"--run_dir={run_dir}", "--checkpoint=3", "--agent=impala", "--episodes=5", "--seed=9")
+    assert _evaluate(monkeypatch, *argv) == 0
+    first, second, last = capsys.readouterr().out.splitlines()
+    path = run_dir / "evaluations" / "impala-3.csv"
+    rows = evaluation_files.read(path)
+    assert [row.task for row in rows] == ["catch"] * 5 + ["catch:large_rewards"] * 5
+    assert [row.episode for row in rows] == [*range(5), *range(5)]
+    assert {(row.learner_steps, row.epsilon, row.seed) for row in rows} == {(3, None, 9)}
+    mean = sum(row.episode_return for row in rows[:5]) / 5
+    assert first.startswith(f"impala on catch: mean return {mean:.2f} over 5 episodes")
+    assert second.startswith("impala on catch:large_rewards: mean return ")
+    assert last == f"Every episode, of update 3: {path}"
+
+
+def test_a_film_of_each_task(
+    monkeypatch: pytest.MonkeyPatch, run_dir: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    how = ("--epsilon=0.5", "--memory_steps=4", "--video", "--episodes=1")
+    assert _evaluate(monkeypatch, f"--run_dir={run_dir}", *how) == 0
+    printed = capsys.readouterr().out.splitlines()
+    name = "r2d2-7-epsilon0.5-memory4"
+    assert (run_dir / "evaluations" / f"{name}.csv").exists()
+    for task in ("catch", "catch_large_rewards"):
+        path = run_dir / "videos" / f"{name}-{task}.mp4"
+        assert f"Film: {path}" in printed
+        with av.open(str(path)) as container:
+            assert len(list(container.decode(video=0))) == 10
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["--checkpoint=5"], "holds no step 5 of r2d2; there are 3, 7."),
+        (["--checkpoint=newest"], "--checkpoint must be latest or the number of an update, got"),
+        (["--checkpoint=-1"], "--checkpoint must be latest or the number of an update, got '-1'"),
+        (["--agent=popart"], "--agent=popart did not learn in"),
+        (["--agent=impala", "--epsilon=0.1"], "but impala samples its actions"),
+        (["--epsilon=2"], "--epsilon must be between 0 and 1, got 2."),
+        (["--memory_steps=0"], "--memory_steps must be at least 1"),
+        (["--episodes=0"], "--episodes"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_nothing_is_played(
+    monkeypatch: pytest.MonkeyPatch,
+    run_dir: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    argv: list[str],
+    sentence: str,
+) -> None:
+    before = sorted(run_dir.rglob("*"))
+    assert _evaluate(monkeypatch, f"--run_dir={run_dir}", *argv) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert sentence in err
+    assert len(err.splitlines()) == 1
+    assert sorted(run_dir.rglob("*")) == before
+
+
+@pytest.mark.parametrize("argv", [[], ["--run_dir="]])
+def test_a_run_must_be_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], argv: list[str]
+) -> None:
+    assert _evaluate(monkeypatch, *argv) == 2
+    assert capsys.readouterr().err == "--run_dir must be given.\n"
+
+
+def test_a_folder_without_a_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
+) -> None:
+    assert _evaluate(monkeypatch, f"--run_dir={tmp_path}") == 2
+    assert "holds no run" in capsys.readouterr().err

@@ -1,10 +1,11 @@
-"""Commands of benchmarks as a user gives them, on settings that take seconds."""
+"""Benchmarks on settings that take seconds, and peers that only say they ran."""
 
 import json
 import pathlib
-import subprocess
 import sys
 from typing import Any
+
+from tests.commands import Commands
 
 FAKES = pathlib.Path(__file__).resolve().parent
 SHORT = ("--rounds=2", "--turn_seconds=0.001")
@@ -22,17 +23,11 @@ def tiny(agent: str) -> list[str]:
     return [f"--agent={agent}", *(f"--{agent}.{k}={value}" for k, value in values.items())]
 
 
-def run(name: str, *flags: str) -> subprocess.CompletedProcess[str]:
-    """Runs `python -m benchmarks.<name>` to its end."""
-    command = [sys.executable, "-m", f"benchmarks.{name}", *flags]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def report(name: str, *flags: str) -> dict[str, Any]:
-    """The JSON that a command ends with."""
-    finished = run(name, *flags)
-    assert finished.returncode == 0, finished.stderr
-    contents: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
+def report(commands: Commands, name: str, *flags: str) -> dict[str, Any]:
+    """The JSON that a benchmark ends with."""
+    finished = commands.run(f"benchmarks.{name}", *flags)
+    assert finished.code == 0, finished.err
+    contents: dict[str, Any] = json.loads(finished.out.splitlines()[-1])
     return contents
 
 

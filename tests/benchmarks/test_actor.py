@@ -2,12 +2,15 @@
 
 import pathlib
 
-from tests.benchmarks.commands import SHORT, fake_python, report, run, tiny
+from tests.benchmarks.commands import SHORT, fake_python, report, tiny
+from tests.commands import Commands
 
 
-def test_every_number_of_environments_has_its_figures(tmp_path: pathlib.Path) -> None:
+def test_every_number_of_environments_has_its_figures(
+    tmp_path: pathlib.Path, commands: Commands
+) -> None:
     peer = ("--peer=acme", f"--peer_python={fake_python(tmp_path, 'fake_peer.py')}")
-    contents = report("actor", *tiny("r2d2"), *SHORT, "--num_environments=1,3", *peer)
+    contents = report(commands, "actor", *tiny("r2d2"), *SHORT, "--num_environments=1,3", *peer)
     for count in (1, 3):
         for part in ("environments", "inference", "both"):
             found = contents["figures"][f"{part}, {count}"]
@@ -18,7 +21,7 @@ def test_every_number_of_environments_has_its_figures(tmp_path: pathlib.Path) ->
     assert contents["settings"]["num_environments"] == [1, 3]
 
 
-def test_a_number_that_is_none_is_refused() -> None:
-    finished = run("actor", "--num_environments=1,0")
-    assert finished.returncode == 2
-    assert "whole numbers of at least 1 with commas between them" in finished.stderr
+def test_a_number_that_is_none_is_refused(commands: Commands) -> None:
+    finished = commands.run("benchmarks.actor", "--num_environments=1,0")
+    assert finished.code == 2
+    assert "whole numbers of at least 1 with commas between them" in finished.err

@@ -5,12 +5,16 @@ import pathlib
 import pytest
 
 from tests.benchmarks.commands import SHORT, fake_python, report, tiny
+from tests.commands import Commands
 
 
 @pytest.mark.slow
 @pytest.mark.launchpad
-def test_a_run_is_measured_against_its_parts_and_a_peer(tmp_path: pathlib.Path) -> None:
+def test_a_run_is_measured_against_its_parts_and_a_peer(
+    tmp_path: pathlib.Path, commands: Commands
+) -> None:
     contents = report(
+        commands,
         "end_to_end",
         *tiny("impala"),
         *SHORT,

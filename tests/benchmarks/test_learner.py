@@ -4,7 +4,8 @@ import pathlib
 
 import pytest
 
-from tests.benchmarks.commands import SHORT, fake_python, report, run, tiny
+from tests.benchmarks.commands import SHORT, fake_python, report, tiny
+from tests.commands import Commands
 
 _ALWAYS = {
     "first_step": "s",
@@ -22,9 +23,11 @@ def _units(contents: dict) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_r2d2_alone_with_replay_and_beside_a_peer(tmp_path: pathlib.Path) -> None:
+def test_r2d2_alone_with_replay_and_beside_a_peer(
+    tmp_path: pathlib.Path, commands: Commands
+) -> None:
     peer = ("--peer=pytorch", f"--peer_python={fake_python(tmp_path, 'fake_peer.py')}")
-    contents = report("learner", *tiny("r2d2"), *SHORT, "--with_replay", *peer)
+    contents = report(commands, "learner", *tiny("r2d2"), *SHORT, "--with_replay", *peer)
     assert _units(contents) == _ALWAYS | {
         "learner_with_replay": "frames/s",
         "lost_to_replay": "%",
@@ -41,8 +44,8 @@ def test_r2d2_alone_with_replay_and_beside_a_peer(tmp_path: pathlib.Path) -> Non
     assert contents["settings"]["roof"] == "matmul_float32"
 
 
-def test_impala() -> None:
-    contents = report("learner", *tiny("impala"), *SHORT)
+def test_impala(commands: Commands) -> None:
+    contents = report(commands, "learner", *tiny("impala"), *SHORT)
     assert _units(contents) == _ALWAYS
     assert contents["figures"]["learner"]["samples"] == 2
 
@@ -57,8 +60,8 @@ def test_impala() -> None:
     ],
 )
 def test_what_cannot_be_measured_is_refused_with_a_sentence(
-    flags: list[str], sentence: str
+    commands: Commands, flags: list[str], sentence: str
 ) -> None:
-    finished = run("learner", *flags)
-    assert finished.returncode == 2
-    assert sentence in finished.stderr
+    finished = commands.run("benchmarks.learner", *flags)
+    assert finished.code == 2
+    assert sentence in finished.err

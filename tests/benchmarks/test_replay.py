@@ -2,13 +2,14 @@
 
 import pytest
 
-from tests.benchmarks.commands import SHORT, report, run, tiny
+from tests.benchmarks.commands import SHORT, report, tiny
+from tests.commands import Commands
 
 
 @pytest.mark.slow
-def test_every_number_of_servers_has_its_figures() -> None:
+def test_every_number_of_servers_has_its_figures(commands: Commands) -> None:
     flags = ("--num_shards=1,2", "--num_items=60")
-    contents = report("replay", *tiny("r2d2"), *SHORT, *flags)
+    contents = report(commands, "replay", *tiny("r2d2"), *SHORT, *flags)
     units = {name: found["unit"] for name, found in contents["figures"].items()}
     assert units == {
         f"{name}, {count}": unit
@@ -29,7 +30,9 @@ def test_every_number_of_servers_has_its_figures() -> None:
         ("r2d2", ["--num_shards=1,3"], "must give a multiple of 3; got a batch size of 2."),
     ],
 )
-def test_what_cannot_be_sampled_is_refused(agent: str, flags: list[str], said: str) -> None:
-    finished = run("replay", *tiny(agent), *flags)
-    assert (finished.returncode, finished.stdout) == (2, "")
-    assert said in finished.stderr
+def test_what_cannot_be_sampled_is_refused(
+    commands: Commands, agent: str, flags: list[str], said: str
+) -> None:
+    finished = commands.run("benchmarks.replay", *tiny(agent), *flags)
+    assert (finished.code, finished.out) == (2, "")
+    assert said in finished.err

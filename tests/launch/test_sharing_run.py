@@ -59,11 +59,16 @@ def test_both_learners_solve_catch_from_a_stream_that_one_acted(
         # Fails when the run reaches its budget first.
         run.wait_until(lambda: min(_evaluated(run, a) for a in ("r2d2", "impala")) >= SOLVED)
         assert run.count("actor_steps") < BUDGET
+        learners = run.progress()["learners"]
         nodes = run.nodes()
         os.kill(run.pid, signal.SIGTERM)
         code, _, err = run.finish()
         assert all_gone(nodes)
     assert (code, err) == (0, "")
+    assert all(math.isfinite(learners[agent]["loss"]) for agent in ("r2d2", "impala"))
+    other = {"r2d2": "impala", "impala": "r2d2"}[acting]
+    assert learners[other]["parameter_lag"] == 0  # of parameters of its own that acted: none did
+    assert run.manifest("manifest-impala.json")["learner_step"] >= LIMIT
 
 
 def test_a_finished_learner_does_not_stop_the_other(tmp_path: pathlib.Path) -> None:
@@ -101,19 +106,3 @@ def test_a_finished_learner_does_not_stop_the_other(tmp_path: pathlib.Path) -> N
         )
         assert result.stdout.startswith(f"{agent} on catch: mean return ")
         assert "over 5 episodes" in result.stdout
-
-
-def test_impala_learns_from_what_only_r2d2_does(tmp_path: pathlib.Path) -> None:
-    with Run(tmp_path / "run", *SHARED, "--act_with=r2d2", "--impala.learning_rate=0.001") as run:
-        run.wait_until_learning()
-        run.wait_until(lambda: _updates(run, "impala") >= LIMIT)
-        learners = run.progress()["learners"]
-        nodes = run.nodes()
-        os.kill(run.pid, signal.SIGTERM)
-        code, _, err = run.finish()
-        assert all_gone(nodes)
-    assert (code, err) == (0, "")
-    assert math.isfinite(learners["impala"]["loss"])
-    assert math.isfinite(learners["r2d2"]["loss"])
-    assert learners["impala"]["parameter_lag"] == 0  # of parameters of its own that acted: none did
-    assert run.manifest("manifest-impala.json")["learner_step"] >= LIMIT

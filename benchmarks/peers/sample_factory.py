@@ -9,6 +9,7 @@ the first progress that it reports on. It needs the packages sample-factory and 
 import importlib.metadata
 import json
 import logging
+import signal
 import sys
 
 import ale_py  # noqa: F401  registers the games
@@ -17,7 +18,6 @@ from sample_factory.train import run_rl
 from sample_factory.utils.utils import log
 from sf_examples.atari.train_atari import parse_atari_args, register_atari_components
 
-_START_SECONDS = 30  # at least, until something is learned
 _ARGUMENTS = [  # two workers for two cores; the other values are its own for Atari
     "--env=atari_pong",
     "--experiment=benchmark",
@@ -41,36 +41,45 @@ _ARGUMENTS = [  # two workers for two cores; the other values are its own for At
 
 
 class Progress(logging.Handler):
-    """Reads the number of steps from the line that a run logs every few seconds."""
+    """Reads the number of steps from the line that a run logs every few seconds, and ends the run.
 
-    def __init__(self) -> None:
+    It ends it as Ctrl-C does: the run's own limit of seconds is compared with a clock that stands.
+
+    Args:
+      seconds: from the first report of any steps to the end.
+    """
+
+    def __init__(self, seconds: float) -> None:
         super().__init__(logging.DEBUG)
+        self._seconds = seconds
         self._reports: list[tuple[float, int]] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         """Takes a line of the log."""
-        if isinstance(record.msg, str) and record.msg.startswith("Fps is"):
-            assert isinstance(record.args, tuple)
-            self._reports.append((record.created, int(str(record.args[1]))))
+        if not (isinstance(record.msg, str) and record.msg.startswith("Fps is")):
+            return
+        assert isinstance(record.args, tuple)
+        steps = int(str(record.args[1]))
+        if steps:
+            self._reports.append((record.created, steps))
+            if record.created - self._reports[0][0] >= self._seconds:
+                signal.raise_signal(signal.SIGINT)
 
     def steps_per_second(self) -> float:
         """From the first report of any steps to the last."""
-        learning = [(created, steps) for created, steps in self._reports if steps]
-        (started, before), (ended, after) = learning[0], learning[-1]
+        (started, before), (ended, after) = self._reports[0], self._reports[-1]
         return (after - before) / (ended - started)
 
 
 def main() -> None:
     settings = json.loads(sys.argv[1])
-    progress = Progress()
-    log.addHandler(progress)
     register_atari_components()
-    seconds = round(settings["seconds"]) + _START_SECONDS  # it takes whole ones
     arguments = [
         f"--device={'gpu' if torch.cuda.is_available() else 'cpu'}",
-        f"--train_for_seconds={seconds}",
         f"--train_dir={settings['run_dir']}",
     ]
+    progress = Progress(settings["seconds"])
+    log.addHandler(progress)
     run_rl(parse_atari_args([*_ARGUMENTS, *arguments]))
     result = {
         "steps_per_second": progress.steps_per_second(),

@@ -5,6 +5,7 @@ import os
 # Before TensorFlow and pygame are imported, by whatever follows.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame draws, but opens no window
 
 import pathlib
 import re

@@ -45,6 +45,30 @@ def test_the_action_tables_are_the_papers() -> None:
     ]
 
 
+def test_actions_have_names() -> None:
+    """No engine is needed for that."""
+    names = dmlab.DMLab(FIXED, 1).action_names
+    assert dict(zip(PAPER, names, strict=True)) == {
+        "FW": "forward",
+        "BW": "backward",
+        "Strafe Left": "strafe left",
+        "Strafe Right": "strafe right",
+        "Small LL": "look left 10",
+        "Small LR": "look right 10",
+        "Large LL": "look left 60",
+        "Large LR": "look right 60",
+        "Look Down": "look down 10",
+        "Look Up": "look up 10",
+        "FW + Small LL": "look left 10 forward",
+        "FW + Small LR": "look right 10 forward",
+        "FW + Large LL": "look left 60 forward",
+        "FW + Large LR": "look right 60 forward",
+        "Fire": "fire",
+    }
+    few = dmlab.DMLab(FIXED, 1, full_action_space=False).action_names
+    assert (len(few), few[6]) == (9, "look left 20 forward")
+
+
 @engines.stand_in_only
 @pytest.mark.parametrize("full", [True, False])
 def test_each_action_reaches_the_engine_as_its_row_of_the_table(

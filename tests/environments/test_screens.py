@@ -1,5 +1,8 @@
 """What people see is what the agent sees, in more and better pixels, of the same play."""
 
+import contextlib
+from pathlib import Path
+
 import gymnasium
 import numpy as np
 import pytest
@@ -7,6 +10,8 @@ from gymnasium.vector import VectorEnv
 from PIL import Image
 
 from environments import screens, suites
+from tests.environments.fakes import deepmind_lab
+from tests.environments.lab.engines import FIXED
 
 SEED = 5
 PICTURES = {
@@ -104,6 +109,19 @@ class _Undrawn(gymnasium.Wrapper):
     def __init__(self, env: gymnasium.Env):
         super().__init__(env)
         self.metadata = {"render_modes": ["ansi"]}
+
+
+def test_a_level_shows_what_the_agent_sees(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(Path(deepmind_lab.__file__).parent)
+    for variable in ("TMPDIR", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    screen = screens.make(f"dmlab:{FIXED}", seed=0)
+    with contextlib.closing(screen.env) as env:
+        observation, _ = env.reset()
+        np.testing.assert_array_equal(_picture(env), observation["image"][0])
+        observation, *_ = env.step(np.zeros(1, np.int64))
+        np.testing.assert_array_equal(_picture(env), observation["image"][0])
+    assert (screen.frames_per_second, screen.action_names[0]) == (15, "forward")
 
 
 def test_observations_are_drawn() -> None:

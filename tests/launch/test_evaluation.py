@@ -11,6 +11,7 @@ import pytest
 from environments import atari
 from launch import evaluation
 from launch.checkpoints import CheckpointError
+from launch.evaluation import Subject
 from launch.settings import Settings, SettingsError
 from tests.launch import saved_runs
 
@@ -22,7 +23,23 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return saved_runs.save(folder, "r2d2,impala", steps=(3, 7))
 
 
-def _parameters(subject: evaluation.Subject) -> list[np.ndarray]:
+@pytest.fixture(scope="module")
+def r2d2(run: Settings) -> Subject:
+    """R2D2's newest."""
+    return evaluation.load(run, "r2d2")
+
+
+@pytest.fixture(scope="module")
+def impala(run: Settings) -> Subject:
+    """IMPALA's newest."""
+    return evaluation.load(run, "impala")
+
+
+def _with_seed(subject: Subject, seed: int) -> Subject:
+    return dataclasses.replace(subject, played=dataclasses.replace(subject.played, seed=seed))
+
+
+def _parameters(subject: Subject) -> list[np.ndarray]:
     return [variable.numpy() for variable in subject.network.trainable_variables]
 
 
@@ -40,11 +57,10 @@ def test_the_parameters_are_those_of_the_checkpoint(
     assert any((x != y).any() for x, y in zip(found, _parameters(subject), strict=True))
 
 
-def test_every_environment_plays_its_share(run: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_environment_plays_its_share(r2d2: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation, "_MAX_ENVIRONMENTS", 3)
-    subject = evaluation.load(run, "r2d2")
     told: list[tuple[int, int]] = []
-    episodes = evaluation.play(subject, "catch", 7, lambda *step: told.append(step))
+    episodes = evaluation.play(r2d2, "catch", 7, lambda *step: told.append(step))
     assert [episode.environment for episode in episodes] == [0, 0, 0, 1, 1, 2, 2]
     assert {episode.length for episode in episodes} == {9}
     assert {abs(episode.episode_return) for episode in episodes} == {1.0}
@@ -53,15 +69,14 @@ def test_every_environment_plays_its_share(run: Settings, monkeypatch: pytest.Mo
     assert sum(steps for steps, _ in told) == 3 * 27
 
 
-def test_fewer_episodes_than_environments_are_one_each(run: Settings) -> None:
-    episodes = evaluation.play(evaluation.load(run, "impala"), "catch", 5)
+def test_fewer_episodes_than_environments_are_one_each(impala: Subject) -> None:
+    episodes = evaluation.play(impala, "catch", 5)
     assert Counter(episode.environment for episode in episodes) == dict.fromkeys(range(5), 1)
 
 
-def test_a_seed_fixes_every_episode(run: Settings) -> None:
+def test_a_seed_fixes_every_episode(impala: Subject) -> None:
     first, again, other = (
-        evaluation.play(evaluation.load(run, "impala", seed=seed), "catch", 60)
-        for seed in (1, 1, 2)
+        evaluation.play(_with_seed(impala, seed), "catch", 60) for seed in (1, 1, 2)
     )
     assert first == again
     assert first != other
@@ -82,10 +97,10 @@ def test_as_many_episodes_as_in_the_papers(task: str, episodes: int) -> None:
 
 
 def test_that_many_are_played_where_no_number_is_given(
-    run: Settings, monkeypatch: pytest.MonkeyPatch
+    r2d2: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evaluation, "_OTHER_EPISODES", 6)
-    assert len(evaluation.play(evaluation.load(run, "r2d2"), "catch")) == 6
+    assert len(evaluation.play(r2d2, "catch")) == 6
 
 
 def test_an_episode_may_last_half_an_hour() -> None:
@@ -94,23 +109,24 @@ def test_an_episode_may_last_half_an_hour() -> None:
     assert (atari.Atari.__init__.__kwdefaults__ or {})["max_frames"] == 108_000
 
 
-def test_epsilon_is_the_probability_of_a_random_action(run: Settings) -> None:
-    greedy, random = (evaluation.load(run, "r2d2", epsilon=e) for e in (None, 1.0))
-    assert (greedy.played.epsilon, random.played.epsilon) == (0.0, 1.0)
+def test_epsilon_is_the_probability_of_a_random_action(
+    run: Settings, r2d2: Subject, impala: Subject
+) -> None:
+    random = evaluation.load(run, "r2d2", epsilon=1.0)
+    assert [s.played.epsilon for s in (r2d2, random, impala)] == [0.0, 1.0, None]
     assert random.agent.config.evaluation_epsilon == 1.0
-    assert evaluation.load(run, "impala").played.epsilon is None
     returns = [
         [episode.episode_return for episode in evaluation.play(subject, "catch", 60)]
-        for subject in (greedy, random)
+        for subject in (r2d2, random)
     ]
     assert returns[0] != returns[1]
 
 
-def test_memory_can_be_limited(run: Settings) -> None:
-    whole, limited = (evaluation.load(run, "r2d2", memory_steps=k) for k in (None, 2))
-    assert (whole.played.memory_steps, limited.played.memory_steps) == (None, 2)
-    assert whole.network is whole.update.network
-    assert whole.network.initial_state(1).cell.shape == (1, 8)
+def test_memory_can_be_limited(run: Settings, r2d2: Subject) -> None:
+    limited = evaluation.load(run, "r2d2", memory_steps=2)
+    assert (r2d2.played.memory_steps, limited.played.memory_steps) == (None, 2)
+    assert r2d2.network is r2d2.update.network
+    assert r2d2.network.initial_state(1).cell.shape == (1, 8)
     assert limited.network.initial_state(1).cell.shape == (1, 2, 8)
     assert len(evaluation.play(limited, "catch", 3)) == 3
 
@@ -157,11 +173,10 @@ def test_a_suite_is_played_task_by_task(tmp_path: pathlib.Path) -> None:
     assert sizes == [{1.0}, {1000.0}]
 
 
-def test_a_level_with_a_held_out_twin_is_evaluated_on_that(run: Settings) -> None:
-    subject = evaluation.load(run, "r2d2")
+def test_a_level_with_a_held_out_twin_is_evaluated_on_that(run: Settings, r2d2: Subject) -> None:
     env = "dmlab:language_select_described_object,dmlab:rooms_collect_good_objects_train"
     of_levels = dataclasses.replace(run, env=env)
-    assert dataclasses.replace(subject, run=of_levels).tasks == [
+    assert dataclasses.replace(r2d2, run=of_levels).tasks == [
         "dmlab:language_select_described_object",
         "dmlab:rooms_collect_good_objects_test",
     ]

@@ -8,6 +8,7 @@ the head, and only the core's own recurrence runs step by step.
 """
 
 from collections.abc import Callable
+from typing import Protocol
 
 import sonnet as snt
 import tensorflow as tf
@@ -17,6 +18,16 @@ from agents.core import Core
 from replay.structures import Batch, Nest, NetworkInput
 
 PREVIOUS_REWARD_LIMIT = 1.0
+
+
+class Torso(Protocol):
+    """From one observation to one vector."""
+
+    def prepare(self, observation: Nest) -> Nest:
+        """What `__call__` does before there are parameters: several networks can share it."""
+
+    def __call__(self, observation: Nest) -> tf.Tensor:
+        """`[B, ...]`, prepared or not -> `[B, D]`, of any floating type."""
 
 
 class RecurrentNetwork(snt.Module):
@@ -32,7 +43,7 @@ class RecurrentNetwork(snt.Module):
 
     def __init__(
         self,
-        torso: Callable[[Nest], tf.Tensor],
+        torso: Torso,
         core: Core,
         head: Callable[[tf.Tensor], Nest],
         num_actions: int,

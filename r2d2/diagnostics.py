@@ -141,14 +141,14 @@ class Means:
     def __init__(self) -> None:
         self._sums: dict[str, float] = collections.defaultdict(float)
         self._steps = 0
-        self._ended: np.ndarray | bool = False  # [N]
+        self._ended = np.zeros(1, bool)  # [N], once there was a row
 
     def append(
         self, step: Step, *, core_state: Nest, values: dict[str, np.ndarray], learner_step: int
     ) -> None:
         """Counts one row."""
         del core_state, learner_step
-        self._ended |= step.step_type == LAST
+        self._ended = self._ended | (step.step_type == LAST)
         for name, value in values.items():
             self._sums[name] += float(value[~self._ended].sum())
         self._steps += int((~self._ended).sum())

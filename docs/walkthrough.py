@@ -1,6 +1,6 @@
-"""Follows README.md from set-up to an agent that was trained, resumed and evaluated.
+"""Follows README.md to an agent that was trained, resumed, evaluated and filmed.
 
-    python -m docs.walkthrough FOLDER                          hours: what the page says
+    python -m docs.walkthrough FOLDER                          minutes: what the page says
     python -m docs.walkthrough FOLDER --env=catch --scale=0.1  a minute, as a test does it
 
 The commands are those of the page, word for word, but that their run folders are in FOLDER. Each

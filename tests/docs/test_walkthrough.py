@@ -1,4 +1,4 @@
-"""README.md's commands, in order, make an agent that was trained, resumed and evaluated."""
+"""README.md's commands, in order, make an agent that was trained, resumed, evaluated and filmed."""
 
 import json
 import pathlib
@@ -59,3 +59,5 @@ def test_the_readme_makes_an_agent(tmp_path: pathlib.Path) -> None:
     manifest = json.loads((run_dir / "checkpoints" / "manifest.json").read_text())
     assert manifest["actor_steps"] >= 0.3 * 40_000
     assert "mean return" in done.stdout
+    assert list((run_dir / "evaluations").glob("*.csv"))
+    assert list((run_dir / "videos").glob("*.mp4"))

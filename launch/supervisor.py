@@ -170,5 +170,6 @@ def _describe_checkpoint(settings: Settings) -> None:
     print(
         f"Saved: the learner at update {manifest.learner_step:,}, {replay}.\n"
         f"Resume:   python -m launch.train --run_dir={run_dir} --resume\n"
-        f"Evaluate: python -m launch.evaluate --run_dir={run_dir} --episodes=30"
+        f"Evaluate: python -m launch.evaluate --run_dir={run_dir} --episodes=30\n"
+        f"Report:   python -m launch.report --run_dir={run_dir}"
     )

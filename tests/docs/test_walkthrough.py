@@ -1,4 +1,4 @@
-"""README.md's commands, in order, make an agent that was trained, resumed, evaluated and filmed."""
+"""README.md's commands, in order: an agent is trained, resumed, evaluated, filmed, reported."""
 
 import json
 import pathlib
@@ -61,3 +61,4 @@ def test_the_readme_makes_an_agent(tmp_path: pathlib.Path) -> None:
     assert "mean return" in done.stdout
     assert list((run_dir / "evaluations").glob("*.csv"))
     assert list((run_dir / "videos").glob("*.mp4"))
+    assert (run_dir / "report" / "index.html").exists()

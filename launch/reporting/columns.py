@@ -1,0 +1,109 @@
+"""Reads a run's CSV files into columns, without rows that are broken or were undone."""
+
+import array
+import csv
+import dataclasses
+import pathlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+COUNTERS = ("learner_steps", "actor_steps", "walltime")
+"""The columns that only grow, unless a run went on from a checkpoint older than its last rows."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Log:
+    """A CSV file's rows, column by column.
+
+    Attributes:
+      numbers: name -> `[rows]` float64.
+      texts: name -> `[rows]` of strings.
+    """
+
+    numbers: Mapping[str, np.ndarray]
+    texts: Mapping[str, np.ndarray]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.numbers.values()), ()))
+
+    def __getitem__(self, column: str) -> np.ndarray:
+        """A column of numbers, `[rows]`; NaN where the file has none of this name."""
+        return self.numbers.get(column, np.full(len(self), np.nan))
+
+    def where(self, kept: np.ndarray) -> "Log":
+        """The rows that a `[rows]` bool picks."""
+        return Log(
+            {name: column[kept] for name, column in self.numbers.items()},
+            {name: column[kept] for name, column in self.texts.items()},
+        )
+
+    def defined(self, *columns: str) -> list[np.ndarray]:
+        """Columns, each without the rows in which one of them is undefined."""
+        found = [self[name] for name in columns]
+        kept = np.isfinite(found).all(axis=0)
+        return [column[kept] for column in found]
+
+    def last(self, column: str) -> float:
+        """A column's last defined value, NaN where there is none."""
+        (values,) = self.defined(column)
+        return float(values[-1]) if len(values) else float("nan")
+
+
+def read(path: pathlib.Path, texts: Sequence[str] = ()) -> Log:
+    """The rows of a file that count; none where there is no such file.
+
+    A process that was killed may leave a part of a row. A run that was killed goes on from its last
+    checkpoint: what it had logged since never happened, as far as the learner knows.
+
+    Args:
+      path: of the file.
+      texts: the columns that hold no numbers.
+    """
+    if not path.exists():
+        return Log({}, {})
+    with path.open(newline="") as file:
+        log = _parse(csv.reader(file), texts)
+    counters = [log.numbers[name] for name in COUNTERS if name in log.numbers]
+    return log.where(standing(counters)) if counters else log
+
+
+def standing(counters: Sequence[np.ndarray]) -> np.ndarray:
+    """Which rows no later row undoes, by counting less than they do.
+
+    Args:
+      counters: `[rows]` each, at least one; a row in which one is NaN does not stand.
+
+    Returns:
+      `[rows]` bool.
+    """
+    return np.all(
+        [counter <= np.fmin.accumulate(counter[::-1])[::-1] for counter in counters], axis=0
+    )
+
+
+def _parse(rows: Iterator[list[str]], texts: Sequence[str]) -> Log:
+    header: list[str] = next(rows, [])
+    if not header:
+        return Log({}, {})
+    is_text = [name in texts for name in header]
+    number_columns = [i for i, text in enumerate(is_text) if not text]
+    numbers = array.array("d")
+    words: dict[str, list[str]] = {name: [] for name in header if name in texts}
+    for row in rows:
+        if len(row) != len(header):
+            continue
+        try:
+            parsed = [float(row[i]) for i in number_columns]
+        except ValueError:
+            continue
+        numbers.extend(parsed)
+        for name, text, is_word in zip(header, row, is_text, strict=True):
+            if is_word:
+                words[name].append(sys.intern(text))  # tasks repeat: one string serves all rows
+    table = np.asarray(numbers).reshape(-1, len(number_columns)).T
+    return Log(
+        {header[i]: column for i, column in zip(number_columns, table, strict=True)},
+        {name: np.asarray(column, object) for name, column in words.items()},
+    )

@@ -1,0 +1,115 @@
+"""What the learners were given: how often, how old, and by which priorities."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from launch import catalogue
+from launch.reporting import charts, page
+from launch.reporting.charts import Chart, Legend
+from launch.reporting.columns import Log
+from launch.reporting.curves import binned
+from launch.reporting.figures import Steps, Trace, histogram
+from launch.reporting.page import Section
+from launch.reporting.run import Line
+
+BINS = 40  # of the histogram
+
+_PRIORITIES = "Priorities in replay"
+_EXPLANATION = (
+    "Replays per observation: how many times each step was learned from. Parameter lag: updates "
+    "between the parameters that acted and those that learn. The priorities are those of all items "
+    "in the newest checkpoint of the replay; dashed, of what is drawn by them."
+)
+_HEADER = (
+    "priorities",
+    "items",
+    "median",
+    "99th percentile",
+    "largest",
+    "samples that go to the highest tenth",
+    "times an item was sampled",
+)
+
+
+class Priorities(NamedTuple):
+    """The items of a prioritized table."""
+
+    priority: np.ndarray  # [items]
+    probability: np.ndarray  # [items], of being drawn
+    times_sampled: np.ndarray  # [items]
+
+
+def section(lines: Sequence[Line], legend: Legend) -> Section:
+    """Replays per observation, items held, parameter lag, and the priorities' histogram."""
+    actors = [(line.run.actor, line.colour) for line in lines if line.paces]
+    learners = [(line.learner, line.colour) for line in lines]
+    drawn = [
+        chart
+        for logs, column, title in (
+            (actors, "replays_per_observation", "Replays per observation"),
+            (actors, "replay_size", "Items in replay"),
+            (learners, "parameter_lag", "Parameter lag, updates"),
+        )
+        for chart in _over_steps(logs, column, title, legend)
+    ]
+    found = [(line, stored) for line in lines if (stored := priorities(line)) is not None]
+    if found:
+        steps = [outline for line, stored in found for outline in outlines(stored, line.colour)]
+        figure = histogram(steps, _PRIORITIES, "priority", "share")
+        drawn.append(charts.of_figure(figure, _PRIORITIES, legend))
+        tail = page.table(_HEADER, (_row(line.label, stored) for line, stored in found))
+    else:
+        tail = page.paragraph("No checkpoint holds a prioritized replay.")
+    body = page.paragraph(_EXPLANATION) + page.key(legend) + page.grid(drawn)
+    return Section("Replay", body + tail, drawn)
+
+
+def priorities(line: Line) -> Priorities | None:
+    """What the newest checkpoint holds for an agent; None where it samples without priorities."""
+    table = catalogue.make(line.agent, line.run.settings.configs[line.agent]).tables[0]
+    stored = line.run.replay.get(table.name)
+    if stored is None or table.kind != "prioritized":
+        return None
+    # As Reverb's selector: an item without priority is never drawn, unless none has any.
+    scaled = np.where(stored.priority > 0, stored.priority**table.priority_exponent, 0.0)
+    if not scaled.any():
+        scaled = np.ones_like(scaled)
+    return Priorities(stored.priority, scaled / scaled.sum(), stored.times_sampled)
+
+
+def outlines(stored: Priorities, colour: int) -> list[Steps]:
+    """Shares of the items, and of the samples, over bins of equal ratios of the priority.
+
+    Items of priority 0 are in no bin, and in the total all the same.
+    """
+    positive = stored.priority > 0
+    if not positive.any():
+        return []
+    low, high = stored.priority[positive].min(), stored.priority.max()
+    edges = np.geomspace(low, high if high > low else 2 * low, BINS + 1)
+    edges[-1] = max(edges[-1], high)  # which rounding may have left out
+    place = stored.priority[positive]
+    items = np.histogram(place, edges)[0] / len(stored.priority)
+    samples = np.histogram(place, edges, weights=stored.probability[positive])[0]
+    return [Steps(items, edges, colour), Steps(samples, edges, colour, "--")]
+
+
+def _over_steps(
+    logs: Sequence[tuple[Log, int]], column: str, title: str, legend: Legend
+) -> list[Chart]:
+    traces = [Trace(binned(*log.defined("actor_steps", column)), colour) for log, colour in logs]
+    return charts.of_curves(traces, title, "agent steps", legend)
+
+
+def _row(label: str, stored: Priorities) -> list[str]:
+    priority, probability, times_sampled = stored
+    tenth = np.sort(probability)[-max(1, len(probability) // 10) :]
+    return [
+        label,
+        f"{len(priority):,}",
+        *map(page.number, np.percentile(priority, (50, 99, 100))),
+        f"{tenth.sum():.0%}",
+        page.number(float(times_sampled.mean())),
+    ]

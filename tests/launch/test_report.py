@@ -1,0 +1,187 @@
+"""Whole pages: well-formed, whole in themselves, with every section and the run's numbers."""
+
+import pathlib
+from typing import NamedTuple
+
+import pytest
+from absl import flags
+from absl.testing import flagsaver
+
+from launch import command_line, launches, report
+from tests.launch.reporting.made_up import Folder
+from tests.launch.reporting.pages import Page
+
+SECTIONS = (
+    "Summary",
+    "Learning curves",
+    "Tasks",
+    "Evaluations",
+    "Throughput",
+    "Replay",
+    "Learner",
+    "Settings",
+    "Commands",
+)
+
+
+class Written(NamedTuple):
+    """A page on disk."""
+
+    folder: pathlib.Path
+    text: str
+    page: Page
+
+
+def _report(*argv: str) -> int:
+    """Runs the command in this process; returns its exit code."""
+    with flagsaver.flagsaver():
+        flags.FLAGS.unparse_flags()
+        with pytest.raises(SystemExit) as exit_:
+            report.main(command_line.parse_flags(["report", *argv]))
+    assert isinstance(exit_.value.code, int)
+    return exit_.value.code
+
+
+def _read(folder: pathlib.Path) -> Written:
+    text = (folder / "index.html").read_text()
+    return Written(folder, text, Page(text))
+
+
+def _popart(path: pathlib.Path) -> Folder:
+    folder = Folder(path, "popart", "catch,catch:large_rewards")
+    folder.act([0.25] * 30)
+    names = [f"{name}/{task}" for name in ("mu", "sigma") for task in folder.settings.tasks]
+    folder.learn("popart", rows=30, loss=1.0, **dict.fromkeys(names, 3.5))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    folder = _popart(tmp_path_factory.mktemp("runs") / "a <b> & c")
+    launches.record(folder.path, ["--agent=popart"], actor_steps=0, walltime=0.0)
+    assert _report(f"--run_dir={folder.path}") == 0
+    return _read(folder.path / "report")
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    path = tmp_path_factory.mktemp("runs")
+    young = Folder(path / "young", seed=5)
+    odd = Folder(path / "odd")
+    odd.log("learner-r2d2", [dict(learner_steps=1, actor_steps=9, walltime=1, loss="nan")])
+    odd.log("actor", [dict(actor_steps=9, walltime=1, learner_steps=1, episode_return="nan")])
+    folders = [_popart(path / "popart").path, young.path, odd.path]
+    assert _report(f"--run_dir={','.join(map(str, folders))}") == 0
+    return _read(folders[0] / "report" / "comparison")
+
+
+WRITTEN = pytest.mark.parametrize("written", ["one", "several"])
+
+
+@WRITTEN
+def test_every_section_is_there_and_linked(written: str, request: pytest.FixtureRequest) -> None:
+    page = request.getfixturevalue(written).page
+    assert [title for title in page.sections if title != "PopArt"] == list(SECTIONS)
+    links = [value for tag, name, value in page.attributes if (tag, name) == ("a", "href")]
+    assert len(links) == len(page.sections)
+    assert {link.removeprefix("#") for link in links} <= set(page.ids)
+
+
+@WRITTEN
+def test_a_page_needs_nothing_else(written: str, request: pytest.FixtureRequest) -> None:
+    text, page = request.getfixturevalue(written)[1:]
+    assert "://" not in text
+    assert "url(" not in text.replace("url(#", "")
+    assert "@import" not in text
+    for tag, name, value in page.attributes:
+        assert tag not in ("script", "link", "img", "iframe", "object")
+        if name in ("src", "href", "data", "srcset", "action"):
+            assert value.startswith("#"), (tag, name, value)
+    assert len(set(page.ids)) == len(page.ids)
+
+
+@WRITTEN
+def test_a_page_is_for_phones_and_for_the_dark(
+    written: str, request: pytest.FixtureRequest
+) -> None:
+    text, page = request.getfixturevalue(written)[1:]
+    assert ("meta", "content", "width=device-width, initial-scale=1") in page.attributes
+    assert "@media (prefers-color-scheme: dark)" in text
+    assert text.count("--line-9:") == 2  # a colour for each of the two
+    tables = text.count("<table>")
+    assert tables == text.count('<div class="scroll"><table>') > 3
+
+
+@WRITTEN
+def test_every_figure_is_a_file_too(written: str, request: pytest.FixtureRequest) -> None:
+    folder, _, page = request.getfixturevalue(written)
+    files = list(folder.glob("*.png"))
+    assert all(file.read_bytes().startswith(b"\x89PNG") for file in files)
+    figures = [name for section in page.sections.values() for name in section.figures]
+    assert len(files) == len(figures) == len(set(figures)) > 8
+
+
+def test_a_runs_numbers_are_shown(one: Written) -> None:
+    sections = one.page.sections
+    assert ["agent steps", "30,000"] in sections["Summary"].tables[0]
+    assert ["catch", "0.25"] in sections["Tasks"].tables[0]
+    assert ["catch:large_rewards", "1.25"] in sections["Tasks"].tables[0]
+    assert sections["Throughput"].tables[0][1][:5] == ["a <b> & c", "100", "100", "0.2", "0.2"]
+    assert ["catch", "3.5", "3.5"] in sections["PopArt"].tables[0]
+    assert ["num_actors", "256", "32"] in sections["Settings"].tables[0]
+    assert "python -m launch.train --agent=popart" in sections["Commands"].text
+    assert sections["Learner"].figures == ["loss"]
+    assert "python -m launch.evaluate --run_dir=" in sections["Evaluations"].text
+
+
+def test_runs_are_told_apart(several: Written) -> None:
+    sections = several.page.sections
+    assert sections["Summary"].tables[0][0] == ["", "popart", "young", "odd"]
+    assert ["seed", "0", "5", "0"] in sections["Settings"].tables[0]
+    assert "They were not recorded." in sections["Commands"].text
+    for name in ("Learning curves", "Throughput", "Replay", "PopArt"):
+        assert all(label in sections[name].text for label in ("popart", "young", "odd"))
+
+
+def test_a_young_run_has_a_page(tmp_path: pathlib.Path) -> None:
+    folder = Folder(tmp_path / "young")
+    output = tmp_path / "elsewhere" / "page"
+    assert _report(f"--run_dir={folder.path}", f"--output={output}") == 0
+    written = _read(output)
+    assert list(written.page.sections) == list(SECTIONS)
+    assert not written.page.sections["Learning curves"].figures
+    assert "No update has been logged yet." in written.page.sections["Learner"].text
+    assert not (folder.path / "report").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        ([], "--run_dir must be given: a run's folder, several with commas.\n"),
+        (["--run_dir=PATH/none"], "PATH/none holds no run: there is no PATH/none/config.json.\n"),
+        (["--run_dir=PATH/run,PATH/run"], "--run_dir names PATH/run twice.\n"),
+        (["--run_dir=PATH/run,"], "--run_dir=PATH/run, names a folder without a name.\n"),
+        (["--run_dir=PATH/run", "--output=PATH/file"], "--output=PATH/file cannot be written"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused_in_a_sentence(
+    argv: list[str], said: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Folder(tmp_path / "run")
+    (tmp_path / "file").write_text("in the way")
+    assert _report(*(arg.replace("PATH", str(tmp_path)) for arg in argv)) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(said.replace("PATH", str(tmp_path)))
+    assert "Traceback" not in err
+    assert err.count("\n") == 1
+
+
+def test_the_page_is_found(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Folder(tmp_path / "runs" / "young")
+    monkeypatch.chdir(tmp_path)
+    assert _report("--run_dir=runs/young/") == 0
+    assert capsys.readouterr().out == "Report: runs/young/report/index.html\n"
+    assert (tmp_path / "runs/young/report/index.html").exists()

@@ -124,9 +124,12 @@ def main(_: Sequence[str]) -> None:
         subject = subject_of_flags()
     except (SettingsError, checkpoints.CheckpointError) as error:
         command_line.fail(str(error))
-    play_all(subject)
-    if _VIDEO.value:
-        film_all(subject)
+    try:
+        play_all(subject)
+        if _VIDEO.value:
+            film_all(subject)
+    except KeyboardInterrupt:  # what was printed has been recorded
+        sys.exit(130)
     sys.exit(0)
 
 

@@ -83,7 +83,8 @@ def main(_: Sequence[str]) -> None:
         folders = command_line.RUN_DIR.value.split(",")
         if "" in folders:
             raise SettingsError(
-                f"--run_dir={command_line.RUN_DIR.value} names a folder without a name."
+                "--run_dir must be folders with commas between them, "
+                f"got {command_line.RUN_DIR.value!r}."
             )
         runs = load(folders)
     except SettingsError as error:

@@ -15,7 +15,7 @@ it would do in the same situation if it remembered all.
 """
 
 import collections
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -43,9 +43,13 @@ class Discrepancy(NamedTuple):
 
 
 def q_discrepancies(
-    network: Network, played: Played, sequences: Cuts, strategy: Strategy, frame_stack: int
-) -> Discrepancy:
-    """ΔQ of M sequences that are trained on with one strategy (Section 3).
+    network: Network,
+    played: Played,
+    sequences: Cuts,
+    strategies: Sequence[Strategy],
+    frame_stack: int,
+) -> dict[Strategy, Discrepancy]:
+    """ΔQ of M sequences, were they trained on with each strategy (Section 3).
 
         ΔQ_i = ‖q(ĥ_{t+i}; θ) − q(h_{t+i}; θ)‖₂ / |max_{a,j} q(ĥ_{t+j}; θ)_a|
 
@@ -55,44 +59,67 @@ def q_discrepancies(
     Args:
       network: θ, the learner's; its outputs are action values `[M, A]`.
       played: what h is, perhaps with older parameters.
-      sequences: M of them, of at least this strategy's burn-in.
-      strategy: how ĥ begins.
+      sequences: M of them, of at least the longest burn-in.
+      strategies: how ĥ begins.
       frame_stack: frames of one network input.
     """
-    step = tf.function(network.step)
-    begin, last = sequences.trained - strategy.burn_in, sequences.end - 1
-    begin = np.maximum(begin, sequences.start)  # [M]
-    initial = tree.map_structure(np.asarray, network.initial_state(len(begin)))
+    unroll = _Unroll(network, played, sequences, frame_stack)
+    first, last = sequences.trained, sequences.end - 1
+    true_first, true_last = (unroll.step(rows, unroll.held(rows))[0] for rows in (first, last))
+    age, m = last - first, np.arange(len(first))  # [M]
+    found = {}
+    for strategy in strategies:
+        q = np.stack(list(unroll.trained(strategy)))  # [steps, M, A]
+        is_trained = np.arange(len(q))[:, None] <= age  # [steps, M]
+        largest = np.where(is_trained, q.max(axis=-1), -np.inf).max(axis=0)  # [M]
+        found[strategy] = Discrepancy(
+            first=np.linalg.norm(q[0] - true_first, axis=-1) / np.abs(largest),
+            last=np.linalg.norm(q[age, m] - true_last, axis=-1) / np.abs(largest),
+        )
+    return found
 
-    def held(rows: np.ndarray) -> Nest:
-        return tree.map_structure(lambda x: x[rows, sequences.environment], played.core_state)
 
-    def values(rows: np.ndarray, core_state: Nest) -> tuple[np.ndarray, Nest]:
-        inputs = network_inputs(played.step, rows, sequences.environment, frame_stack)
-        return tree.map_structure(np.asarray, step(inputs, core_state))
+class _Unroll:
+    """A network over M sequences at once, one step after the other."""
 
-    def unrolled() -> Iterator[np.ndarray]:
-        state = initial
+    def __init__(self, network: Network, played: Played, sequences: Cuts, frame_stack: int) -> None:
+        self._network_step = tf.function(network.step)
+        self._played = played
+        self._sequences = sequences
+        self._frame_stack = frame_stack
+        self._initial = tree.map_structure(
+            np.asarray, network.initial_state(len(sequences.trained))
+        )
+
+    def held(self, rows: np.ndarray) -> Nest:
+        """The states that actors held before rows `[M]`."""
+        environments = self._sequences.environment
+        return tree.map_structure(lambda x: x[rows, environments], self._played.core_state)
+
+    def step(self, rows: np.ndarray, core_state: Nest) -> tuple[np.ndarray, Nest]:
+        """Action values `[M, A]` of rows `[M]` and the next state, from the state before them."""
+        environments = self._sequences.environment
+        inputs = network_inputs(self._played.step, rows, environments, self._frame_stack)
+        return tree.map_structure(np.asarray, self._network_step(inputs, core_state))
+
+    def trained(self, strategy: Strategy) -> Iterator[np.ndarray]:
+        """Action values `[M, A]` of the trained steps, as many as the longest sequence has.
+
+        What comes after a shorter one's last means nothing.
+        """
+        sequences = self._sequences
+        last = sequences.end - 1
+        begin = np.maximum(sequences.trained - strategy.burn_in, sequences.start)
+        state = self._initial
         for offset in range(-strategy.burn_in, int((last - sequences.trained).max()) + 1):
-            # A sequence that begins later begins over and over; what follows the last is not used.
+            # A sequence with less burn-in begins over and over, until it is its turn.
             rows = np.clip(sequences.trained + offset, begin, last)
-            found = held(rows) if strategy.stored_state else initial
+            found = self.held(rows) if strategy.stored_state else self._initial
             state = _where(rows == begin, found, state)
-            state = _where(played.reset[rows, sequences.environment], initial, state)
-            q, state = values(rows, state)
-            yield q
-
-    q = np.stack(list(unrolled())[strategy.burn_in :])  # [m, M, A]
-    age = last - sequences.trained  # [M]
-    is_trained = np.arange(len(q))[:, None] <= age  # [m, M]
-    largest = np.where(is_trained, q.max(axis=-1), -np.inf).max(axis=0)  # [M]
-
-    def discrepancy(rows: np.ndarray) -> np.ndarray:
-        true_q, _ = values(rows, held(rows))
-        estimate = q[rows - sequences.trained, np.arange(len(rows))]  # [M, A]
-        return np.linalg.norm(estimate - true_q, axis=-1) / np.abs(largest)
-
-    return Discrepancy(first=discrepancy(sequences.trained), last=discrepancy(last))
+            state = _where(self._played.reset[rows, sequences.environment], self._initial, state)
+            q, state = self.step(rows, state)
+            if offset >= 0:
+                yield q
 
 
 def make_limited_policy(limited: Network, network: Network) -> Policy:
@@ -141,7 +168,7 @@ class Means:
     def __init__(self) -> None:
         self._sums: dict[str, float] = collections.defaultdict(float)
         self._steps = 0
-        self._ended = np.zeros(1, bool)  # [N], once there was a row
+        self._ended = np.zeros((), bool)  # [N] from the first row on
 
     def append(
         self, step: Step, *, core_state: Nest, values: dict[str, np.ndarray], learner_step: int
@@ -149,9 +176,10 @@ class Means:
         """Counts one row."""
         del core_state, learner_step
         self._ended = self._ended | (step.step_type == LAST)
+        counted = ~self._ended
         for name, value in values.items():
-            self._sums[name] += float(value[~self._ended].sum())
-        self._steps += int((~self._ended).sum())
+            self._sums[name] += float(value[counted].sum())
+        self._steps += int(counted.sum())
 
     def means(self) -> dict[str, float]:
         """By the values' names."""

@@ -96,12 +96,11 @@ def curves(
       reference: where to draw a dotted horizontal.
     """
     with _axes(title, x_label) as (figure, axes):
-        for curve, colour, style, band in traces:
+        for (x, mean, low, high), colour, style, band in traces:
             if band:
-                low, high = (y.astype(float) for y in (curve.low, curve.high))
-                axes.fill_between(curve.x, low, high, color=COLOURS[colour], alpha=0.2, lw=0)
-            seen = style if len(curve.x) > 1 else "o"  # no line can be drawn through one point
-            axes.plot(curve.x, curve.mean, seen, color=COLOURS[colour], ms=3)
+                axes.fill_between(x, low, high, color=COLOURS[colour], alpha=0.2, lw=0)
+            seen = style if len(x) > 1 else "o"  # no line can be drawn through one point
+            axes.plot(x, mean, seen, color=COLOURS[colour], ms=3)
         if reference is not None:
             axes.axhline(reference, color=INK, lw=0.8, ls=":")
         _widen(axes)

@@ -30,20 +30,8 @@ def statistics(lines: Sequence[Line], legend: Legend) -> Section | None:
         "The mean μ of each task's value targets, in its rewards' own units; what lies within one "
         "standard deviation σ is shaded."
     )
-    having = [line for line in lines if any(f"mu/{task}" in line.learner.numbers for task in tasks)]
-    header = ["task", *(f"{line.label}: {name}" for line in having for name in ("μ", "σ"))]
-    rows = [
-        [
-            task,
-            *(
-                page.number(line.learner.last(f"{name}/{task}"))
-                for line in having
-                for name in ("mu", "sigma")
-            ),
-        ]
-        for task in tasks
-    ]
-    shown = page.of_each(len(tasks), "tasks", page.grid(drawn) + page.table(header, rows))
+    table = _newest(lines, tasks)
+    shown = page.of_each(len(tasks), "tasks", page.grid(drawn) + table)
     body = page.paragraph(note) + page.key(legend) + shown
     return Section("PopArt", body, drawn)
 
@@ -57,6 +45,17 @@ def metrics(lines: Sequence[Line], legend: Legend) -> Section:
         chart for name in names for chart in _charts(lines, _metric(name), name, "updates", legend)
     ]
     return Section("Learner", page.key(legend) + page.grid(drawn), drawn)
+
+
+def _newest(lines: Sequence[Line], tasks: Sequence[str]) -> str:
+    """The table of the last statistics of the lines that have any."""
+    having = [line for line in lines if any(f"mu/{t}" in line.learner.numbers for t in tasks)]
+    header, columns = ["task"], [list(tasks)]
+    for line in having:
+        for name, letter in (("mu", "μ"), ("sigma", "σ")):
+            header.append(f"{line.label}: {letter}")
+            columns.append([page.number(line.learner.last(f"{name}/{task}")) for task in tasks])
+    return page.table(header, zip(*columns, strict=True))
 
 
 def _columns(lines: Sequence[Line], wanted: Callable[[str], bool]) -> list[str]:

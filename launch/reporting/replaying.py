@@ -55,10 +55,8 @@ def section(lines: Sequence[Line], legend: Legend) -> Section:
         for chart in _over_steps(logs, column, title, legend)
     ]
     found = [(line, stored) for line in lines if (stored := priorities(line)) is not None]
+    drawn += _histogram(found, legend)
     if found:
-        steps = [outline for line, stored in found for outline in outlines(stored, line.colour)]
-        figure = histogram(steps, _PRIORITIES, "priority", "share")
-        drawn.append(charts.of_figure(figure, _PRIORITIES, legend))
         tail = page.table(_HEADER, (_row(line.label, stored) for line, stored in found))
     else:
         tail = page.paragraph("No checkpoint holds a prioritized replay.")
@@ -79,21 +77,34 @@ def priorities(line: Line) -> Priorities | None:
     return Priorities(stored.priority, scaled / scaled.sum(), stored.times_sampled)
 
 
-def outlines(stored: Priorities, colour: int) -> list[Steps]:
-    """Shares of the items, and of the samples, over bins of equal ratios of the priority.
+def bins(found: Sequence[Priorities]) -> np.ndarray:
+    """Edges `[BINS + 1]`, of equal ratios, around all priorities but 0; none where all are 0."""
+    positive = np.concatenate([stored.priority[stored.priority > 0] for stored in found])
+    if not len(positive):
+        return positive
+    low, high = positive.min(), positive.max()
+    edges = np.geomspace(low, high if high > low else 2 * low, BINS + 1)
+    edges[[0, -1]] = min(edges[0], low), max(edges[-1], high)  # whatever was rounded
+    return edges
+
+
+def outlines(stored: Priorities, edges: np.ndarray, colour: int) -> list[Steps]:
+    """Shares of the items, and of the samples, in bins of the priority.
 
     Items of priority 0 are in no bin, and in the total all the same.
     """
-    positive = stored.priority > 0
-    if not positive.any():
-        return []
-    low, high = stored.priority[positive].min(), stored.priority.max()
-    edges = np.geomspace(low, high if high > low else 2 * low, BINS + 1)
-    edges[-1] = max(edges[-1], high)  # which rounding may have left out
-    place = stored.priority[positive]
-    items = np.histogram(place, edges)[0] / len(stored.priority)
-    samples = np.histogram(place, edges, weights=stored.probability[positive])[0]
+    items = np.histogram(stored.priority, edges)[0] / len(stored.priority)
+    samples = np.histogram(stored.priority, edges, weights=stored.probability)[0]
     return [Steps(items, edges, colour), Steps(samples, edges, colour, "--")]
+
+
+def _histogram(found: Sequence[tuple[Line, Priorities]], legend: Legend) -> list[Chart]:
+    edges = bins([stored for _, stored in found]) if found else np.empty(0)
+    if not len(edges):
+        return []
+    steps = [each for line, stored in found for each in outlines(stored, edges, line.colour)]
+    figure = histogram(steps, _PRIORITIES, "priority", "share")
+    return [charts.of_figure(figure, _PRIORITIES, legend)]
 
 
 def _over_steps(

@@ -76,7 +76,10 @@ class Line(NamedTuple):
         return self.run.evaluators[self.agent]
 
     def episodes(self, task: str) -> Log:
-        """Training episodes of one task in which the agent acted."""
+        """Training episodes of one task in which the agent acted.
+
+        Who did follows from the settings, which are those of the run's last launch.
+        """
         log = self.run.episodes
         if not len(log):
             return log

@@ -109,14 +109,14 @@ def percent(task: str, value: float) -> float:
 
 
 def _evaluated(line: Line) -> Returns:
-    rows = newest(line)
+    rows = _newest(line)
     played: dict[str, list[float]] = {}
     for row in rows:
         played.setdefault(row.task, []).append(row.episode_return)
     return {task: float(np.mean(values)) for task, values in played.items()}
 
 
-def newest(line: Line) -> Sequence[Row]:
+def _newest(line: Line) -> Sequence[Row]:
     """The newest evaluation of the agent as its paper plays it; nothing where there is none."""
     files = [
         rows

@@ -10,6 +10,7 @@ from absl import flags
 from absl.testing import flagsaver
 
 from launch import command_line, evaluate, evaluation_files
+from launch.evaluation import Subject
 from tests.launch import saved_runs
 
 
@@ -112,3 +113,13 @@ def test_a_folder_without_a_run(
 ) -> None:
     assert _evaluate(monkeypatch, f"--run_dir={tmp_path}") == 2
     assert "holds no run" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_it_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, run_dir: pathlib.Path
+) -> None:
+    def stopped(subject: Subject) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(evaluate, "play_all", stopped)
+    assert _evaluate(monkeypatch, f"--run_dir={run_dir}", "--video") == 130

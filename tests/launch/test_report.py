@@ -160,7 +160,10 @@ def test_a_young_run_has_a_page(tmp_path: pathlib.Path) -> None:
         ([], "--run_dir must be given: a run's folder, several with commas.\n"),
         (["--run_dir=PATH/none"], "PATH/none holds no run: there is no PATH/none/config.json.\n"),
         (["--run_dir=PATH/run,PATH/run"], "--run_dir names PATH/run twice.\n"),
-        (["--run_dir=PATH/run,"], "--run_dir=PATH/run, names a folder without a name.\n"),
+        (
+            ["--run_dir=PATH/run,"],
+            "--run_dir must be folders with commas between them, got 'PATH/run,'.\n",
+        ),
         (["--run_dir=PATH/run", "--output=PATH/file"], "--output=PATH/file cannot be written"),
     ],
 )

@@ -82,6 +82,15 @@ def test_a_long_run_keeps_few(place: Place) -> None:
     assert place.files() == {"manifest.json", *Place.learner_files("r2d2", *kept)}
 
 
+@pytest.mark.parametrize(
+    ("kept", "least"), [([0, 4, 5, 20], 4), ([0, 15, 16, 20], 16), ([3, 8, 13, 18], 8)]
+)
+def test_the_one_goes_that_leaves_the_smallest_gap(kept: list[int], least: int) -> None:
+    assert snapshots.least_missed(kept) == least
+    left = {step: np.diff([s for s in kept if s != step]).max() for step in kept[1:-1]}
+    assert left[least] == min(left.values())
+
+
 def _thinned(steps: list[int]) -> Iterator[list[int]]:
     """What is left after each of the steps."""
     kept: list[int] = []

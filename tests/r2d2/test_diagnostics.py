@@ -159,8 +159,9 @@ def test_discrepancies_equal_a_naive_loop(resets_on_life_loss: bool) -> None:
     inside = played.reset & (STEP_TYPES != FIRST)
     assert inside.sum() == (3 if resets_on_life_loss else 0)
     step = tf.function(network.step)
-    for strategy in STRATEGIES:
-        found = diagnostics.q_discrepancies(network, played, cuts, strategy, FRAMES)
+    measured = diagnostics.q_discrepancies(network, played, cuts, STRATEGIES, FRAMES)
+    assert list(measured) == STRATEGIES
+    for strategy, found in measured.items():
         expected = [
             _naive(step, network.initial_state(1), played, strategy, trained, end, n)
             for n, trained, end in zip(cuts.environment, cuts.trained, cuts.end, strict=True)
@@ -196,16 +197,14 @@ def test_with_the_actors_own_parameters_the_stored_state_is_exact_and_zero_is_no
     played = recorder.played(resets_on_life_loss=False)
     cuts = recording.cut_sequences(played, LAYOUT, count=100, seed=0)
 
-    def measure(with_network: Network, strategy: Strategy) -> diagnostics.Discrepancy:
-        return diagnostics.q_discrepancies(with_network, played, cuts, strategy, FRAMES)
-
-    for strategy in STRATEGIES:
-        found = measure(network, strategy)
+    measured = diagnostics.q_discrepancies(network, played, cuts, STRATEGIES, FRAMES)
+    for strategy, found in measured.items():
         if strategy.stored_state:
             np.testing.assert_allclose(found, 0, atol=1e-4)
         else:
             assert found.first.max() > 0.1
-    assert measure(_network(1), Strategy(True, 3)).last.max() > 0.1
+    other = diagnostics.q_discrepancies(_network(1), played, cuts, [Strategy(True, 3)], FRAMES)
+    assert other[Strategy(True, 3)].last.max() > 0.1
 
 
 def test_a_limited_policy_tells_how_far_from_the_unlimited_one_it_is() -> None:

@@ -35,7 +35,10 @@ def test_items_without_any_priority_are_drawn_evenly(folder: Folder) -> None:
     found = replaying.priorities(_line(folder, r2d2=[0.0, 0.0]))
     assert found is not None
     assert found.probability.tolist() == [0.5, 0.5]
-    assert replaying.outlines(found, 0) == []
+    assert not len(replaying.bins([found]))
+    section = replaying.section([_line(folder, r2d2=[0.0, 0.0])], [])
+    assert "<td>2</td><td>0</td><td>0</td><td>0</td>" in section.body
+    assert not section.charts
 
 
 def test_where_nothing_is_prioritized_there_is_no_histogram(
@@ -54,13 +57,24 @@ def test_a_histogram_holds_every_item_that_can_be_drawn(
 ) -> None:
     found = replaying.priorities(_line(folder, r2d2=priorities))
     assert found is not None
-    items, samples = replaying.outlines(found, 3)
+    edges = replaying.bins([found])
+    items, samples = replaying.outlines(found, edges, 3)
     assert len(items.heights) == replaying.BINS
     assert items.colour == 3
     assert items.heights.sum() == pytest.approx(np.mean(np.array(priorities) > 0))
     assert samples.heights.sum() == pytest.approx(1)
-    ratios = items.edges[1:] / items.edges[:-1]
+    ratios = edges[1:] / edges[:-1]
     np.testing.assert_allclose(ratios, ratios[0])
+
+
+def test_lines_are_compared_in_the_same_bins(folder: Folder) -> None:
+    low, high = (replaying.priorities(_line(folder, r2d2=p)) for p in ([0.1, 0.2], [0.0, 80.0]))
+    assert low is not None
+    assert high is not None
+    edges = replaying.bins([low, high])
+    np.testing.assert_allclose(edges[[0, -1]], [0.1, 80])
+    assert [outline.heights.sum() for outline in replaying.outlines(low, edges, 0)] == [1, 1]
+    assert [outline.heights.sum() for outline in replaying.outlines(high, edges, 0)] == [0.5, 1]
 
 
 def test_the_table_says_how_uneven_the_draw_is(folder: Folder) -> None:

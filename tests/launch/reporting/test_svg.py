@@ -47,6 +47,7 @@ def test_a_figure_has_the_colours_of_its_page(make: "type[Figure]") -> None:
     )
     assert not re.findall(r"[:\"] ?#[0-9a-f]{6}", text)  # of its own it has none
     assert "<style" not in text
+    assert "font-family" not in text
 
 
 @FIGURES

@@ -1,0 +1,1 @@
+"""What `launch.diagnose` measures of a run: a module for each of the paper's analyses."""

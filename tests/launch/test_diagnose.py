@@ -1,0 +1,184 @@
+"""The command: what it measures, prints and leaves behind, and what it refuses."""
+
+import csv
+import pathlib
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from absl import flags
+from absl.testing import flagsaver
+from matplotlib import image
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from launch import command_line, diagnose, evaluation
+from launch.diagnosing import discrepancy, figures, memory
+from replay.structures import Layout
+from tests.launch import saved_runs
+
+TASK = "memory:cartpole"  # whose episodes are longer than the steps from one item to the next
+
+
+@pytest.fixture(autouse=True)
+def _flags() -> Iterator[None]:
+    """Flags are as they were afterwards."""
+    with flagsaver.flagsaver():
+        yield
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """R2D2, its feed-forward variant and IMPALA, saved twice."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    saved_runs.save(folder, "r2d2,r2d2_feedforward,impala", TASK, steps=(3, 7))
+    return folder
+
+
+def _diagnose(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
+    """Runs the command in this process; returns its exit code."""
+    flags.FLAGS.unparse_flags()
+    monkeypatch.setattr(sys, "argv", ["diagnose", *argv])
+    with pytest.raises(SystemExit) as exit_:
+        diagnose.main(command_line.parse_flags(sys.argv))
+    assert isinstance(exit_.value.code, int)
+    return exit_.value.code
+
+
+def _rows(path: pathlib.Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_snapshot_and_strategy_has_its_discrepancy(
+    monkeypatch: pytest.MonkeyPatch, run_dir: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ("--analyses=discrepancy", "--burn_ins=2,0", "--sequences=3")
+    assert _diagnose(monkeypatch, f"--run_dir={run_dir}", *argv) == 0
+    path = run_dir / "diagnostics" / "discrepancy-r2d2"
+    assert f"{path}.csv" in capsys.readouterr().out
+    rows = _rows(path.with_suffix(".csv"))
+    strategies = [(start, burn_in) for start in ("zero", "stored") for burn_in in ("0", "2")]
+    assert [(r["parameter_lag"], r["start"], r["burn_in"]) for r in rows] == [
+        (lag, *strategy) for lag in ("0", "4") for strategy in strategies
+    ]
+    assert {row["task"] for row in rows} == {TASK}
+    # An untrained policy's episodes are short: few of them have a sequence in their midst.
+    assert all(1 <= int(row["sequences"]) <= 3 for row in rows)
+    for row in rows:
+        # With the very parameters that acted it is exact, and where nothing was unrolled yet.
+        exact = row["start"] == "stored" and row["parameter_lag"] == "0"
+        at_first = exact or (row["start"], row["burn_in"]) == ("stored", "0")
+        for statistic in ("mean", "median"):
+            assert (float(row[f"first_{statistic}"]) < 1e-5) == at_first, row
+            assert (float(row[f"last_{statistic}"]) < 1e-5) == exact, row
+    assert image.imread(path.with_suffix(".png")).std() > 0.05
+
+
+def test_more_memory_is_never_further_from_all_of_it(
+    monkeypatch: pytest.MonkeyPatch, run_dir: pathlib.Path
+) -> None:
+    argv = ("--analyses=memory", "--memories=600,1", "--memory_episodes=3", "--seed=1")
+    assert _diagnose(monkeypatch, f"--run_dir={run_dir}", *argv) == 0
+    path = run_dir / "diagnostics" / "memory-r2d2"
+    one, longer, every = _rows(path.with_suffix(".csv"))
+    assert [row["memory_steps"] for row in (one, longer, every)] == ["1", "600", ""]
+    assert float(one["q_difference"]) > 1e-3
+    for row in (longer, every):  # of at most 500 steps
+        assert float(row["greedy_match"]) == 1
+        assert float(row["q_difference"]) < 1e-4
+        assert row["episode_return"] == every["episode_return"]
+    subject = evaluation.load(diagnose.settings.load(run_dir), "r2d2", seed=1)
+    returns = [episode.episode_return for episode in evaluation.play(subject, TASK, 3)]
+    assert float(every["episode_return"]) == pytest.approx(np.mean(returns))
+    assert image.imread(path.with_suffix(".png")).std() > 0.05
+
+
+def test_what_a_run_has_nothing_for_is_told_and_the_rest_is_done(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Catch has short episodes, and this run no log."""
+    run = saved_runs.save(tmp_path / "run", env="catch")
+    argv = (f"--run_dir={run.path}", "--memories=1", "--memory_episodes=1")
+    assert _diagnose(monkeypatch, *argv) == 0
+    printed = capsys.readouterr().out
+    assert "discrepancy: catch: All " in printed
+    assert "lag: " in printed
+    assert "neither logged a parameter lag" in printed
+    written = sorted(file.name for file in (run.path / "diagnostics").iterdir())
+    assert written == ["memory-r2d2.csv", "memory-r2d2.png"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["--agent=popart"], "--agent=popart did not learn in"),
+        (
+            ["--analyses=lag,lags"],
+            "--analyses names 'lags', but there are discrepancy, lag, memory",
+        ),
+        (["--agent=impala", "--analyses=discrepancy"], "compares action values, and impala learns"),
+        (["--agent=impala", "--analyses=memory"], "--analyses=memory compares action values"),
+        (["--agent=r2d2_feedforward", "--analyses=memory"], "and r2d2_feedforward is feed-forward"),
+        (["--analyses=lag"], "neither logged a parameter lag nor saved a replay"),
+        (["--burn_ins=4,-1"], "--burn_ins must be whole numbers of at least 0 with commas between"),
+        (["--memories=0,4"], "--memories must be whole numbers of at least 1 with commas between"),
+        (["--memories=1,two"], "got '1,two'"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+    run_dir: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    argv: list[str],
+    sentence: str,
+) -> None:
+    assert _diagnose(monkeypatch, f"--run_dir={run_dir}", *argv) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_run_must_be_named_and_saved(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _diagnose(monkeypatch) == 2
+    assert "--run_dir must be given." in capsys.readouterr().err
+    run = saved_runs.save(tmp_path / "run", steps=())
+    assert _diagnose(monkeypatch, f"--run_dir={run.path}") == 2
+    assert "holds no checkpoint of r2d2 yet" in capsys.readouterr().err
+
+
+def test_default_burn_ins_are_the_papers_in_proportion() -> None:
+    assert discrepancy.default_burn_ins(Layout(burn_in=40, length=80, period=40)) == [0, 20, 40]
+    assert discrepancy.default_burn_ins(Layout(burn_in=6, length=16, period=8)) == [0, 4, 6, 8]
+
+
+def _heights(axes: Axes) -> list[float]:
+    return [bar.get_height() for bar in axes.patches if isinstance(bar, Rectangle)]
+
+
+def _drawn(axes: Axes) -> list[float]:
+    return np.asarray(axes.lines[0].get_ydata()).tolist()
+
+
+def test_the_figures_show_the_rows() -> None:
+    rows = [
+        discrepancy.Row("t", lag, start, burn_in, float(lag + burn_in), 0, 1.5, 0, 1)
+        for lag in (10, 0)
+        for start in ("zero", "stored")
+        for burn_in in (0, 2)
+    ]
+    figure = figures.of_discrepancy(rows)
+    first, last = figure.axes
+    # Strategy by strategy, the lags in order.
+    assert _heights(first) == [0, 10, 2, 12, 0, 10, 2, 12]
+    assert _heights(last) == [1.5] * 8
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names[1] == "zero state, burn-in 2"
+
+    played = [memory.Row("t", k, float(k or 9), k or 9, k or 9, 0.5, 0.25, 1) for k in (1, 4, None)]
+    returns, match, difference = figures.of_memory(played).axes
+    assert [label.get_text() for label in returns.get_xticklabels()] == ["∞", "4", "1"]
+    assert _drawn(returns) == [9, 4, 1]
+    assert _drawn(match) == [50] * 3
+    assert _drawn(difference) == [0.25] * 3

@@ -1,8 +1,9 @@
 """A program as files that run anywhere: a folder for each pool of hosts that are alike.
 
-    job/pools.json                       which node is the i-th of which pool
-    job/workerpool0/job.pkl              the nodes of a pool: functions, as Launchpad pickles them
+    job/workerpool0/pool.json            what its hosts are for, its nodes' names, the run folder
+    job/workerpool0/job.pkl              its nodes: functions, as Launchpad pickles them
     job/workerpool0/launch/node.py ...   the project's source files, the entry point among them
+    job/workerpool1/ ...
 
 Whatever starts a process on each host, Vertex AI or another scheduler, tells it in the environment
 variable CLUSTER_SPEC which node it is and where the others are; `launch.node` then runs that node.
@@ -13,8 +14,9 @@ import collections
 import dataclasses
 import json
 import pathlib
+import pickle
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import launchpad as lp
@@ -25,7 +27,7 @@ from launch import checkpoints
 from launch.program import make_program
 from launch.settings import Settings, SettingsError
 
-POOLS_FILE = "pools.json"
+POOL_FILE = "pool.json"
 NODES_FILE = "job.pkl"
 POOL_NAMES = ("workerpool0", "workerpool1", "workerpool2", "workerpool3")  # Vertex AI has no more
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -85,14 +87,16 @@ def source_files(root: pathlib.Path = ROOT) -> list[pathlib.Path]:
     return sorted(found)
 
 
-def write_pool(folder: pathlib.Path, pool: Pool) -> None:
-    """Writes what one pool's hosts need: its pickled nodes and the project's source files."""
+def write_pool(folder: pathlib.Path, pool: Pool, run_dir: str) -> None:
+    """Writes all that one pool's hosts need: pickled nodes, their names, the project's sources."""
     for file in source_files():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / file, folder / file)
     serialization.serialize_functions(
         str(folder / NODES_FILE), pool.name, [node.function for node in pool.nodes]
     )
+    facts = dict(kind=pool.kind, run_dir=run_dir, labels=pool.labels)
+    (folder / POOL_FILE).write_text(json.dumps(facts) + "\n")
 
 
 def check(settings: Settings, folder: pathlib.Path) -> None:
@@ -126,23 +130,37 @@ def write(settings: Settings, manifests: checkpoints.Manifests, folder: pathlib.
     found = pools(make_program(settings, manifests))
     bind(found)
     for pool in found:
-        write_pool(folder / pool.name, pool)
-    labels = {pool.name: pool.labels for pool in found}
-    (folder / POOLS_FILE).write_text(json.dumps(labels, indent=2) + "\n")
+        write_pool(folder / pool.name, pool, settings.run_dir)
     return found
 
 
-def read_pools(folder: pathlib.Path) -> Mapping[str, Sequence[str]]:
-    """The labels of an artefact's nodes, by pool.
+class Written(NamedTuple):
+    """What an artefact says of one of its pools."""
+
+    folder: pathlib.Path
+    kind: str
+    run_dir: str
+    labels: list[str]
+
+    def node(self, index: int) -> Callable[[], None]:
+        """The function that is the node of that index."""
+        functions = pickle.loads((self.folder / NODES_FILE).read_bytes())
+        node: Callable[[], None] = functions[index]
+        return node
+
+
+def read(folder: pathlib.Path) -> dict[str, Written]:
+    """The pools of an artefact, or those of them that a host has been given, by name.
 
     Raises:
-      SettingsError: when the folder holds no artefact.
+      SettingsError: when the folder holds none.
     """
-    try:
-        labels: dict[str, list[str]] = json.loads((folder / POOLS_FILE).read_text())
-    except OSError:
+    files = sorted(folder.glob(f"*/{POOL_FILE}"))
+    if not files:
         raise SettingsError(
-            f"--job={folder} holds no job: there is no {folder / POOLS_FILE}. "
-            "python -m launch.train --job=<folder> ... writes one."
-        ) from None
-    return labels
+            f"--job={folder} holds no job: there is no {folder / POOL_NAMES[0] / POOL_FILE}. "
+            "python -m launch.train --job=<folder> with the settings of a run writes one."
+        )
+    return {
+        file.parent.name: Written(file.parent, **json.loads(file.read_text())) for file in files
+    }

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import pickle
 from typing import Any
 
 import pytest
@@ -66,23 +65,26 @@ def test_a_written_pools_nodes_find_addresses_in_the_environment(
 ) -> None:
     job = tmp_path / "job"
     written = artefact.write(_run(tmp_path, num_replay_shards=2), {}, job)
-    assert artefact.read_pools(job) == {pool.name: list(pool.labels) for pool in written}
     sources = {str(file) for file in artefact.source_files()}
     assert {"launch/artefact.py", "environments/data/atari57.csv"} <= sources
     for pool in written:
         files = (job / pool.name).rglob("*")
         shipped = {str(f.relative_to(job / pool.name)) for f in files if f.is_file()}
-        assert shipped == sources | {"job.pkl"}
+        assert shipped == sources | {"job.pkl", "pool.json"}
     addresses = {
         "workerpool0": ["10.0.0.3:2222"],
         "workerpool1": ["10.0.0.1:2222", "10.0.0.2:2223"],
         "workerpool2": [f"10.0.0.{i}:2222" for i in range(4, 8)],
     }
     monkeypatch.setenv("CLUSTER_SPEC", json.dumps({"cluster": addresses}))
+    read = artefact.read(job)
+    assert list(read) == [pool.name for pool in written]
     for pool in written:
-        nodes = pickle.loads((job / pool.name / "job.pkl").read_bytes())
-        found = [node.__self__.addresses[0].resolve() for node in nodes]
-        assert found == addresses[pool.name]
+        found = read[pool.name]
+        assert (found.kind, found.labels) == (pool.kind, list(pool.labels))
+        assert found.run_dir == str(tmp_path / "run")
+        nodes = [found.node(index).__self__ for index in range(len(pool.nodes))]  # type: ignore[attr-defined]
+        assert [node.addresses[0].resolve() for node in nodes] == addresses[pool.name]
 
 
 def test_a_relative_run_folder_is_where_it_was_meant(
@@ -90,7 +92,10 @@ def test_a_relative_run_folder_is_where_it_was_meant(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     artefact.write(_run(tmp_path, run_dir="runs/catch"), {}, tmp_path / "job")
-    (learner,) = pickle.loads((tmp_path / "job/workerpool1/job.pkl").read_bytes())
+    assert {pool.run_dir for pool in artefact.read(tmp_path / "job").values()} == {
+        str(tmp_path / "runs/catch")
+    }
+    learner: Any = artefact.read(tmp_path / "job")["workerpool1"].node(0)
     assert learner.__self__._args[0].run_dir == str(tmp_path / "runs/catch")
 
 
@@ -105,4 +110,4 @@ def test_what_cannot_be_written_is_refused(tmp_path: pathlib.Path) -> None:
     with pytest.raises(settings.SettingsError, match="colocate_learners"):
         artefact.check(_run(tmp_path, colocate_learners=True), tmp_path / "new")
     with pytest.raises(settings.SettingsError, match="holds no job: there is no"):
-        artefact.read_pools(tmp_path)
+        artefact.read(tmp_path)

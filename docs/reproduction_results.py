@@ -15,8 +15,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from launch import intervals
-from launch.intervals import Interval
+from launch.evaluating import intervals
+from launch.evaluating.intervals import Interval
 
 POINTS = 20
 """Windows of equal length that a training is cut into for its learning curve."""

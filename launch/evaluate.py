@@ -15,19 +15,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from absl import flags
 
-from launch import (
-    captions,
-    checkpoints,
-    command_line,
-    evaluation,
-    evaluation_files,
-    evaluation_progress,
-    evaluation_summary,
-    film,
-    settings,
-    videos,
-)
-from launch.evaluation import Subject
+from launch import checkpoints, command_line, settings
+from launch.evaluating import captions, evaluation, files, film, progress_bar, summary, videos
+from launch.evaluating.evaluation import Subject
 from launch.settings import SettingsError
 
 _EPISODES = flags.DEFINE_integer(
@@ -82,29 +72,29 @@ def _checkpoint(text: str) -> int | None:
 def play_all(subject: Subject) -> None:
     """Plays task after task; prints and records what comes of it."""
     agent = subject.agent.name
-    file = evaluation_files.File(subject.run.path, subject.played)
+    file = files.File(subject.run.path, subject.played)
     returns = {}
     for task in subject.tasks:
         episodes = _EPISODES.value or evaluation.num_episodes(task)
-        with evaluation_progress.Progress(task, episodes) as progress:
+        with progress_bar.Progress(task, episodes) as progress:
             played = evaluation.play(subject, task, episodes, progress.step)
         file.append(task, played)
         returns[task] = np.array([episode.episode_return for episode in played])
-        print(evaluation_summary.of_task(agent, task, returns[task]), flush=True)
-    for line in evaluation_summary.of_suite(agent, returns):
+        print(summary.of_task(agent, task, returns[task]), flush=True)
+    for line in summary.of_suite(agent, returns):
         print(line)
     print(f"Every episode, of update {subject.played.learner_steps:,}: {file.path}")
 
 
 def film_all(subject: Subject) -> None:
     """Films an episode of each task."""
-    name = evaluation_files.name(subject.played)
+    name = files.name(subject.played)
     for task in subject.tasks:
         of_task = re.sub(r"\W+", "_", task)
-        path = evaluation_files.vacant(subject.run.path / "videos", f"{name}-{of_task}", ".mp4")
+        path = files.vacant(subject.run.path / "videos", f"{name}-{of_task}", ".mp4")
         title = (task, f"{subject.agent.name}, update {subject.played.learner_steps:,}")
         speed, frames = film.shoot(subject, task)
-        with evaluation_progress.Progress(f"film of {task}", 1) as progress:
+        with progress_bar.Progress(f"film of {task}", 1) as progress:
             videos.write(path, _drawn(frames, captions.Captions(*title), progress), speed)
         print(f"Film: {path}", flush=True)
 
@@ -112,7 +102,7 @@ def film_all(subject: Subject) -> None:
 def _drawn(
     frames: Iterator[film.Frame],
     caption: captions.Captions,
-    progress: evaluation_progress.Progress,
+    progress: progress_bar.Progress,
 ) -> Iterator[np.ndarray]:
     for frame in frames:
         yield caption.draw(frame)

@@ -15,7 +15,7 @@ from agents.actor import RecurrentActor
 from agents.environment_loop import VectorEnvironmentLoop
 from environments import suites
 from launch.diagnosing import subjects
-from launch.evaluation import Subject
+from launch.evaluating.evaluation import Subject
 from launch.settings import Settings, SettingsError
 from r2d2.diagnostics import Strategy, q_discrepancies
 from r2d2.recording import Played, Recorder, cut_sequences

@@ -10,9 +10,9 @@ from agents.actor import RecurrentActor
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.limited_memory import limit_memory
 from environments import suites
-from launch import evaluation, intervals
 from launch.diagnosing import subjects
-from launch.evaluation import Subject
+from launch.evaluating import evaluation, intervals
+from launch.evaluating.evaluation import Subject
 from launch.settings import Settings
 from r2d2.diagnostics import Means, make_limited_policy
 

@@ -1,7 +1,8 @@
 """Whose action values and recurrent states are looked at."""
 
-from launch import evaluation, snapshots
-from launch.evaluation import Subject
+from launch import snapshots
+from launch.evaluating import evaluation
+from launch.evaluating.evaluation import Subject
 from launch.settings import Settings, SettingsError
 from r2d2.config import Config
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from launch import intervals
-from launch.evaluation_files import Row
+from launch.evaluating import intervals
+from launch.evaluating.files import Row
 from launch.reporting import page
 from launch.reporting.page import Section
 from launch.reporting.run import Run

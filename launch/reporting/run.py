@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from environments import suites
-from launch import crews, evaluation_files, launches, progress, settings
+from launch import crews, launches, progress, settings
+from launch.evaluating import files
 from launch.reporting import columns, stored_priorities
 from launch.reporting.columns import Log
 from launch.reporting.figures import COLOURS
@@ -42,7 +43,7 @@ class Run:
     tasks: Log
     learners: Mapping[str, Log]
     evaluators: Mapping[str, Log]
-    evaluations: Mapping[str, Sequence[evaluation_files.Row]]
+    evaluations: Mapping[str, Sequence[files.Row]]
     replay: Mapping[str, stored_priorities.Stored]
     progress: Mapping[str, Any] | None
 
@@ -152,7 +153,7 @@ def _load(path: pathlib.Path, name: str, recorded: settings.Settings) -> Run:
         tasks=columns.read(logs / "tasks.csv"),
         learners={a: columns.read(logs / f"learner-{a}.csv") for a in agents},
         evaluators={a: columns.read(logs / f"{evaluators[a]}.csv") for a in agents},
-        evaluations=evaluation_files.read_all(path),
+        evaluations=files.read_all(path),
         replay=stored_priorities.read(path / "checkpoints"),
         progress=progress.read(path),
     )

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from environments import scores, suites
 from launch.episodes import RECENT_EPISODES
-from launch.evaluation_files import Played, Row
+from launch.evaluating.files import Played, Row
 from launch.reporting import charts, page
 from launch.reporting.charts import Legend
 from launch.reporting.figures import Bars, bars

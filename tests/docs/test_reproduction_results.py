@@ -24,8 +24,8 @@ from docs.reproduction_results import (
     table,
     verdicts,
 )
-from launch import intervals
-from launch.intervals import Interval
+from launch.evaluating import intervals
+from launch.evaluating.intervals import Interval
 
 ARMS = {"one": ["a", "b"], "two": ["a"]}
 

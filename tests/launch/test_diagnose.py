@@ -13,8 +13,9 @@ from matplotlib import image
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from launch import command_line, diagnose, evaluation
+from launch import command_line, diagnose
 from launch.diagnosing import discrepancy, figures, memory
+from launch.evaluating import evaluation
 from replay.structures import Layout
 from tests.launch import saved_runs
 

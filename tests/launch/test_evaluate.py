@@ -9,8 +9,9 @@ import pytest
 from absl import flags
 from absl.testing import flagsaver
 
-from launch import command_line, evaluate, evaluation_files
-from launch.evaluation import Subject
+from launch import command_line, evaluate
+from launch.evaluating import files
+from launch.evaluating.evaluation import Subject
 from tests.launch import saved_runs
 
 
@@ -46,7 +47,7 @@ def test_every_task_has_a_line_and_every_episode_a_row(
     assert _evaluate(monkeypatch, *argv) == 0
     first, second, last = capsys.readouterr().out.splitlines()
     path = run_dir / "evaluations" / "impala-3.csv"
-    rows = evaluation_files.read(path)
+    rows = files.read(path)
     assert [row.task for row in rows] == ["catch"] * 5 + ["catch:large_rewards"] * 5
     assert [row.episode for row in rows] == [*range(5), *range(5)]
     assert {(row.learner_steps, row.epsilon, row.seed) for row in rows} == {(3, None, 9)}

@@ -9,13 +9,13 @@ import pytest
 
 from agents.environment_loop import Episode
 from environments import scores, suites
-from launch import evaluation_files
+from launch.evaluating import files
 from launch.reporting import page, run, tasks
 from tests.launch.reporting.made_up import Folder
 from tests.launch.reporting.pages import tables
 
 PONG = scores.SCORES["atari:pong"]
-PLAYED = evaluation_files.Played("r2d2", 20, 10_000, 100.0, 0.0, None, 0)
+PLAYED = files.Played("r2d2", 20, 10_000, 100.0, 0.0, None, 0)
 
 
 def _lines(*folders: Folder) -> list[run.Line]:
@@ -23,7 +23,7 @@ def _lines(*folders: Folder) -> list[run.Line]:
 
 
 def _evaluate(folder: Folder, task: str, *returns: float, **changes: Any) -> None:
-    file = evaluation_files.File(folder.path, dataclasses.replace(PLAYED, **changes))
+    file = files.File(folder.path, dataclasses.replace(PLAYED, **changes))
     file.append(task, [Episode(0, value, 10) for value in returns])
 
 

@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from launch import evaluation_progress
-from launch.evaluation_progress import Progress
+from launch.evaluating import progress_bar
+from launch.evaluating.progress_bar import Progress
 
 
 def _console(*, terminal: bool) -> tuple[Console, io.StringIO]:
@@ -16,7 +16,7 @@ def _console(*, terminal: bool) -> tuple[Console, io.StringIO]:
 
 def test_no_terminal_has_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 100, 4))  # a step takes four seconds, and a line comes every ten
-    monkeypatch.setattr(evaluation_progress.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(progress_bar.time, "monotonic", lambda: next(clock))
     console, text = _console(terminal=False)
     with Progress("atari:pong", 30, console) as progress:
         for _ in range(5):

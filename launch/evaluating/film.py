@@ -9,7 +9,7 @@ import numpy as np
 
 from agents import actor, environment_loop
 from environments import screens
-from launch.evaluation import Subject
+from launch.evaluating.evaluation import Subject
 from replay.structures import Nest, Step
 
 

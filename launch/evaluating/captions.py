@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from launch.film import Frame
+from launch.evaluating.film import Frame
 
 PANEL_WIDTH = 320
 MIN_HEIGHT = 480

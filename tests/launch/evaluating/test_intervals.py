@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from environments import scores
-from launch import intervals
+from launch.evaluating import intervals
 
 RESAMPLES = 200  # a loop over more would take seconds
 

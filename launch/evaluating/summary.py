@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from environments import scores
-from launch import intervals
-from launch.intervals import Interval
+from launch.evaluating import intervals
+from launch.evaluating.intervals import Interval
 
 Returns = Mapping[str, np.ndarray]  # task -> undiscounted returns [n]
 

@@ -7,7 +7,7 @@ import av
 import numpy as np
 import pytest
 
-from launch import videos
+from launch.evaluating import videos
 
 
 def _frames(count: int) -> Iterator[np.ndarray]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from launch import evaluation, film
+from launch.evaluating import evaluation, film
 from tests.launch import saved_runs
 
 MOVES = {"left": -1, "stay": 0, "right": 1}

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from launch import captions
-from launch.captions import MIN_HEIGHT, PANEL_WIDTH, Captions
-from launch.film import Frame
+from launch.evaluating import captions
+from launch.evaluating.captions import MIN_HEIGHT, PANEL_WIDTH, Captions
+from launch.evaluating.film import Frame
 
 PICTURE = np.random.default_rng(0).integers(256, size=(210, 160, 3)).astype(np.uint8)
 FRAME = Frame(PICTURE, 12, 3.0, "up right fire", 1.0, {"Q": 0.25})

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from environments import atari
-from launch import evaluation
 from launch.checkpoints import CheckpointError
-from launch.evaluation import Subject
+from launch.evaluating import evaluation
+from launch.evaluating.evaluation import Subject
 from launch.settings import Settings, SettingsError
 from tests.launch import saved_runs
 

@@ -25,7 +25,7 @@ from agents.limited_memory import limit_memory
 from environments import suites
 from launch import catalogue, checkpoints, nodes, snapshots
 from launch.checkpoints import CheckpointError, Manifest
-from launch.evaluation_files import Played
+from launch.evaluating.files import Played
 from launch.settings import Settings, SettingsError
 
 # R2D2, Appendix; IMPALA, Section 5.3.2 and Table 3; PopArt-IMPALA, "Evaluation".

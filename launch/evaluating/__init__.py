@@ -1,0 +1,1 @@
+"""What `launch.evaluate` does: plays episodes, keeps their rows, sums them up, films them."""

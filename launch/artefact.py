@@ -14,9 +14,8 @@ import collections
 import dataclasses
 import json
 import pathlib
-import pickle
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import launchpad as lp
@@ -24,12 +23,10 @@ from launchpad.launch import serialization
 from launchpad.nodes.python import addressing
 
 from launch import checkpoints
+from launch.job import NODES_FILE, POOL_FILE, POOL_NAMES
 from launch.program import make_program
 from launch.settings import Settings, SettingsError
 
-POOL_FILE = "pool.json"
-NODES_FILE = "job.pkl"
-POOL_NAMES = ("workerpool0", "workerpool1", "workerpool2", "workerpool3")  # Vertex AI has no more
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 ROOMS = ("environments", "replay", "agents", "r2d2", "launch")
 _SHARES_HOSTS = {"coordinator": "actor", "evaluator": "actor"}  # else there were more than four
@@ -132,35 +129,3 @@ def write(settings: Settings, manifests: checkpoints.Manifests, folder: pathlib.
     for pool in found:
         write_pool(folder / pool.name, pool, settings.run_dir)
     return found
-
-
-class Written(NamedTuple):
-    """What an artefact says of one of its pools."""
-
-    folder: pathlib.Path
-    kind: str
-    run_dir: str
-    labels: list[str]
-
-    def node(self, index: int) -> Callable[[], None]:
-        """The function that is the node of that index."""
-        functions = pickle.loads((self.folder / NODES_FILE).read_bytes())
-        node: Callable[[], None] = functions[index]
-        return node
-
-
-def read(folder: pathlib.Path) -> dict[str, Written]:
-    """The pools of an artefact, or those of them that a host has been given, by name.
-
-    Raises:
-      SettingsError: when the folder holds none.
-    """
-    files = sorted(folder.glob(f"*/{POOL_FILE}"))
-    if not files:
-        raise SettingsError(
-            f"--job={folder} holds no job: there is no {folder / POOL_NAMES[0] / POOL_FILE}. "
-            "python -m launch.train --job=<folder> with the settings of a run writes one."
-        )
-    return {
-        file.parent.name: Written(file.parent, **json.loads(file.read_text())) for file in files
-    }

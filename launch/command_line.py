@@ -16,6 +16,7 @@ from launch import catalogue
 
 AGENT = flags.DEFINE_string("agent", None, f"What learns: {', '.join(catalogue.AGENTS)}.")
 RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder for everything about the run.")
+JOB = flags.DEFINE_string("job", None, "Folder of a run's program as files.")
 SEED = flags.DEFINE_integer("seed", None, "Of environments, networks and policies.", lower_bound=0)
 
 Sections = Mapping[str, Sequence[str]]  # title -> names of flags

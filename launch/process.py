@@ -21,22 +21,17 @@ _LAUNCHER_SECONDS = 1.0
 def enter(run_dir: str, title: str) -> None:
     """Makes this process a node of a run. Called first, in its main thread.
 
-    A node leaves the launcher's process group, to all of which a terminal sends Ctrl-C and
-    `timeout` a SIGTERM: the launcher alone decides how a run ends. The launcher's death is this
-    process's end; and the traceback of an error that ends it is left in the run folder, where the
-    launcher finds and shows it.
+    The traceback of an error that ends it is left in the run folder, where the launcher finds and
+    shows it. A node that a launcher on this machine has started also leaves that one's process
+    group, to all of which a terminal sends Ctrl-C and `timeout` a SIGTERM: the launcher alone
+    decides how a run ends, and its death is this process's end.
 
     Args:
       run_dir: the run folder.
       title: what the node is, for the one who reads the traceback.
     """
-    with contextlib.suppress(PermissionError):  # a session's leader has a group of its own
-        os.setpgrp()
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # else it stays blocked, as it was inherited
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # see `supervisor.run`
-    launcher = int(os.environ[LAUNCHER])
-    threading.Thread(target=_exit_with, args=(launcher,), daemon=True).start()
+    if LAUNCHER in os.environ:
+        _follow(int(os.environ[LAUNCHER]))
     crash_file = pathlib.Path(run_dir) / "nodes" / CRASH_FILE
     show = sys.excepthook
 
@@ -51,6 +46,16 @@ def enter(run_dir: str, title: str) -> None:
         show(kind, error, trace)
 
     sys.excepthook = record
+
+
+def _follow(launcher: int) -> None:
+    """Leaves all signals but SIGTERM to the launcher, and ends with it."""
+    with contextlib.suppress(PermissionError):  # a session's leader has a group of its own
+        os.setpgrp()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # else it stays blocked, as it was inherited
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # see `supervisor.run`
+    threading.Thread(target=_exit_with, args=(launcher,), daemon=True).start()
 
 
 def _exit_with(launcher: int) -> None:

@@ -138,11 +138,19 @@ def add_evaluators(
 
 
 def local_resources(program: lp.Program) -> dict[str, Any]:
-    """How each group's processes start on one machine: only learners may see an accelerator."""
-    quiet = {"TF_CPP_MIN_LOG_LEVEL": "2", process.LAUNCHER: str(os.getpid())}
-    alone = {**quiet, "CUDA_VISIBLE_DEVICES": "-1"}
-    learner = {**quiet, "TF_FORCE_GPU_ALLOW_GROWTH": "true"}  # several may share one
+    """How each group's processes start on one machine."""
+    launcher = {process.LAUNCHER: str(os.getpid())}
     return {
-        group: local_multi_processing.PythonProcess(env=learner if group == "learner" else alone)
+        group: local_multi_processing.PythonProcess(env=launcher | environment_of(group))
         for group in program.groups
     }
+
+
+def environment_of(group: str) -> dict[str, str]:
+    """Environment variables of a group's processes: only learners may see an accelerator."""
+    accelerators = (
+        {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}  # several may share one
+        if group == "learner"
+        else {"CUDA_VISIBLE_DEVICES": "-1"}
+    )
+    return {"TF_CPP_MIN_LOG_LEVEL": "2"} | accelerators

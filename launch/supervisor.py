@@ -1,6 +1,7 @@
 """Starts a run's processes, shows how it goes, and ends it in order."""
 
 import os
+import pathlib
 import shlex
 import signal
 import subprocess
@@ -33,12 +34,7 @@ def run(settings: Settings, manifests: checkpoints.Manifests) -> int:
     Returns:
       The exit code: 0 when the run ended as asked, 1 when a node crashed.
     """
-    nodes = settings.path / "nodes"
-    nodes.mkdir(parents=True, exist_ok=True)
-    (settings.path / "config.json").write_text(settings.to_json())
-    for name in (progress.FILE, process.CRASH_FILE, coordinator.STOP_FILE):
-        (nodes / name).unlink(missing_ok=True)
-
+    nodes = begin(settings)
     # Until this process has its own handlers, and each node is past its imports, a signal waits:
     # nodes inherit the mask, and Launchpad's handlers would end all of them at once.
     signals = (signal.SIGINT, signal.SIGTERM)
@@ -58,6 +54,16 @@ def run(settings: Settings, manifests: checkpoints.Manifests) -> int:
         _end(manager, CRASH_SECONDS if crashed else NOTICE_SECONDS)
     _report(settings, crash)
     return 1 if crash else 0
+
+
+def begin(settings: Settings) -> pathlib.Path:
+    """Readies the run folder for the processes of a launch; returns where they leave word."""
+    nodes = settings.path / "nodes"
+    nodes.mkdir(parents=True, exist_ok=True)
+    (settings.path / "config.json").write_text(settings.to_json())
+    for name in (progress.FILE, process.CRASH_FILE, coordinator.STOP_FILE):
+        (nodes / name).unlink(missing_ok=True)
+    return nodes
 
 
 def _launch(program: lp.Program, output_folder: str) -> Any:

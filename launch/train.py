@@ -17,6 +17,7 @@ from absl import flags
 
 from agents.contract import Update
 from launch import (
+    artefact,
     catalogue,
     checkpoints,
     command_line,
@@ -82,6 +83,7 @@ _SECTIONS: command_line.Sections = {
         *("num_actors", "actors_per_node", "num_replay_shards"),
         *("max_actor_steps", "max_learner_steps"),
     ),
+    "On hosts of a cluster, docs/clusters.md: written there, not run here": ("job",),
     "What it does meanwhile": ("evaluation_minutes", "evaluation_episodes", "checkpoint_minutes"),
     "Of several agents, --agent=r2d2,impala": ("act_with", "paced_by", "colocate_learners"),
 }
@@ -211,6 +213,8 @@ def prepare(overrides: dict[str, dict[str, str]]) -> tuple[Settings, checkpoints
         )
     run = (resumed_run if _RESUME.value else new_run)(given(), overrides)
     shards.check(run)
+    if command_line.JOB.value:
+        artefact.check(run, pathlib.Path(command_line.JOB.value))
     updates = make_updates(run)
     manifests = read_checkpoints(run, updates) if _RESUME.value else {}
     try:
@@ -218,6 +222,21 @@ def prepare(overrides: dict[str, dict[str, str]]) -> tuple[Settings, checkpoints
     except OSError as error:
         raise SettingsError(f"--run_dir={run.run_dir} cannot be made: {error.strerror}.") from None
     return run, manifests
+
+
+def write_job(run: Settings, manifests: checkpoints.Manifests, job: pathlib.Path) -> int:
+    """Writes a run as files for the hosts of a cluster; returns the exit code."""
+    supervisor.begin(run)
+    pools = artefact.write(run, manifests, job)
+    for pool in pools:
+        print(f"{job / pool.name}: {', '.join(pool.labels)}")
+    count = sum(len(pool.nodes) for pool in pools)
+    print(
+        f"Start {count} processes, --rank=0 to {count - 1}, each in its pool's folder:\n"
+        f"  CLUSTER_SPEC=$(python -m launch.cluster --job={job} --hosts=... --rank=...) "
+        f"python -m launch.node --job={job}"
+    )
+    return 0
 
 
 def main(_: Sequence[str]) -> None:
@@ -231,6 +250,8 @@ def main(_: Sequence[str]) -> None:
         actor_steps=max((m.actor_steps for m in manifests.values()), default=0),
         walltime=max((m.walltime for m in manifests.values()), default=0.0),
     )
+    if command_line.JOB.value:
+        sys.exit(write_job(run, manifests, pathlib.Path(command_line.JOB.value)))
     sys.exit(supervisor.run(run, manifests))
 
 

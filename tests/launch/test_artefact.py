@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from launch import artefact, settings
+from launch import artefact, job, settings
 from launch.program import make_program
 
 
@@ -63,13 +63,13 @@ def test_only_the_projects_own_modules_and_tables_are_shipped(tmp_path: pathlib.
 def test_a_written_pools_nodes_find_addresses_in_the_environment(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = tmp_path / "job"
-    written = artefact.write(_run(tmp_path, num_replay_shards=2), {}, job)
+    folder = tmp_path / "job"
+    written = artefact.write(_run(tmp_path, num_replay_shards=2), {}, folder)
     sources = {str(file) for file in artefact.source_files()}
     assert {"launch/artefact.py", "environments/data/atari57.csv"} <= sources
     for pool in written:
-        files = (job / pool.name).rglob("*")
-        shipped = {str(f.relative_to(job / pool.name)) for f in files if f.is_file()}
+        files = (folder / pool.name).rglob("*")
+        shipped = {str(f.relative_to(folder / pool.name)) for f in files if f.is_file()}
         assert shipped == sources | {"job.pkl", "pool.json"}
     addresses = {
         "workerpool0": ["10.0.0.3:2222"],
@@ -77,7 +77,7 @@ def test_a_written_pools_nodes_find_addresses_in_the_environment(
         "workerpool2": [f"10.0.0.{i}:2222" for i in range(4, 8)],
     }
     monkeypatch.setenv("CLUSTER_SPEC", json.dumps({"cluster": addresses}))
-    read = artefact.read(job)
+    read = job.read(folder)
     assert list(read) == [pool.name for pool in written]
     for pool in written:
         found = read[pool.name]
@@ -92,10 +92,10 @@ def test_a_relative_run_folder_is_where_it_was_meant(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     artefact.write(_run(tmp_path, run_dir="runs/catch"), {}, tmp_path / "job")
-    assert {pool.run_dir for pool in artefact.read(tmp_path / "job").values()} == {
+    assert {pool.run_dir for pool in job.read(tmp_path / "job").values()} == {
         str(tmp_path / "runs/catch")
     }
-    learner: Any = artefact.read(tmp_path / "job")["workerpool1"].node(0)
+    learner: Any = job.read(tmp_path / "job")["workerpool1"].node(0)
     assert learner.__self__._args[0].run_dir == str(tmp_path / "runs/catch")
 
 
@@ -109,5 +109,5 @@ def test_what_cannot_be_written_is_refused(tmp_path: pathlib.Path) -> None:
         artefact.check(run, tmp_path / "job")
     with pytest.raises(settings.SettingsError, match="colocate_learners"):
         artefact.check(_run(tmp_path, colocate_learners=True), tmp_path / "new")
-    with pytest.raises(settings.SettingsError, match="holds no job: there is no"):
-        artefact.read(tmp_path)
+    with pytest.raises(job.JobError, match="holds no job: there is no"):
+        job.read(tmp_path)

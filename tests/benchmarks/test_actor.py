@@ -2,8 +2,12 @@
 
 import pathlib
 
+import pytest
+
 from tests.benchmarks.commands import SHORT, fake_python, report, tiny
 from tests.commands import Commands
+
+pytestmark = pytest.mark.repository  # commands run in a process that imports them by name
 
 
 def test_every_number_of_environments_has_its_figures(

@@ -17,7 +17,7 @@ RUN := $(CUDA) $(PYTHON)
 
 PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet install --no-deps
 
-.PHONY: help setup train test test-agents test-others test-runs test-fast lint format lock build-files bazel clean
+.PHONY: help setup setup-gcp train test test-agents test-others test-runs test-fast test-cloud lint format lock build-files bazel clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,13 +25,17 @@ help:
 	@echo "make test              set up, then lint, type checks and every test"
 	@echo "make test-fast         the tests that take seconds"
 	@echo "make test-runs         the tests that start whole runs; test-agents and test-others: the rest"
+	@echo "make test-cloud        whole runs on hosts of their own, and on a Google Cloud that is a fake"
 	@echo "make lint | format     check or fix the style"
 	@echo "make bazel             bazel build //... and the fast tests under bazel"
 	@echo "make build-files       write the BUILD files anew from the imports"
-	@echo "make lock              resolve both lock files anew (LOCK_ARGS=--upgrade moves the pins)"
+	@echo "make lock              resolve the lock files anew (LOCK_ARGS=--upgrade moves the pins)"
 	@echo "make setup | clean     make or remove the environment .venv"
+	@echo "make setup-gcp         add to it what launching on Google Cloud takes"
 
 setup: $(VENV)/.installed
+
+setup-gcp: setup $(VENV)/.gcp
 
 train: setup
 	$(RUN) -m launch.train --agent=r2d2 --env=atari:pong --run_dir=runs/pong $(ARGS)
@@ -41,17 +45,20 @@ test: lint
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-agents test-others
 	$(MAKE) --no-print-directory test-runs
 
-test-agents: setup
+test-agents: setup-gcp
 	$(RUN) -m pytest -m "not launchpad" tests/agents tests/r2d2
 
-test-others: setup
-	$(RUN) -m pytest -m "not launchpad" --ignore=tests/agents --ignore=tests/r2d2
+test-others: setup-gcp
+	$(RUN) -m pytest -m "not launchpad and not cloud" --ignore=tests/agents --ignore=tests/r2d2
 
-test-runs: setup
-	$(RUN) -m pytest -m launchpad
+test-runs: setup-gcp
+	$(RUN) -m pytest -m "launchpad and not cloud"
 
-test-fast: setup
-	$(RUN) -m pytest -m "not slow and not launchpad"
+test-fast: setup-gcp
+	$(RUN) -m pytest -m "not slow and not launchpad and not cloud"
+
+test-cloud: setup-gcp
+	$(RUN) -m pytest -m cloud
 
 lint: setup
 	$(PYTHON) -m ruff check
@@ -72,6 +79,11 @@ $(VENV)/.dependencies: $(LOCK)
 	@$(PIP) --require-hashes --no-build-isolation --use-pep517 -r $(LOCK)
 	@touch $@
 
+$(VENV)/.gcp: $(VENV)/.dependencies requirements-gcp.lock
+	@echo "Installing the packages of requirements-gcp.lock into $(VENV)." >&2
+	@$(PIP) --no-compile --require-hashes -r requirements-gcp.lock
+	@touch $@
+
 $(VENV)/.installed: $(VENV)/.dependencies pyproject.toml
 	@$(PIP) --no-index --no-build-isolation --editable .
 	@touch $@
@@ -82,6 +94,8 @@ COMPILE = $(VENV)/bin/uv pip compile pyproject.toml --quiet --python-version 3.1
 lock: setup
 	$(COMPILE) --group cpu $(LOCK_ARGS) --output-file requirements.lock
 	$(COMPILE) --group gpu --constraint requirements.lock --output-file requirements-gpu.lock
+	$(COMPILE) --group cpu --group gcp --constraint requirements.lock --output-file requirements-gcp.lock \
+		$$(sed -n 's/^\([^ ]*\)==.*/--no-emit-package \1/p' requirements.lock)
 
 build-files: setup
 	$(PYTHON) -m bazel.generate

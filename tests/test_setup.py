@@ -16,6 +16,7 @@ pytestmark = pytest.mark.repository
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCKS = {"cpu": "requirements.lock", "gpu": "requirements-gpu.lock"}
+GCP_LOCK = "requirements-gcp.lock"
 TOOLS = ("sh", "sed", "touch", "test", "make")
 
 
@@ -73,12 +74,12 @@ def clone(tmp_path: Path) -> Path:
     """What set-up reads, in a folder without an environment."""
     folder = tmp_path / "clone"
     (folder / "scripts").mkdir(parents=True)
-    for name in ("Makefile", "pyproject.toml", "scripts/find_python.sh", *LOCKS.values()):
+    for name in ("Makefile", "pyproject.toml", "scripts/find_python.sh", *LOCKS.values(), GCP_LOCK):
         shutil.copy(ROOT / name, folder / name)
     return folder
 
 
-@pytest.mark.parametrize("lock", LOCKS.values())
+@pytest.mark.parametrize("lock", [*LOCKS.values(), GCP_LOCK])
 def test_every_line_is_pinned_and_hashed_and_names_no_registry(lock: str) -> None:
     entries = _entries(lock)
     assert len(entries) > 50
@@ -97,14 +98,21 @@ def test_the_locks_differ_in_tensorflow_and_cuda_only() -> None:
     assert "nvidia-cudnn-cu11" in different
 
 
-@pytest.mark.parametrize("group", LOCKS)
+def test_what_google_cloud_takes_besides_is_in_neither_of_the_two() -> None:
+    besides = _entries(GCP_LOCK)
+    assert not besides.keys() & (_entries(LOCKS["cpu"]).keys() | _entries(LOCKS["gpu"]).keys())
+
+
+@pytest.mark.parametrize("group", [*LOCKS, "gcp"])
 def test_each_lock_holds_what_pyproject_asks_for(group: str) -> None:
     project = tomli.loads((ROOT / "pyproject.toml").read_text())
     groups = project["dependency-groups"]
-    entries = _entries(LOCKS[group])
-    for text in (*project["project"]["dependencies"], *groups[group], *groups["dev"]):
+    lock = LOCKS.get(group, GCP_LOCK)
+    others = (*project["project"]["dependencies"], *groups["dev"]) if group in LOCKS else ()
+    entries = _entries(lock)
+    for text in (*groups[group], *others):
         wanted = Requirement(text)
-        assert wanted.name in entries, f"{wanted} is not in {LOCKS[group]}: run `make lock`."
+        assert wanted.name in entries, f"{wanted} is not in {lock}: run `make lock`."
         assert entries[wanted.name][0] in wanted.specifier
 
 
@@ -172,8 +180,9 @@ def test_the_parts_of_make_test_are_every_test_once(clone: Path, tools: Path) ->
     assert code == 0
     found = [line.partition("-m pytest ")[2] for line in output.splitlines() if "pytest " in line]
     runs, agents, others = (shlex.split(arguments) for arguments in sorted(found, key=len))
-    assert runs == ["-m", "launchpad"]
-    assert agents[:2] == others[:2] == ["-m", "not launchpad"]
+    assert runs == ["-m", "launchpad and not cloud"]
+    assert agents[:2] == ["-m", "not launchpad"]
+    assert others[:2] == ["-m", "not launchpad and not cloud"]
     assert [f"--ignore={folder}" for folder in agents[2:]] == others[2:]
     assert all((ROOT / folder).is_dir() for folder in agents[2:])
 

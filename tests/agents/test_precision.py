@@ -111,7 +111,7 @@ def test_the_core_multiplies_its_inputs_in_bfloat16(name: str) -> None:
     made = make(name, "vectors", 6, "bfloat16")
     network: Any = made.update.network
     x = network._embed(tree.map_structure(lambda rows: rows[0], made.batch.inputs))
-    assert x.dtype == network._core._project(x).dtype == tf.bfloat16
+    assert x.dtype == network._core.project(x).dtype == tf.bfloat16
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from absl import flags
 from launchpad.launch import worker_manager
 
-from launch import cluster_spec, command_line, job, program, progress
+from launch import cluster_spec, command_line, job, program, progress, servers
 
 POLL_SECONDS = 2.0  # between two looks at the run folder
 END_SECONDS = 10.0  # from a run's end to that of a node that has not noticed
@@ -44,7 +44,8 @@ def main(_: Sequence[str]) -> None:
         target=_end_with_run, args=(pathlib.Path(pool.run_dir), manager.stop_event()), daemon=True
     ).start()
     print(f"{label} of {pool.run_dir} is {place.pool}/{place.index} at {place.address}", flush=True)
-    pool.node(place.index)()
+    with contextlib.suppress(servers.StoppedError):
+        pool.node(place.index)()
 
 
 def hosts(place: cluster_spec.Place) -> list[str]:

@@ -20,6 +20,7 @@ from launch.coordinator import Coordinator
 from launch.crews import crews
 from launch.evaluator_node import EvaluatorNode
 from launch.learner_node import LearnerNode
+from launch.servers import ServerNode
 from launch.settings import Settings
 
 
@@ -73,7 +74,8 @@ def add_coordinator(
     }
     with program.group("coordinator"):
         return program.add_node(
-            lp.CourierNode(
+            ServerNode(
+                "The coordinator",
                 Coordinator,
                 settings.run_dir,
                 settings.tasks,
@@ -95,7 +97,10 @@ def add_learners(
 ) -> dict[str, Any]:
     """Each agent's learner, by name: a process for each, or one for all."""
     learners = {
-        name: lp.CourierNode(LearnerNode, settings, name, manifests.get(name), replays, coordinator)
+        name: ServerNode(
+            f"The learner of {name}",
+            *(LearnerNode, settings, name, manifests.get(name), replays, coordinator),
+        )
         for name in settings.agents
     }
     with program.group("learner"):

@@ -51,6 +51,16 @@ class Host:
                 start_new_session=True,
             )
 
+    def peers(self) -> set[str]:
+        """Addresses of the hosts to which there are TCP connections."""
+        sockets = subprocess.run(
+            ["ip", "netns", "exec", self._namespace, "ss", "-Htn", "state", "established"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        return {line.split()[-1].rpartition(":")[0].strip("[]") for line in sockets.splitlines()}
+
     def cut(self) -> None:
         """Pulls the cable in the middle: what is sent is lost, and no one is told."""
         _ip("-n", self._switch, "link", "set", self._port, "nomaster")

@@ -1,0 +1,124 @@
+"""Servers that may be late, restarted or cut off for a while: who calls them waits, and says so."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent import futures
+from typing import Any
+
+import courier
+import launchpad as lp
+from courier.python.client import StatusNotOk
+
+MESSAGE_SECONDS = 10.0  # between two messages about a server that does not answer
+REPEAT_SECONDS = 60.0  # after which a call is made anew: its answer may have been lost with a host
+PAUSE_SECONDS = 1.0  # between a call that broke off and the next attempt
+GONE = ("UNAVAILABLE", "CANCELLED")  # gRPC's codes of a call whose server went away
+
+
+class StoppedError(RuntimeError):
+    """This process was asked to end while it waited for a server."""
+
+
+class ServerNode(lp.CourierNode):
+    """A Courier server whose clients outlast its absence.
+
+    Args:
+      title: what it is, for messages: "the learner".
+      constructor, args, kwargs: as of `lp.CourierNode`.
+    """
+
+    def __init__(self, title: str, constructor: Callable[..., Any], *args: Any, **kwargs: Any):
+        super().__init__(constructor, *args, **kwargs)
+        self._title = title
+
+    def create_handle(self) -> "PatientHandle":
+        """Becomes a `PatientClient` in the process that is given it."""
+        handle: PatientHandle = self._track_handle(PatientHandle(self._address, self._title))
+        return handle
+
+
+class PatientHandle(lp.CourierHandle):
+    """Handle of a `ServerNode`."""
+
+    def __init__(self, address: Any, title: str) -> None:
+        super().__init__(address)
+        self._title = title
+
+    def dereference(self) -> "PatientClient":
+        """The client. Called in the thread of the node that is given it."""
+        address = self._address.resolve()
+        return PatientClient(
+            courier.Client(address), f"{self._title} at {address}", lp.stop_event()
+        )
+
+
+class PatientClient:
+    """Calls a Courier server's methods as its own; each call ends with an answer.
+
+    Where the connection broke off before one came, the call is made again, so a server may hear it
+    twice. That is harmless: parameters are only read, newest values replace older ones, and of an
+    actor's steps one second's worth may be counted twice.
+
+    Args:
+      client: of Courier.
+      name: of the server, for messages.
+      stop: set when this process is to end.
+    """
+
+    def __init__(self, client: courier.Client, name: str, stop: threading.Event) -> None:
+        self._client = client
+        self._name = name
+        self._stop = stop
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self._call(lambda: getattr(self._client.futures, method)(*args, **kwargs))
+
+        return call
+
+    def _call(self, begin: Callable[[], futures.Future[Any]]) -> Any:
+        """The answer to a call.
+
+        Raises:
+          StoppedError: when this process is asked to end before there is one.
+          StatusNotOk: an error on the server, as Courier reports it.
+        """
+        asked = time.monotonic()
+        told = False
+        while True:
+            try:
+                answer = self._wait(begin(), asked)
+            except futures.TimeoutError:
+                told = True
+                continue
+            except StatusNotOk as error:
+                if error.code.name not in GONE:
+                    raise
+                self._say("is gone; trying again", asked)
+                told = True
+                if self._stop.wait(PAUSE_SECONDS):
+                    raise StoppedError(f"Asked to end while {self._name} was away.") from None
+                continue
+            if told:
+                self._say("answers again", asked)
+            return answer
+
+    def _wait(self, future: futures.Future[Any], asked: float) -> Any:
+        """The answer if it comes within `REPEAT_SECONDS`."""
+        until = time.monotonic() + REPEAT_SECONDS
+        while True:
+            try:
+                return future.result(timeout=MESSAGE_SECONDS)
+            except futures.TimeoutError:
+                self._say("has not answered yet", asked)
+                if self._stop.is_set():
+                    future.cancel()
+                    raise StoppedError(f"Asked to end while waiting for {self._name}.") from None
+                if time.monotonic() >= until:
+                    future.cancel()
+                    raise
+
+    def _say(self, what: str, asked: float) -> None:
+        seconds = time.monotonic() - asked
+        print(f"{self._name} {what} ({seconds:.0f} s).", flush=True)

@@ -1,0 +1,102 @@
+"""A run whose every node has a host of its own, started as a cluster's scheduler would start it."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from launch import job
+from tests.launch.namespaces import Host, Network
+
+PATIENCE = 300  # for what takes as long as the machine is busy
+
+
+class Cluster:
+    """Hosts, a job that `launch.train` has written, and the processes that run it.
+
+    Args:
+      network: that the hosts are added to.
+      folder: that everything is written into: the run, the job, what each process prints.
+      flags: of `launch.train`.
+    """
+
+    def __init__(self, network: Network, folder: pathlib.Path, *flags: str) -> None:
+        self.run_dir, self._job, self._folder = folder / "run", folder / "job", folder
+        where = (f"--run_dir={self.run_dir}", f"--job={self._job}")
+        subprocess.run([sys.executable, "-m", "launch.train", *where, *flags], check=True)
+        self._pools = job.read(self._job)
+        self.labels = [label for pool in self._pools.values() for label in pool.labels]
+        self.hosts: dict[str, Host] = {label: network.add() for label in self.labels}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, *labels: str) -> None:
+        """Starts these nodes; from the sources in the job, not from those of this tree."""
+        for label in labels:
+            (pool,) = [name for name, pool in self._pools.items() if label in pool.labels]
+            clean = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+            self._processes[label] = self.hosts[label].start(
+                [sys.executable, "-m", "launch.node", f"--job={self._job}"],
+                folder=self._job / pool,
+                environment={**clean, "CLUSTER_SPEC": self.cluster_spec(label)},
+                output=self._output(label),
+            )
+
+    def cluster_spec(self, label: str) -> str:
+        """What `launch.cluster` prints for a node."""
+        hosts = ",".join(host.address for host in self.hosts.values())
+        rank = f"--rank={self.labels.index(label)}"
+        command = [sys.executable, "-m", "launch.cluster", f"--job={self._job}", f"--hosts={hosts}"]
+        done = subprocess.run([*command, rank], check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def printed(self, label: str) -> str:
+        """All that a node has printed."""
+        file = self._output(label)
+        return file.read_text(errors="replace") if file.exists() else ""
+
+    def progress(self) -> dict[str, Any]:
+        """What the coordinator last wrote; nothing before it did."""
+        file = self.run_dir / "nodes" / "progress.json"
+        read: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+        return read
+
+    def count(self, name: str) -> int:
+        """One of the coordinator's counts."""
+        counts: dict[str, int] = self.progress().get("counts", {})
+        return counts.get(name, 0)
+
+    def wait_until(self, holds: Callable[[], bool], seconds: float = PATIENCE) -> None:
+        """Waits while every process that was started, and not ended since by its host, lives."""
+        deadline = time.monotonic() + seconds
+        while not holds():
+            for label, code in self._ended():
+                raise AssertionError(f"{label} ended with {code}: {self.printed(label)[-3000:]}")
+            if time.monotonic() > deadline:
+                raise AssertionError(f"Waited in vain; progress is {self.progress()}.")
+            time.sleep(0.1)
+
+    def lose(self, label: str) -> None:
+        """A node's host loses its power."""
+        self.hosts[label].lose_power()
+        self._processes.pop(label).wait()
+
+    def stop(self) -> dict[str, int]:
+        """Asks the run to end; returns each process's exit code."""
+        (self.run_dir / "nodes" / "stop").touch()
+        return {label: process.wait(PATIENCE) for label, process in self._processes.items()}
+
+    def peers(self, label: str) -> set[str]:
+        """The addresses of the hosts that a node's host is connected to."""
+        return self.hosts[label].peers()
+
+    def _ended(self) -> Iterator[tuple[str, int]]:
+        for label, process in self._processes.items():
+            if process.poll() is not None:
+                yield label, process.returncode
+
+    def _output(self, label: str) -> pathlib.Path:
+        return self._folder / f"{label.replace('/', '-')}.txt"

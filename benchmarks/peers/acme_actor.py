@@ -1,6 +1,6 @@
 """Acme's recurrent actor in one environment: inference alone.
 
-Beside dm-acme it needs the packages gym and trfl, which Acme imports and nothing here does.
+Beside dm-acme it needs the packages gym, trfl and jax, which Acme imports and nothing here does.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Acme's TensorFlow R2D2 learner on a synthetic batch.
 
-Beside dm-acme it needs the packages gym and trfl, which Acme imports and nothing here does.
+Beside dm-acme it needs the packages gym, trfl and jax, which Acme imports and nothing here does.
 """
 
 import importlib.metadata

@@ -8,6 +8,8 @@ import numpy as np
 import reverb
 import tensorflow as tf
 
+from replay.insistence import insist
+
 
 def mixed_priorities(abs_td: tf.Tensor, mask: tf.Tensor, eta: float) -> tf.Tensor:
     """An item's priority: a mix of the largest and the mean of its absolute errors.
@@ -153,9 +155,12 @@ class PriorityUpdater:
             while (updates := self._waiting.get()) is not None:
                 for client, of_shard in zip(self._clients, updates, strict=True):
                     if of_shard:
-                        client.mutate_priorities(self._table, updates=of_shard)
+                        self._write_to(client, of_shard)
         except Exception as error:  # whatever it was, the learner's thread must hear of it
             self._error = error
+
+    def _write_to(self, client: reverb.Client, updates: dict[int, float]) -> None:
+        insist(client, lambda: client.mutate_priorities(self._table, updates=updates))
 
     def _raise_error(self) -> None:
         if self._error is not None:

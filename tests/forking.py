@@ -31,6 +31,7 @@ _BEGINNINGS = (
     "benchmarks.report.Report",
     "docs.corrections_results.read",
     "docs.performance_results.read",
+    "launch.job.read",
     "launch.settings.load",
     "launch.shards.check",
     "matplotlib.pyplot.subplots",

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.repository
 
 FAKES = ROOT / "tests" / "environments" / "fakes"  # DeepMind Lab's module
 LINES, COLUMNS = 45, 100
-SHARED = {"AGENT": "agent", "RUN_DIR": "run_dir", "SEED": "seed"}  # of launch.command_line
+SHARED = {"AGENT": "agent", "RUN_DIR": "run_dir", "SEED": "seed", "JOB": "job"}  # of launch.command_line
 
 
 def _modules() -> list[str]:

@@ -1,0 +1,70 @@
+"""A call of a server that is away is made again once it answers; one that is refused is not."""
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import portpicker
+import pytest
+import reverb
+
+from replay import insistence
+from replay.insistence import insist
+
+
+def _server(port: int) -> reverb.Server:
+    return reverb.Server([reverb.Table.queue("queue", 10)], port=port)
+
+
+def _calls(*script: Any) -> Any:
+    """A call that goes as the list says, and how often it was made."""
+    left = list(script)
+
+    def call() -> Any:
+        outcome = left.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    return SimpleNamespace(call=call, left=left)
+
+
+def test_a_server_that_went_away_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(insistence, "ASK_SECONDS", 1)
+    port = portpicker.pick_unused_port()
+    client = reverb.Client(f"localhost:{port}")
+    servers = [_server(port)]
+    client.server_info()
+    servers.pop().stop()
+    late = threading.Timer(1.5, lambda: servers.append(_server(port)))
+    late.start()
+    assert insist(client, lambda: client.mutate_priorities("queue", {1: 2.0})) is None
+    late.join()
+    servers[0].stop()
+    said = capsys.readouterr().out
+    assert f"Replay at localhost:{port} is gone" in said
+    assert f"Replay at localhost:{port} does not answer (1 s)" in said
+
+
+def test_what_a_server_refuses_is_an_error() -> None:
+    server = _server(portpicker.pick_unused_port())
+    client = server.localhost_client()
+    with pytest.raises(RuntimeError, match="other was not found"):
+        insist(client, lambda: client.mutate_priorities("other", {1: 2.0}))
+    server.stop()
+
+
+def test_a_call_that_succeeds_is_made_once_and_another_twice_at_most() -> None:
+    server = _server(portpicker.pick_unused_port())
+    client = server.localhost_client()
+    calls = _calls("first", "second")
+    assert (insist(client, calls.call), calls.left) == ("first", ["second"])
+    calls = _calls(RuntimeError("Socket closed"), "second", "third")
+    assert (insist(client, calls.call), calls.left) == ("second", ["third"])
+    calls = _calls(RuntimeError("Socket closed"), RuntimeError("no"), "third")
+    with pytest.raises(RuntimeError, match="no"):
+        insist(client, calls.call)
+    assert calls.left == ["third"]
+    server.stop()

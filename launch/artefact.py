@@ -29,7 +29,7 @@ from launch.settings import Settings, SettingsError
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 ROOMS = ("environments", "replay", "agents", "r2d2", "launch")
-_SHARES_HOSTS = {"coordinator": "actor", "evaluator": "actor"}  # else there were more than four
+POOL_OF = {"coordinator": "actor", "evaluator": "actor"}  # else there were more than four
 
 
 class Pool(NamedTuple):
@@ -48,7 +48,7 @@ def pools(program: lp.Program) -> list[Pool]:
     """
     kinds: dict[str, list[tuple[str, Any]]] = collections.defaultdict(list)
     for group, nodes in program.groups.items():
-        kinds[_SHARES_HOSTS.get(group, group)] += [
+        kinds[POOL_OF.get(group, group)] += [
             (f"{group}/{index}", node) for index, node in enumerate(nodes)
         ]
     found = sorted(kinds.items(), key=lambda item: len(item[1]) != 1)
@@ -96,8 +96,8 @@ def write_pool(folder: pathlib.Path, pool: Pool, run_dir: str) -> None:
     (folder / POOL_FILE).write_text(json.dumps(facts) + "\n")
 
 
-def check(settings: Settings, folder: pathlib.Path) -> None:
-    """Checks that a run can be written as an artefact into a folder.
+def check_nodes(settings: Settings) -> None:
+    """Checks that every node of a run can have a host of its own.
 
     Raises:
       SettingsError: it cannot.
@@ -107,6 +107,15 @@ def check(settings: Settings, folder: pathlib.Path) -> None:
             "--colocate_learners puts several servers into one process, and CLUSTER_SPEC has one "
             "address for each: leave it out where a run is to have hosts of its own."
         )
+
+
+def check(settings: Settings, folder: pathlib.Path) -> None:
+    """Checks that a run can be written as an artefact into a folder.
+
+    Raises:
+      SettingsError: it cannot.
+    """
+    check_nodes(settings)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SettingsError(f"--job={folder} exists already: name a new folder.")
 

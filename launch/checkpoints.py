@@ -14,6 +14,7 @@ import dataclasses
 import json
 import os
 import pathlib
+from collections.abc import Mapping
 
 import tensorflow as tf
 
@@ -81,23 +82,49 @@ def read(folder: pathlib.Path, name: str = MANIFEST) -> Manifest | None:
     Raises:
       CheckpointError: when the manifest, or a file that it names, is damaged or missing.
     """
+    manifest = parse(folder, name)
+    if manifest is not None:
+        check(folder, manifest)
+    return manifest
+
+
+def parse(folder: pathlib.Path, name: str = MANIFEST) -> Manifest | None:
+    """What a manifest says, None when nothing was ever saved.
+
+    Raises:
+      CheckpointError: when it cannot be read.
+    """
     path = folder / name
     if not path.exists():
         return None
     try:
-        manifest = Manifest(**json.loads(path.read_text()))
+        return Manifest(**json.loads(path.read_text()))
     except (ValueError, TypeError) as error:
         raise CheckpointError(f"The checkpoint manifest {path} is corrupt: {error}.") from None
+
+
+def check(
+    folder: pathlib.Path, manifest: Manifest, elsewhere: Mapping[str, int] | None = None
+) -> None:
+    """Checks that every file that a manifest names is there as it was written.
+
+    Args:
+      folder: the checkpoint folder.
+      manifest: of it.
+      elsewhere: bytes of files that are not in this folder, by their names.
+
+    Raises:
+      CheckpointError: when a file is damaged or missing.
+    """
     for name, size in manifest.sizes.items():
         file = folder / name
-        if not file.exists():
+        found = (elsewhere or {}).get(name, file.stat().st_size if file.exists() else None)
+        if found is None:
             raise CheckpointError(f"The checkpoint is incomplete: {file} is missing.")
-        if file.stat().st_size != size:
+        if found != size:
             raise CheckpointError(
-                f"The checkpoint is corrupt: {file} has {file.stat().st_size} bytes, "
-                f"and was written with {size}."
+                f"The checkpoint is corrupt: {file} has {found} bytes, and was written with {size}."
             )
-    return manifest
 
 
 def restore(folder: pathlib.Path, manifest: Manifest, agent: str, update: Update) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import threading
 import time
 from collections import deque
@@ -12,13 +11,14 @@ import launchpad as lp
 import reverb
 from acme.utils.loggers import base
 
-from launch import logs, process, progress, task_returns
+from launch import bucket, logs, process, progress, task_returns
 from launch.episodes import Ended, Episodes, mean
 from replay import tables
 
 LOG_SECONDS = 10.0
 PROGRESS_SECONDS = 1.0
 STOP_FILE = "stop"  # in nodes/: how the launching process asks for the end
+LOGS = ("logs/actor.csv", "logs/episodes.csv", "logs/tasks.csv")
 SAVE_SECONDS = 9.0  # from a run's end to the end of its last save
 
 
@@ -50,8 +50,8 @@ class Coordinator:
         max_learner_steps: int | None,
         replays: Sequence[reverb.Client],
     ) -> None:
-        process.enter(run_dir, "coordinator")
-        self._path = pathlib.Path(run_dir)
+        process.enter(run_dir, "coordinator", LOGS)
+        self._path = bucket.local(run_dir)
         self._first = next(iter(learned))
         steps, trained_steps = learned[self._first]
         self._counts = dict(

@@ -19,7 +19,8 @@ class EvaluatorNode:
     """Plays one agent as it is evaluated, on environments of its own."""
 
     def __init__(self, settings: Settings, agent: str, learner: Any, coordinator: Any) -> None:
-        process.enter(settings.run_dir, f"{agent}'s evaluator")
+        self._label = "evaluator" if len(settings.agents) == 1 else f"evaluator-{agent}"
+        process.enter(settings.run_dir, f"{agent}'s evaluator", (f"logs/{self._label}.csv",))
         self._settings = settings
         self._tasks = [suites.evaluation_task(task) for task in settings.tasks]
         self._agent = agent
@@ -30,8 +31,7 @@ class EvaluatorNode:
         """Evaluates now and then until the run ends."""
         settings = self._settings
         evaluator, loop = self._make_loop()
-        label = "evaluator" if len(settings.agents) == 1 else f"evaluator-{self._agent}"
-        logger = logs.make_logger(settings.path, label)
+        logger = logs.make_logger(settings.path, self._label)
         while not self._wait(60 * settings.evaluation_minutes):
             evaluator.update(wait=True)
             counts = self._coordinator.get_counts()

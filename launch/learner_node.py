@@ -13,7 +13,7 @@ import tensorflow as tf
 from acme.utils import counting
 
 from agents.learner import Learner
-from launch import checkpoints, logs, process, saver
+from launch import bucket, checkpoints, logs, process, saver
 from launch.nodes import (
     REPORT_SECONDS,
     all_tables,
@@ -40,7 +40,11 @@ class LearnerNode:
         replays: Sequence[reverb.Client],
         coordinator: Any,
     ) -> None:
-        process.enter(settings.run_dir, f"{name}'s learner")
+        process.enter(
+            settings.run_dir,
+            f"{name}'s learner",
+            (f"logs/learner-{name}.csv", f"checkpoints/learner-{name}/*"),
+        )
         self._settings = settings
         self._name = name
         self._coordinator = coordinator
@@ -86,6 +90,7 @@ class LearnerNode:
             raw_item_bytes(self._batch_spec, agent.batch_size, agent.frame_stack),
             manifest,
             checkpoints.manifest_name(name, settings.paced_by),
+            bucket.mirror(settings.run_dir),
         )
 
     def get_variables(self, names: list[str]) -> list[list[np.ndarray]]:

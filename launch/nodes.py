@@ -16,7 +16,7 @@ from acme import specs
 from agents import actor, environment_loop
 from agents.contract import Agent
 from environments import suites
-from launch import catalogue, process
+from launch import bucket, catalogue, process, replay_files, saver
 from launch.crews import Crew
 from launch.settings import Settings
 from replay import tables, writer
@@ -61,6 +61,20 @@ def make_tables(settings: Settings, shard: int) -> list[reverb.Table]:
     """The tables of a replay node, in whose process this is called."""
     process.enter(settings.run_dir, f"replay {shard}")
     return tables_of_shard(settings, shard)
+
+
+def replay_checkpointer(
+    settings: Settings, replay: str | None, shard: int
+) -> reverb.checkpointers.CheckpointerBase:
+    """Where a replay node writes its checkpoints, and the one it begins with, if there is one."""
+    mirror = bucket.mirror(settings.run_dir)
+    if replay is not None:
+        mirror.fetch(f"checkpoints/{replay}/{shard}/*")
+    checkpointer = saver.replay_checkpointer(settings.path / "checkpoints", replay, shard)
+    if bucket.is_bucket(settings.run_dir):
+        staging = f"checkpoints/staging/{shard}"
+        replay_files.keep_shipping(mirror.path / staging, f"{mirror.root}/{staging}")
+    return checkpointer
 
 
 def tables_of_shard(settings: Settings, shard: int) -> list[reverb.Table]:

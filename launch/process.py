@@ -2,15 +2,17 @@
 
 import contextlib
 import os
-import pathlib
 import signal
 import sys
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from types import TracebackType
 
 import launchpad as lp
+
+from launch import bucket
 
 CRASH_FILE = "crash.txt"
 LAUNCHER = "RECURRENT_REPLAY_LAUNCHER"  # environment variable: the launching process's id
@@ -18,7 +20,7 @@ GRACE_SECONDS = 1.0  # in which a node that met an error hears whether another o
 _LAUNCHER_SECONDS = 1.0
 
 
-def enter(run_dir: str, title: str) -> None:
+def enter(run_dir: str, title: str, goes_on_with: Sequence[str] = ()) -> None:
     """Makes this process a node of a run. Called first, in its main thread.
 
     The traceback of an error that ends it is left in the run folder, where the launcher finds and
@@ -29,10 +31,16 @@ def enter(run_dir: str, title: str) -> None:
     Args:
       run_dir: the run folder.
       title: what the node is, for the one who reads the traceback.
+      goes_on_with: files, as patterns, that earlier parts of the run left in its folder and that
+        this node reads or adds to.
     """
     if LAUNCHER in os.environ:
         _follow(int(os.environ[LAUNCHER]))
-    crash_file = pathlib.Path(run_dir) / "nodes" / CRASH_FILE
+    mirror = bucket.mirror(run_dir)
+    mirror.fetch(*goes_on_with)
+    mirror.keep_pushed()
+    crash_file = mirror.path / "nodes" / CRASH_FILE
+    crash_file.parent.mkdir(parents=True, exist_ok=True)
     show = sys.excepthook
 
     def record(

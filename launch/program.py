@@ -15,7 +15,7 @@ from typing import Any
 import launchpad as lp
 from launchpad.nodes.python import local_multi_processing
 
-from launch import checkpoints, nodes, process, saver
+from launch import checkpoints, nodes, process
 from launch.coordinator import Coordinator
 from launch.crews import crews
 from launch.evaluator_node import EvaluatorNode
@@ -47,8 +47,8 @@ def add_replay(
                 lp.ReverbNode(
                     functools.partial(nodes.make_tables, settings, shard),
                     functools.partial(
-                        saver.replay_checkpointer,
-                        settings.path / "checkpoints",
+                        nodes.replay_checkpointer,
+                        settings,
                         manifest.replay if manifest else None,
                         shard,
                     ),

@@ -6,7 +6,6 @@ longer names it.
 """
 
 import dataclasses
-import os
 import pathlib
 import shutil
 import time
@@ -16,8 +15,9 @@ from typing import Any
 
 import reverb
 
-from launch import checkpoints, snapshots
+from launch import bucket, checkpoints, snapshots
 from launch.checkpoints import MANIFEST, Manifest
+from launch.replay_files import ReplayFiles
 from replay import tables
 
 RAW_BYTES_PER_SECOND = 100e6  # of uncompressed items: a little less than one core was seen to write
@@ -45,6 +45,7 @@ class Saver:
       raw_item_bytes: size of one item before compression.
       last: the manifest that the run was resumed from.
       manifest_name: the file to publish; only the saver whose file is `MANIFEST` writes the replay.
+      mirror: this process's part of the run folder, where that is in a bucket.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Saver:
         raw_item_bytes: int,
         last: Manifest | None,
         manifest_name: str = MANIFEST,
+        mirror: bucket.Mirror | None = None,
     ) -> None:
         self._folder = folder
         self._agent = agent
@@ -64,6 +66,9 @@ class Saver:
         self._raw_item_bytes = raw_item_bytes
         self.last = last
         self._manifest_name = manifest_name
+        self._mirror = mirror
+        root = f"{mirror.root}/{folder.name}" if mirror else str(folder)
+        self._replays = ReplayFiles(root)
 
     def replay_seconds(self) -> float:
         """How long writing the replay is expected to take: as the last time, item for item."""
@@ -106,9 +111,7 @@ class Saver:
         with futures.ThreadPoolExecutor(len(self._clients)) as pool:  # each waits for its server
             written = list(pool.map(lambda client: client.checkpoint(), self._clients))
         name = f"replay/{learner_step}-{int(1000 * started)}"
-        (self._folder / name).mkdir(parents=True)
-        for shard, folder in enumerate(written):
-            os.rename(folder, self._folder / name / str(shard))
+        self._replays.take(written, name)
         now = time.time()
         return dict(
             replay=name, replay_items=items, replay_saved_at=now, replay_seconds=now - started
@@ -116,9 +119,8 @@ class Saver:
 
     def _sizes(self, prefix: str, replay: str | None) -> dict[str, int]:
         files = list((self._folder / prefix).parent.glob(f"{pathlib.Path(prefix).name}.*"))
-        if replay is not None:
-            files += [file for file in (self._folder / replay).rglob("*") if file.is_file()]
-        return {str(file.relative_to(self._folder)): file.stat().st_size for file in files}
+        sizes = {str(file.relative_to(self._folder)): file.stat().st_size for file in files}
+        return sizes | (self._replays.sizes(replay) if replay is not None else {})
 
     def _publish(self, manifest: Manifest) -> None:
         manifest = dataclasses.replace(
@@ -126,12 +128,7 @@ class Saver:
         )
         checkpoints.write(self._folder, self._manifest_name, manifest)
         self.last = manifest
-        self._remove_superseded(manifest)
-
-    def _remove_superseded(self, manifest: Manifest) -> None:
         snapshots.keep(self._folder, manifest)
-        if self._manifest_name != MANIFEST:
-            return
-        for folder in (self._folder / "replay").glob("*"):
-            if f"replay/{folder.name}" != manifest.replay:
-                shutil.rmtree(folder)
+        pushed = self._mirror is None or self._mirror.push(checkpoints=True)
+        if pushed and self._manifest_name == MANIFEST:
+            self._replays.remove_others(manifest.replay)

@@ -7,7 +7,7 @@ import pathlib
 from typing import Any
 
 from environments import suites
-from launch import catalogue, presets
+from launch import bucket, catalogue, presets
 
 
 class SettingsError(ValueError):
@@ -21,7 +21,7 @@ class Settings:
     Attributes:
       agent: names in `catalogue.AGENTS`, with commas between them: what learns.
       env: name as `environments.suites` understands it: one environment or a suite of them.
-      run_dir: folder that holds everything about the run.
+      run_dir: folder that holds everything about the run, or where that is in a bucket.
       preset: `local` or `paper`; where the values that no flag gave come from.
       num_actors: environments that act; each has its own policy.
       actors_per_node: how many of them share a process and one batched forward pass.
@@ -110,8 +110,8 @@ class Settings:
 
     @property
     def path(self) -> pathlib.Path:
-        """The run folder."""
-        return pathlib.Path(self.run_dir)
+        """The run folder; of one in a bucket, this process's part of it."""
+        return bucket.local(self.run_dir)
 
     def to_json(self) -> str:
         """The text of config.json."""

@@ -18,16 +18,19 @@ from absl import flags
 from agents.contract import Update
 from launch import (
     artefact,
+    bucket,
     catalogue,
     checkpoints,
     command_line,
     launches,
     nodes,
     presets,
+    replay_files,
     settings,
     shards,
     supervisor,
 )
+from launch.gcp import launcher, options
 from launch.settings import Settings, SettingsError
 
 
@@ -83,7 +86,9 @@ _SECTIONS: command_line.Sections = {
         *("num_actors", "actors_per_node", "num_replay_shards"),
         *("max_actor_steps", "max_learner_steps"),
     ),
-    "On hosts of a cluster, docs/clusters.md: written there, not run here": ("job",),
+    f"On several hosts: docs/clusters.md; docs/gcp.md, --lp_launch_type={options.LAUNCH_TYPE}": (
+        *("job", *options.NAMES),
+    ),
     "What it does meanwhile": ("evaluation_minutes", "evaluation_episodes", "checkpoint_minutes"),
     "Of several agents, --agent=r2d2,impala": ("act_with", "paced_by", "colocate_learners"),
 }
@@ -134,7 +139,7 @@ def resumed_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) ->
     """
     if not values["run_dir"]:
         raise SettingsError("--run_dir must be given.")
-    recorded = settings.load(pathlib.Path(values["run_dir"]))
+    recorded = settings.load(bucket.local(values["run_dir"]))
     for name in ("agent", "env", "preset", "act_with", "paced_by", "num_replay_shards"):
         if values[name] is not None and values[name] != getattr(recorded, name):
             raise SettingsError(
@@ -191,11 +196,16 @@ def read_checkpoints(run: Settings, updates: Mapping[str, Update]) -> checkpoint
     Raises:
       CheckpointError: when one is damaged, another agent's, or of a network of other sizes.
     """
-    folder = run.path / "checkpoints"
+    folder, mirror = run.path / "checkpoints", bucket.mirror(run.run_dir)
+    replays = replay_files.ReplayFiles(f"{mirror.root}/checkpoints")
     manifests: checkpoints.Manifests = {}
     for name, update in updates.items():
-        manifest = checkpoints.read(folder, checkpoints.manifest_name(name, run.paced_by))
+        manifest = checkpoints.parse(folder, checkpoints.manifest_name(name, run.paced_by))
         if manifest is not None:
+            mirror.fetch(f"checkpoints/{manifest.learner}.*")
+            checkpoints.check(
+                folder, manifest, replays.sizes(manifest.replay) if manifest.replay else {}
+            )
             checkpoints.restore(folder, manifest, name, update)
             manifests[name] = manifest
     return manifests
@@ -207,12 +217,23 @@ def prepare(overrides: dict[str, dict[str, str]]) -> tuple[Settings, checkpoints
     Raises:
       SettingsError, CheckpointError: it cannot be done. The folder is as it was.
     """
-    if flags.FLAGS.lp_launch_type != "local_mp":
+    values = given()
+    if options.wanted():
+        launcher.check(options.check(values["run_dir"]), values["run_dir"], resume=_RESUME.value)
+    elif flags.FLAGS.lp_launch_type != "local_mp":
         raise SettingsError(
-            f"--lp_launch_type={flags.FLAGS.lp_launch_type} is not built yet; there is local_mp."
+            f"--lp_launch_type must be local_mp or {options.LAUNCH_TYPE}, "
+            f"got {flags.FLAGS.lp_launch_type}."
         )
-    run = (resumed_run if _RESUME.value else new_run)(given(), overrides)
+    elif bucket.is_bucket(values["run_dir"] or ""):
+        raise SettingsError(
+            f"--run_dir={values['run_dir']} is for --lp_launch_type={options.LAUNCH_TYPE}; "
+            "a run on hosts of your own needs a folder on a disk."
+        )
+    run = (resumed_run if _RESUME.value else new_run)(values, overrides)
     shards.check(run)
+    if options.wanted():
+        artefact.check_nodes(run)
     if command_line.JOB.value:
         artefact.check(run, pathlib.Path(command_line.JOB.value))
     updates = make_updates(run)
@@ -252,6 +273,8 @@ def main(_: Sequence[str]) -> None:
     )
     if command_line.JOB.value:
         sys.exit(write_job(run, manifests, pathlib.Path(command_line.JOB.value)))
+    if options.wanted():
+        sys.exit(launcher.launch(run, manifests, options.check(run.run_dir)))
     sys.exit(supervisor.run(run, manifests))
 
 

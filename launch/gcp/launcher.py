@@ -1,0 +1,171 @@
+"""Submits a run's program to Vertex AI by Launchpad's own launch, or prints what that would be."""
+
+import contextlib
+import importlib.util
+import os
+import pathlib
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import launchpad as lp
+
+from launch import bucket, checkpoints, progress, supervisor
+from launch.artefact import POOL_OF
+from launch.gcp import images, report
+from launch.gcp.images import Images, PoolConfig
+from launch.gcp.options import LAUNCH_TYPE, Options
+from launch.program import make_program
+from launch.settings import Settings, SettingsError
+
+# What the launching machine needs to see of a run that is there already.
+_KNOWN = ("config.json", "launches.jsonl", "checkpoints/manifest*.json")
+
+
+def check(options: Options, run_dir: str, *, resume: bool) -> None:
+    """Checks that a job could be submitted, and gets what is known of a run that is there already.
+
+    Args:
+      options: of the job.
+      run_dir: the run folder, in a bucket.
+      resume: whether the run is to go on.
+
+    Raises:
+      SettingsError: something is missing; it says what to run.
+    """
+    check_installed()
+    if not options.dry_run:
+        check_access(options)
+        bucket.mirror(run_dir).fetch(*_KNOWN)
+    elif resume:
+        raise SettingsError("--gcp_dry_run asks nobody, so not what --resume would go on from.")
+
+
+def launch(run: Settings, manifests: checkpoints.Manifests, options: Options) -> int:
+    """Submits a run, or prints what would be submitted; returns the exit code."""
+    if options.dry_run:
+        print(describe(run, manifests, options))
+        return 0
+    supervisor.begin(run)
+    bucket.mirror(run.run_dir).push()
+    job = submit(run, manifests, options)
+    where = f"{job} --region={options.region}"
+    print(
+        f"Output:   gcloud ai custom-jobs stream-logs {where}\n"
+        f"Progress: gcloud storage cat {run.run_dir}/nodes/{progress.FILE}\n"
+        f"Stop:     gcloud ai custom-jobs cancel {where}\n"
+        f"Evaluate: gcloud storage cp --recursive {run.run_dir} runs/"
+    )
+    return 0
+
+
+def check_installed() -> None:
+    """Checks that the packages of requirements-gcp.lock are there.
+
+    Raises:
+      SettingsError: they are not.
+    """
+    if importlib.util.find_spec("xmanager") is None:
+        raise SettingsError(
+            f"--lp_launch_type={LAUNCH_TYPE} takes xmanager and Google's client libraries, which "
+            "are not installed: run `make setup-gcp`."
+        )
+
+
+def check_access(options: Options) -> None:
+    """Checks that there are credentials, and that the bucket is within their reach.
+
+    Raises:
+      SettingsError: what is missing, and what to run.
+    """
+    import google.auth
+    import google.auth.exceptions
+    import google.auth.transport.requests
+
+    os.environ["GOOGLE_CLOUD_PROJECT"] = options.project  # before xmanager asks which one it is
+    os.environ["GOOGLE_CLOUD_BUCKET_NAME"] = options.bucket
+    try:
+        credentials, _ = google.auth.default(
+            scopes=["https://www.googleapis.com/auth/cloud-platform"]
+        )
+        credentials.refresh(google.auth.transport.requests.Request())
+    except google.auth.exceptions.GoogleAuthError as error:
+        raise SettingsError(
+            "Google Cloud knows nobody here: run `gcloud auth application-default login` "
+            f"({str(error).splitlines()[0]})."
+        ) from None
+    # TensorFlow's file system reaches the bucket on every host, and so does it here.
+    import tensorflow as tf
+
+    try:
+        there = tf.io.gfile.isdir(f"gs://{options.bucket}/")
+    except tf.errors.OpError as error:
+        raise SettingsError(
+            f"The bucket gs://{options.bucket} cannot be read: {error.message}."
+        ) from None
+    if not there:
+        raise SettingsError(
+            f"There is no bucket gs://{options.bucket}: run `gcloud storage buckets create "
+            f"gs://{options.bucket} --project={options.project} --location={options.region}`."
+        )
+
+
+def configs(program: lp.Program, options: Options) -> dict[str, PoolConfig]:
+    """What each group of a program asks for."""
+    from xmanager import xm
+
+    made = {
+        kind: PoolConfig(
+            code_directory=kind,
+            docker_requirements=images.GPU_LOCK if hardware.accelerator else images.LOCK,
+            hw_requirements=xm.JobRequirements(**hardware.requirements()),
+            hardware=hardware,
+        )
+        for kind, hardware in options.hosts.items()
+    }
+    return {group: made[POOL_OF.get(group, group)] for group in program.groups}
+
+
+def describe(run: Settings, manifests: checkpoints.Manifests, options: Options) -> str:
+    """What a launch would submit. Nothing is sent, and nobody has to be known."""
+    program = make_program(run, manifests)
+    with _images(program, run, options) as packed, contextlib.suppress(images.Packed):
+        _launch(program, options)
+    return report.text(packed.packaged, options.region, options.repository, run.run_dir)
+
+
+def submit(run: Settings, manifests: checkpoints.Manifests, options: Options) -> str:
+    """Builds and pushes the images and submits the job; returns the job's name."""
+    print("Loading Google's client libraries.", flush=True)
+    from xmanager.cloud import vertex
+
+    class Client(vertex.Client):
+        """xmanager's, which keeps the name of what it submits to itself."""
+
+        job = ""
+
+        def launch(self, name: str, jobs: Any) -> str:
+            self.job = super().launch(name, jobs)
+            return self.job
+
+    client = Client(options.project, options.region)
+    vertex.set_default_client(client)
+    program = make_program(run, manifests)
+    with _images(program, run, options):
+        _launch(program, options)
+    return client.job
+
+
+@contextlib.contextmanager
+def _images(program: lp.Program, run: Settings, options: Options) -> Iterator[Images]:
+    """Our images in the place of Launchpad's."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = Images(
+            program, run.run_dir, options.region, pathlib.Path(folder), dry=options.dry_run
+        )
+        with images.in_place_of_launchpads(made.executables, options.repository):
+            yield made
+
+
+def _launch(program: lp.Program, options: Options) -> None:
+    lp.launch(program, launch_type=LAUNCH_TYPE, xm_resources=configs(program, options))

@@ -140,7 +140,13 @@ def _compare_with_parts(run: Measured, parts: dict[str, float]) -> None:
 
 def _measure_peer(folder: str, run: Measured, report: Report) -> None:
     """Adds what the peer makes of the same time, right after our run."""
-    settings = json.dumps({"seconds": _SECONDS.value, "run_dir": f"{folder}/peer"})
+    settings = json.dumps(
+        {
+            "seconds": _SECONDS.value,
+            "run_dir": f"{folder}/peer",
+            "num_environments": _NUM_ACTORS.value,
+        }
+    )
     command = [peer.PYTHON.value, "-m", f"benchmarks.peers.{_PEER.value}", settings]
     output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     result = json.loads(output.stdout.splitlines()[-1])

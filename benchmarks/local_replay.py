@@ -87,6 +87,10 @@ class LocalReplay:
         """Memory of all servers together."""
         return sum(server.resident_bytes() for server in self._servers)
 
+    def cpu_seconds(self) -> float:
+        """Seconds of a core that all servers have used together."""
+        return sum(server.cpu_seconds() for server in self._servers)
+
     def fill(self, num_items: int) -> float:
         """Writes about so many items, from this one thread; returns the seconds that took."""
         recording = Recording(self._spec.actions.num_values)
@@ -139,6 +143,10 @@ class _Server:
 
     def resident_bytes(self) -> int:
         return int(psutil.Process(self._process.pid).memory_info().rss)
+
+    def cpu_seconds(self) -> float:
+        times = psutil.Process(self._process.pid).cpu_times()
+        return float(times.user + times.system)
 
     def close(self) -> None:
         self._connection.close()

@@ -7,6 +7,11 @@ _BFLOAT16 = f"{_R2D2} --r2d2.precision=bfloat16"
 _SMALL = " --r2d2.batch_size=16"
 _SHALLOW = " --impala.torso=shallow --impala.lstm_size=256"
 _RUN = "end_to_end --impala.lstm_size=256 --agent=impala --peer=sample_factory --runs=2"
+_FAST = (
+    "end_to_end --agent=impala --impala.lstm_size=256 --impala.batch_size=32 --impala.length=20 "
+    "--impala.queue_size=64 --impala.precision=bfloat16 --num_actors=128 --actors_per_node=64 "
+    "--peer=sample_factory --runs=2"
+)
 _REPLAYED = "end_to_end --agent=r2d2 --r2d2.samples_per_insert=0.4"
 _ACTOR = "actor --agent=r2d2 --num_environments=1,4,16,64,256"
 _REPLAY = "replay --agent=r2d2 --num_shards=1,2,4"
@@ -97,7 +102,20 @@ ROWS = [
     ),
     Row("from command to IMPALA's first acting step", _RUN, "first_acting_step", target="25 s"),
     Row("from command to IMPALA's first learner step", _RUN, "first_learner_step", target="40 s"),
-    Row("the run above and the sum of its parts", _RUN, "steps", "parts", "share_of_the_parts"),
+    Row(
+        "IMPALA in bfloat16, 128 environments, the paper's batches; and Sample Factory",
+        _FAST,
+        "steps",
+        "peer_steps",
+        "run_to_peer",
+    ),
+    Row(
+        "IMPALA's run (float32) and the sum of its parts",
+        _RUN,
+        "steps",
+        "parts",
+        "share_of_the_parts",
+    ),
     Row("R2D2 acting and learning", _REPLAYED, "steps", "parts", "share_of_the_parts"),
     Row("its replays of each observation", _REPLAYED, "replays_per_observation", target="0.8"),
     Row("from command to R2D2's first acting step", _REPLAYED, "first_acting_step", target="25 s"),

@@ -1,6 +1,7 @@
 """A run of Sample Factory: APPO on Pong with IMPALA's shallow network and an LSTM.
 
-    python -m benchmarks.peers.sample_factory '{"seconds": 60, "run_dir": "/tmp/run"}'
+    python -m benchmarks.peers.sample_factory \\
+        '{"seconds": 60, "run_dir": "/tmp/run", "num_environments": 32}'
 
 Its last line of stdout is JSON: the agent steps a second, measured like those of a run here, from
 the first progress that it reports on. It needs the packages sample-factory and ale-py.
@@ -18,11 +19,11 @@ from sample_factory.train import run_rl
 from sample_factory.utils.utils import log
 from sf_examples.atari.train_atari import parse_atari_args, register_atari_components
 
-_ARGUMENTS = [  # two workers for two cores; the other values are its own for Atari
+_NUM_WORKERS = 2  # for two cores
+_ARGUMENTS = [  # the values that are not of the task are its own for Atari
     "--env=atari_pong",
     "--experiment=benchmark",
-    "--num_workers=2",
-    "--num_envs_per_worker=16",
+    f"--num_workers={_NUM_WORKERS}",
     "--worker_num_splits=2",
     "--async_rl=True",
     "--num_epochs=1",
@@ -77,6 +78,7 @@ def main() -> None:
     arguments = [
         f"--device={'gpu' if torch.cuda.is_available() else 'cpu'}",
         f"--train_dir={settings['run_dir']}",
+        f"--num_envs_per_worker={settings['num_environments'] // _NUM_WORKERS}",
     ]
     progress = Progress(settings["seconds"])
     log.addHandler(progress)

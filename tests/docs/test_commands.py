@@ -18,7 +18,8 @@ pytestmark = pytest.mark.repository
 
 FAKES = ROOT / "tests" / "environments" / "fakes"  # DeepMind Lab's module
 LINES, COLUMNS = 45, 100
-SHARED = {"AGENT": "agent", "RUN_DIR": "run_dir", "SEED": "seed", "JOB": "job"}  # of launch.command_line
+# Flags of launch.command_line.
+SHARED = {"AGENT": "agent", "RUN_DIR": "run_dir", "SEED": "seed", "JOB": "job"}
 
 
 def _modules() -> list[str]:

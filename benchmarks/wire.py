@@ -1,0 +1,180 @@
+"""What a run sends: python -m benchmarks.wire --agent=r2d2 --num_items=2000
+
+Bytes on the wire and processor time for each item that is written, each that is sampled, each new
+priority, and each copy of the parameters. Bytes are what the loopback device has counted, headers
+and acknowledgements included, so give the command a network of its own:
+
+unshare --net sh -c 'ip link set lo up && python -m benchmarks.wire --agent=r2d2'
+"""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import multiprocessing
+import time
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from typing import NamedTuple
+
+import courier
+import numpy as np
+import psutil
+import reverb
+from absl import flags
+from launchpad.nodes.courier import courier_utils
+
+from agents.actor import with_variables
+from benchmarks import command_line
+from benchmarks.local_replay import LocalReplay
+from benchmarks.report import Report, single
+from benchmarks.subject import Subject
+
+_BATCHES = 30  # sampled, and of priorities written back
+_FETCHES = 20  # of the parameters
+
+_NUM_ITEMS = flags.DEFINE_integer("num_items", 2_000, "Items to write, about.", lower_bound=1)
+
+
+class Cost(NamedTuple):
+    """Of one thing that was sent."""
+
+    bytes: float
+    server: float  # seconds of a core in the server's process
+    client: float  # seconds of a core in the client's process
+
+
+def main(_: Sequence[str]) -> None:
+    measured = command_line.agent()
+    report = Report("wire", measured.settings | {"num_items": _NUM_ITEMS.value})
+    try:
+        replay = LocalReplay(measured)
+    except ValueError as error:
+        command_line.fail(str(error))
+    with replay:
+        written = cost(lambda: _write(replay), replay.cpu_seconds, time.process_time)
+        _add(report, "item written", written)
+        _measure_priorities(replay, report, _measure_sampling(replay, report))
+    parameters = _parameters(measured)
+    report.add("parameters", single(sum(p.nbytes for p in parameters), "bytes"))
+    _add(report, "parameters fetched", fetching_cost(parameters))
+    report.print()
+
+
+def cost(
+    work: Callable[[], int],
+    server_seconds: Callable[[], float],
+    client_seconds: Callable[[], float],
+) -> Cost:
+    """What each of the things costs whose number `work` returns when it has sent them."""
+    counters = (_bytes, server_seconds, client_seconds)
+    before = [counter() for counter in counters]
+    number = work()
+    return Cost(*((counter() - b) / number for counter, b in zip(counters, before, strict=True)))
+
+
+def _add(report: Report, name: str, found: Cost) -> None:
+    report.add(f"{name}, on the wire", single(found.bytes, "bytes"))
+    report.add(f"{name}, server", single(1e3 * found.server, "ms of a core"))
+    report.add(f"{name}, client", single(1e3 * found.client, "ms of a core"))
+
+
+def _bytes() -> float:
+    return float(psutil.net_io_counters(pernic=True)["lo"].bytes_sent)
+
+
+def _write(replay: LocalReplay) -> int:
+    before = replay.num_items()
+    replay.fill(_NUM_ITEMS.value)
+    return replay.num_items() - before
+
+
+def _measure_sampling(replay: LocalReplay, report: Report) -> list[np.ndarray]:
+    """Reports it; returns the keys of the batches that were sampled."""
+    batches = iter(replay.batches())
+    keys = [next(batches).key.numpy()]  # connected, and the pipeline is full
+
+    def sample() -> int:
+        sampled = [next(batches).key.numpy() for _ in range(_BATCHES)]
+        keys.extend(sampled)
+        return sum(map(len, sampled))
+
+    _add(report, "item sampled", cost(sample, replay.cpu_seconds, time.process_time))
+    return keys
+
+
+def _measure_priorities(replay: LocalReplay, report: Report, keys: list[np.ndarray]) -> None:
+    (client,) = replay.clients()
+
+    def write_back() -> int:
+        return sum(_prioritize(client, replay.table.name, of_batch) for of_batch in keys)
+
+    _add(report, "priority", cost(write_back, replay.cpu_seconds, time.process_time))
+
+
+def _prioritize(client: reverb.Client, table: str, keys: np.ndarray) -> int:
+    client.mutate_priorities(table, updates=dict.fromkeys(keys.tolist(), 1.0))
+    return len(keys)
+
+
+def _parameters(measured: Subject) -> list[np.ndarray]:
+    """What a learner of this agent serves: its network's variables, and the learner step."""
+    network = measured.agent.make_network(measured.spec)
+    with_variables(network, measured.spec, measured.agent.frame_stack)
+    return [*(v.numpy() for v in network.variables), np.asarray(0, np.int64)]
+
+
+class _Source:
+    """What a learner's node is to those who fetch its parameters."""
+
+    def __init__(self, parameters: list[np.ndarray]) -> None:
+        self._parameters = parameters
+
+    def get_variables(self, names: list[str]) -> list[list[np.ndarray]]:
+        return [self._parameters] * len(names)
+
+
+def fetching_cost(parameters: list[np.ndarray]) -> Cost:
+    """Of one fetch of the parameters, which this process serves to another."""
+    server = courier_utils.make_courier_server(_Source(parameters))
+    server.Start()
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(
+        target=_fetch, args=(theirs, f"localhost:{server.port}"), daemon=True
+    )
+    process.start()
+    try:
+        _seconds_of_client(ours)  # it is connected
+
+        def fetch() -> int:
+            ours.send(_FETCHES)
+            ours.recv()
+            return _FETCHES
+
+        return cost(fetch, time.process_time, lambda: _seconds_of_client(ours))
+    finally:
+        ours.close()
+        process.terminate()
+        process.join()
+        server.Stop()
+        server.Join()
+
+
+def _seconds_of_client(connection: Connection) -> float:
+    connection.send(0)
+    seconds: float = connection.recv()
+    return seconds
+
+
+def _fetch(connection: Connection, address: str) -> None:
+    """The client's process: so many fetches for each message, answered with its seconds so far."""
+    client = courier.Client(address)
+    client.get_variables(["policy"])
+    while True:
+        for _ in range(connection.recv()):
+            client.get_variables(["policy"])
+        connection.send(time.process_time())
+
+
+if __name__ == "__main__":
+    command_line.run(main, ["num_items"])

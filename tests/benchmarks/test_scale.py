@@ -1,0 +1,85 @@
+"""The simulation against what can be said without one: free queues, one full queue, shares."""
+
+import dataclasses
+
+import pytest
+
+from benchmarks.scale import Costs, Plan, Result, Server, Simulation
+
+FREE = Costs(*[1e-9] * len(dataclasses.fields(Costs)))
+PLAN = Plan(actors=24, actors_per_node=4, num_shards=2, update_seconds=0.25)
+SECONDS = 200.0
+
+
+def _run(plan: Plan = PLAN, **costs: float) -> Result:
+    return Simulation(plan, dataclasses.replace(FREE, **costs)).run(SECONDS)
+
+
+def test_a_queue_serves_in_order_as_many_at_a_time_as_it_can() -> None:
+    server = Server(capacity=2)
+    assert [server.done(0.0, 3.0), server.done(0.0, 1.0), server.done(0.5, 1.0)] == [3.0, 1.0, 2.0]
+    assert server.done(10.0, 1.0) == 11.0
+    assert server.utilisation(12.0) == pytest.approx(6 / 12 / 2)
+
+
+def test_where_nothing_is_short_everybody_goes_at_their_own_rate() -> None:
+    result = _run()
+    assert result.steps_per_second == pytest.approx(24 * 65, rel=0.03)
+    assert result.updates_per_second == pytest.approx(1 / 0.25, rel=0.03)
+    assert result.utilisation["learner's accelerator"] == pytest.approx(1.0, abs=0.03)
+    assert result.parameter_seconds < 1e-6
+    others = {k: v for k, v in result.utilisation.items() if k != "learner's accelerator"}
+    assert max(others.values()) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("cost", "value", "resource", "expected"),
+    [  # a rate of the whole run over the hosts that share it, times what each one costs
+        ("item_bytes", 1e6, "shard's link, in", 1560 / 40 / 2 * 1e6 / 1.25e9),
+        ("item_bytes", 1e6, "actor node's link, out", 1560 / 40 / 6 * 1e6 / 1.25e9),
+        ("item_server", 1e-2, "shard's cores", 1560 / 40 / 2 * 1e-2 / 4),
+        ("sample_bytes", 1e5, "learner's link, in", 64 / 0.25 * 1e5 / 1.25e9),
+        ("sample_bytes", 1e5, "shard's link, out", 64 / 0.25 / 2 * 1e5 / 1.25e9),
+        ("sample_server", 1e-3, "shard's cores", 64 / 0.25 / 2 * 1e-3 / 4),
+        ("sample_client", 1e-3, "learner's cores", 64 / 0.25 * 1e-3 / 8),
+        ("priority_client", 1e-3, "learner's cores", 64 / 0.25 * 1e-3 / 8),
+        ("priority_server", 1e-3, "shard's cores", 64 / 0.25 / 2 * 1e-3 / 4),
+        ("priority_bytes", 1e5, "learner's link, out", 64 / 0.25 * 1e5 / 1.25e9),
+        ("parameter_bytes", 3e7, "learner's link, out", 6 * 65 / 400 * 3e7 / 1.25e9),
+        ("parameter_bytes", 3e7, "actor node's link, in", 65 / 400 * 3e7 / 1.25e9),
+        ("parameter_server", 0.05, "learner's cores", 6 * 65 / 400 * 0.05 / 8),
+    ],
+)
+def test_what_is_sent_keeps_its_resource_busy(
+    cost: str, value: float, resource: str, expected: float
+) -> None:
+    result = _run(PLAN, **{cost: value})
+    assert result.utilisation[resource] == pytest.approx(expected, rel=0.1)
+    assert result.utilisation["learner's accelerator"] > 0.95
+
+
+def test_actors_go_as_fast_as_their_shard_takes_items() -> None:
+    result = _run(dataclasses.replace(PLAN, shard_cores=1), item_server=0.1)
+    assert result.utilisation["shard's cores"] == pytest.approx(1.0, rel=0.05)
+    assert result.steps_per_second == pytest.approx(2 * 10 * 40, rel=0.05)
+
+
+def test_a_learner_goes_as_fast_as_its_batches_are_put_together() -> None:
+    plan = dataclasses.replace(PLAN, learner_cores=1)
+    result = _run(plan, sample_client=1 / 64)  # one second for a batch
+    assert result.updates_per_second == pytest.approx(1.0, rel=0.05)
+    assert result.utilisation["learner's cores"] == pytest.approx(1.0, rel=0.05)
+    assert result.utilisation["learner's accelerator"] == pytest.approx(0.25, rel=0.05)
+
+
+def test_parameters_are_waited_for_where_the_link_is_full() -> None:
+    free = _run(parameter_bytes=3e7)
+    assert free.parameter_seconds == pytest.approx(2 * 3e7 / 1.25e9, rel=0.2)
+    full = _run(dataclasses.replace(PLAN, link=2e7), parameter_bytes=3e7)
+    assert full.utilisation["learner's link, out"] == pytest.approx(1.0, rel=0.1)
+    assert full.parameter_seconds > 3.0
+
+
+def test_the_last_node_may_hold_fewer_actors() -> None:
+    result = _run(dataclasses.replace(PLAN, actors=22))
+    assert result.steps_per_second == pytest.approx(22 * 65, rel=0.03)

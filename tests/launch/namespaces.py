@@ -32,6 +32,10 @@ class Host:
         self._port = port
         self.address = address
 
+    def within(self, command: Sequence[str]) -> list[str]:
+        """A command, as it is to be run to run on the host."""
+        return ["ip", "netns", "exec", self._namespace, *command]
+
     def start(
         self,
         command: Sequence[str],
@@ -43,7 +47,7 @@ class Host:
         """Starts a process on the host; its output is added to a file."""
         with output.open("ab") as file:
             return subprocess.Popen(
-                ["ip", "netns", "exec", self._namespace, *command],
+                self.within(command),
                 cwd=folder,
                 env=environment,
                 stdout=file,
@@ -59,7 +63,8 @@ class Host:
             text=True,
             check=True,
         ).stdout
-        return {line.split()[-1].rpartition(":")[0].strip("[]") for line in sockets.splitlines()}
+        addresses = (line.split()[-1].rpartition(":")[0] for line in sockets.splitlines())
+        return {address.strip("[]").removeprefix("::ffff:") for address in addresses}
 
     def cut(self) -> None:
         """Pulls the cable in the middle: what is sent is lost, and no one is told."""

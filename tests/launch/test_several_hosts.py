@@ -1,0 +1,124 @@
+"""A run on hosts of their own learns, whoever is late, cut off, or without power for a while."""
+
+import csv
+import json
+import pathlib
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.launch import namespaces
+from tests.launch.clusters import Cluster
+from tests.launch.namespaces import Network
+
+CATCH = (
+    *("--agent=r2d2", "--env=catch", "--num_actors=32", "--actors_per_node=16", "--seed=1"),
+    *("--num_replay_shards=2", "--evaluation_minutes=0.1", "--evaluation_episodes=10"),
+)
+SOLVED = 0.9
+CUT_SECONDS = 20.0
+LEARNER, ACTORS, REPLAYS = "learner/0", ("actor/0", "actor/1"), ("replay/0", "replay/1")
+
+
+@pytest.fixture
+def network() -> Iterator[Network]:
+    reason = namespaces.why_not()
+    if reason:
+        pytest.skip(f"No network namespaces: {reason}.")
+    with Network() as network:
+        yield network
+
+
+def _returns(cluster: Cluster) -> list[float]:
+    """What each evaluation came to so far."""
+    file = cluster.run_dir / "logs" / "evaluator.csv"
+    if not file.exists():
+        return []
+    with file.open() as rows:
+        return [float(row["episode_return"]) for row in csv.DictReader(rows)]
+
+
+def _episodes_of(cluster: Cluster, actors: range) -> int:
+    """Episodes that these actors have ended so far, as far as they are logged."""
+    file = cluster.run_dir / "logs" / "episodes.csv"
+    if not file.exists():
+        return 0
+    with file.open() as rows:
+        return sum(int(row["actor"]) in actors for row in csv.DictReader(rows))
+
+
+def _grows(count: Callable[[], int], by: int = 1) -> Callable[[], bool]:
+    """Whether a count exceeds by so much what it is now."""
+    before = count()
+    return lambda: count() >= before + by
+
+
+def _cut_for_a_while(cluster: Cluster, *labels: str) -> None:
+    """Cuts hosts off, and connects them again; no process may end of that."""
+    for label in labels:
+        cluster.hosts[label].cut()
+    over = time.monotonic() + CUT_SECONDS
+    cluster.wait_until(lambda: time.monotonic() > over)
+    for label in labels:
+        cluster.hosts[label].reconnect()
+
+
+@pytest.mark.launchpad
+@pytest.mark.slow
+def test_catch_is_learned_by_hosts_that_come_late_are_cut_off_and_lose_power(
+    network: Network, tmp_path: pathlib.Path
+) -> None:
+    cluster = Cluster(network, tmp_path, *CATCH)
+    events: list[tuple[float, str]] = []
+
+    def note(event: str) -> None:
+        walltime = cluster.progress().get("counts", {}).get("walltime", 0.0)
+        events.append((walltime, event))
+        (tmp_path / "run" / "events.json").write_text(json.dumps(events))
+
+    assert sorted(cluster.labels) == sorted(
+        [LEARNER, *ACTORS, *REPLAYS, "coordinator/0", "evaluator/0"]
+    )
+    addresses = {label: host.address for label, host in cluster.hosts.items()}
+    assert len(set(addresses.values())) == len(addresses)
+
+    cluster.start(*(label for label in cluster.labels if label != LEARNER))
+    late = f"The learner of r2d2 at {addresses[LEARNER]}:2222 has not answered yet"
+    cluster.wait_until(lambda: all(late in cluster.printed(actor) for actor in ACTORS))
+    note("learner starts")
+    cluster.start(LEARNER)
+    cluster.wait_until(lambda: cluster.count("learner_steps") > 0)
+    callers = [*ACTORS, *REPLAYS, "coordinator/0", "evaluator/0"]
+    assert {addresses[label] for label in callers} <= cluster.hosts[LEARNER].peers()
+
+    note("actor 0 cut off")
+    _cut_for_a_while(cluster, "actor/0")
+    note("connected")
+    cluster.wait_until(_grows(lambda: _episodes_of(cluster, range(16)), by=50))
+    note("actor 1 loses power")
+    cluster.lose("actor/1")
+    cluster.hosts["actor/1"].reconnect()
+    cluster.start("actor/1")
+    note("returns")
+    cluster.wait_until(_grows(lambda: _episodes_of(cluster, range(16, 32)), by=50))
+
+    cluster.wait_until(lambda: max(_returns(cluster), default=-1.0) >= SOLVED)
+    assert set(cluster.stop().values()) == {0}
+    assert (cluster.run_dir / "checkpoints" / "manifest.json").exists()
+    assert not (cluster.run_dir / "nodes" / "crash.txt").exists()
+    for label in cluster.labels:
+        assert "Traceback" not in cluster.printed(label)
+
+
+@pytest.mark.cloud
+@pytest.mark.slow
+def test_any_host_may_be_cut_off_for_a_while(network: Network, tmp_path: pathlib.Path) -> None:
+    cluster = Cluster(network, tmp_path, *CATCH, "--evaluation_episodes=0")
+    cluster.start(*cluster.labels)
+    cluster.wait_until(_grows(lambda: cluster.count("learner_steps"), by=20))
+    for cut in ([LEARNER], [REPLAYS[1], "coordinator/0"]):
+        _cut_for_a_while(cluster, *cut)
+        cluster.wait_until(_grows(lambda: cluster.count("learner_steps"), by=50))
+        cluster.wait_until(_grows(lambda: cluster.count("actor_steps"), by=2_000))
+    assert set(cluster.stop().values()) == {0}

@@ -27,18 +27,21 @@ _TEMPORARY = ".new"
 Stamp = tuple[int, int]  # of a file: nanoseconds of its last change, bytes
 
 
-def is_bucket(run_dir: str) -> bool:
+RunDir = str | os.PathLike[str]
+
+
+def is_bucket(run_dir: RunDir) -> bool:
     """Whether a run folder is no folder of this machine."""
-    return "://" in run_dir
+    return "://" in os.fspath(run_dir)
 
 
-def local(run_dir: str) -> pathlib.Path:
+def local(run_dir: RunDir) -> pathlib.Path:
     """Where this process finds and leaves the files of a run."""
     return mirror(run_dir).path
 
 
 @functools.cache
-def mirror(run_dir: str) -> "Mirror":
+def mirror(run_dir: RunDir) -> "Mirror":
     """This process's part of a run folder, the same one whenever it is asked for."""
     return Mirror(run_dir)
 
@@ -51,8 +54,8 @@ class Mirror:
       path: where its files are here.
     """
 
-    def __init__(self, run_dir: str) -> None:
-        self.root = run_dir.rstrip("/")
+    def __init__(self, run_dir: RunDir) -> None:
+        self.root = os.fspath(run_dir).rstrip("/")
         self._apart = is_bucket(run_dir)
         self._seen: dict[str, Stamp] = {}  # as they are in the bucket
         self._lock = threading.Lock()

@@ -1,6 +1,8 @@
 """Runs, on this host, the node of a job that CLUSTER_SPEC names: python -m launch.node --job=<job>
 
-It ends with exit code 0 once the run has ended, and before that when SIGTERM asks it to.
+Its exit code is 0 once the run has ended; 2 where it can't be run, which another attempt does not
+change; another one where it crashed, or SIGTERM ended it before the run did: then it may be started
+again, unless it is one of the nodes that remember (see `claim`).
 """
 
 import os
@@ -12,6 +14,7 @@ os.environ.setdefault(
 import contextlib
 import pathlib
 import signal
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -19,10 +22,14 @@ from collections.abc import Sequence
 from absl import flags
 from launchpad.launch import worker_manager
 
-from launch import cluster_spec, command_line, job, program, progress, servers
+from launch import bucket, cluster_spec, command_line, job, program, progress, servers
+from launch.gcp import host
+from launch.supervisor import STARTED
 
 POLL_SECONDS = 2.0  # between two looks at the run folder
 END_SECONDS = 10.0  # from a run's end to that of a node that has not noticed
+TERMINATED = 128 + signal.SIGTERM  # exit code, as a shell has it
+_REMEMBER = ("learner", "replay", "coordinator")
 _SECTIONS: command_line.Sections = {"Of which job": ("job",)}
 flags.FLAGS.set_default("lp_termination_notice_secs", -1)  # what started this has its own patience
 
@@ -33,19 +40,51 @@ def main(_: Sequence[str]) -> None:
     try:
         pools = job.read(pathlib.Path(command_line.JOB.value))
         place = cluster_spec.read(os.environ, {name: pool.labels for name, pool in pools.items()})
+        pool = pools[place.pool]
+        label = pool.labels[place.index]
+        run_dir = bucket.local(pool.run_dir)
+        if finished(run_dir):
+            return
+        claim(pool.run_dir, label)
     except job.JobError as error:
         command_line.fail(str(error))
-    pool = pools[place.pool]
-    label = pool.labels[place.index]
     os.environ.update(program.environment_of(label.split("/")[0]))
     os.environ["no_grpc_proxy"] = ",".join(hosts(place))  # noqa: SIM112 (gRPC reads it so)
     manager = worker_manager.WorkerManager(register_in_thread=True)
     threading.Thread(
-        target=_end_with_run, args=(pathlib.Path(pool.run_dir), manager.stop_event()), daemon=True
+        target=_end_with_run, args=(pool.run_dir, manager.stop_event()), daemon=True
     ).start()
     print(f"{label} of {pool.run_dir} is {place.pool}/{place.index} at {place.address}", flush=True)
     with contextlib.suppress(servers.StoppedError):
         pool.node(place.index)()
+    if manager.stop_event().is_set() and not finished(run_dir):
+        sys.exit(TERMINATED)
+
+
+def claim(run_dir: bucket.RunDir, label: str) -> None:
+    """Notes in the run folder that a node was started, if it is one that must not be started twice.
+
+    A learner, a replay shard or the coordinator that began anew in a run that goes on would undo
+    it: what they knew is in the checkpoints, and a job that was written with --resume has it. Where
+    the run folder is no folder of this host, nothing is noted.
+
+    Raises:
+      JobError: it was started before.
+    """
+    nodes, name = bucket.local(run_dir) / "nodes", f"{STARTED}{label.replace('/', '-')}"
+    if label.split("/")[0] not in _REMEMBER:
+        return
+    if bucket.is_bucket(run_dir):
+        host.claim(run_dir, name)
+    if not nodes.exists():
+        return
+    try:
+        (nodes / name).touch(exist_ok=False)
+    except FileExistsError:
+        raise job.JobError(
+            f"{label} of {run_dir} was started before, and what it knew is gone: end the run "
+            f"(touch {run_dir}/nodes/stop) and write a new job with --resume."
+        ) from None
 
 
 def hosts(place: cluster_spec.Place) -> list[str]:
@@ -54,11 +93,13 @@ def hosts(place: cluster_spec.Place) -> list[str]:
     return sorted({address.rpartition(":")[0] for address in addresses})
 
 
-def _end_with_run(run_dir: pathlib.Path, stop: threading.Event) -> None:
+def _end_with_run(run_dir: bucket.RunDir, stop: threading.Event) -> None:
     """Ends this process when the run folder says that the run has ended."""
-    while not finished(run_dir):
+    while not finished(bucket.local(run_dir)):
         if stop.wait(POLL_SECONDS):
             return
+    if bucket.is_bucket(run_dir):  # each host has its own part; the coordinator's says it
+        host.end_job(run_dir)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(END_SECONDS)
     os._exit(0)

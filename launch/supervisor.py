@@ -23,6 +23,7 @@ from launch.settings import Settings
 NOTICE_SECONDS = 4  # from the request to end, after all is saved, to the end of every process
 CRASH_SECONDS = 10  # the same when a node has crashed, and the learner has yet to save
 POLL_SECONDS = 0.2
+STARTED = "started-"  # in nodes/, with a node's label: see `launch.node`
 OUTPUT_LINES = 30  # of a node that died without a word in the crash file
 
 Workers = Mapping[str, Sequence[subprocess.Popen[bytes]]]
@@ -63,6 +64,8 @@ def begin(settings: Settings) -> pathlib.Path:
     (settings.path / "config.json").write_text(settings.to_json())
     for name in (progress.FILE, process.CRASH_FILE, coordinator.STOP_FILE):
         (nodes / name).unlink(missing_ok=True)
+    for started in nodes.glob(f"{STARTED}*"):
+        started.unlink()
     return nodes
 
 

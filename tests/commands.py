@@ -4,7 +4,7 @@ import json
 import pathlib
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -31,12 +31,24 @@ class Outcome(NamedTuple):
 
 
 class Commands:
-    """Runs commands one after the other. A context manager: its end ends the process."""
+    """Runs commands one after the other. A context manager: its end ends the process.
 
-    def __init__(self) -> None:
+    Args:
+      within: a command whose last arguments are the one that it runs.
+      environment: variables of all that is run; this process's own by default.
+      load: modules that commands will import, to be imported but once.
+    """
+
+    def __init__(
+        self,
+        within: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+        load: Sequence[str] = (),
+    ) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.forking"],
+            [*within, sys.executable, "-m", "tests.forking", *load],
             cwd=_ROOT,
+            env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,  # TensorFlow's greetings

@@ -1,4 +1,4 @@
-"""Runs commands in forks of one process: python -m tests.forking
+"""Runs commands in forks of one process: python -m tests.forking [modules to import first]
 
 TensorFlow takes each new interpreter seconds to import. This one imports it, then waits on standard
 input for one `tests.commands.Request` a line; each runs in a fork, as `python -m` would run it, and
@@ -6,6 +6,7 @@ is answered with an `Outcome`. Nothing may be computed before a fork: threads do
 """
 
 import contextlib
+import importlib
 import json
 import os
 import pathlib
@@ -31,6 +32,7 @@ _BEGINNINGS = (
     "benchmarks.report.Report",
     "docs.corrections_results.read",
     "docs.performance_results.read",
+    "launch.gcp.launcher.check_access",
     "launch.job.read",
     "launch.settings.load",
     "launch.shards.check",
@@ -106,5 +108,7 @@ def _fork(request: Request) -> Outcome:
 
 
 if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        importlib.import_module(name)
     for line in sys.stdin:
         print(json.dumps(_fork(Request(**json.loads(line)))), flush=True)

@@ -19,7 +19,7 @@ from launch.program import make_program
 from launch.settings import Settings, SettingsError
 
 # What the launching machine needs to see of a run that is there already.
-_KNOWN = ("config.json", "launches.jsonl", "checkpoints/manifest*.json")
+_KNOWN = ("config.json", "launches.jsonl", "checkpoints/manifest*.json", "nodes/*")
 
 
 def check(options: Options, run_dir: str, *, resume: bool) -> None:

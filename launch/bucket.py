@@ -27,7 +27,7 @@ _TEMPORARY = ".new"
 Stamp = tuple[int, int]  # of a file: nanoseconds of its last change, bytes
 
 
-RunDir = str | os.PathLike[str]
+RunDir = str | pathlib.Path
 
 
 def is_bucket(run_dir: RunDir) -> bool:

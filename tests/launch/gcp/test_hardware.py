@@ -75,4 +75,4 @@ def test_quotas_add_up_over_pools() -> None:
 def test_defaults_are_machines() -> None:
     for name in ("gcp_replay", "gcp_learner", "gcp_actor"):
         assert name in options.NAMES
-        assert parse(name, flags.FLAGS[name].default).machine in MACHINES
+        assert parse(name, str(flags.FLAGS[name].default)).machine in MACHINES

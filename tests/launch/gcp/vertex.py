@@ -39,13 +39,13 @@ def decode(data: bytes, fields: Fields) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     position = 0
     while position < len(data):
-        tag, position = decoder._DecodeVarint(data, position)  # type: ignore[attr-defined]
+        tag, position = decoder._DecodeVarint(data, position)
         value: Any
         if tag & 7 == 0:
-            value, position = decoder._DecodeVarint(data, position)  # type: ignore[attr-defined]
+            value, position = decoder._DecodeVarint(data, position)
         else:
             assert tag & 7 == 2, "These messages have no numbers of fixed size."
-            size, position = decoder._DecodeVarint(data, position)  # type: ignore[attr-defined]
+            size, position = decoder._DecodeVarint(data, position)
             value, position = data[position : position + size], position + size
         if tag >> 3 in fields:
             name, inner = fields[tag >> 3]

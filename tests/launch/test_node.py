@@ -1,0 +1,182 @@
+"""A process of a job: which node it runs, when it ends, and with which code."""
+
+import json
+import os
+import pathlib
+import pickle
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from absl import flags
+from absl.testing import flagsaver
+
+from launch import command_line, job, node, settings, supervisor
+from launch.cluster_spec import Place
+from launch.servers import StoppedError
+
+STOP = threading.Event()
+RAN: list[str] = []
+END_WITH_RUN = node._end_with_run  # which would end this process too
+
+
+class Manager:
+    """Stands for Launchpad's, which would take over this process's signals."""
+
+    def __init__(self, register_in_thread: bool) -> None:
+        assert register_in_thread
+
+    def stop_event(self) -> threading.Event:
+        return STOP
+
+
+def ends() -> None:
+    RAN.append(os.environ.get("CUDA_VISIBLE_DEVICES", "any"))
+
+
+def is_stopped() -> None:
+    STOP.set()
+    raise StoppedError("Asked to end.")
+
+
+def fails() -> None:
+    raise ValueError("a crash")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pathlib.Path]:
+    """A job of two pools; its run folder is ready."""
+    pools = {"workerpool0": ["learner/0"], "workerpool1": ["actor/0", "actor/1", "actor/2"]}
+    nodes: dict[str, list[Callable[[], None]]] = {
+        "workerpool0": [ends],
+        "workerpool1": [ends, is_stopped, fails],
+    }
+    for name, labels in pools.items():
+        pool = tmp_path / "job" / name
+        pool.mkdir(parents=True)
+        facts = dict(kind="any", run_dir=str(tmp_path / "run"), labels=labels)
+        (pool / job.POOL_FILE).write_text(json.dumps(facts))
+        (pool / job.NODES_FILE).write_bytes(pickle.dumps(nodes[name]))
+    (tmp_path / "run" / "nodes").mkdir(parents=True)
+    monkeypatch.setattr(node.worker_manager, "WorkerManager", Manager)
+    monkeypatch.setattr(node, "_end_with_run", lambda run_dir, stop: None)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+    STOP.clear()
+    RAN.clear()
+    with flagsaver.flagsaver():
+        yield tmp_path / "job"
+
+
+def _run(folder: pathlib.Path, pool: str, index: int) -> int:
+    """The exit code of a process that is told it is this node."""
+    addresses = {"workerpool0": ["a:1"], "workerpool1": ["b:1", "b:2", "c:1"]}
+    spec = {"cluster": addresses, "task": {"type": pool, "index": index}}
+    os.environ["CLUSTER_SPEC"] = json.dumps(spec)
+    flags.FLAGS.unparse_flags()
+    try:
+        node.main(command_line.parse_flags(["node", f"--job={folder}"]))
+    except SystemExit as exit_:
+        return int(exit_.code or 0)
+    return 0
+
+
+def _finish(folder: pathlib.Path) -> None:
+    progress = folder.parent / "run" / "nodes" / "progress.json"
+    progress.write_text(json.dumps({"state": "finished"}))
+
+
+def test_the_node_that_is_named_runs_with_its_groups_environment(folder: pathlib.Path) -> None:
+    assert _run(folder, "workerpool1", 0) == 0
+    assert RAN == ["-1"]
+    assert os.environ["no_grpc_proxy"] == "a,b,c"  # noqa: SIM112
+    os.environ.pop("CUDA_VISIBLE_DEVICES")
+    assert _run(folder, "workerpool0", 0) == 0
+    assert RAN == ["-1", "any"]
+
+
+def test_the_exit_code_says_whether_the_run_has_ended(folder: pathlib.Path) -> None:
+    assert _run(folder, "workerpool1", 1) == node.TERMINATED
+    _finish(folder)
+    STOP.clear()
+    assert _run(folder, "workerpool1", 1) == 0
+
+
+def test_a_crash_is_not_hidden(folder: pathlib.Path) -> None:
+    with pytest.raises(ValueError, match="a crash"):
+        _run(folder, "workerpool1", 2)
+
+
+def test_only_nodes_that_remember_nothing_may_be_started_again(
+    folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert [_run(folder, "workerpool1", 0) for _ in range(2)] == [0, 0]
+    assert [_run(folder, "workerpool0", 0) for _ in range(2)] == [0, 2]
+    assert len(RAN) == 3
+    assert "learner/0 of" in (said := capsys.readouterr().err)
+    assert "write a new job with --resume" in said
+
+
+def test_a_new_launch_lets_all_be_started(folder: pathlib.Path) -> None:
+    run_dir = folder.parent / "run"
+    node.claim(str(run_dir), "replay/1")
+    node.claim(str(run_dir), "replay/0")
+    given = dict(agent="r2d2", env="catch", run_dir=str(run_dir), preset="local")
+    supervisor.begin(settings.resolve(given, {}))
+    node.claim(str(run_dir), "replay/1")
+
+
+def test_nothing_is_started_in_a_run_that_has_ended(folder: pathlib.Path) -> None:
+    _finish(folder)
+    assert [_run(folder, "workerpool0", 0) for _ in range(2)] == [0, 0]
+    assert RAN == []
+
+
+def test_the_end_of_the_run_ends_the_process(
+    folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, ended = [], threading.Event()
+    monkeypatch.setattr(node, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(node, "END_SECONDS", 0.0)
+    monkeypatch.setattr(os, "kill", lambda pid, number: asked.append((pid, number)))
+    monkeypatch.setattr(os, "_exit", lambda code: ended.set() if code == 0 else None)
+    watch = threading.Thread(
+        target=END_WITH_RUN, args=(str(folder.parent / "run"), threading.Event())
+    )
+    watch.start()
+    time.sleep(0.05)
+    assert not asked
+    _finish(folder)
+    assert ended.wait(10)
+    watch.join()
+    assert asked == [(os.getpid(), signal.SIGTERM)]
+
+
+def test_a_run_folder_that_cannot_be_read_is_no_end(tmp_path: pathlib.Path) -> None:
+    assert not node.finished(tmp_path / "run")
+    (tmp_path / "run/nodes/progress.json").mkdir()
+    assert not node.finished(tmp_path / "run")
+
+
+def test_every_host_is_named_once() -> None:
+    place = Place("b", 0, {"a": ["x:1", "y:1"], "b": ["x:2"]})
+    assert node.hosts(place) == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "--job must be given"),
+        (["--job=nowhere"], "--job=nowhere holds no job"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags.FLAGS.unparse_flags()
+    with pytest.raises(SystemExit) as exit_:
+        node.main(command_line.parse_flags(["node", *arguments]))
+    assert exit_.value.code == 2
+    assert said in capsys.readouterr().err

@@ -61,7 +61,11 @@ class Cloud(NamedTuple):
 
     def read(self, name: str) -> str:
         """An object of the bucket."""
-        return rest.file_of(self.folder, BUCKET, name).read_text()
+        return self.read_bytes(name).decode()
+
+    def read_bytes(self, name: str) -> bytes:
+        """The same of one that is no text."""
+        return rest.file_of(self.folder, BUCKET, name).read_bytes()
 
 
 @contextlib.contextmanager

@@ -1,0 +1,151 @@
+"""What a recorded job's images hold runs, on hosts as Vertex AI sets them up, until it ends."""
+
+import csv
+import io
+import json
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from launch import job as jobs
+from tests.commands import Commands
+from tests.launch import namespaces
+from tests.launch.gcp import cloud, identity, vertex
+from tests.launch.gcp.cloud import Cloud
+
+_WHY_NOT = namespaces.why_not()
+pytestmark = [
+    pytest.mark.repository,
+    pytest.mark.slow,
+    pytest.mark.cloud,
+    pytest.mark.skipif(bool(_WHY_NOT), reason=f"No network namespaces here: {_WHY_NOT}."),
+]
+RUN = "runs/catch"
+FLAGS = (
+    *("--agent=r2d2", "--env=catch", "--num_actors=32", "--actors_per_node=16", "--seed=1"),
+    *("--evaluation_minutes=0.1", "--evaluation_episodes=10", "--max_actor_steps=60000"),
+    *("--lp_launch_type=vertex_ai", "--noxm_use_docker_command", "--gcp_learner=n1-standard-8"),
+    f"--gcp_region={vertex.REGION}",
+    f"--gcp_repository={cloud.REPOSITORY}",
+    f"--run_dir=gs://{cloud.BUCKET}/{RUN}",
+)
+SOLVED = 0.9
+SECONDS = 280.0
+GRACE_SECONDS = 15.0
+JOB = f"projects/{identity.PROJECT}/locations/{vertex.REGION}/customJobs/1"
+
+
+@pytest.fixture
+def here(tmp_path: pathlib.Path) -> Iterator[Cloud]:
+    with cloud.running(tmp_path) as found:
+        yield found
+
+
+class Started:
+    """A job whose every replica has a host of its own, as Vertex AI starts it."""
+
+    def __init__(self, here: Cloud, job: Mapping[str, Any]) -> None:
+        self._here = here
+        images = [
+            here.folder / "images" / pool["container"][0]["image"][0].partition("@sha256:")[2]
+            for pool in job["job"][0]["spec"][0]["pools"]
+        ]
+        pools = {name: pool for image in images for name, pool in jobs.read(image).items()}
+        self.hosts = {
+            name: [here.network.add() for _ in pool.labels] for name, pool in pools.items()
+        }
+        cluster = {
+            name: [f"{host.address}:2222" for host in hosts] for name, hosts in self.hosts.items()
+        }
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        for image, (name, pool) in zip(images, pools.items(), strict=True):
+            command, folder, variables = _recipe(image)
+            for index, label in enumerate(pool.labels):
+                spec = {"cluster": cluster, "task": {"type": name, "index": index}}
+                self.processes[label] = self.hosts[name][index].start(
+                    here.within(command),
+                    folder=folder,
+                    environment={
+                        **here.environment(),
+                        **variables,
+                        "CLUSTER_SPEC": json.dumps(spec),
+                        "CLOUD_ML_JOB_ID": "1",
+                        "CLOUD_ML_PROJECT_ID": identity.PROJECT,
+                    },
+                    output=self.output(label),
+                )
+
+    def output(self, label: str) -> pathlib.Path:
+        """What a node prints."""
+        return self._here.folder / f"{label.replace('/', '-')}.txt"
+
+    def wait_until(self, holds: Callable[[], bool]) -> None:
+        """Waits while no process has failed: an actor's ends by itself once the run does."""
+        until = time.monotonic() + SECONDS
+        while not holds():
+            for label, process in self.processes.items():
+                printed = self.output(label).read_text(errors="replace")[-3000:]
+                assert not process.poll(), f"{label}: {printed}"
+                assert time.monotonic() < until, f"{label}: {printed}"
+            time.sleep(0.5)
+
+    def terminate(self) -> None:
+        """Does what Vertex AI does to a cancelled job's processes: SIGTERM, and after a while more.
+
+        The learner may wait for a replay that is gone already; what it knew has been saved.
+        """
+        for process in self.processes.values():
+            process.send_signal(signal.SIGTERM)
+        until = time.monotonic() + GRACE_SECONDS
+        while time.monotonic() < until and any(p.poll() is None for p in self.processes.values()):
+            time.sleep(0.1)
+        for hosts in self.hosts.values():
+            for host in hosts:
+                host.kill()
+
+
+def _recipe(image: pathlib.Path) -> tuple[list[str], pathlib.Path, dict[str, str]]:
+    """Command, folder and variables of an image's processes, where /job is the image's context."""
+    text = (image / "Dockerfile").read_text()
+    entry = json.loads(text.rpartition("ENTRYPOINT ")[2])
+    assert entry[0] == "python"
+    command = [sys.executable, *entry[1:]]
+    folder = re.findall(r"^WORKDIR /job/(.*)$", text, re.MULTILINE)[-1]
+    variables = dict(pair.split("=") for pair in re.findall(r"CLOUD_ML_REGION=\S+", text))
+    return [word.replace("/job", str(image)) for word in command], image / folder, variables
+
+
+def _returns(here: Cloud) -> list[float]:
+    """What each evaluation came to, as the bucket has it."""
+    rows = csv.DictReader(io.StringIO(here.read(f"{RUN}/logs/evaluator.csv")))
+    return [float(row["episode_return"]) for row in rows]
+
+
+def test_a_run_on_the_clouds_hosts_learns_and_cancels_its_job(here: Cloud) -> None:
+    within = here.user.within(here.within())
+    with Commands(within, here.environment(), ["xmanager.xm_flags"]) as commands:
+        outcome = commands.run("launch.train", *FLAGS)
+    assert outcome.code == 0, outcome.err
+    (job,) = here.jobs()
+    started = Started(here, job)
+    addresses = {host.address for hosts in started.hosts.values() for host in hosts}
+    assert len(addresses) == 6
+    started.wait_until((here.folder / "jobs" / "1.cancelled").exists)
+    assert (here.folder / "jobs" / "1.cancelled").read_text() == JOB
+    started.terminate()
+
+    state = json.loads(here.read(f"{RUN}/nodes/progress.json"))
+    assert (state["state"], state["reason"]) == ("finished", "60,000 actor steps were reached")
+    assert f"{RUN}/nodes/crash.txt" not in here.objects()
+    assert max(_returns(here)) >= SOLVED
+    manifest = json.loads(here.read(f"{RUN}/checkpoints/manifest.json"))
+    assert manifest["replay"] is not None
+    for name, size in manifest["sizes"].items():
+        assert len(here.read_bytes(f"{RUN}/checkpoints/{name}")) == size

@@ -15,7 +15,11 @@ fail = command_line.fail
 
 
 def run(
-    main: Callable[[Sequence[str]], None], measured: Sequence[str], peer: Sequence[str] = ()
+    main: Callable[[Sequence[str]], None],
+    measured: Sequence[str],
+    peer: Sequence[str] = (),
+    *,
+    by_turns: bool = True,
 ) -> None:
     """Runs a benchmark.
 
@@ -23,11 +27,13 @@ def run(
       main: of the benchmark's module.
       measured: names of the flags that say what is measured, beside the agent's.
       peer: those that say what it is compared with.
+      by_turns: whether it repeats what it measures, by `benchmarks.timing`.
     """
     sections = {
         "What is measured": ("agent", "preset", command_line.HYPERPARAMETER, *measured),
-        "How long, by turns": ("rounds", "turn_seconds"),
     }
+    if by_turns:
+        sections["How long, by turns"] = ("rounds", "turn_seconds")
     if peer:
         sections["Beside a peer"] = (*peer, "peer_python")
     command_line.run(main, sections)

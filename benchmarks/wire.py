@@ -177,4 +177,4 @@ def _fetch(connection: Connection, address: str) -> None:
 
 
 if __name__ == "__main__":
-    command_line.run(main, ["num_items"])
+    command_line.run(main, ["num_items"], by_turns=False)

@@ -32,13 +32,13 @@ _BEGINNINGS = (
     "benchmarks.report.Report",
     "docs.corrections_results.read",
     "docs.performance_results.read",
-    "launch.gcp.launcher.check_access",
     "launch.job.read",
     "launch.settings.load",
     "launch.shards.check",
     "matplotlib.pyplot.subplots",
     "pathlib.Path.open",
 )
+_BEGINNINGS_OF = {"launch.train": ("launch.gcp.launcher.check_access",)}  # no one else's flags
 
 
 class _Began(SystemExit):
@@ -54,7 +54,8 @@ def _execute(request: Request) -> tuple[int, bool]:
     sys.argv = [request.module, *request.arguments]
     sys.path[:0] = request.path
     with contextlib.ExitStack() as stack:
-        for name in _BEGINNINGS if request.stop else ():
+        beginnings = (*_BEGINNINGS, *_BEGINNINGS_OF.get(request.module, ()))
+        for name in beginnings if request.stop else ():
             stack.enter_context(mock.patch(name, _begin))
         try:
             runpy.run_module(request.module, run_name="__main__", alter_sys=True)

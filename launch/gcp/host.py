@@ -2,11 +2,11 @@
 
 import os
 
+import launchpad as lp
 import tensorflow as tf
 from launchpad.program_stopper import program_stopper
 
 from launch import bucket, job
-from launch.gcp.options import LAUNCH_TYPE
 
 JOB = "CLOUD_ML_JOB_ID"  # environment variable that Vertex AI sets on each of its hosts
 
@@ -36,4 +36,4 @@ def end_job(run_dir: bucket.RunDir) -> None:
     """
     bucket.mirror(run_dir).push(checkpoints=True)
     if JOB in os.environ:
-        program_stopper.make_program_stopper(LAUNCH_TYPE)()
+        program_stopper.make_program_stopper(lp.LaunchType.VERTEX_AI)()

@@ -46,6 +46,7 @@ def _ship_for_ever(staging: pathlib.Path, to: str) -> None:
 
 def ship(folder: pathlib.Path, to: str) -> None:
     """Copies a finished checkpoint; who sees its last file there sees all of it."""
+    tf.io.gfile.makedirs(to)
     for file in sorted(folder.iterdir(), key=lambda file: file.name == DONE):
         tf.io.gfile.copy(str(file), f"{to}/{file.name}", overwrite=True)
 
@@ -73,8 +74,14 @@ class ReplayFiles:
         """
         tf.io.gfile.makedirs(f"{self._root}/{name}")
         for shard, folder in enumerate(written):
-            staged = self._shipped(shard, folder) if self._apart else folder
-            tf.io.gfile.rename(staged, f"{self._root}/{name}/{shard}")
+            to = f"{self._root}/{name}/{shard}"
+            if not self._apart:
+                tf.io.gfile.rename(folder, to)
+                continue
+            staged = self._shipped(shard, folder)
+            tf.io.gfile.makedirs(to)
+            for file in tf.io.gfile.listdir(staged):  # a bucket's folders are names only
+                tf.io.gfile.rename(f"{staged}/{file}", f"{to}/{file}")
 
     def sizes(self, name: str) -> dict[str, int]:
         """Bytes of every file of a replay, by its name in checkpoints/."""

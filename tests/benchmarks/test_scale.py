@@ -80,6 +80,13 @@ def test_parameters_are_waited_for_where_the_link_is_full() -> None:
     assert full.parameter_seconds > 3.0
 
 
+def test_parameters_are_fetched_no_less_often_because_they_take_a_while() -> None:
+    result = _run(dataclasses.replace(PLAN, link=1e8), parameter_bytes=3e7)
+    assert result.parameter_seconds == pytest.approx(2 * 3e7 / 1e8, rel=0.1)
+    expected = 6 * 65 / 400 * 3e7 / 1e8
+    assert result.utilisation["learner's link, out"] == pytest.approx(expected, rel=0.04)
+
+
 def test_the_last_node_may_hold_fewer_actors() -> None:
     result = _run(dataclasses.replace(PLAN, actors=22))
     assert result.steps_per_second == pytest.approx(22 * 65, rel=0.03)

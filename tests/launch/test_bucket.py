@@ -88,7 +88,8 @@ def test_another_process_goes_on_with_what_it_fetches_and_leaves_the_rest(url: s
 def test_checkpoints_wait_for_their_writer_and_manifests_come_last(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mirror, order = Mirror(url), []
+    mirror = Mirror(url)
+    order: list[str] = []
     names = [
         "checkpoints/learner-r2d2/3.index",
         "checkpoints/learner-r2d2/manifest-3.json",
@@ -100,9 +101,12 @@ def test_checkpoints_wait_for_their_writer_and_manifests_come_last(
     assert mirror.push()
     assert _read(url) == {}
     copy = tf.io.gfile.copy
-    monkeypatch.setattr(
-        tf.io.gfile, "copy", lambda here, there, **k: (order.append(there), copy(here, there, **k))
-    )
+
+    def note(here: str, there: str, **options: bool) -> None:
+        order.append(there)
+        copy(here, there, **options)
+
+    monkeypatch.setattr(tf.io.gfile, "copy", note)
     assert mirror.push(checkpoints=True)
     assert order == [f"{url}/{name}" for name in names]
 

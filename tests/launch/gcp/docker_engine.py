@@ -17,6 +17,8 @@ import urllib.parse
 from collections.abc import Iterator
 from typing import Any
 
+from tests.launch.gcp.rest import body_of
+
 _VERSION = {"Version": "27.0.0", "ApiVersion": "1.46", "MinAPIVersion": "1.24"}
 
 
@@ -45,9 +47,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         path = self._path()
         push = re.fullmatch(r"/images/(.+)/push", path)
         if path == "/build":
-            self._build(self._read())
+            self._build(body_of(self))
         elif push:
-            self._read()
+            body_of(self)
             query = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)
             name = f"{push.group(1)}:{query['tag'][0]}"
             self.pushed.append(name)
@@ -65,16 +67,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _path(self) -> str:
         path = urllib.parse.unquote(urllib.parse.urlsplit(self.path).path)
         return re.sub(r"^/v[0-9.]+", "", path)
-
-    def _read(self) -> bytes:
-        if self.headers.get("Transfer-Encoding") != "chunked":
-            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        parts = []
-        while size := int(self.rfile.readline(), 16):
-            parts.append(self.rfile.read(size))
-            self.rfile.readline()
-        self.rfile.readline()
-        return b"".join(parts)
 
     def _build(self, context: bytes) -> None:
         query = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)

@@ -42,7 +42,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Says nothing."""
 
     def _answer(self) -> None:
-        self._body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self._body = body_of(self)
         url = urllib.parse.urlsplit(self.path)
         self._query = dict(urllib.parse.parse_qsl(url.query, keep_blank_values=True))
         host, path = self.headers["Host"].partition(":")[0], url.path
@@ -176,6 +176,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+
+def body_of(request: http.server.BaseHTTPRequestHandler) -> bytes:
+    """What a request carries, in one piece or in chunks."""
+    if request.headers.get("Transfer-Encoding") != "chunked":
+        return request.rfile.read(int(request.headers.get("Content-Length") or 0))
+    parts = []
+    while size := int(request.rfile.readline(), 16):
+        parts.append(request.rfile.read(size))
+        request.rfile.readline()
+    request.rfile.readline()
+    return b"".join(parts)
 
 
 def file_of(folder: pathlib.Path, bucket: str, name: str) -> pathlib.Path:

@@ -19,6 +19,7 @@ from launch.servers import StoppedError
 
 STOP = threading.Event()
 RAN: list[str] = []
+MEANWHILE: list[Callable[[], None]] = []
 END_WITH_RUN = node._end_with_run  # which would end this process too
 
 
@@ -37,6 +38,8 @@ def ends() -> None:
 
 
 def is_stopped() -> None:
+    for call in MEANWHILE:
+        call()
     STOP.set()
     raise StoppedError("Asked to end.")
 
@@ -66,6 +69,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     os.environ.pop("CUDA_VISIBLE_DEVICES", None)
     STOP.clear()
     RAN.clear()
+    MEANWHILE.clear()
     with flagsaver.flagsaver():
         yield tmp_path / "job"
 
@@ -99,8 +103,7 @@ def test_the_node_that_is_named_runs_with_its_groups_environment(folder: pathlib
 
 def test_the_exit_code_says_whether_the_run_has_ended(folder: pathlib.Path) -> None:
     assert _run(folder, "workerpool1", 1) == node.TERMINATED
-    _finish(folder)
-    STOP.clear()
+    MEANWHILE.append(lambda: _finish(folder))
     assert _run(folder, "workerpool1", 1) == 0
 
 

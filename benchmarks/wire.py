@@ -13,19 +13,18 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import multiprocessing
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
-from typing import NamedTuple
 
 import courier
 import numpy as np
-import psutil
 import reverb
 from absl import flags
 from launchpad.nodes.courier import courier_utils
 
 from agents.actor import with_variables
 from benchmarks import command_line
+from benchmarks.costs import Cost, cost
 from benchmarks.local_replay import LocalReplay
 from benchmarks.report import Report, single
 from benchmarks.subject import Subject
@@ -34,14 +33,6 @@ _BATCHES = 30  # sampled, and of priorities written back
 _FETCHES = 20  # of the parameters
 
 _NUM_ITEMS = flags.DEFINE_integer("num_items", 2_000, "Items to write, about.", lower_bound=1)
-
-
-class Cost(NamedTuple):
-    """Of one thing that was sent."""
-
-    bytes: float
-    server: float  # seconds of a core in the server's process
-    client: float  # seconds of a core in the client's process
 
 
 def main(_: Sequence[str]) -> None:
@@ -61,26 +52,10 @@ def main(_: Sequence[str]) -> None:
     report.print()
 
 
-def cost(
-    work: Callable[[], int],
-    server_seconds: Callable[[], float],
-    client_seconds: Callable[[], float],
-) -> Cost:
-    """What each of the things costs whose number `work` returns when it has sent them."""
-    counters = (_bytes, server_seconds, client_seconds)
-    before = [counter() for counter in counters]
-    number = work()
-    return Cost(*((counter() - b) / number for counter, b in zip(counters, before, strict=True)))
-
-
 def _add(report: Report, name: str, found: Cost) -> None:
     report.add(f"{name}, on the wire", single(found.bytes, "bytes"))
     report.add(f"{name}, server", single(1e3 * found.server, "ms of a core"))
     report.add(f"{name}, client", single(1e3 * found.client, "ms of a core"))
-
-
-def _bytes() -> float:
-    return float(psutil.net_io_counters(pernic=True)["lo"].bytes_sent)
 
 
 def _write(replay: LocalReplay) -> int:

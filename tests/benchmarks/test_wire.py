@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import wire
+from benchmarks import costs
 from tests.benchmarks.commands import report, tiny
 from tests.commands import Commands
 
@@ -13,13 +13,13 @@ def test_a_cost_is_the_growth_of_each_counter_over_the_number_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     counters = {"bytes": 100.0, "server": 2.0, "client": 1.0}
-    monkeypatch.setattr(wire, "_bytes", lambda: counters["bytes"])
+    monkeypatch.setattr(costs, "_bytes", lambda: counters["bytes"])
 
     def work() -> int:
         counters.update(bytes=180.0, server=2.4, client=1.8)
         return 8
 
-    found = wire.cost(work, lambda: counters["server"], lambda: counters["client"])
+    found = costs.cost(work, lambda: counters["server"], lambda: counters["client"])
     assert found == pytest.approx((10.0, 0.05, 0.1))
 
 

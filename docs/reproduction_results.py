@@ -191,7 +191,7 @@ def draw(results: Results, arms: Mapping[str, Sequence[str]], path: pathlib.Path
         left.set(title=task, xlabel="environment steps", ylabel="return while training")
         if left.lines:
             left.legend(frameon=False, fontsize=7)
-        right.set(title="greedy, at the end", xticks=[], xlim=(-0.7, len(names) - 0.3))
+        right.set(title="at the end", xticks=[], xlim=(-0.7, len(names) - 0.3))
         for axis in (left, right):
             axis.grid(alpha=0.3)
     figure.tight_layout()

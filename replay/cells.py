@@ -37,23 +37,20 @@ class CellWriter:
         """
         self._writer = client.trajectory_writer(keep_alive)
         self._should_stop = should_stop
-        self._columns: set[tuple[str | int, ...]] = set()
+        self._columns: dict[tuple[str | int, ...], Any] = {}  # Reverb's histories of them
 
     def append(self, data: dict[str, Nest], keep_alive: int) -> dict[str, Nest]:
         """Appends one cell to every column of `data`, and returns references to them."""
-        for path, _ in tree.flatten_with_path(data):
+        paths = [path for path, _ in tree.flatten_with_path(data)]
+        for path in paths:
             if path not in self._columns:
                 self._writer.configure(path, num_keep_alive_refs=keep_alive, max_chunk_length=1)
-                self._columns.add(path)
         self._writer.append(data)
-        history = self._writer.history  # other columns than these have None as their newest cell
-
-        def references(structure: Nest, columns: Nest) -> Nest:
-            if not tree.flatten(structure):
-                return structure  # () is no column, so the history may not know it
-            return tree.map_structure_up_to(structure, lambda c: next(iter(c[-1])), columns)
-
-        return {name: references(data[name], history.get(name)) for name in data}
+        if any(path not in self._columns for path in paths):
+            self._columns = dict(tree.flatten_with_path(self._writer.history))
+        newest = [next(iter(self._columns[path][-1])) for path in paths]
+        references: dict[str, Nest] = tree.unflatten_as(data, newest)
+        return references
 
     def create_item(
         self, table: str, priority: float, blocks: Sequence[Block], header: Any, core_state: Nest

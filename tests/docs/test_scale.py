@@ -7,6 +7,8 @@ import pytest
 from benchmarks.scale import Costs, Plan, Result
 from docs import scale
 
+pytestmark = pytest.mark.repository
+
 OF = Costs(
     item_bytes=10e3,
     item_server=1e-3,

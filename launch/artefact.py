@@ -22,7 +22,7 @@ import launchpad as lp
 from launchpad.launch import serialization
 from launchpad.nodes.python import addressing
 
-from launch import checkpoints
+from launch import bucket, checkpoints
 from launch.job import NODES_FILE, POOL_FILE, POOL_NAMES
 from launch.program import make_program
 from launch.settings import Settings, SettingsError
@@ -131,7 +131,7 @@ def write(settings: Settings, manifests: checkpoints.Manifests, folder: pathlib.
     Returns:
       The pools that were written.
     """
-    if "://" not in settings.run_dir:
+    if not bucket.is_bucket(settings.run_dir):
         settings = dataclasses.replace(settings, run_dir=str(settings.path.resolve()))
     found = pools(make_program(settings, manifests))
     bind(found)

@@ -42,9 +42,6 @@ def check(run: Settings, name: str, analysis: str) -> None:
     Raises:
       SettingsError: for any other.
     """
-    if name not in run.agents:
-        raise SettingsError(
-            f"--agent={name} did not learn in {run.path}; there are {', '.join(run.agents)}."
-        )
+    evaluation.check_agent(run, name)
     if analysis != "lag" and (reason := obstacle(run, name)):
         raise SettingsError(f"--analyses={analysis} {reason}.")

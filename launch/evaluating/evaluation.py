@@ -82,10 +82,7 @@ def load(
       SettingsError: when the run has no such agent or the agent cannot play so.
       CheckpointError: when there is no such checkpoint, or it is damaged.
     """
-    if name not in run.agents:
-        raise SettingsError(
-            f"--agent={name} did not learn in {run.path}; there are {', '.join(run.agents)}."
-        )
+    check_agent(run, name)
     agent = catalogue.make(name, _with_epsilon(name, run.configs[name], epsilon))
     manifest = _find(run, name, checkpoint)
     try:
@@ -109,6 +106,18 @@ def load(
         seed=seed,
     )
     return Subject(run, agent, update, network, played)
+
+
+def check_agent(run: Settings, name: str) -> None:
+    """Accepts an agent that learned in the run.
+
+    Raises:
+      SettingsError: for any other.
+    """
+    if name not in run.agents:
+        raise SettingsError(
+            f"--agent={name} did not learn in {run.path}; there are {', '.join(run.agents)}."
+        )
 
 
 def num_episodes(task: str) -> int:

@@ -2,31 +2,20 @@
 
 import csv
 import pathlib
-import sys
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from absl import flags
-from absl.testing import flagsaver
 from matplotlib import image
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from launch import command_line, diagnose
+from launch import diagnose
 from launch.diagnosing import discrepancy, figures, memory
 from launch.evaluating import evaluation
 from replay.structures import Layout
-from tests.launch import saved_runs
+from tests.launch import saved_runs, typed
 
 TASK = "memory:cartpole"  # whose episodes are longer than the steps from one item to the next
-
-
-@pytest.fixture(autouse=True)
-def _flags() -> Iterator[None]:
-    """Flags are as they were afterwards."""
-    with flagsaver.flagsaver():
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -37,26 +26,16 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return folder
 
 
-def _diagnose(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
-    """Runs the command in this process; returns its exit code."""
-    flags.FLAGS.unparse_flags()
-    monkeypatch.setattr(sys, "argv", ["diagnose", *argv])
-    with pytest.raises(SystemExit) as exit_:
-        diagnose.main(command_line.parse_flags(sys.argv))
-    assert isinstance(exit_.value.code, int)
-    return exit_.value.code
-
-
 def _rows(path: pathlib.Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
 
 
 def test_every_snapshot_and_strategy_has_its_discrepancy(
-    monkeypatch: pytest.MonkeyPatch, run_dir: pathlib.Path, capsys: pytest.CaptureFixture[str]
+    run_dir: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     argv = ("--analyses=discrepancy", "--burn_ins=2,0", "--sequences=3")
-    assert _diagnose(monkeypatch, f"--run_dir={run_dir}", *argv) == 0
+    assert typed.run(diagnose.main, f"--run_dir={run_dir}", *argv) == 0
     path = run_dir / "diagnostics" / "discrepancy-r2d2"
     assert f"{path}.csv" in capsys.readouterr().out
     rows = _rows(path.with_suffix(".csv"))
@@ -77,11 +56,9 @@ def test_every_snapshot_and_strategy_has_its_discrepancy(
     assert image.imread(path.with_suffix(".png")).std() > 0.05
 
 
-def test_more_memory_is_never_further_from_all_of_it(
-    monkeypatch: pytest.MonkeyPatch, run_dir: pathlib.Path
-) -> None:
+def test_more_memory_is_never_further_from_all_of_it(run_dir: pathlib.Path) -> None:
     argv = ("--analyses=memory", "--memories=600,1", "--memory_episodes=3", "--seed=1")
-    assert _diagnose(monkeypatch, f"--run_dir={run_dir}", *argv) == 0
+    assert typed.run(diagnose.main, f"--run_dir={run_dir}", *argv) == 0
     path = run_dir / "diagnostics" / "memory-r2d2"
     one, longer, every = _rows(path.with_suffix(".csv"))
     assert [row["memory_steps"] for row in (one, longer, every)] == ["1", "600", ""]
@@ -97,12 +74,12 @@ def test_more_memory_is_never_further_from_all_of_it(
 
 
 def test_what_a_run_has_nothing_for_is_told_and_the_rest_is_done(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Catch has short episodes, and this run no log."""
     run = saved_runs.save(tmp_path / "run", env="catch")
     argv = (f"--run_dir={run.path}", "--memories=1", "--memory_episodes=1")
-    assert _diagnose(monkeypatch, *argv) == 0
+    assert typed.run(diagnose.main, *argv) == 0
     printed = capsys.readouterr().out
     assert "discrepancy: catch: All " in printed
     assert "lag: " in printed
@@ -129,23 +106,22 @@ def test_what_a_run_has_nothing_for_is_told_and_the_rest_is_done(
     ],
 )
 def test_what_cannot_be_measured_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
     run_dir: pathlib.Path,
     capsys: pytest.CaptureFixture[str],
     argv: list[str],
     sentence: str,
 ) -> None:
-    assert _diagnose(monkeypatch, f"--run_dir={run_dir}", *argv) == 2
+    assert typed.run(diagnose.main, f"--run_dir={run_dir}", *argv) == 2
     assert sentence in capsys.readouterr().err
 
 
 def test_a_run_must_be_named_and_saved(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _diagnose(monkeypatch) == 2
+    assert typed.run(diagnose.main) == 2
     assert "--run_dir must be given." in capsys.readouterr().err
     run = saved_runs.save(tmp_path / "run", steps=())
-    assert _diagnose(monkeypatch, f"--run_dir={run.path}") == 2
+    assert typed.run(diagnose.main, f"--run_dir={run.path}") == 2
     assert "holds no checkpoint of r2d2 yet" in capsys.readouterr().err
 
 

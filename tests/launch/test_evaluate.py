@@ -1,25 +1,14 @@
 """The command: what it prints and leaves behind, and what it refuses."""
 
 import pathlib
-import sys
-from collections.abc import Iterator
 
 import av
 import pytest
-from absl import flags
-from absl.testing import flagsaver
 
-from launch import command_line, evaluate
+from launch import evaluate
 from launch.evaluating import files
 from launch.evaluating.evaluation import Subject
-from tests.launch import saved_runs
-
-
-@pytest.fixture(autouse=True)
-def _flags() -> Iterator[None]:
-    """Flags are as they were afterwards."""
-    with flagsaver.flagsaver():
-        yield
+from tests.launch import saved_runs, typed
 
 
 @pytest.fixture(scope="module")
@@ -30,21 +19,11 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return folder
 
 
-def _evaluate(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
-    """Runs the command in this process; returns its exit code."""
-    flags.FLAGS.unparse_flags()
-    monkeypatch.setattr(sys, "argv", ["evaluate", *argv])
-    with pytest.raises(SystemExit) as exit_:
-        evaluate.main(command_line.parse_flags(sys.argv))
-    assert isinstance(exit_.value.code, int)
-    return exit_.value.code
-
-
 def test_every_task_has_a_line_and_every_episode_a_row(
-    monkeypatch: pytest.MonkeyPatch, run_dir: pathlib.Path, capsys: pytest.CaptureFixture[str]
+    run_dir: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     argv = (f"--run_dir={run_dir}", "--checkpoint=3", "--agent=impala", "--episodes=5", "--seed=9")
-    assert _evaluate(monkeypatch, *argv) == 0
+    assert typed.run(evaluate.main, *argv) == 0
     first, second, last = capsys.readouterr().out.splitlines()
     path = run_dir / "evaluations" / "impala-3.csv"
     rows = files.read(path)
@@ -57,11 +36,9 @@ def test_every_task_has_a_line_and_every_episode_a_row(
     assert last == f"Every episode, of update 3: {path}"
 
 
-def test_a_film_of_each_task(
-    monkeypatch: pytest.MonkeyPatch, run_dir: pathlib.Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_film_of_each_task(run_dir: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     how = ("--epsilon=0.5", "--memory_steps=4", "--video", "--episodes=1")
-    assert _evaluate(monkeypatch, f"--run_dir={run_dir}", *how) == 0
+    assert typed.run(evaluate.main, f"--run_dir={run_dir}", *how) == 0
     printed = capsys.readouterr().out.splitlines()
     name = "r2d2-7-epsilon0.5-memory4"
     assert (run_dir / "evaluations" / f"{name}.csv").exists()
@@ -86,14 +63,13 @@ def test_a_film_of_each_task(
     ],
 )
 def test_bad_input_is_one_sentence_and_nothing_is_played(
-    monkeypatch: pytest.MonkeyPatch,
     run_dir: pathlib.Path,
     capsys: pytest.CaptureFixture[str],
     argv: list[str],
     sentence: str,
 ) -> None:
     before = sorted(run_dir.rglob("*"))
-    assert _evaluate(monkeypatch, f"--run_dir={run_dir}", *argv) == 2
+    assert typed.run(evaluate.main, f"--run_dir={run_dir}", *argv) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert sentence in err
@@ -102,17 +78,13 @@ def test_bad_input_is_one_sentence_and_nothing_is_played(
 
 
 @pytest.mark.parametrize("argv", [[], ["--run_dir="]])
-def test_a_run_must_be_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], argv: list[str]
-) -> None:
-    assert _evaluate(monkeypatch, *argv) == 2
+def test_a_run_must_be_named(capsys: pytest.CaptureFixture[str], argv: list[str]) -> None:
+    assert typed.run(evaluate.main, *argv) == 2
     assert capsys.readouterr().err == "--run_dir must be given.\n"
 
 
-def test_a_folder_without_a_run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
-) -> None:
-    assert _evaluate(monkeypatch, f"--run_dir={tmp_path}") == 2
+def test_a_folder_without_a_run(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
+    assert typed.run(evaluate.main, f"--run_dir={tmp_path}") == 2
     assert "holds no run" in capsys.readouterr().err
 
 
@@ -123,4 +95,4 @@ def test_ctrl_c_ends_it_without_a_traceback(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(evaluate, "play_all", stopped)
-    assert _evaluate(monkeypatch, f"--run_dir={run_dir}", "--video") == 130
+    assert typed.run(evaluate.main, f"--run_dir={run_dir}", "--video") == 130

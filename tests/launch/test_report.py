@@ -4,10 +4,9 @@ import pathlib
 from typing import NamedTuple
 
 import pytest
-from absl import flags
-from absl.testing import flagsaver
 
-from launch import command_line, launches, report
+from launch import launches, report
+from tests.launch import typed
 from tests.launch.reporting.made_up import Folder
 from tests.launch.reporting.pages import Page
 
@@ -32,16 +31,6 @@ class Written(NamedTuple):
     page: Page
 
 
-def _report(*argv: str) -> int:
-    """Runs the command in this process; returns its exit code."""
-    with flagsaver.flagsaver():
-        flags.FLAGS.unparse_flags()
-        with pytest.raises(SystemExit) as exit_:
-            report.main(command_line.parse_flags(["report", *argv]))
-    assert isinstance(exit_.value.code, int)
-    return exit_.value.code
-
-
 def _read(folder: pathlib.Path) -> Written:
     text = (folder / "index.html").read_text()
     return Written(folder, text, Page(text))
@@ -59,7 +48,7 @@ def _popart(path: pathlib.Path) -> Folder:
 def one(tmp_path_factory: pytest.TempPathFactory) -> Written:
     folder = _popart(tmp_path_factory.mktemp("runs") / "a <b> & c")
     launches.record(folder.path, ["--agent=popart"], actor_steps=0, walltime=0.0)
-    assert _report(f"--run_dir={folder.path}") == 0
+    assert typed.run(report.main, f"--run_dir={folder.path}") == 0
     return _read(folder.path / "report")
 
 
@@ -71,7 +60,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Written:
     odd.log("learner-r2d2", [dict(learner_steps=1, actor_steps=9, walltime=1, loss="nan")])
     odd.log("actor", [dict(actor_steps=9, walltime=1, learner_steps=1, episode_return="nan")])
     folders = [_popart(path / "popart").path, young.path, odd.path]
-    assert _report(f"--run_dir={','.join(map(str, folders))}") == 0
+    assert typed.run(report.main, f"--run_dir={','.join(map(str, folders))}") == 0
     return _read(folders[0] / "report" / "comparison")
 
 
@@ -146,7 +135,7 @@ def test_runs_are_told_apart(several: Written) -> None:
 def test_a_young_run_has_a_page(tmp_path: pathlib.Path) -> None:
     folder = Folder(tmp_path / "young")
     output = tmp_path / "elsewhere" / "page"
-    assert _report(f"--run_dir={folder.path}", f"--output={output}") == 0
+    assert typed.run(report.main, f"--run_dir={folder.path}", f"--output={output}") == 0
     written = _read(output)
     assert list(written.page.sections) == list(SECTIONS)
     assert not written.page.sections["Learning curves"].figures
@@ -172,7 +161,7 @@ def test_what_cannot_be_shown_is_refused_in_a_sentence(
 ) -> None:
     Folder(tmp_path / "run")
     (tmp_path / "file").write_text("in the way")
-    assert _report(*(arg.replace("PATH", str(tmp_path)) for arg in argv)) == 2
+    assert typed.run(report.main, *(arg.replace("PATH", str(tmp_path)) for arg in argv)) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith(said.replace("PATH", str(tmp_path)))
@@ -185,6 +174,6 @@ def test_the_page_is_found(
 ) -> None:
     Folder(tmp_path / "runs" / "young")
     monkeypatch.chdir(tmp_path)
-    assert _report("--run_dir=runs/young/") == 0
+    assert typed.run(report.main, "--run_dir=runs/young/") == 0
     assert capsys.readouterr().out == "Report: runs/young/report/index.html\n"
     assert (tmp_path / "runs/young/report/index.html").exists()

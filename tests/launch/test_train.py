@@ -6,31 +6,28 @@ import pathlib
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from absl import flags
-from absl.testing import flagsaver
 
 from agents.learner import Learner
 from launch import (
     catalogue,
     checkpoints,
-    command_line,
     launches,
     nodes,
     settings,
     supervisor,
     train,
 )
+from tests.launch import typed
 
 NEW = ("--agent=r2d2", "--env=catch")
 
 
 @pytest.fixture(autouse=True)
-def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[settings.Settings]]:
-    """The runs that would have been started; flags are as they were afterwards."""
+def started(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:
+    """The runs that would have been started."""
     runs: list[settings.Settings] = []
 
     def run(settings: settings.Settings, manifests: checkpoints.Manifests) -> int:
@@ -38,18 +35,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[settings.Settings]
         return 0
 
     monkeypatch.setattr(supervisor, "run", run)
-    with flagsaver.flagsaver():
-        yield runs
-
-
-def _train(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
-    """Runs the command in this process; returns its exit code."""
-    flags.FLAGS.unparse_flags()
-    monkeypatch.setattr(sys, "argv", ["train", *argv])
-    with pytest.raises(SystemExit) as exit_:
-        train.main(command_line.parse_flags(sys.argv))
-    assert isinstance(exit_.value.code, int)
-    return exit_.value.code
+    return runs
 
 
 def _contents(folder: pathlib.Path) -> dict[str, bytes]:
@@ -126,12 +112,11 @@ def test_bad_input_is_refused_with_a_sentence(
     argv: list[str],
     said: list[str],
     tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     started: list[settings.Settings],
 ) -> None:
     folder = tmp_path / "run"
-    assert _train(monkeypatch, *argv, f"--run_dir={folder}") == 2
+    assert typed.run(train.main, *argv, f"--run_dir={folder}") == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert [part for part in said if part not in err] == [], err
@@ -166,27 +151,23 @@ def test_a_process_ends_with_code_2(
 
 
 @pytest.mark.parametrize("resume", [[], ["--resume"]])
-def test_a_run_needs_a_folder(
-    resume: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert _train(monkeypatch, *NEW, *resume) == 2
+def test_a_run_needs_a_folder(resume: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert typed.run(train.main, *NEW, *resume) == 2
     assert "--run_dir must be given" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_made_is_refused(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     for run_dir in (tmp_path / "file", tmp_path / "file" / "run"):
-        assert _train(monkeypatch, *NEW, f"--run_dir={run_dir}") == 2
+        assert typed.run(train.main, *NEW, f"--run_dir={run_dir}") == 2
         assert f"--run_dir={run_dir} cannot be made" in capsys.readouterr().err
 
 
-def test_good_input_starts_a_run(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, started: list[settings.Settings]
-) -> None:
+def test_good_input_starts_a_run(tmp_path: pathlib.Path, started: list[settings.Settings]) -> None:
     argv = (*NEW, "--num_actors=3", "--r2d2.length=24", f"--run_dir={tmp_path / 'a' / 'run'}")
-    assert _train(monkeypatch, *argv) == 0
+    assert typed.run(train.main, *argv) == 0
     (run,) = started
     assert (run.num_actors, run.configs["r2d2"].length, run.preset) == (3, 24, "local")
     assert run.path.is_dir()
@@ -231,10 +212,10 @@ def saved(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 def test_a_saved_run_goes_on_with_what_may_change(
-    saved: pathlib.Path, monkeypatch: pytest.MonkeyPatch, started: list[settings.Settings]
+    saved: pathlib.Path, started: list[settings.Settings]
 ) -> None:
     argv = (f"--run_dir={saved}", "--resume", "--num_actors=5", "--r2d2.learning_rate=0.01")
-    assert _train(monkeypatch, *argv) == 0
+    assert typed.run(train.main, *argv) == 0
     (run,) = started
     assert (run.agent, run.env, run.num_actors) == ("r2d2", "catch", 5)
     config = run.configs["r2d2"]
@@ -321,13 +302,12 @@ def test_a_run_that_cannot_go_on_is_refused(
     argv: list[str],
     said: str,
     saved: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     started: list[settings.Settings],
 ) -> None:
     _DAMAGE[damage](saved)
     before = _contents(saved)
-    assert _train(monkeypatch, f"--run_dir={saved}", *argv) == 2
+    assert typed.run(train.main, f"--run_dir={saved}", *argv) == 2
     err = capsys.readouterr().err
     assert said in err
     assert "Traceback" not in err

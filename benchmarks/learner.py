@@ -2,7 +2,9 @@
 
 The agent's Config is its paper's: `--r2d2.batch_size=16` changes a field. Rates count every row of
 an item, burn-in included. The roof over the useful work is what this machine's matrix product does
-in the precision of the Config.
+in the precision of the Config. `--num_clients=32` adds the same step beside actor nodes that fetch
+parameters: as often for each update as those of R2D2's paper, whose actors make 260 frames, 65
+agent steps, and whose learner makes five updates a second (Section 2.3).
 """
 
 import os
@@ -12,6 +14,7 @@ os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")  # a peer shares the 
 
 import contextlib
 import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +23,7 @@ from absl import flags
 from agents.contract import Update
 from agents.learner import Learner
 from benchmarks import batches, command_line, flops, matmul, timing
+from benchmarks.clients import Clients
 from benchmarks.local_replay import LocalReplay
 from benchmarks.peer import Peer
 from benchmarks.report import Report, figure, single
@@ -46,6 +50,15 @@ _PEER_BFLOAT16 = flags.DEFINE_boolean("peer_bfloat16", False, "PyTorch's autocas
 _WITH_REPLAY = flags.DEFINE_boolean(
     "with_replay", False, "Measures the step fed by a replay server too, priorities written back."
 )
+_NUM_CLIENTS = flags.DEFINE_integer(
+    "num_clients",
+    0,
+    "Actor nodes; measures the step while they fetch parameters too.",
+    lower_bound=0,
+)
+_STEPS_PER_UPDATE = flags.DEFINE_float(
+    "steps_per_update", 13.0, "Steps that an actor makes in the time of an update."
+)
 
 
 def main(_: Sequence[str]) -> None:
@@ -54,6 +67,8 @@ def main(_: Sequence[str]) -> None:
         "peer": _PEER.value,
         "peer_bfloat16": _PEER_BFLOAT16.value,
         "with_replay": _WITH_REPLAY.value,
+        "num_clients": _NUM_CLIENTS.value,
+        "steps_per_update": _STEPS_PER_UPDATE.value,
         "roof": _roof(measured),
     }
     report = Report("learner", measured.settings | settings)
@@ -64,6 +79,8 @@ def main(_: Sequence[str]) -> None:
         update = measured.agent.make_update(measured.spec)
         if _WITH_REPLAY.value:
             contestants["learner_with_replay"] = _replayed(measured, update, stack)
+        if _NUM_CLIENTS.value:
+            contestants["learner_with_clients"] = _fetched_from(measured, update, stack)
         step = _synthetic_step(measured, update)
         report.add("first_step", single(timing.timed(step)(1), "s"))
         contestants["learner"] = Contestant(timing.timed(step), _frames(measured))
@@ -105,6 +122,29 @@ def _replayed(measured: Subject, update: Update, stack: contextlib.ExitStack) ->
     return Contestant(timing.timed(learner.step), _frames(measured))
 
 
+def _fetched_from(measured: Subject, update: Update, stack: contextlib.ExitStack) -> Contestant:
+    """The same update in the learner of a run, from which clients fetch the parameters."""
+    learner = Learner(update, itertools.repeat(batches.synthetic(measured)))
+    clients = stack.enter_context(Clients(learner, _NUM_CLIENTS.value))
+    periods = _STEPS_PER_UPDATE.value / measured.agent.variable_update_period
+    due = 0.0
+
+    def step() -> None:
+        nonlocal due
+        due += _NUM_CLIENTS.value * periods
+        clients.begin(int(due))
+        due -= int(due)
+        learner.step()
+
+    def run(steps: int) -> float:
+        step()  # its clients are served during the next one, as in a run
+        seconds = timing.timed(step)(steps)
+        clients.wait()
+        return seconds
+
+    return Contestant(run, _frames(measured))
+
+
 def _peer(measured: Subject, report: Report, stack: contextlib.ExitStack) -> Contestant:
     known = _PEERS.get(measured.agent.name, {})
     if _PEER.value not in known:
@@ -133,9 +173,10 @@ def _report_rates(
         report.add(name, figure(rates[name], "frames/s"))
     if "peer" in rates:
         report.add("learner_to_peer", figure(timing.ratios(rates["learner"], rates["peer"]), "x"))
-    if "learner_with_replay" in rates:
-        kept = timing.ratios(rates["learner_with_replay"], rates["learner"])
-        report.add("lost_to_replay", figure([100 * (1 - share) for share in kept], "%"))
+    for what in ("replay", "clients"):
+        if slower := rates.get(f"learner_with_{what}"):
+            kept = timing.ratios(slower, rates["learner"])
+            report.add(f"lost_to_{what}", figure([100 * (1 - share) for share in kept], "%"))
 
 
 def _report_work(
@@ -157,4 +198,6 @@ def _report_work(
 
 
 if __name__ == "__main__":
-    command_line.run(main, ["with_replay"], ["peer", "peer_bfloat16"])
+    command_line.run(
+        main, ["with_replay", "num_clients", "steps_per_update"], ["peer", "peer_bfloat16"]
+    )

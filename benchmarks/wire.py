@@ -11,19 +11,16 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-import multiprocessing
 import time
 from collections.abc import Sequence
-from multiprocessing.connection import Connection
 
-import courier
 import numpy as np
 import reverb
 from absl import flags
-from launchpad.nodes.courier import courier_utils
 
 from agents.actor import with_variables
 from benchmarks import command_line
+from benchmarks.clients import Clients
 from benchmarks.costs import Cost, cost
 from benchmarks.local_replay import LocalReplay
 from benchmarks.report import Report, single
@@ -100,7 +97,7 @@ def _parameters(measured: Subject) -> list[np.ndarray]:
 
 
 class _Source:
-    """What a learner's node is to those who fetch its parameters."""
+    """A learner that makes no updates."""
 
     def __init__(self, parameters: list[np.ndarray]) -> None:
         self._parameters = parameters
@@ -111,44 +108,14 @@ class _Source:
 
 def fetching_cost(parameters: list[np.ndarray]) -> Cost:
     """Of one fetch of the parameters, which this process serves to another."""
-    server = courier_utils.make_courier_server(_Source(parameters))
-    server.Start()
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(
-        target=_fetch, args=(theirs, f"localhost:{server.port}"), daemon=True
-    )
-    process.start()
-    try:
-        _seconds_of_client(ours)  # it is connected
+    with Clients(_Source(parameters), 1) as clients:
 
         def fetch() -> int:
-            ours.send(_FETCHES)
-            ours.recv()
+            clients.begin(_FETCHES)
+            clients.wait()
             return _FETCHES
 
-        return cost(fetch, time.process_time, lambda: _seconds_of_client(ours))
-    finally:
-        ours.close()
-        process.terminate()
-        process.join()
-        server.Stop()
-        server.Join()
-
-
-def _seconds_of_client(connection: Connection) -> float:
-    connection.send(0)
-    seconds: float = connection.recv()
-    return seconds
-
-
-def _fetch(connection: Connection, address: str) -> None:
-    """The client's process: so many fetches for each message, answered with its seconds so far."""
-    client = courier.Client(address)
-    client.get_variables(["policy"])
-    while True:
-        for _ in range(connection.recv()):
-            client.get_variables(["policy"])
-        connection.send(time.process_time())
+        return cost(fetch, time.process_time, clients.seconds)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,16 @@ HEADLINES = [
     ),
     _of_roof("R2D2 step, bfloat16, useful work and the roof", _BFLOAT16, "60%, stretch 70%"),
     Row(
-        "IMPALA (shallow, LSTM) acting and learning, and Sample Factory",
+        "IMPALA (shallow, LSTM) acting and learning, bfloat16, the paper's batches, 128 "
+        "environments, and Sample Factory",
+        _FAST,
+        "steps",
+        "peer_steps",
+        "run_to_peer",
+        "2.5",
+    ),
+    Row(
+        "the same in float32, batches of 8, 32 environments",
         _RUN,
         "steps",
         "peer_steps",
@@ -79,6 +88,16 @@ ROWS = [
         ratio="lost_to_replay",
         target="at most 5%",
     ),
+    *(
+        Row(
+            f"R2D2 step in {precision} beside 32 actor nodes that fetch parameters; lost to them",
+            f"{command} --num_clients=32",
+            "learner_with_clients",
+            ratio="lost_to_clients",
+            target="at most 5%",
+        )
+        for precision, command in (("float32", _R2D2), ("bfloat16", _BFLOAT16))
+    ),
     Row("R2D2's first step, traced", _R2D2, "first_step", target="under 15 s"),
     Row("Acme's first step", f"{_R2D2} --peer=acme", "", other="peer_first_step"),
     *(
@@ -102,13 +121,6 @@ ROWS = [
     ),
     Row("from command to IMPALA's first acting step", _RUN, "first_acting_step", target="25 s"),
     Row("from command to IMPALA's first learner step", _RUN, "first_learner_step", target="40 s"),
-    Row(
-        "IMPALA in bfloat16, 128 environments, the paper's batches; and Sample Factory",
-        _FAST,
-        "steps",
-        "peer_steps",
-        "run_to_peer",
-    ),
     Row(
         "IMPALA's run (float32) and the sum of its parts",
         _RUN,

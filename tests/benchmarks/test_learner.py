@@ -23,14 +23,17 @@ def _units(contents: dict) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_r2d2_alone_with_replay_and_beside_a_peer(
+def test_r2d2_alone_with_replay_with_clients_and_beside_a_peer(
     tmp_path: pathlib.Path, commands: Commands
 ) -> None:
     peer = ("--peer=pytorch", f"--peer_python={fake_python(tmp_path, 'fake_peer.py')}")
-    contents = report(commands, "learner", *tiny("r2d2"), *SHORT, "--with_replay", *peer)
+    loaded = ("--with_replay", "--num_clients=2", "--steps_per_update=400")
+    contents = report(commands, "learner", *tiny("r2d2"), *SHORT, *loaded, *peer)
     assert _units(contents) == _ALWAYS | {
         "learner_with_replay": "frames/s",
         "lost_to_replay": "%",
+        "learner_with_clients": "frames/s",
+        "lost_to_clients": "%",
         "peer_first_step": "s",
         "peer": "frames/s",
         "learner_to_peer": "x",
@@ -41,6 +44,7 @@ def test_r2d2_alone_with_replay_and_beside_a_peer(
     assert contents["versions"]["peer fake"] == "1.0"
     assert contents["settings"]["config"]["batch_size"] == 2
     assert contents["settings"]["peer"] == "pytorch"
+    assert contents["settings"]["num_clients"] == 2
     assert contents["settings"]["roof"] == "matmul_float32"
 
 

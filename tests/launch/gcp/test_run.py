@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,9 +28,11 @@ pytestmark = [
     pytest.mark.skipif(bool(_WHY_NOT), reason=f"No network namespaces here: {_WHY_NOT}."),
 ]
 RUN = "runs/catch"
-FLAGS = (
+CATCH = (
     *("--agent=r2d2", "--env=catch", "--num_actors=32", "--actors_per_node=16", "--seed=1"),
     *("--evaluation_minutes=0.1", "--evaluation_episodes=10", "--max_actor_steps=60000"),
+)
+ON_THE_CLOUD = (
     *("--lp_launch_type=vertex_ai", "--noxm_use_docker_command", "--gcp_learner=n1-standard-8"),
     f"--gcp_region={vertex.REGION}",
     f"--gcp_repository={cloud.REPOSITORY}",
@@ -39,7 +41,7 @@ FLAGS = (
 SOLVED = 0.9
 SECONDS = 280.0
 GRACE_SECONDS = 15.0
-JOB = f"projects/{identity.PROJECT}/locations/{vertex.REGION}/customJobs/1"
+JOBS = f"projects/{identity.PROJECT}/locations/{vertex.REGION}/customJobs"
 
 
 @pytest.fixture
@@ -49,10 +51,12 @@ def here(tmp_path: pathlib.Path) -> Iterator[Cloud]:
 
 
 class Started:
-    """A job whose every replica has a host of its own, as Vertex AI starts it."""
+    """A job whose every replica has a host of its own, as Vertex AI starts it: the newest."""
 
-    def __init__(self, here: Cloud, job: Mapping[str, Any]) -> None:
+    def __init__(self, here: Cloud) -> None:
         self._here = here
+        job, number = here.jobs()[-1], len(here.jobs())
+        self._cancelled = here.folder / "jobs" / f"{number}.cancelled"
         images = [
             here.folder / "images" / pool["container"][0]["image"][0].partition("@sha256:")[2]
             for pool in job["job"][0]["spec"][0]["pools"]
@@ -76,7 +80,7 @@ class Started:
                         **here.environment(),
                         **variables,
                         "CLUSTER_SPEC": json.dumps(spec),
-                        "CLOUD_ML_JOB_ID": "1",
+                        "CLOUD_ML_JOB_ID": str(number),
                         "CLOUD_ML_PROJECT_ID": identity.PROJECT,
                     },
                     output=self.output(label),
@@ -86,15 +90,16 @@ class Started:
         """What a node prints."""
         return self._here.folder / f"{label.replace('/', '-')}.txt"
 
-    def wait_until(self, holds: Callable[[], bool]) -> None:
-        """Waits while no process has failed: an actor's ends by itself once the run does."""
+    def wait_until_cancelled(self) -> str:
+        """Waits while no process fails (an actor's ends by itself); says what was cancelled."""
         until = time.monotonic() + SECONDS
-        while not holds():
+        while not self._cancelled.exists():
             for label, process in self.processes.items():
                 printed = self.output(label).read_text(errors="replace")[-3000:]
                 assert not process.poll(), f"{label}: {printed}"
                 assert time.monotonic() < until, f"{label}: {printed}"
             time.sleep(0.5)
+        return self._cancelled.read_text()
 
     def terminate(self) -> None:
         """Does what Vertex AI does to a cancelled job's processes: SIGTERM, and after a while more.
@@ -128,24 +133,46 @@ def _returns(here: Cloud) -> list[float]:
     return [float(row["episode_return"]) for row in rows]
 
 
-def test_a_run_on_the_clouds_hosts_learns_and_cancels_its_job(here: Cloud) -> None:
+def _launch(here: Cloud, *flags: str) -> Started:
     within = here.user.within(here.within())
     with Commands(within, here.environment(), ["xmanager.xm_flags"]) as commands:
-        outcome = commands.run("launch.train", *FLAGS)
+        outcome = commands.run("launch.train", *flags, *ON_THE_CLOUD)
     assert outcome.code == 0, outcome.err
-    (job,) = here.jobs()
-    started = Started(here, job)
-    addresses = {host.address for hosts in started.hosts.values() for host in hosts}
-    assert len(addresses) == 6
-    started.wait_until((here.folder / "jobs" / "1.cancelled").exists)
-    assert (here.folder / "jobs" / "1.cancelled").read_text() == JOB
-    started.terminate()
+    return Started(here)
 
-    state = json.loads(here.read(f"{RUN}/nodes/progress.json"))
-    assert (state["state"], state["reason"]) == ("finished", "60,000 actor steps were reached")
+
+def _ended(here: Cloud) -> dict[str, Any]:
+    """The manifest of a run that ended in order, whose files are all in the bucket."""
     assert f"{RUN}/nodes/crash.txt" not in here.objects()
-    assert max(_returns(here)) >= SOLVED
-    manifest = json.loads(here.read(f"{RUN}/checkpoints/manifest.json"))
+    manifest: dict[str, Any] = json.loads(here.read(f"{RUN}/checkpoints/manifest.json"))
     assert manifest["replay"] is not None
     for name, size in manifest["sizes"].items():
         assert len(here.read_bytes(f"{RUN}/checkpoints/{name}")) == size
+    return manifest
+
+
+def _state(here: Cloud) -> tuple[str, str]:
+    state = json.loads(here.read(f"{RUN}/nodes/progress.json"))
+    return state["state"], state["reason"]
+
+
+def test_a_run_on_the_clouds_hosts_learns_cancels_its_job_and_goes_on_in_another(
+    here: Cloud,
+) -> None:
+    started = _launch(here, *CATCH)
+    addresses = {host.address for hosts in started.hosts.values() for host in hosts}
+    assert len(addresses) == 6
+    assert started.wait_until_cancelled() == f"{JOBS}/1"
+    started.terminate()
+    assert _state(here) == ("finished", "60,000 actor steps were reached")
+    assert max(_returns(here)) >= SOLVED
+    before = _ended(here)
+
+    started = _launch(here, "--resume", "--max_actor_steps=64000")
+    assert started.wait_until_cancelled() == f"{JOBS}/2"
+    started.terminate()
+    assert _state(here) == ("finished", "64,000 actor steps were reached")
+    after = _ended(here)
+    for name in ("actor_steps", "learner_step", "trained_steps", "walltime"):
+        assert after[name] > before[name]
+    assert after["replay_items"] >= before["replay_items"]  # far more than it has written itself

@@ -1,0 +1,34 @@
+"""benchmarks.clients: what is served, and to how many."""
+
+import collections
+import threading
+
+import numpy as np
+
+from benchmarks.clients import Clients
+
+
+class _Counted:
+    """Serves one number, and counts who fetched it."""
+
+    def __init__(self) -> None:
+        self.names: collections.Counter[str] = collections.Counter()
+        self._lock = threading.Lock()
+
+    def get_variables(self, names: list[str]) -> list[list[np.ndarray]]:
+        with self._lock:
+            self.names.update(names)
+        return [[np.zeros(3)] for _ in names]
+
+
+def test_each_client_fetches_once_and_then_as_often_as_is_asked() -> None:
+    source = _Counted()
+    with Clients(source, 3) as clients:
+        assert source.names == {"policy": 3}
+        clients.begin(2)
+        clients.begin(0)
+        clients.begin(5)
+        first = clients.wait()
+        assert source.names == {"policy": 10}
+        assert clients.seconds() >= first > 0.0
+        assert source.names == {"policy": 10}

@@ -58,14 +58,11 @@ def _measure_reading(
     size = measured.agent.batch_size
     share = size // num_shards
     samples = [_samples(address, replay.table.name, share) for address in replay.addresses]
-    sampled, batches = iter(tf.data.Dataset.zip(tuple(samples))), iter(replay.batches())
-    rates = timing.alternate(
-        {
-            "sampled": Contestant(timing.timed(lambda: next(sampled)), size),
-            "batches": Contestant(timing.timed(lambda: next(batches)), size),
-        }
-    )
-    for name, found in rates.items():
+    clients = {"sampled": tf.data.Dataset.zip(tuple(samples)), "batches": replay.batches()}
+    for name, client in clients.items():  # one after the other: each fetches ahead
+        batches = iter(client)
+        step = timing.timed(lambda batches=batches: next(batches))
+        (found,) = timing.alternate({name: Contestant(step, size)}).values()
         report.add(f"{name}, {num_shards}", figure(found, "items/s"))
 
 

@@ -30,9 +30,13 @@ class EvaluatorNode:
     def run(self) -> None:
         """Evaluates now and then until the run ends."""
         settings = self._settings
-        evaluator, loop = self._make_loop()
+        seconds = 60 * settings.evaluation_minutes
+        if self._wait(seconds):
+            return
+        evaluator, loop = self._make_loop()  # not before: while a run begins, others need the CPU
         logger = logs.make_logger(settings.path, self._label)
-        while not self._wait(60 * settings.evaluation_minutes):
+        ended = False
+        while not ended:
             evaluator.update(wait=True)
             counts = self._coordinator.get_counts()
             episodes = loop.run_episodes(lambda: self._wait(0))
@@ -46,6 +50,7 @@ class EvaluatorNode:
             )
             logger.write(result)
             self._coordinator.report_evaluation(self._agent, result)
+            ended = self._wait(seconds)
 
     def _make_loop(self) -> tuple[actor.RecurrentActor, environment_loop.VectorEnvironmentLoop]:
         settings = self._settings

@@ -10,6 +10,7 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+import functools
 from collections.abc import Sequence
 
 import reverb
@@ -61,7 +62,7 @@ def _measure_reading(
     clients = {"sampled": tf.data.Dataset.zip(tuple(samples)), "batches": replay.batches()}
     for name, client in clients.items():  # one after the other: each fetches ahead
         batches = iter(client)
-        step = timing.timed(lambda batches=batches: next(batches))
+        step = timing.timed(functools.partial(next, batches))
         (found,) = timing.alternate({name: Contestant(step, size)}).values()
         report.add(f"{name}, {num_shards}", figure(found, "items/s"))
 

@@ -102,7 +102,7 @@ build-files: setup
 
 bazel: setup
 	bazel build //...
-	bazel test //...
+	bazel test //... $(ARGS)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache *.egg-info

@@ -70,7 +70,10 @@ def _measure_reading(
 def _samples(address: str, table: str, size: int) -> tf.data.Dataset:
     """The keys of so many items at a time, for which whole items have to come."""
     found = reverb.TrajectoryDataset.from_table_signature(
-        address, table, max_in_flight_samples_per_worker=2 * size
+        address,
+        table,
+        max_in_flight_samples_per_worker=2 * size,
+        num_workers_per_iterator=len(os.sched_getaffinity(0)),  # each unpacks for itself
     )
     return found.map(lambda sample: sample.info.key).batch(size)
 

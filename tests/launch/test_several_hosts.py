@@ -90,7 +90,8 @@ def test_catch_is_learned_by_hosts_that_come_late_are_cut_off_and_lose_power(
     cluster.start(LEARNER)
     cluster.wait_until(lambda: cluster.count("learner_steps") > 0)
     callers = [*ACTORS, *REPLAYS, "coordinator/0", "evaluator/0"]
-    assert {addresses[label] for label in callers} <= cluster.hosts[LEARNER].peers()
+    calling = {addresses[label] for label in callers}
+    cluster.wait_until(lambda: calling <= cluster.hosts[LEARNER].peers())
 
     note("actor 0 cut off")
     _cut_for_a_while(cluster, "actor/0")

@@ -4,4 +4,5 @@ import sys
 
 import pytest
 
-sys.exit(pytest.main(["-p", "no:cacheprovider", *sys.argv[1:]]))
+if __name__ == "__main__":  # a process that a test spawns imports this module, too
+    sys.exit(pytest.main(["-p", "no:cacheprovider", *sys.argv[1:]]))

@@ -27,6 +27,7 @@ from benchmarks.clients import Clients
 from benchmarks.local_replay import LocalReplay
 from benchmarks.peer import Peer
 from benchmarks.report import Report, figure, single
+from benchmarks.scale import Plan
 from benchmarks.subject import Subject
 from benchmarks.timing import Contestant
 from r2d2.learner import R2D2Update
@@ -56,8 +57,11 @@ _NUM_CLIENTS = flags.DEFINE_integer(
     "Actor nodes; measures the step while they fetch parameters too.",
     lower_bound=0,
 )
+_PAPER = Plan()
 _STEPS_PER_UPDATE = flags.DEFINE_float(
-    "steps_per_update", 13.0, "Steps that an actor makes in the time of an update."
+    "steps_per_update",
+    _PAPER.steps_per_second * _PAPER.update_seconds,
+    "Steps that an actor makes in the time of an update.",
 )
 
 

@@ -19,10 +19,11 @@ from collections.abc import Iterable
 
 import tensorflow as tf
 
+from launch import whole_files
+
 PUSH_SECONDS = 60.0  # between two looks for what was written
 CHECKPOINTS = "checkpoints/"  # pushed when one is complete, by the one who wrote it
 _STAGING = CHECKPOINTS + "staging/"  # see `launch.replay_files`
-_TEMPORARY = ".new"
 
 Stamp = tuple[int, int]  # of a file: nanoseconds of its last change, bytes
 
@@ -114,7 +115,7 @@ class Mirror:
             name: stamp
             for name, stamp in stamps(self.path)
             if not name.startswith(_STAGING)
-            and not name.endswith(_TEMPORARY)
+            and not name.endswith(whole_files.TEMPORARY)
             and (checkpoints or not name.startswith(CHECKPOINTS))
         }
         for name in sorted(here, key=_rank):

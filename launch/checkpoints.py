@@ -12,7 +12,6 @@ has its own, manifest-<agent>.json, that names no replay. `launch.saver` writes 
 
 import dataclasses
 import json
-import os
 import pathlib
 from collections.abc import Mapping
 
@@ -20,6 +19,7 @@ import tensorflow as tf
 
 from agents.contract import Update
 from agents.learner import read_parameters
+from launch import whole_files
 
 MANIFEST = "manifest.json"
 
@@ -69,11 +69,27 @@ class CheckpointError(ValueError):
     """A checkpoint that cannot be used. The message is a sentence for the terminal."""
 
 
+class DamagedError(CheckpointError):
+    """A checkpoint that is not as it was written; an earlier one may be."""
+
+
+def without_replay(manifest: Manifest) -> Manifest:
+    """The same checkpoint's learner alone."""
+    prefix = f"{manifest.learner}."
+    return dataclasses.replace(
+        manifest,
+        replay=None,
+        replay_items=0,
+        replay_saved_at=0.0,
+        replay_seconds=0.0,
+        sizes={name: size for name, size in manifest.sizes.items() if name.startswith(prefix)},
+    )
+
+
 def write(folder: pathlib.Path, name: str, manifest: Manifest) -> None:
     """Puts a manifest into a checkpoint folder at once, in the place of one that is there."""
-    temporary = folder / f"{name}.new"
-    temporary.write_text(json.dumps(dataclasses.asdict(manifest), indent=2) + "\n")
-    os.replace(temporary, folder / name)
+    text = json.dumps(dataclasses.asdict(manifest), indent=2) + "\n"
+    whole_files.write(folder / name, text)
 
 
 def read(folder: pathlib.Path, name: str = MANIFEST) -> Manifest | None:
@@ -100,7 +116,7 @@ def parse(folder: pathlib.Path, name: str = MANIFEST) -> Manifest | None:
     try:
         return Manifest(**json.loads(path.read_text()))
     except (ValueError, TypeError) as error:
-        raise CheckpointError(f"The checkpoint manifest {path} is corrupt: {error}.") from None
+        raise DamagedError(f"The checkpoint manifest {path} is corrupt: {error}.") from None
 
 
 def check(
@@ -120,9 +136,9 @@ def check(
         file = folder / name
         found = (elsewhere or {}).get(name, file.stat().st_size if file.exists() else None)
         if found is None:
-            raise CheckpointError(f"The checkpoint is incomplete: {file} is missing.")
+            raise DamagedError(f"The checkpoint is incomplete: {file} is missing.")
         if found != size:
-            raise CheckpointError(
+            raise DamagedError(
                 f"The checkpoint is corrupt: {file} has {found} bytes, and was written with {size}."
             )
 
@@ -144,7 +160,7 @@ def restore(folder: pathlib.Path, manifest: Manifest, agent: str, update: Update
             reader.get_tensor(name)  # which compares checksums
         read_parameters(update, prefix)
     except (tf.errors.OpError, RuntimeError) as error:
-        raise CheckpointError(f"The learner's checkpoint {prefix} is corrupt: {error}.") from None
+        raise DamagedError(f"The learner's checkpoint {prefix} is corrupt: {error}.") from None
     except (ValueError, AssertionError) as error:
         raise CheckpointError(
             f"The learner's checkpoint {prefix} was written with a network of other sizes: {error}."

@@ -4,6 +4,7 @@ absl lists a module's flags in the order of the alphabet, two lines each. `run` 
 command reads on one screen: in groups, a line each, their defaults after the `=`.
 """
 
+import errno
 import re
 import sys
 import textwrap
@@ -23,9 +24,11 @@ Sections = Mapping[str, Sequence[str]]  # title -> names of flags
 
 HYPERPARAMETER = "<agent>.<field>"  # as a flag's name in a section
 
+_CANNOT_WRITE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
+
 _FIELD = re.compile(r"--?([A-Za-z0-9_]+)\.([A-Za-z0-9_]+)(?:=(.*))?", re.DOTALL)
 _HELP = {"--help", "-help", "-h", "--helpshort", "-helpshort"}
-_WIDTH, _COLUMN = 100, 26
+_WIDTH, _COLUMN = 100, 33
 _FIELDS_ARE_IN = "Any field of an agent's Config, in r2d2/ and agents/*/config.py: --r2d2.length=40"
 
 
@@ -47,7 +50,15 @@ def run(main: Callable[[Sequence[str]], None], sections: Sections) -> None:
             fail(f"This command takes no hyperparameters, got --{agent}.{next(iter(fields))}.")
         return parse_flags(argv)
 
-    app.run(main, flags_parser=parse)
+    def guarded(argv: Sequence[str]) -> None:
+        try:
+            main(argv)
+        except OSError as error:
+            if error.errno not in _CANNOT_WRITE:
+                raise
+            fail(f"{error.filename or 'A file'} cannot be written: {error.strerror}.")
+
+    app.run(guarded, flags_parser=parse)
 
 
 def help_text(description: str, sections: Sections) -> str:

@@ -1,7 +1,7 @@
 """Counts, progress and the end of a run: every node reports here and hears whether to stop."""
 
 import json
-import os
+import math
 import threading
 import time
 from collections import deque
@@ -11,7 +11,7 @@ import launchpad as lp
 import reverb
 from acme.utils.loggers import base
 
-from launch import bucket, logs, process, progress, task_returns
+from launch import bucket, logs, process, progress, task_returns, whole_files
 from launch.episodes import Ended, Episodes, mean
 from replay import tables
 
@@ -19,7 +19,7 @@ LOG_SECONDS = 10.0
 PROGRESS_SECONDS = 1.0
 STOP_FILE = "stop"  # in nodes/: how the launching process asks for the end
 LOGS = ("logs/actor.csv", "logs/episodes.csv", "logs/tasks.csv")
-SAVE_SECONDS = 9.0  # from a run's end to the end of its last save
+SAVE_SECONDS = 9.0  # from the request to end a run to the end of its last save
 
 
 class Coordinator:
@@ -60,7 +60,7 @@ class Coordinator:
         self._started = time.time()
         self._begun = dict(counts)
         self._limits = {"actor_steps": max_actor_steps, "learner_steps": max_learner_steps}
-        self._stopped_at = float("inf")
+        self._asked_at: float | None = None
         self._learning = set(learned)
         self._replays = replays
         self._lock = threading.Lock()
@@ -127,14 +127,17 @@ class Coordinator:
         return bool(self._reason)
 
     def stop(self, reason: str) -> None:
-        """Ends the run."""
+        """Ends the run, soon: somebody waits for it."""
         with self._lock:
             self._end(reason)
+            self._asked_at = self._asked_at or time.time()
 
     def seconds_to_save(self) -> float:
-        """What is left of the time that saving may take at the end."""
+        """What is left of the time that saving may take at the end: without end at a limit."""
         with self._lock:
-            return SAVE_SECONDS - max(time.time() - self._stopped_at, 0.0)
+            if self._asked_at is None:
+                return math.inf
+            return SAVE_SECONDS - (time.time() - self._asked_at)
 
     def run(self) -> None:
         """Writes logs and progress until the program ends."""
@@ -160,8 +163,7 @@ class Coordinator:
             self._end(f"{limit:,} actor steps were reached")
 
     def _end(self, reason: str) -> None:
-        if not self._reason:
-            self._reason, self._stopped_at = reason, time.time()
+        self._reason = self._reason or reason
 
     def _walltime(self) -> float:
         return self._begun["walltime"] + time.time() - self._started
@@ -193,10 +195,7 @@ class Coordinator:
                 aggregates=task_returns.aggregates(returns),
                 evaluations=self._evaluations,
             )
-        path = self._path / "nodes" / progress.FILE
-        temporary = path.with_suffix(".new")
-        temporary.write_text(json.dumps(state))
-        os.replace(temporary, path)
+        whole_files.write(self._path / "nodes" / progress.FILE, json.dumps(state))
 
     def _current_rates(self) -> dict[str, float]:
         (t0, actor0, learner0), (t1, actor1, learner1) = self._rates[0], self._rates[-1]

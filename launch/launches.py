@@ -7,6 +7,8 @@ import pathlib
 import shlex
 from collections.abc import Sequence
 
+from launch import whole_files
+
 FILE = "launches.jsonl"
 
 
@@ -44,8 +46,9 @@ def record(
         actor_steps=actor_steps,
         walltime=walltime,
     )
-    with (run_dir / FILE).open("a") as file:
-        file.write(json.dumps(dataclasses.asdict(launch)) + "\n")
+    path = run_dir / FILE
+    before = path.read_text() if path.exists() else ""
+    whole_files.write(path, before + json.dumps(dataclasses.asdict(launch)) + "\n")
 
 
 def read(run_dir: pathlib.Path) -> list[Launch]:

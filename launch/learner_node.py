@@ -164,8 +164,11 @@ class LearnerNode:
 
     def _save(self, *, with_replay: bool) -> None:
         with self._saving:
-            counts = {**self._counts, "trained_steps": self._trained_steps()}
-            self._saver.save(self._learner.num_steps, counts, with_replay=with_replay)
+            self._write_checkpoint(with_replay=with_replay)
+
+    def _write_checkpoint(self, *, with_replay: bool) -> None:
+        counts = {**self._counts, "trained_steps": self._trained_steps()}
+        self._saver.save(self._learner.num_steps, counts, with_replay=with_replay)
 
     def _save_last(self) -> None:
         """Saves the learner; the replay too if the time that stopping may take is enough."""
@@ -175,11 +178,24 @@ class LearnerNode:
         self._coordinator.report_saved(self._name)
 
     def _save_when_torn_down(self, stop: threading.Event) -> None:
-        """Saves after a crash elsewhere, when `run` may wait for ever for a node that is gone."""
+        """Saves after a crash elsewhere, when `run` may wait for ever for a node that is gone.
+
+        Where `run` has saved this very step, and perhaps waits for the replay still, there is
+        nothing to do: a second save of it would be cut short.
+        """
         stop.wait()
-        if not self._over.is_set():
-            self._save(with_replay=False)
-            os._exit(0)
+        if self._over.is_set():
+            return
+        if not self._is_saved():
+            with self._saving:
+                if not self._is_saved():
+                    self._write_checkpoint(with_replay=False)
+        os._exit(0)
+
+    def _is_saved(self) -> bool:
+        """Whether the newest checkpoint is of the parameters as they are."""
+        last = self._saver.last
+        return last is not None and last.learner_step == self._learner.num_steps
 
     def _trained_steps(self) -> int:
         return int(self._counter.get_counts().get("trained_steps", 0))

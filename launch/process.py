@@ -12,7 +12,7 @@ from types import TracebackType
 
 import launchpad as lp
 
-from launch import bucket
+from launch import bucket, temporary_files
 
 CRASH_FILE = "crash.txt"
 LAUNCHER = "RECURRENT_REPLAY_LAUNCHER"  # environment variable: the launching process's id
@@ -49,7 +49,8 @@ def enter(run_dir: str, title: str, goes_on_with: Sequence[str] = ()) -> None:
         # What breaks while a run is torn down did not end it; nor did what followed the first.
         if not lp.wait_for_stop(GRACE_SECONDS):
             lines = "".join(traceback.format_exception(kind, error, trace))
-            with contextlib.suppress(FileExistsError), crash_file.open("x") as file:
+            # A full disk is no reason to hide the error from the node's own output.
+            with contextlib.suppress(OSError), crash_file.open("x") as file:
                 file.write(f"The {title} node crashed:\n{lines}")
         show(kind, error, trace)
 
@@ -74,4 +75,5 @@ def _exit_with(launcher: int) -> None:
     """
     while os.getppid() == launcher:
         time.sleep(_LAUNCHER_SECONDS)
+    temporary_files.remove()
     os._exit(1)

@@ -1,5 +1,6 @@
 """What the launching terminal shows: a live table, or plain lines where it is no terminal."""
 
+import contextlib
 import datetime
 import json
 import math
@@ -60,7 +61,9 @@ def rows(progress: dict[str, Any]) -> list[tuple[str, str]]:
         *_returns(progress["returns"], progress["aggregates"]),
         *of_agents,
         ("time", _duration(counts["walltime"])),
-        ("time left", time_left(progress)),
+        ("ending", f"{progress['reason']}; saving")
+        if progress["reason"]
+        else ("time left", time_left(progress)),
     ]
 
 
@@ -99,7 +102,7 @@ def time_left(progress: dict[str, Any]) -> str:
 
 
 class View:
-    """Draws progress while a run lasts. A context manager.
+    """Draws progress while a run lasts. A context manager. A terminal that is gone ends no run.
 
     Args:
       title: what is being run.
@@ -116,12 +119,14 @@ class View:
 
     def __enter__(self) -> "View":
         if self._live is not None:
-            self._live.start()
+            with contextlib.suppress(OSError):
+                self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._live is not None:
-            self._live.stop()
+            with contextlib.suppress(OSError):
+                self._live.stop()
 
     def show(self, progress: dict[str, Any]) -> None:
         """Draws the newest progress; a line every ten seconds where nothing can be redrawn."""
@@ -130,7 +135,8 @@ class View:
         elif time.time() >= self._next_line:
             self._next_line = time.time() + LINE_SECONDS
             text = ", ".join(f"{name} {value}" for name, value in rows(progress))
-            self._console.print(text, soft_wrap=True, highlight=False)
+            with contextlib.suppress(OSError):
+                self._console.print(text, soft_wrap=True, highlight=False)
 
     def _table(self, progress: dict[str, Any]) -> Table:
         table = Table(title=self._title, box=box.SIMPLE, show_header=False)

@@ -16,12 +16,15 @@ import threading
 import time
 from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
 
 from launch import bucket
+from launch.checkpoints import DamagedError
 
 DONE = "DONE"  # the file that Reverb ends a checkpoint with
 POLL_SECONDS = 0.5
+ANNOUNCED_BYTES = 200e6  # of a replay whose checking takes seconds
 SHIP_SECONDS = 1_800.0  # in which a checkpoint must reach the bucket
 
 
@@ -109,3 +112,25 @@ class ReplayFiles:
                 raise TimeoutError(f"Shard {shard} of the replay has not reached {url}.")
             time.sleep(POLL_SECONDS)
         return url
+
+
+def check_records(folder: pathlib.Path) -> None:
+    """Compares the checksums of all that Reverb wrote, as it will when it reads: minutes later.
+
+    Args:
+      folder: of a replay, on this machine.
+
+    Raises:
+      DamagedError: one is wrong; it names the file.
+    """
+    files = sorted(folder.rglob("*.tfrecord"))
+    size = sum(file.stat().st_size for file in files)
+    if size >= ANNOUNCED_BYTES:
+        print(f"Checking {size / 1e9:.1f} GB of saved replay.", flush=True)
+    for file in files:
+        records = tf.data.TFRecordDataset(str(file), compression_type="ZLIB")
+        try:
+            records.reduce(np.int64(0), lambda count, _: count + 1)
+        except tf.errors.OpError as error:
+            reason = (error.message or "").splitlines()[0]
+            raise DamagedError(f"The saved replay is corrupt: {file}: {reason}.") from None

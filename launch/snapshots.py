@@ -11,8 +11,8 @@ others grow alike.
 A snapshot is there when its manifest is, which is the last to come and the first to go.
 """
 
-import dataclasses
 import pathlib
+import shutil
 from collections.abc import Sequence
 
 from launch import checkpoints
@@ -28,17 +28,10 @@ def keep(folder: pathlib.Path, manifest: Manifest) -> None:
       folder: the checkpoint folder, which holds the learner already.
       manifest: of the newest checkpoint.
     """
-    prefix = f"{manifest.learner}."
-    alone = dataclasses.replace(
-        manifest,
-        replay=None,
-        replay_items=0,
-        replay_saved_at=0.0,
-        replay_seconds=0.0,
-        sizes={name: size for name, size in manifest.sizes.items() if name.startswith(prefix)},
-    )
+    alone = checkpoints.without_replay(manifest)
     checkpoints.write(folder, _name(manifest.agent, manifest.learner_step), alone)
-    kept = steps(folder, manifest.agent)
+    # Later ones are from before the run went back to an earlier step.
+    kept = [step for step in steps(folder, manifest.agent) if step <= manifest.learner_step]
     while len(kept) > NUM_KEPT:
         kept.remove(least_missed(kept))
     _remove_others((folder / manifest.learner).parent, kept)
@@ -74,8 +67,14 @@ def _name(agent: str, step: int | str) -> str:
 
 
 def _remove_others(folder: pathlib.Path, kept: Sequence[int]) -> None:
-    """Removes every file of a learner at other steps, manifests first."""
+    """Removes every file of a learner at other steps, manifests first.
+
+    So go the folders too, `<step>_temp`, in which TensorFlow was writing when it was cut short.
+    """
     names = {name for step in kept for name in (f"manifest-{step}", str(step))}
     others = [file for file in folder.iterdir() if file.name.split(".")[0] not in names]
     for file in sorted(others, key=lambda file: not file.name.startswith("manifest-")):
-        file.unlink()
+        if file.is_dir():
+            shutil.rmtree(file)
+        else:
+            file.unlink()

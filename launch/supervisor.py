@@ -1,14 +1,15 @@
 """Starts a run's processes, shows how it goes, and ends it in order."""
 
+import contextlib
 import os
-import pathlib
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import launchpad as lp
@@ -16,13 +17,21 @@ import psutil
 from absl import flags
 from launchpad.launch.run_locally import launch_local_output_to_files
 
-from launch import checkpoints, coordinator, process, progress
+from launch import (
+    checkpoints,
+    coordinator,
+    process,
+    progress,
+    temporary_files,
+    whole_files,
+)
 from launch.program import local_resources, make_program
 from launch.settings import Settings
 
 NOTICE_SECONDS = 4  # from the request to end, after all is saved, to the end of every process
 CRASH_SECONDS = 10  # the same when a node has crashed, and the learner has yet to save
 POLL_SECONDS = 0.2
+LEAST_FREE_BYTES = 2**20  # of a disk that is not full
 STARTED = "started-"  # in nodes/, with a node's label: see `launch.node`
 OUTPUT_LINES = 30  # of a node that died without a word in the crash file
 
@@ -30,43 +39,59 @@ Workers = Mapping[str, Sequence[subprocess.Popen[bytes]]]
 
 
 def run(settings: Settings, manifests: checkpoints.Manifests) -> int:
-    """Runs the program of `settings` on this machine.
+    """Runs the program of `settings` on this machine; `begin` has readied its folder.
 
     Returns:
-      The exit code: 0 when the run ended as asked, 1 when a node crashed.
+      The exit code: 0 when the run ended as asked, 1 when a node crashed, or when the run's own
+      limit was reached and nothing could be saved.
     """
-    nodes = begin(settings)
-    # Until this process has its own handlers, and each node is past its imports, a signal waits:
-    # nodes inherit the mask, and Launchpad's handlers would end all of them at once.
-    signals = (signal.SIGINT, signal.SIGTERM)
+    signals, stop = _signals(), threading.Event()
+    _handle(signals, stop)
+    # Until each node is past its imports, a signal waits: nodes inherit the mask.
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    manager = _launch(make_program(settings, manifests), str(nodes))
-    workers = {node: list(group) for node, group in manager._active_workers.items()}
-    stop = threading.Event()
+    with temporary_files.folder_of_a_run():
+        manager = _launch(make_program(settings, manifests), str(settings.path / "nodes"))
+        workers = {node: list(group) for node, group in manager._active_workers.items()}
+        _handle(signals, stop)  # Launchpad's own handlers would end all nodes at once
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+
+        crashed = True  # unless the watch says otherwise
+        try:
+            crashed = _watch(manager, stop, settings)
+            crash = _crash(settings, workers) if crashed else ""
+        finally:
+            _end(manager, CRASH_SECONDS if crashed else NOTICE_SECONDS)
+    with contextlib.suppress(OSError):  # the terminal may have been closed
+        _report(settings, crash)
+    return 1 if crashed or (not stop.is_set() and not _saved(settings)) else 0
+
+
+def _signals() -> set[signal.Signals]:
+    """Those that ask for the end. A closed terminal's is none where it is ignored, as by nohup."""
+    asking = {signal.SIGINT, signal.SIGTERM}
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        asking.add(signal.SIGHUP)
+    return asking
+
+
+def _handle(signals: Iterable[signal.Signals], stop: threading.Event) -> None:
     for number in signals:
         signal.signal(number, lambda *_: stop.set())
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
-
-    crashed = True  # unless the watch says otherwise: the terminal may go away
-    try:
-        crashed = _watch(manager, stop, settings)
-        crash = _crash(settings, workers) if crashed else ""
-    finally:
-        _end(manager, CRASH_SECONDS if crashed else NOTICE_SECONDS)
-    _report(settings, crash)
-    return 1 if crash else 0
 
 
-def begin(settings: Settings) -> pathlib.Path:
-    """Readies the run folder for the processes of a launch; returns where they leave word."""
+def begin(settings: Settings) -> None:
+    """Readies the run folder for the processes of a launch.
+
+    Raises:
+      OSError: it cannot be written. What it held before is there still.
+    """
     nodes = settings.path / "nodes"
     nodes.mkdir(parents=True, exist_ok=True)
-    (settings.path / "config.json").write_text(settings.to_json())
+    whole_files.write(settings.path / "config.json", settings.to_json())
     for name in (progress.FILE, process.CRASH_FILE, coordinator.STOP_FILE):
         (nodes / name).unlink(missing_ok=True)
     for started in nodes.glob(f"{STARTED}*"):
         started.unlink()
-    return nodes
 
 
 def _launch(program: lp.Program, output_folder: str) -> Any:
@@ -105,8 +130,8 @@ def _watch(manager: Any, stop: threading.Event, settings: Settings) -> bool:
             if failed.is_set():
                 return True
             if stop.is_set():
-                (settings.path / "nodes" / coordinator.STOP_FILE).touch()
-            if stop.is_set() or (state is not None and state["reason"]):
+                with contextlib.suppress(OSError):  # a full disk; then nodes hear it by a signal
+                    (settings.path / "nodes" / coordinator.STOP_FILE).touch()
                 deadline = min(deadline, time.time() + coordinator.SAVE_SECONDS)
             time.sleep(POLL_SECONDS)
     return False
@@ -133,14 +158,25 @@ def _end(manager: Any, seconds: float) -> None:
 
 def _crash(settings: Settings, workers: Workers) -> str:
     """What is known of the node that failed first."""
+    return _first_words(settings, workers) + _advice_on_space(settings)
+
+
+def _first_words(settings: Settings, workers: Workers) -> str:
     file = settings.path / "nodes" / process.CRASH_FILE
-    if file.exists():
-        return file.read_text()
+    if file.exists() and (text := file.read_text(errors="replace")):  # empty on a full disk
+        return text
     for node, group in workers.items():
         for worker in group:
             if worker.returncode:
                 return _end_of_output(settings, node, worker.returncode)
     return "A node's process ended.\n"
+
+
+def _advice_on_space(settings: Settings) -> str:
+    free = shutil.disk_usage(settings.path).free
+    if free >= LEAST_FREE_BYTES:
+        return ""
+    return f"The disk of {settings.path} is full ({free:,} bytes are free): free some, then resume."
 
 
 def _end_of_output(settings: Settings, node: str, code: int) -> str:
@@ -166,8 +202,17 @@ def _report(settings: Settings, crash: str) -> None:
     _describe_checkpoint(settings)
 
 
+def _saved(settings: Settings) -> bool:
+    """Whether there is a manifest, of whatever it is."""
+    return (settings.path / "checkpoints" / checkpoints.MANIFEST).exists()
+
+
 def _describe_checkpoint(settings: Settings) -> None:
-    manifest = checkpoints.read(settings.path / "checkpoints")
+    try:
+        manifest = checkpoints.read(settings.path / "checkpoints")
+    except checkpoints.CheckpointError as error:
+        print(f"{error} Resume it to hear what can be done.")
+        return
     if manifest is None:
         print("Nothing was saved yet.")
         return

@@ -6,10 +6,9 @@ os.environ.setdefault(
     "TF_CPP_MIN_LOG_LEVEL", "2"
 )  # before TensorFlow is imported, by whatever follows
 
-import dataclasses
 import pathlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -25,7 +24,8 @@ from launch import (
     launches,
     nodes,
     presets,
-    replay_files,
+    resuming,
+    run_lock,
     settings,
     shards,
     supervisor,
@@ -47,6 +47,12 @@ _ENV = flags.DEFINE_string(
     "commas; atari57, dmlab30.",
 )
 _RESUME = flags.DEFINE_boolean("resume", False, "Go on with the run in --run_dir.")
+_RESUME_STEP = flags.DEFINE_integer(
+    "resume_step", None, "Go on from a kept learner, that of this update, without replay."
+)
+_WITHOUT_REPLAY = flags.DEFINE_boolean(
+    "resume_without_replay", False, "Go on with the learner; fill the replay anew."
+)
 _PRESET = flags.DEFINE_string(
     "preset", None, "local (default) or paper, whose values are in brackets below."
 )
@@ -79,8 +85,8 @@ _FULL_ACTIONS = flags.DEFINE_boolean(
 )
 _SECTIONS: command_line.Sections = {
     "What learns what, and where": (
-        *("agent", "env", "run_dir", "resume", "preset", command_line.HYPERPARAMETER, "seed"),
-        "full_action_space",
+        *("agent", "env", "run_dir", "preset", command_line.HYPERPARAMETER, "seed"),
+        *("full_action_space", "resume", "resume_step", "resume_without_replay"),
     ),
     "How much, and how long": (
         *("num_actors", "actors_per_node", "num_replay_shards"),
@@ -131,43 +137,6 @@ def new_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
     return made
 
 
-def resumed_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Settings:
-    """Settings of a run that goes on: as recorded, but for what the command line changes.
-
-    Raises:
-      SettingsError: when there is no run, or the agent, environment or preset is another.
-    """
-    if not values["run_dir"]:
-        raise SettingsError("--run_dir must be given.")
-    recorded = settings.load(bucket.local(values["run_dir"]))
-    for name in ("agent", "env", "preset", "act_with", "paced_by", "num_replay_shards"):
-        if values[name] is not None and values[name] != getattr(recorded, name):
-            raise SettingsError(
-                f"{recorded.path} holds a run of --{name}={getattr(recorded, name)}; "
-                f"it cannot go on as --{name}={values[name]}."
-            )
-    presets = {name: dataclasses.asdict(config) for name, config in recorded.configs.items()}
-    configs = settings.make_configs(recorded.env, presets, overrides)
-    for name, config in configs.items():
-        _check_replay_stays(name, recorded.configs[name], config)
-    changed = {name: value for name, value in values.items() if value is not None}
-    return dataclasses.replace(recorded, **{**changed, "configs": configs})
-
-
-def _check_replay_stays(agent: str, recorded: Any, config: Any) -> None:
-    """Refuses a Config under which the saved replay would be cut or limited otherwise."""
-    if catalogue.make(agent, config).tables == catalogue.make(agent, recorded).tables:
-        return
-    changed = [
-        f"--{agent}.{field.name}={getattr(config, field.name)}"
-        for field in dataclasses.fields(config)
-        if getattr(config, field.name) != getattr(recorded, field.name)
-    ]
-    raise SettingsError(
-        f"A run cannot go on with {' '.join(changed)}: its replay was cut and limited otherwise."
-    )
-
-
 def make_updates(run: Settings) -> dict[str, Update]:
     """Each agent's update, made to see that it can be.
 
@@ -190,27 +159,6 @@ def make_updates(run: Settings) -> dict[str, Update]:
     return updates
 
 
-def read_checkpoints(run: Settings, updates: Mapping[str, Update]) -> checkpoints.Manifests:
-    """The manifests a run goes on from, as far as anything was saved; they fit its agents.
-
-    Raises:
-      CheckpointError: when one is damaged, another agent's, or of a network of other sizes.
-    """
-    folder, mirror = run.path / "checkpoints", bucket.mirror(run.run_dir)
-    replays = replay_files.ReplayFiles(f"{mirror.root}/checkpoints")
-    manifests: checkpoints.Manifests = {}
-    for name, update in updates.items():
-        manifest = checkpoints.parse(folder, checkpoints.manifest_name(name, run.paced_by))
-        if manifest is not None:
-            mirror.fetch(f"checkpoints/{manifest.learner}.*")
-            checkpoints.check(
-                folder, manifest, replays.sizes(manifest.replay) if manifest.replay else {}
-            )
-            checkpoints.restore(folder, manifest, name, update)
-            manifests[name] = manifest
-    return manifests
-
-
 def prepare(overrides: dict[str, dict[str, str]]) -> tuple[Settings, checkpoints.Manifests]:
     """What the command line asks for, checked to the end; then the run folder is made.
 
@@ -230,24 +178,59 @@ def prepare(overrides: dict[str, dict[str, str]]) -> tuple[Settings, checkpoints
             f"--run_dir={values['run_dir']} is for --lp_launch_type={options.LAUNCH_TYPE}; "
             "a run on hosts of your own needs a folder on a disk."
         )
-    run = (resumed_run if _RESUME.value else new_run)(values, overrides)
+    _check_resume_flags()
+    run = (resuming.resumed if _RESUME.value else new_run)(values, overrides)
     shards.check(run)
     if options.wanted():
         artefact.check_nodes(run)
     if command_line.JOB.value:
         artefact.check(run, pathlib.Path(command_line.JOB.value))
     updates = make_updates(run)
-    manifests = read_checkpoints(run, updates) if _RESUME.value else {}
+    manifests: checkpoints.Manifests = {}
+    if _RESUME.value:
+        manifests = resuming.manifests(
+            run, updates, step=_RESUME_STEP.value, with_replay=not _WITHOUT_REPLAY.value
+        )
+    begin(run, manifests)
+    return run, manifests
+
+
+def _check_resume_flags() -> None:
+    for flag in (_RESUME_STEP, _WITHOUT_REPLAY):
+        if flag.value not in (None, False) and not _RESUME.value:
+            raise SettingsError(f"--{flag.name} says how a run goes on: add --resume.")
+
+
+def begin(run: Settings, manifests: checkpoints.Manifests) -> None:
+    """Makes the run folder, or readies it for another launch; this process holds its lock then.
+
+    Raises:
+      SettingsError: another process runs it, or it cannot be written.
+    """
+    if options.wanted() and options.check(run.run_dir).dry_run:
+        return
     try:
         run.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SettingsError(f"--run_dir={run.run_dir} cannot be made: {error.strerror}.") from None
-    return run, manifests
+    try:
+        if not bucket.is_bucket(run.run_dir):
+            run_lock.take(run.path)
+        launches.record(
+            run.path,
+            sys.argv[1:],
+            actor_steps=max((m.actor_steps for m in manifests.values()), default=0),
+            walltime=max((m.walltime for m in manifests.values()), default=0.0),
+        )
+        supervisor.begin(run)
+    except OSError as error:
+        raise SettingsError(
+            f"--run_dir={run.run_dir} cannot be written: {error.strerror} ({error.filename})."
+        ) from None
 
 
 def write_job(run: Settings, manifests: checkpoints.Manifests, job: pathlib.Path) -> int:
     """Writes a run as files for the hosts of a cluster; returns the exit code."""
-    supervisor.begin(run)
     pools = artefact.write(run, manifests, job)
     for pool in pools:
         print(f"{job / pool.name}: {', '.join(pool.labels)}")
@@ -263,19 +246,20 @@ def write_job(run: Settings, manifests: checkpoints.Manifests, job: pathlib.Path
 def main(_: Sequence[str]) -> None:
     try:
         run, manifests = prepare(command_line.config_overrides(sys.argv))
+        sys.exit(_start(run, manifests))
     except (SettingsError, checkpoints.CheckpointError) as error:
         command_line.fail(str(error))
-    launches.record(
-        run.path,
-        sys.argv[1:],
-        actor_steps=max((m.actor_steps for m in manifests.values()), default=0),
-        walltime=max((m.walltime for m in manifests.values()), default=0.0),
-    )
+    finally:
+        run_lock.release()
+
+
+def _start(run: Settings, manifests: checkpoints.Manifests) -> int:
+    """Starts a run where the command line wants it; returns the exit code."""
     if command_line.JOB.value:
-        sys.exit(write_job(run, manifests, pathlib.Path(command_line.JOB.value)))
+        return write_job(run, manifests, pathlib.Path(command_line.JOB.value))
     if options.wanted():
-        sys.exit(launcher.launch(run, manifests, options.check(run.run_dir)))
-    sys.exit(supervisor.run(run, manifests))
+        return launcher.launch(run, manifests, options.check(run.run_dir))
+    return supervisor.run(run, manifests)
 
 
 if __name__ == "__main__":

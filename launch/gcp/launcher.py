@@ -10,7 +10,7 @@ from typing import Any
 
 import launchpad as lp
 
-from launch import bucket, checkpoints, progress, supervisor
+from launch import bucket, checkpoints, progress
 from launch.artefact import POOL_OF
 from launch.gcp import images, report
 from launch.gcp.images import Images, PoolConfig
@@ -46,7 +46,6 @@ def launch(run: Settings, manifests: checkpoints.Manifests, options: Options) ->
     if options.dry_run:
         print(describe(run, manifests, options))
         return 0
-    supervisor.begin(run)
     bucket.mirror(run.run_dir).push()
     job = submit(run, manifests, options)
     where = f"{job} --region={options.region}"

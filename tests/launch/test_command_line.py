@@ -1,5 +1,6 @@
 """A command's help is one screen, and what its flags cannot be is one sentence."""
 
+import errno
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -110,3 +111,28 @@ def test_hyperparameters_are_shown_and_taken_where_a_section_names_them(
     with pytest.raises(SystemExit):
         _run(monkeypatch, sections, "--help")
     assert "  --<agent>.<field>=      Any field of an agent's Config" in capsys.readouterr().out
+
+
+def test_a_folder_that_cannot_be_written_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def main(_: Sequence[str]) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", "/run/evaluations")
+
+    monkeypatch.setattr(app, "run", lambda main, flags_parser: main(["command"]))
+    with pytest.raises(SystemExit) as exit_:
+        command_line.run(main, SECTIONS)
+    assert exit_.value.code == 2
+    said = "/run/evaluations cannot be written: Read-only file system.\n"
+    assert capsys.readouterr().err == said
+
+
+def test_any_other_error_of_the_system_keeps_its_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def main(_: Sequence[str]) -> None:
+        raise FileNotFoundError(errno.ENOENT, "No such file", "/run/logs")
+
+    monkeypatch.setattr(app, "run", lambda main, flags_parser: main(["command"]))
+    with pytest.raises(FileNotFoundError):
+        command_line.run(main, SECTIONS)

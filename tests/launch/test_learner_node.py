@@ -1,6 +1,11 @@
-"""What a learner's node does before its first batch arrives: nothing that could be seen later."""
+"""What a learner's node does before its first batch arrives, and when all is torn down."""
 
+import contextlib
 import dataclasses
+import os
+import pathlib
+import threading
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,10 +16,11 @@ import tree
 from agents.contract import Agent
 from agents.learner import Learner
 from launch import catalogue
-from launch.learner_node import zeros
+from launch.learner_node import LearnerNode, zeros
 from launch.nodes import core_state_spec
 from replay import dataset, tables
 from tests.batches import environment_spec, random_batch
+from tests.launch.saving import COUNTS, Place
 
 SMALL: dict[str, Any] = dict(
     torso="mlp", hidden_sizes=(8,), frame_stack=1, burn_in=0, length=4, batch_size=4
@@ -77,3 +83,68 @@ def test_an_update_on_zeros_would_change_the_learner(name: str) -> None:
     update(_zeros(agent))
     after = [variable.numpy() for variable in update.variables]
     assert any((x != y).any() for x, y in zip(before, after, strict=True))
+
+
+class TornDown:
+    """A node that has learned, in whose process `_exit` is recorded."""
+
+    def __init__(self, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.place = Place(folder)
+        self.codes: list[int] = []
+        self.stop = threading.Event()
+        monkeypatch.setattr(os, "_exit", self.codes.append)
+        self.node = LearnerNode.__new__(LearnerNode)
+        self.node._saver = self.place.saver
+        self.node._learner = SimpleNamespace(num_steps=3)  # type: ignore[assignment]
+        self.node._counter = SimpleNamespace(get_counts=dict)
+        self.node._counts = dict(COUNTS)
+        self.node._saving, self.node._over = threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self.node._save_when_torn_down, args=(self.stop,))
+        self._thread.start()
+
+    def join(self) -> None:
+        self._thread.join(10)
+        assert not self._thread.is_alive()
+
+
+def test_what_was_learned_is_saved_when_all_is_torn_down(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torn = TornDown(tmp_path, monkeypatch)
+    torn.node._save(with_replay=False)
+    torn.node._learner.num_steps = 5  # type: ignore[misc]
+    torn.stop.set()
+    torn.join()
+    assert torn.codes == [0]
+    assert torn.place.saver.last is not None
+    assert torn.place.saver.last.learner_step == 5
+
+
+def test_a_step_is_not_saved_again_while_its_replay_is_written(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second save would be cut short by the end of the process, and leave half a checkpoint."""
+    torn = TornDown(tmp_path, monkeypatch)
+    begun, gone = threading.Event(), threading.Event()
+
+    def checkpoint() -> str:
+        begun.set()
+        gone.wait()
+        raise RuntimeError("The replay server has ended.")
+
+    monkeypatch.setattr(torn.place.replays[0], "checkpoint", checkpoint)
+
+    def save() -> None:
+        with contextlib.suppress(RuntimeError):
+            torn.node._save(with_replay=True)
+
+    saving = threading.Thread(target=save)
+    saving.start()
+    begun.wait()
+    torn.place.learner = "a second save"
+    torn.stop.set()
+    torn.join()
+    assert torn.codes == [0]
+    gone.set()
+    saving.join()
+    assert (tmp_path / "learner-r2d2" / "3.data").read_text() == "weights"

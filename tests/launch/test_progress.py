@@ -1,5 +1,6 @@
 """The launching terminal's view."""
 
+import errno
 import io
 import json
 import pathlib
@@ -58,6 +59,26 @@ def test_the_view_shows_lost_environments_where_there_are_any() -> None:
     progress_ = _progress()
     progress_["counts"]["environments_lost"] = 3
     assert progress.rows(progress_)[5] == ("environments lost", "3, all replaced")
+
+
+def test_the_view_says_what_is_waited_for_at_the_end() -> None:
+    shown = progress.rows(_progress(reason="100 actor steps were reached"))
+    assert shown[-1] == ("ending", "100 actor steps were reached; saving")
+
+
+class _Gone(io.StringIO):
+    """The standard output of a process whose terminal was closed."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_that_is_gone_ends_nothing(is_terminal: bool) -> None:
+    console = Console(force_terminal=is_terminal, file=_Gone(), width=80)
+    with progress.View("r2d2 on catch", console) as view:
+        view.show(_progress())
+        view.show(_progress())
 
 
 def test_the_view_shows_each_of_several_learners() -> None:

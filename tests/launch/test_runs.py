@@ -138,7 +138,7 @@ def test_nodes_end_with_a_killed_launcher_and_a_run_goes_on_from_its_periodic_ch
     assert after["replay_saved_at"] > before["replay_saved_at"]
 
 
-@pytest.mark.parametrize("whole_group", [True, False], ids=["ctrl-c", "sigterm"])
+@pytest.mark.parametrize("whole_group", [True, False], ids=["ctrl-c", "closed terminal"])
 def test_a_stop_in_the_first_seconds_leaves_nothing_behind(
     tmp_path: pathlib.Path, whole_group: bool
 ) -> None:
@@ -148,7 +148,7 @@ def test_a_stop_in_the_first_seconds_leaves_nothing_behind(
         if whole_group:
             os.killpg(run.pid, signal.SIGINT)
         else:
-            os.kill(run.pid, signal.SIGTERM)
+            os.kill(run.pid, signal.SIGHUP)
         code, out, err = run.finish()
         assert all_gone(nodes)
     assert (code, err) == (0, "")

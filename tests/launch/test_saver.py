@@ -6,7 +6,7 @@ import pathlib
 import pytest
 import reverb
 
-from launch import checkpoints, saver
+from launch import checkpoints, replay_files, saver
 from tests.launch.saving import COUNTS, Place
 
 
@@ -167,3 +167,26 @@ def test_every_shard_comes_back_from_the_folder_that_the_manifest_names(
     for server in servers:
         server.stop()
     assert json.loads((tmp_path / checkpoints.MANIFEST).read_text())["replay"] == second.replay
+
+
+def test_a_flipped_bit_in_a_saved_replay_is_found_and_its_file_named(
+    tmp_path: pathlib.Path,
+) -> None:
+    server = reverb.Server(
+        [reverb.Table.queue("queue", max_size=100)],
+        checkpointer=saver.replay_checkpointer(tmp_path, None, 0),
+    )
+    client = reverb.Client(f"localhost:{server.port}")
+    for value in range(100):
+        client.insert([float(value)], {"queue": 1.0})
+    replay = tmp_path / pathlib.Path(client.checkpoint()).relative_to(tmp_path)
+    server.stop()
+    replay_files.check_records(replay)
+    chunks = replay / "chunks.tfrecord"
+    whole = chunks.read_bytes()
+    for at in range(2, len(whole) - 4, 97):  # zlib's own header and sum are at both ends
+        damaged = bytearray(whole)
+        damaged[at] ^= 1
+        chunks.write_bytes(damaged)
+        with pytest.raises(checkpoints.DamagedError, match="chunks"):
+            replay_files.check_records(replay)

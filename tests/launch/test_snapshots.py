@@ -72,6 +72,26 @@ def test_what_a_crash_leaves_half_written_is_no_snapshot_and_goes(place: Place) 
     assert place.files() == {"manifest.json", *Place.learner_files("r2d2", 3, 5)}
 
 
+def test_a_folder_in_which_tensorflow_was_cut_short_goes_with_the_next_save(place: Place) -> None:
+    place.saver.save(3, COUNTS, with_replay=False)
+    half = place.folder / "learner-r2d2" / "4_temp"
+    half.mkdir()
+    (half / "part-00000-of-00001.data-00000-of-00001").write_text("half")
+    place.saver.save(5, COUNTS, with_replay=False)
+    assert not half.exists()
+    assert place.files() == {"manifest.json", *Place.learner_files("r2d2", 3, 5)}
+
+
+def test_a_run_that_went_back_keeps_nothing_of_what_it_undid(place: Place) -> None:
+    for step in (3, 5, 10):
+        place.saver.save(step, COUNTS, with_replay=True)
+    resumed = place.new_saver(snapshots.read(place.folder, "r2d2", 5))
+    assert snapshots.steps(place.folder, "r2d2") == [3, 5, 10]  # until it has saved
+    resumed.save(7, COUNTS, with_replay=False)
+    assert snapshots.steps(place.folder, "r2d2") == [3, 5, 7]
+    assert place.files() == {"manifest.json", *Place.learner_files("r2d2", 3, 5, 7)}
+
+
 def test_a_long_run_keeps_few(place: Place) -> None:
     last = 40
     for step in range(1, last + 1):

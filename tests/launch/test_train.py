@@ -1,6 +1,6 @@
 """Bad input is refused with a sentence, before any process starts and with the folder untouched."""
 
-import dataclasses
+import errno
 import json
 import pathlib
 import shlex
@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import pytest
+import tensorflow as tf
 
 from agents.learner import Learner
 from launch import (
@@ -17,8 +18,10 @@ from launch import (
     launches,
     nodes,
     settings,
+    snapshots,
     supervisor,
     train,
+    whole_files,
 )
 from tests.launch import typed
 
@@ -190,7 +193,9 @@ def saved(tmp_path: pathlib.Path) -> pathlib.Path:
     Learner(update, iter(())).write_checkpoint(str(folder / "checkpoints/learner-r2d2/7"))
     replay = folder / "checkpoints" / "replay" / "7-1"
     replay.mkdir(parents=True)
-    (replay / "chunks.tfrecord").write_bytes(b"chunks")
+    with tf.io.TFRecordWriter(str(replay / "chunks.tfrecord"), "ZLIB") as chunks:
+        for i in range(12):
+            chunks.write(bytes([i]) * 100)
     files = [p for p in (folder / "checkpoints").rglob("*") if p.is_file()]
     manifest = checkpoints.Manifest(
         agent="r2d2",
@@ -206,8 +211,8 @@ def saved(tmp_path: pathlib.Path) -> pathlib.Path:
         walltime=60.0,
         sizes={str(p.relative_to(folder / "checkpoints")): p.stat().st_size for p in files},
     )
-    path = folder / "checkpoints" / checkpoints.MANIFEST
-    path.write_text(json.dumps(dataclasses.asdict(manifest)))
+    checkpoints.write(folder / "checkpoints", checkpoints.MANIFEST, manifest)
+    snapshots.keep(folder / "checkpoints", manifest)
     return folder
 
 
@@ -257,6 +262,8 @@ _DAMAGE = {
     "learner's first byte": lambda f: _flip(_learner_files(f, "data"), 0),
     "learner's last byte": lambda f: _flip(_learner_files(f, "data"), -1),
     "learner's index": lambda f: _flip(_learner_files(f, "index"), 40),
+    "manifest missing": lambda f: (f / "checkpoints/manifest.json").unlink(),
+    "replay's bit": lambda f: _flip(f / _REPLAY_FILE, 20),
     "replay truncated": lambda f: _truncate(f / _REPLAY_FILE),
     "replay missing": lambda f: (f / _REPLAY_FILE).unlink(),
     "config no JSON": lambda f: (f / "config.json").write_text("{"),
@@ -289,7 +296,17 @@ _DAMAGE = {
         ("learner's first byte", ["--resume"], "learner-r2d2/7 is corrupt"),
         ("learner's last byte", ["--resume"], "learner-r2d2/7 is corrupt"),
         ("learner's index", ["--resume"], "learner-r2d2/7 is corrupt"),
-        ("replay truncated", ["--resume"], "chunks.tfrecord has 5 bytes, and was written with 6"),
+        ("manifest missing", ["--resume"], "manifest.json is missing, although learners of r2d2"),
+        ("manifest missing", ["--resume"], "With --resume, --resume_step=7 an earlier one that"),
+        ("manifest no JSON", ["--resume"], "With --resume, --resume_step=7 an earlier one that"),
+        ("nothing", ["--resume", "--resume_step=8"], "holds no step 8 of r2d2; there are 7."),
+        ("learner truncated", ["--resume", "--resume_step=7"], "The checkpoint is corrupt"),
+        ("learner truncated", ["--resume"], "With --resume, --resume_without_replay takes"),
+        ("replay's bit", ["--resume"], "replay/7-1/chunks.tfrecord: "),
+        ("replay's bit", ["--resume"], "With --resume, --resume_without_replay takes"),
+        ("nothing", ["--resume_step=7", *NEW], "--resume_step says how a run goes on: add --res"),
+        ("nothing", ["--resume_without_replay", *NEW], "replay says how a run goes on: add --res"),
+        ("replay truncated", ["--resume"], "bytes, and was written with "),
         ("replay missing", ["--resume"], "chunks.tfrecord is missing"),
         ("config no JSON", ["--resume"], "config.json cannot be read"),
         ("config of no agent", ["--resume"], "config.json cannot be read"),
@@ -312,4 +329,59 @@ def test_a_run_that_cannot_go_on_is_refused(
     assert said in err
     assert "Traceback" not in err
     assert _contents(saved) == before
+    assert not started
+
+
+@pytest.mark.parametrize(
+    ("damage", "flag"),
+    [
+        ("nothing", "--resume_without_replay"),
+        ("replay missing", "--resume_without_replay"),
+        ("replay's bit", "--resume_without_replay"),
+        ("manifest missing", "--resume_step=7"),
+        ("manifest no JSON", "--resume_step=7"),
+        ("replay truncated", "--resume_step=7"),
+    ],
+)
+def test_what_is_damaged_can_be_left_behind(
+    damage: str,
+    flag: str,
+    saved: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _DAMAGE[damage](saved)
+    begun: list[checkpoints.Manifests] = []
+
+    def run(run: settings.Settings, manifests: checkpoints.Manifests) -> int:
+        begun.append(manifests)
+        return 0
+
+    monkeypatch.setattr(supervisor, "run", run)
+    assert typed.run(train.main, f"--run_dir={saved}", "--resume", flag) == 0
+    (manifest,) = begun[0].values()
+    assert (manifest.learner_step, manifest.actor_steps, manifest.walltime) == (7, 100, 60.0)
+    assert (manifest.replay, manifest.replay_items) == (None, 0)
+    (launch,) = launches.read(saved)
+    assert (launch.actor_steps, launch.walltime) == (100, 60.0)
+
+
+@pytest.mark.parametrize("argv", [["--resume"], list(NEW)])
+def test_a_folder_that_cannot_be_written_is_refused_and_loses_nothing(
+    argv: list[str],
+    saved: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    started: list[settings.Settings],
+) -> None:
+    folder = saved if "--resume" in argv else saved.parent / "new"
+    before = _contents(folder)
+
+    def fail(path: pathlib.Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(whole_files, "write", fail)
+    assert typed.run(train.main, f"--run_dir={folder}", *argv) == 2
+    said = f"--run_dir={folder} cannot be written: No space left on device ({folder}"
+    assert said in capsys.readouterr().err
+    assert {n: c for n, c in _contents(folder).items() if not n.endswith("lock")} == before
     assert not started

@@ -1,0 +1,21 @@
+"""Small files that are replaced at once: a full disk or a kill leaves the old one whole."""
+
+import os
+import pathlib
+
+TEMPORARY = ".new"  # how the name of a file ends that is not yet in its place
+
+
+def write(path: pathlib.Path, text: str) -> None:
+    """Puts a text in the place of what a file holds, or makes the file.
+
+    Raises:
+      OSError: it cannot be written. What was there is there still, and nothing else.
+    """
+    temporary = path.with_name(path.name + TEMPORARY)
+    try:
+        temporary.write_text(text)
+        os.replace(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -225,7 +225,7 @@ def begin(run: Settings, manifests: checkpoints.Manifests) -> None:
         supervisor.begin(run)
     except OSError as error:
         raise SettingsError(
-            f"--run_dir={run.run_dir} cannot be written: {error.strerror} ({error.filename})."
+            f"{error.filename or run.run_dir} cannot be written: {error.strerror}."
         ) from None
 
 

@@ -111,7 +111,9 @@ def test_hyperparameters_are_shown_and_taken_where_a_section_names_them(
     assert command_line.config_overrides(sys.argv) == {"r2d2": {"length": "8"}}
     with pytest.raises(SystemExit):
         _run(monkeypatch, sections, "--help")
-    assert "  --<agent>.<field>=             Any field of an agent's Config" in capsys.readouterr().out
+    assert (
+        "  --<agent>.<field>=             Any field of an agent's Config" in capsys.readouterr().out
+    )
 
 
 def test_a_folder_that_cannot_be_written_is_a_sentence(

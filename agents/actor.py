@@ -19,6 +19,7 @@ from acme import core, specs
 from acme.tf import variable_utils
 
 from agents.contract import Agent, Network, Policy
+from agents.finite import check_rewards
 from replay.frames import FrameStack
 from replay.structures import FIRST, LAST, MID, NO_ACTION, Nest, NetworkInput, Step
 
@@ -255,7 +256,11 @@ class AcmeActor(core.Actor):
         self._step_type = FIRST
 
     def observe(self, action: Any, next_timestep: dm_env.TimeStep) -> None:
-        """The outcome of the last action. An episode's last observation becomes its own row."""
+        """The outcome of the last action. An episode's last observation becomes its own row.
+
+        Raises:
+          NotFiniteError: when the reward is not; the writer has seen nothing of such a step.
+        """
         discount = 1.0 if next_timestep.discount is None else next_timestep.discount
         self._observe(next_timestep.reward, float(discount > 0))
         self._step_type = MID
@@ -269,4 +274,6 @@ class AcmeActor(core.Actor):
         self._actor.update(wait)
 
     def _observe(self, reward: float, continuation: float) -> None:
-        self._actor.observe(np.array([reward], np.float32), np.array([continuation], np.float32))
+        rewards = np.array([reward], np.float32)
+        check_rewards(rewards, ("The environment",))
+        self._actor.observe(rewards, np.array([continuation], np.float32))

@@ -60,8 +60,10 @@ class Update(Protocol):
     def __call__(self, batch: Batch) -> tuple[tf.Tensor | None, Mapping[str, tf.Tensor]]:
         """Changes the parameters; returns the items' new priorities `[B]` or None, and metrics.
 
-        A metric is a scalar, or a vector with one number per task. A `tf.function`: everything
-        that changes is a `tf.Variable`.
+        A metric is a scalar, or a vector with one number per task. `loss` and `gradient_norm`, that
+        of the gradients before they are clipped, are always among them: the learner stops when one
+        is not finite, before such parameters are saved. A `tf.function`: everything that changes
+        is a `tf.Variable`.
         """
         ...
 

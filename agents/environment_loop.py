@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 
 from agents.actor import RecurrentActor
+from agents.finite import check_rewards
 from replay.structures import FIRST, LAST, MID
 
 
@@ -27,13 +28,24 @@ class VectorEnvironmentLoop:
     An environment whose process dies is replaced behind the `VectorEnv`, which truncates the
     episode and counts in `infos["lost"]`, [N]. What such an episode returned tells nothing.
 
+    Args:
+      environments: N of them.
+      actor: who plays them.
+      names: `[N]`, what each of them plays, for an error to say.
+
     Attributes:
       lost: processes of environments lost so far.
     """
 
-    def __init__(self, environments: gymnasium.vector.VectorEnv, actor: RecurrentActor) -> None:
+    def __init__(
+        self,
+        environments: gymnasium.vector.VectorEnv,
+        actor: RecurrentActor,
+        names: Sequence[str],
+    ) -> None:
         self._environments = environments
         self._actor = actor
+        self._names = names
         self._n = environments.num_envs
         self.lost = 0
         self.restart()
@@ -53,10 +65,14 @@ class VectorEnvironmentLoop:
         Returns:
           How many of them made a step (rows that only reset are none), and the episodes that ended
           by themselves.
+
+        Raises:
+          NotFiniteError: when a reward is not; the writer has seen nothing of such a step.
         """
         was_last = self._step_type == LAST
         action = self._actor.act(self._observation, self._step_type, self._lives)
         observation, reward, terminated, truncated, info = self._environments.step(action)
+        check_rewards(reward, self._names)
         self._actor.observe(reward, ~terminated)
         self._actor.update()
 

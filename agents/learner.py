@@ -11,7 +11,12 @@ import tensorflow as tf
 from acme.utils import counting
 
 from agents.contract import Update
+from agents.finite import NotFiniteError, check_update
 from replay.structures import Batch
+
+# Reading an update's metrics waits for an accelerator to finish it, and then it idles. So where
+# nothing else needs its results, those of so many updates are read together.
+MAX_UNCHECKED = 10
 
 
 class PriorityWriter(Protocol):
@@ -26,6 +31,10 @@ class Learner(acme.Learner):
     Batches are fetched by a thread, so that a learner that waits for replay can still be stopped.
     Other threads may call `get_variables` and `save` at any time: they see the parameters between
     two updates. Parameters that were fetched before are handed out again while an update is made.
+
+    An update whose loss or gradient's norm is not finite ends the learner: its priorities are not
+    written, its parameters neither saved nor handed out, and `step` says so, then or a few updates
+    later. Whoever asks for parameters is given those that were served before.
 
     Args:
       update: the learner step.
@@ -59,6 +68,7 @@ class Learner(acme.Learner):
         self._checkpoint = tf.train.Checkpoint(update=update, steps=self._steps)
         self._lock = threading.Lock()
         self._served: tuple[int, list[np.ndarray]] | None = None
+        self._unchecked: list[Mapping[str, tf.Tensor]] = []  # metrics of the newest updates
         self._batches: queue.Queue[Batch | BaseException] = queue.Queue(maxsize=1)
         threading.Thread(target=self._fetch, args=(batches,), daemon=True).start()
 
@@ -83,18 +93,25 @@ class Learner(acme.Learner):
             self._assign(before)
 
     def step(self) -> None:
-        """Waits for a batch and learns from it."""
+        """Waits for a batch and learns from it, as `try_step`."""
         while not self.try_step(timeout=60.0):
             pass
 
     def try_step(self, timeout: float) -> bool:
-        """Learns from one batch if one arrives within `timeout` seconds; says whether it did."""
+        """Learns from one batch if one arrives within `timeout` seconds; says whether it did.
+
+        Raises:
+          NotFiniteError: when this update is not, or one of the last few.
+        """
         batch = self._next_batch(timeout)
         if batch is None:
             return False
         with self._lock:
             priorities, metrics = self._update(batch)
             self._steps.assign_add(1)
+            self._unchecked.append(metrics)
+            if priorities is not None or len(self._unchecked) >= MAX_UNCHECKED:
+                self._check()
         if self._priorities is not None and priorities is not None:
             self._priorities.update(batch.shard.numpy(), batch.key.numpy(), priorities.numpy())
             self.largest_priority = max(self.largest_priority, float(tf.reduce_max(priorities)))
@@ -112,6 +129,7 @@ class Learner(acme.Learner):
 
         Raises:
           ValueError: for another name.
+          NotFiniteError: when an update is not, and nothing was served before.
         """
         for name in names:
             if name != "policy":
@@ -123,19 +141,29 @@ class Learner(acme.Learner):
         return [newest] * len(names)
 
     def save(self) -> Any:
-        """Every variable by name, as numpy arrays: parameters, target, optimizer, counts."""
+        """Every variable by name, as numpy arrays: parameters, target, optimizer, counts.
+
+        Raises:
+          NotFiniteError: when an update was not.
+        """
         with self._lock:
+            self._check()
             return self._values()
 
     def restore(self, state: Any) -> None:
         """Undoes everything since the `save` that gave `state`."""
         with self._lock:
             self._assign(state)
-            self._served = None
+            self._forget()
 
     def write_checkpoint(self, prefix: str) -> str:
-        """Writes all that learning depends on to files that begin with `prefix`; returns that."""
+        """Writes all that learning depends on to files that begin with `prefix`; returns that.
+
+        Raises:
+          NotFiniteError: when an update was not; nothing is written.
+        """
         with self._lock:
+            self._check()
             return self._checkpoint.write(prefix)
 
     def read_checkpoint(self, prefix: str) -> None:
@@ -147,7 +175,7 @@ class Learner(acme.Learner):
         """
         with self._lock:
             self._checkpoint.read(prefix).assert_consumed()
-            self._served = None
+            self._forget()
 
     def _next_batch(self, timeout: float) -> Batch | None:
         try:
@@ -165,10 +193,29 @@ class Learner(acme.Learner):
         return served[1] if served is not None and served[0] == self.num_steps else None
 
     def _copy(self) -> list[np.ndarray]:
+        try:
+            self._check()
+        except NotFiniteError:
+            # It is for `step` to raise: an actor that heard of it first would pass for the culprit.
+            if self._served is None:
+                raise
+            return self._served[1]
         steps = self.num_steps
         values = [v.numpy() for v in self._update.network.variables]
         self._served = steps, [*values, np.asarray(steps, np.int64)]
         return self._served[1]
+
+    def _check(self) -> None:
+        """Raises if an update was not finite, and again whenever it is asked later."""
+        first = self.num_steps - len(self._unchecked) + 1
+        for step, metrics in enumerate(self._unchecked, first):
+            check_update(step, metrics)
+        self._unchecked.clear()
+
+    def _forget(self) -> None:
+        """What was known of the parameters says nothing of those that took their place."""
+        self._served = None
+        self._unchecked.clear()
 
     def _values(self) -> dict[str, np.ndarray]:
         return {name: variable.numpy() for name, variable in self._variables().items()}

@@ -49,7 +49,8 @@ def main(_: Sequence[str]) -> None:
 
 def _measure(measured: Subject, count: int, report: Report) -> None:
     with contextlib.closing(suites.make(GAME, count, seed=_SEED)) as environments:
-        loop = VectorEnvironmentLoop(environments, _make_actor(measured, count))
+        actor = _make_actor(measured, count)
+        loop = VectorEnvironmentLoop(environments, actor, [GAME] * count)
         steps = {
             "environments": _play(environments, measured.spec.actions.num_values),
             "inference": _infer(measured, count),

@@ -101,7 +101,8 @@ def train(run: Run) -> Result:
         frame_stack=config.frame_stack,
         writer=collector,
     )
-    loop = VectorEnvironmentLoop(suites.make(run.task, num_environments, seed=run.seed), actor)
+    environments = suites.make(run.task, num_environments, seed=run.seed)
+    loop = VectorEnvironmentLoop(environments, actor, [run.task] * num_environments)
     steps, returns = 0, []
     for _ in range(task.updates):
         while (unrolls := collector.take()) is None:
@@ -114,7 +115,8 @@ def train(run: Run) -> Result:
         agent, update.learned_network, num_environments=EVALUATION_EPISODES, seed=run.seed
     )
     environments = suites.make(run.task, EVALUATION_EPISODES, seed=len(SEEDS) + run.seed)
-    final = VectorEnvironmentLoop(environments, evaluator).run_episodes()
+    loop = VectorEnvironmentLoop(environments, evaluator, [run.task] * EVALUATION_EPISODES)
+    final = loop.run_episodes()
     return Result(
         steps,
         final_return=float(np.mean([episode.episode_return for episode in final])),

@@ -51,7 +51,7 @@ def train(run: Run, steps: int) -> Result:
     spec = suites.make_environment_spec(run.task)
     process = InProcess(agent, spec, tasks=np.zeros(NUM_ENVIRONMENTS, np.int64), seed=run.seed)
     environments = suites.make(run.task, NUM_ENVIRONMENTS, seed=run.seed)
-    loop = VectorEnvironmentLoop(environments, process.actor)
+    loop = VectorEnvironmentLoop(environments, process.actor, [run.task] * NUM_ENVIRONMENTS)
     pace, taken = pace_of(agent), 0
     windows: list[list[float]] = [[] for _ in range(POINTS)]
     for rows in itertools.count(NUM_ENVIRONMENTS, NUM_ENVIRONMENTS):
@@ -66,7 +66,8 @@ def train(run: Run, steps: int) -> Result:
         agent, process.network, num_environments=EVALUATION_EPISODES, seed=run.seed
     )
     environments = suites.make(run.task, EVALUATION_EPISODES, seed=SEEDS + run.seed)
-    final = VectorEnvironmentLoop(environments, evaluator).run_episodes()
+    loop = VectorEnvironmentLoop(environments, evaluator, [run.task] * EVALUATION_EPISODES)
+    final = loop.run_episodes()
     process.close()
     return Result(
         taken,

@@ -68,7 +68,7 @@ class EvaluatorNode:
             seed=seed_of(settings, "evaluation"),
             full_action_space=settings.full_action_space,
         )
-        return evaluator, environment_loop.VectorEnvironmentLoop(environments, evaluator)
+        return evaluator, environment_loop.VectorEnvironmentLoop(environments, evaluator, played)
 
     def _wait(self, seconds: float) -> bool:
         """Waits; says whether the run is ending."""

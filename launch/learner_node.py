@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -186,10 +187,14 @@ class LearnerNode:
         stop.wait()
         if self._over.is_set():
             return
-        if not self._is_saved():
-            with self._saving:
-                if not self._is_saved():
-                    self._write_checkpoint(with_replay=False)
+        try:
+            if not self._is_saved():
+                with self._saving:
+                    if not self._is_saved():
+                        self._write_checkpoint(with_replay=False)
+        except Exception:  # an update was not finite, for one
+            traceback.print_exc()
+            os._exit(1)
         os._exit(0)
 
     def _is_saved(self) -> bool:

@@ -134,13 +134,14 @@ class ActorNode:
             source=self._learner,
             writer=self._make_writer(agents, spec),
         )
+        names = [settings.tasks[task] for task in crew.tasks]
         environments = suites.make_each(
-            [settings.tasks[task] for task in crew.tasks],
+            names,
             seed=seed_of(settings, "environment", crew.actors[0]),
             full_action_space=settings.full_action_space,
         )
         recurrent.update(wait=True)
-        return environment_loop.VectorEnvironmentLoop(environments, recurrent)
+        return environment_loop.VectorEnvironmentLoop(environments, recurrent, names)
 
     def _make_writer(
         self, agents: Mapping[str, Agent], spec: specs.EnvironmentSpec

@@ -41,8 +41,8 @@ def train_suite(
     tasks = np.sort(np.arange(num_environments) % len(suite))
     process = InProcess(agent, suites.make_environment_spec(env), tasks=tasks, seed=seed)
     learner = process.learner
-    environments = suites.make_each([suite[task] for task in tasks], seed=seed)
-    loop = VectorEnvironmentLoop(environments, process.actor)
+    names = [suite[task] for task in tasks]
+    loop = VectorEnvironmentLoop(suites.make_each(names, seed=seed), process.actor, names)
     for step in range(vector_steps):
         loop.step()
         if agent.tables[0].kind == "queue":
@@ -56,7 +56,7 @@ def train_suite(
     played = [task for task in suite for _ in range(evaluation_episodes)]
     evaluator = make_evaluator(agent, process.network, num_environments=len(played), seed=seed)
     environments = suites.make_each(played, seed=seed + 1)
-    episodes = VectorEnvironmentLoop(environments, evaluator).run_episodes()
+    episodes = VectorEnvironmentLoop(environments, evaluator, played).run_episodes()
     process.close()
     returns = np.reshape([episode.episode_return for episode in episodes], [len(suite), -1])
     return [float(mean) for mean in returns.mean(axis=1)]

@@ -134,7 +134,7 @@ def _play(subject: Subject, task: str, rows: int, seed: int) -> Played:
         task, _ENVIRONMENTS, seed=seed, full_action_space=run.full_action_space
     )
     with contextlib.closing(environments):
-        loop = VectorEnvironmentLoop(environments, actor)
+        loop = VectorEnvironmentLoop(environments, actor, [task] * _ENVIRONMENTS)
         for _ in range(rows):
             loop.step()
     return recorder.played(resets_on_life_loss=agent.resets_on_life_loss)

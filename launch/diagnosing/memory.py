@@ -90,7 +90,8 @@ def _play(subject: Subject, task: str, memory_steps: int | None, episodes: int) 
         task, episodes, seed=seed, full_action_space=subject.run.full_action_space
     )
     with contextlib.closing(environments):
-        ended = VectorEnvironmentLoop(environments, actor).run_episodes()
+        loop = VectorEnvironmentLoop(environments, actor, [task] * episodes)
+        ended = loop.run_episodes()
     returns = np.array([episode.episode_return for episode in ended])
     low, high = intervals.of_mean(returns)
     return Row(

@@ -154,7 +154,7 @@ def play(
     )
     finished: list[Episode] = []
     with contextlib.closing(environments):
-        loop = environment_loop.VectorEnvironmentLoop(environments, player)
+        loop = environment_loop.VectorEnvironmentLoop(environments, player, [task] * at_once)
         for steps, ended in loop.play(shares.tolist()):
             finished += ended
             on_step(steps, len(ended))

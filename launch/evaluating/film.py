@@ -60,7 +60,7 @@ def _frames(subject: Subject, task: str, screen: screens.Screen) -> Iterator[Fra
         subject.agent, subject.network, num_environments=1, seed=seed, writer=onlooker
     )
     with contextlib.closing(screen.env):
-        loop = environment_loop.VectorEnvironmentLoop(screen.env, player)
+        loop = environment_loop.VectorEnvironmentLoop(screen.env, player, [task])
         score, ended = 0.0, False
         told: dict[str, float] = {}
         for step in itertools.count():

@@ -33,7 +33,12 @@ class AddReward(tf.Module):
     def __call__(self, batch: Batch) -> tuple[tf.Tensor | None, Mapping[str, tf.Tensor]]:
         self.network.weight.assign_add(tf.repeat(tf.reduce_sum(batch.reward), 2))
         self.moment.assign_add(1.0)
-        return tf.reduce_sum(batch.reward, axis=0), {"weight": self.network.weight[0]}
+        total = tf.reduce_sum(batch.reward)
+        return tf.reduce_sum(batch.reward, axis=0), {
+            "loss": total,
+            "gradient_norm": tf.abs(total),
+            "weight": self.network.weight[0],
+        }
 
 
 class Priorities:

@@ -220,7 +220,7 @@ def test_acmes_loop_and_the_vector_loop_write_the_same_rows() -> None:
 
     environments: gymnasium.vector.VectorEnv = ScriptedVector()  # type: ignore[assignment]
     actor, _ = _actor(1, writer=from_vector)
-    vector_loop = VectorEnvironmentLoop(environments, actor)
+    vector_loop = VectorEnvironmentLoop(environments, actor, ["scripted"])
     steps, episodes = 0, []
     for _ in range(num_rows):
         new_steps, ended = vector_loop.step()

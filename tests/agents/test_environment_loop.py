@@ -53,7 +53,7 @@ def _loop(
     recorder, n = Recorder(), len(lengths)
     actor = RecurrentActor(policy, tf.zeros(n), num_environments=n, frame_stack=1, writer=recorder)
     environments: Any = Lengths(lengths, lost)
-    return VectorEnvironmentLoop(environments, actor), recorder
+    return VectorEnvironmentLoop(environments, actor, ["lengths"] * n), recorder
 
 
 def test_steps_that_only_reset_do_not_count() -> None:
@@ -128,7 +128,7 @@ def test_every_lost_process_counts_those_of_a_reset_too() -> None:
 
     actor = RecurrentActor(policy, tf.zeros(2), num_environments=2, frame_stack=1)
     environments: Any = Losing([[2], [3]])
-    loop = VectorEnvironmentLoop(environments, actor)
+    loop = VectorEnvironmentLoop(environments, actor, ["losing"] * 2)
     assert loop.lost == 2
     loop.restart()
     assert loop.lost == 4

@@ -59,7 +59,7 @@ def test_unrolls_equal_those_of_the_replay_server() -> None:
         frame_stack=1,
         writer=_Both(collector, writer),
     )
-    loop = VectorEnvironmentLoop(suites.make(ENV, N, seed=0), actor)
+    loop = VectorEnvironmentLoop(suites.make(ENV, N, seed=0), actor, [ENV] * N)
     dataset = iter(make_dataset([client.server_address], agent.tables, spec, state, LENGTH, (N,)))
     ends = 0.0
     for _ in range(8):

@@ -1,4 +1,4 @@
-"""What a learner's node does before its first batch arrives, and when all is torn down."""
+"""What a learner's node does before its first batch, when all is torn down, after a NaN."""
 
 import contextlib
 import dataclasses
@@ -14,8 +14,9 @@ import tensorflow as tf
 import tree
 
 from agents.contract import Agent
+from agents.finite import MUST_BE_FINITE, NotFiniteError
 from agents.learner import Learner
-from launch import catalogue
+from launch import catalogue, checkpoints, learner_node, process, settings
 from launch.learner_node import LearnerNode, zeros
 from launch.nodes import core_state_spec
 from replay import dataset, tables
@@ -67,6 +68,7 @@ def test_a_warm_up_leaves_no_trace_in_what_is_learned(name: str) -> None:
         first = learner.save()
         learner.step()
         found.append((drawn, served, first, learner.save(), metrics))
+        assert set(MUST_BE_FINITE) <= metrics[0].keys()
         # A second graph would mean that the warm-up's batch was not like those to come.
         traces = update.__call__.experimental_get_tracing_count()  # type: ignore[attr-defined]
         assert traces == 1
@@ -148,3 +150,83 @@ def test_a_step_is_not_saved_again_while_its_replay_is_written(
     gone.set()
     saving.join()
     assert (tmp_path / "learner-r2d2" / "3.data").read_text() == "weights"
+
+
+class Coordinator:
+    """Stands for the coordinator's node."""
+
+    def report_learner(self, *_: Any) -> bool:
+        return False
+
+    def get_counts(self) -> dict[str, float]:
+        return dict(actor_steps=1.0, episodes=1.0, walltime=1.0)
+
+    def seconds_to_save(self) -> float:
+        return 0.0
+
+
+@pytest.fixture(params=["impala", "r2d2"])
+def node(
+    request: pytest.FixtureRequest, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> LearnerNode:
+    """A learner's node that is to learn from two batches; a reward of the second is not a number.
+
+    IMPALA has no priorities to give back, so it need not look at each update.
+    """
+    name = request.param
+    agent, stop = _agent(name), threading.Event()
+    good = random_batch(agent.config)
+    bad = good._replace(reward=good.reward + tf.constant([np.nan] + [0.0] * 3))
+    batches = tf.data.Dataset.from_tensors(good).concatenate(tf.data.Dataset.from_tensors(bad))
+    monkeypatch.setattr(process, "enter", lambda *_: None)
+    lp = SimpleNamespace(stop_event=lambda: stop, wait_for_stop=lambda _: False)
+    monkeypatch.setattr(learner_node, "lp", lp)
+    monkeypatch.setattr(learner_node, "make_agents", lambda _: {name: agent})
+    monkeypatch.setattr(learner_node, "environment_spec", lambda _: environment_spec())
+    monkeypatch.setattr(dataset, "make_dataset", lambda *_: batches)
+    replay: Any = SimpleNamespace(
+        server_address="localhost:1",
+        server_info=lambda timeout: {name: SimpleNamespace(current_size=1)},  # takes some time
+        mutate_priorities=lambda *_, **__: None,
+    )
+    given = dict(agent=name, env="catch", run_dir=str(tmp_path), preset="local")
+    run = settings.resolve(given | dict(max_learner_steps=2), {})
+    return LearnerNode(run, name, None, [replay], Coordinator())
+
+
+def test_an_update_that_is_not_finite_is_not_the_last_one_saved(
+    node: LearnerNode, tmp_path: pathlib.Path
+) -> None:
+    with pytest.raises(NotFiniteError, match=r"^Update 2 is not finite: loss nan, "):
+        node.run()
+    assert checkpoints.read(tmp_path / "checkpoints") is None
+
+
+def test_what_tears_the_program_down_cannot_save_one_either(
+    node: LearnerNode,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def leave(code: int) -> None:
+        raise SystemExit(code)
+
+    monkeypatch.setattr(os, "_exit", leave)
+    torn_down = threading.Event()
+    torn_down.set()
+    node._learner.step()
+    with pytest.raises(SystemExit) as left:
+        node._save_when_torn_down(torn_down)
+    assert left.value.code == 0
+    saved = sorted(tmp_path.rglob("*"))
+
+    with contextlib.suppress(NotFiniteError):
+        node._learner.step()
+    with pytest.raises(SystemExit) as left:
+        node._save_when_torn_down(torn_down)
+    assert left.value.code == 1
+    assert "NotFiniteError: Update 2 is not finite: loss nan, " in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == saved
+    manifest = checkpoints.read(tmp_path / "checkpoints")
+    assert manifest is not None
+    assert manifest.learner_step == 1

@@ -55,7 +55,7 @@ def _play(run: settings.Settings, actors: tuple[int, ...]) -> Recorder:
         seed=nodes.seed_of(run, "environment", actors[0]),
         full_action_space=run.full_action_space,
     )
-    loop = VectorEnvironmentLoop(environments, player)
+    loop = VectorEnvironmentLoop(environments, player, [run.env] * len(actors))
     for _ in range(STEPS):
         loop.step()
     environments.close()

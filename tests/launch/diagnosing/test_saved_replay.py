@@ -73,7 +73,7 @@ def _fill(run: Settings, client: reverb.Client) -> int:
         frame_stack=agent.frame_stack,
         writer=_Aging(writer),
     )
-    loop = VectorEnvironmentLoop(suites.make("catch", 1, seed=0), actor)
+    loop = VectorEnvironmentLoop(suites.make("catch", 1, seed=0), actor, ["catch"])
     for _ in range(ROWS):
         loop.step()
     writer.flush()

@@ -1,0 +1,55 @@
+"""What is learned from must be finite: a single NaN is soon in every parameter, and then saved."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+MUST_BE_FINITE = ("loss", "gradient_norm")  # clipping to an infinite norm writes NaN
+
+
+class NotFiniteError(ArithmeticError):
+    """A reward, a loss or a gradient's norm is infinite or not a number."""
+
+
+def check_rewards(reward: np.ndarray, names: Sequence[str]) -> None:
+    """Accepts the rewards of one step.
+
+    Args:
+      reward: `[N]`.
+      names: `[N]`, of the environments that gave them.
+
+    Raises:
+      NotFiniteError: naming the first environment whose reward is not finite.
+    """
+    finite = np.isfinite(reward)
+    if not finite.all():
+        i, n = int(np.argmin(finite)), len(names)
+        which = f", environment {i + 1} of {n}," if n > 1 else ""
+        raise NotFiniteError(
+            f"{names[i]}{which} gave the reward {reward[i]}: rewards must be finite."
+        )
+
+
+def check_update(step: int, metrics: Mapping[str, tf.Tensor]) -> None:
+    """Accepts an update whose loss and whose gradient's norm are finite.
+
+    Other metrics need not be, such as that of a task which a batch lacks.
+
+    Args:
+      step: the update's number, from 1 on.
+      metrics: that it gave.
+
+    Raises:
+      NotFiniteError: with every metric that is not finite, to tell which term it began with.
+    """
+    if all(math.isfinite(metrics[name]) for name in MUST_BE_FINITE):
+        return
+    found = [
+        f"{name}{list(index) or ''} {value}"
+        for name, metric in metrics.items()
+        for index, value in np.ndenumerate(np.asarray(metric))
+        if not np.isfinite(value)
+    ]
+    raise NotFiniteError(f"Update {step:,} is not finite: {', '.join(found)}.")

@@ -24,6 +24,12 @@ class Convolution(NamedTuple):
     stride: int
 
 
+_CONVOLUTIONS: dict[TorsoKind, Sequence[Convolution]] = {
+    "dqn": (Convolution(32, 8, 4), Convolution(64, 4, 2), Convolution(64, 3, 1)),
+    "shallow": (Convolution(16, 8, 4), Convolution(32, 4, 2)),
+}
+
+
 class ConvolutionalTorso(snt.Module):
     """Convolutions without padding, each followed by a ReLU, then perhaps a fully connected layer.
 
@@ -171,15 +177,17 @@ def make_torso(
       w_init: of the weights of a `dqn` or `shallow` torso; None is Sonnet's default.
       dtype: of the arithmetic.
     """
-    if kind == "dqn":
-        layers = [Convolution(32, 8, 4), Convolution(64, 4, 2), Convolution(64, 3, 1)]
-        return ConvolutionalTorso(layers, w_init=w_init, dtype=dtype)
-    if kind == "shallow":
-        layers = [Convolution(16, 8, 4), Convolution(32, 4, 2)]
-        return ConvolutionalTorso(layers, output_size=256, w_init=w_init, dtype=dtype)
+    if kind in _CONVOLUTIONS:
+        output_size = 256 if kind == "shallow" else 0
+        return ConvolutionalTorso(_CONVOLUTIONS[kind], output_size, w_init=w_init, dtype=dtype)
     if kind == "resnet":
         return ResidualTorso(dtype=dtype)
     return MLPTorso(hidden_sizes, dtype)
+
+
+def takes_images(kind: TorsoKind, shape: Sequence[int]) -> bool:
+    """Whether a convolutional torso can be given images of a shape, `[H, W]` or `[H, W, C]`."""
+    return min(shape[:2]) >= _least_side(_CONVOLUTIONS.get(kind, ()))
 
 
 def _least_side(layers: Sequence[Convolution]) -> int:

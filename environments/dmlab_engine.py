@@ -90,7 +90,7 @@ class Engine:
         except subprocess.TimeoutExpired:
             return "closed its pipe"
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
-        words = self._output.read_text(errors="replace").strip()[-_LAST_WORDS:]
+        words = _last_words(self._output.read_text(errors="replace").strip())
         return f"{how}; its last words: {words}" if words else how
 
     def close(self) -> None:
@@ -100,3 +100,15 @@ class Engine:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _last_words(text: str) -> str:
+    """The end of a long text: from the start of a line, of a word where that line is too long."""
+    if len(text) <= _LAST_WORDS:
+        return text
+    end = text[-_LAST_WORDS - 1 :]
+    for separator in "\n ":
+        before = end.find(separator, 0, _LAST_WORDS // 2)
+        if before >= 0:
+            return f"... {end[before:].lstrip()}"
+    return f"...{end[1:]}"

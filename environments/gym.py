@@ -1,6 +1,7 @@
 """Any environment registered with gymnasium whose actions are discrete."""
 
-from typing import Any
+import functools
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -16,8 +17,16 @@ def ids() -> list[str]:
     return sorted(gymnasium.registry)
 
 
+class _Description(NamedTuple):
+    """What an environment says of itself once it is made."""
+
+    observations: spaces.Space
+    actions: spaces.Space
+    metadata: dict[str, Any]
+
+
 def check(env_id: str) -> None:
-    """Makes the environment once to see that it can be used.
+    """Makes the environment, unless that was done before, to see that it can be used.
 
     Args:
         env_id: a registered id.
@@ -26,34 +35,55 @@ def check(env_id: str) -> None:
         ValueError: it cannot be made here, its actions are not discrete, or its observations
             cannot be flattened into a vector.
     """
-    try:
-        env = gymnasium.make(env_id)
-    except (gymnasium.error.Error, ImportError) as error:
-        raise ValueError(f"gymnasium cannot make 'gym:{env_id}': {error}") from error
-    actions, observations = env.action_space, env.observation_space
-    env.close()
+    actions = _described(env_id).actions
     if not isinstance(actions, spaces.Discrete):
         raise ValueError(f"'gym:{env_id}' must have a discrete action space, but has {actions}.")
-    if not observations.is_np_flattenable:
-        raise ValueError(
-            f"'gym:{env_id}' must have observations that form one array, but has {observations}."
-        )
+    observation_space(env_id)
+
+
+def observation_space(env_id: str) -> spaces.Box:
+    """Returns the space of what one copy of an environment shows in `Gym`.
+
+    Raises:
+        ValueError: as `check`, whatever the actions are.
+    """
+    space = _described(env_id).observations
+    wanted = f"'gym:{env_id}' must have observations that form one array, but"
+    try:
+        shown = _as_array(space) if space.is_np_flattenable else None
+    except Exception as error:  # a space of somebody's own need not know
+        raise ValueError(f"{wanted} its space cannot say whether: {_in_a_line(error)}") from error
+    if shown is None:
+        raise ValueError(f"{wanted} has {space}.")
+    return shown
 
 
 def draws(env_id: str) -> bool:
     """Returns whether an environment that `check` accepts can draw itself."""
-    return "rgb_array" in _metadata(env_id).get("render_modes", ())
+    return "rgb_array" in _described(env_id).metadata.get("render_modes", ())
 
 
 def frames_per_second(env_id: str) -> int:
     """Returns how many steps of it people should see in a second."""
-    return int(_metadata(env_id).get("render_fps", 30))
+    return int(_described(env_id).metadata.get("render_fps", 30))
 
 
-def _metadata(env_id: str) -> dict[str, Any]:
-    env = gymnasium.make(env_id)
-    env.close()
-    return env.metadata
+@functools.cache
+def _described(env_id: str) -> _Description:
+    """Makes the environment, once: some take seconds and a lot of memory."""
+    try:
+        env = gymnasium.make(env_id)
+        description = _Description(env.observation_space, env.action_space, env.metadata)
+        env.close()
+    except Exception as error:  # whatever somebody's constructor raises
+        raise ValueError(f"gymnasium cannot make 'gym:{env_id}': {_in_a_line(error)}") from error
+    return description
+
+
+def _in_a_line(error: Exception) -> str:
+    """The exception's type and the first line of what it says, if it says anything."""
+    kind, words = type(error).__name__, str(error).strip()
+    return f"{kind}: {words.splitlines()[0]}" if words else f"{kind}."
 
 
 class _AsArray(gymnasium.ObservationWrapper):
@@ -61,19 +91,24 @@ class _AsArray(gymnasium.ObservationWrapper):
 
     def __init__(self, env: gymnasium.Env):
         super().__init__(env)
-        space = env.observation_space
-        self._flattens = not _is_image(space)
-        if self._flattens:
-            flat = spaces.flatten_space(space)
-            assert isinstance(flat, spaces.Box)
-            low, high = flat.low.astype(np.float32), flat.high.astype(np.float32)
-            self.observation_space = spaces.Box(low, high, dtype=np.float32)
+        self._flattens = not _is_image(env.observation_space)
+        self.observation_space = _as_array(env.observation_space)
 
     def observation(self, observation: Any) -> Any:
         if not self._flattens:
             return observation
         flat = spaces.flatten(self.env.observation_space, observation)
         return np.asarray(flat, np.float32)
+
+
+def _as_array(space: spaces.Space) -> spaces.Box:
+    if _is_image(space):
+        assert isinstance(space, spaces.Box)
+        return space
+    flat = spaces.flatten_space(space)
+    assert isinstance(flat, spaces.Box)
+    low, high = flat.low.astype(np.float32), flat.high.astype(np.float32)
+    return spaces.Box(low, high, dtype=np.float32)
 
 
 def _is_image(space: spaces.Space) -> bool:

@@ -171,6 +171,19 @@ def _advice(kind: str, task: str) -> str:
     )
 
 
+def observation_space(name: str) -> spaces.Space:
+    """Returns what one environment shows; of a suite, what its first task does, as all others must.
+
+    Args:
+        name: of an environment or a suite that `check` accepts. No engine is started for it.
+    """
+    kind, _, task = tasks(name)[0].partition(":")
+    if kind == "gym":
+        return gym.observation_space(task)
+    with contextlib.closing(_make(tasks(name)[0], 1, full_action_space=True)) as env:
+        return env.single_observation_space
+
+
 def make_environment_spec(name: str, *, full_action_space: bool = True) -> specs.EnvironmentSpec:
     """Describes one environment in Acme's terms; of a suite, what all its tasks share.
 

@@ -7,9 +7,11 @@ values were found.
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
+from agents import torsos
 from environments import suites
+from replay.frames import is_image
 
 PRESETS = ("local", "paper")
 
@@ -84,6 +86,9 @@ _LOCAL_R2D2_ATARI = dict(
 
 _LOCAL_R2D2_DMLAB = _LOCAL_R2D2_ATARI | dict(replay_size=10_000)  # frames of three colours
 
+# Of other images, which may be coloured, the core sees by itself what moves.
+_LOCAL_R2D2_IMAGE = _LOCAL_R2D2_DMLAB | dict(frame_stack=1)
+
 _LOCAL_IMPALA_SMALL = dict(
     torso="mlp",
     lstm_size=64,
@@ -102,6 +107,10 @@ _LOCAL_IMPALA_SMALL = dict(
 _LOCAL_POPART_ATARI = dict(torso="shallow", length=16, rmsprop_epsilon=1e-3)
 _LOCAL_IMPALA_ATARI = dict(**_LOCAL_POPART_ATARI, batch_size=8, queue_size=32)
 
+_OF_IMAGE = dict(frame_stack=1, lstm_size=256)
+_LOCAL_POPART_IMAGE = _LOCAL_POPART_ATARI | _OF_IMAGE
+_LOCAL_IMPALA_IMAGE = _LOCAL_IMPALA_ATARI | _OF_IMAGE
+
 # The paper's entropy costs of DMLab reach from 5e-5 to 1e-2 (Table C.1): with the code's 2.5e-4 and
 # unclipped gradients the policy lost most of its entropy within 300 updates.
 _LOCAL_POPART_DMLAB = _LOCAL_POPART_ATARI | dict(entropy_cost=0.01, max_gradient_norm=40.0)
@@ -110,12 +119,30 @@ _LOCAL_POPART_DMLAB = _LOCAL_POPART_ATARI | dict(entropy_cost=0.01, max_gradient
 # 3 ms of a core, acting and learning 0.6 ms; with the deep torso it would be 4 ms.
 _LOCAL_IMPALA_DMLAB = _LOCAL_IMPALA_ATARI | _LOCAL_POPART_DMLAB | dict(length=32)
 
-_LOCAL = {  # family -> config on Atari, on DMLab, elsewhere
-    "r2d2": (_LOCAL_R2D2_ATARI, _LOCAL_R2D2_DMLAB, _LOCAL_R2D2_SMALL),
-    "impala": (_LOCAL_IMPALA_ATARI, _LOCAL_IMPALA_DMLAB, _LOCAL_IMPALA_SMALL),
-    "multihead": (_LOCAL_POPART_ATARI, _LOCAL_POPART_DMLAB, _LOCAL_IMPALA_SMALL),
-    "popart": (_LOCAL_POPART_ATARI, _LOCAL_POPART_DMLAB, _LOCAL_IMPALA_SMALL),
-}
+_Kind = Literal["atari", "dmlab", "image", "small"]
+
+_LOCAL_POPART: dict[_Kind, dict[str, Any]] = dict(
+    atari=_LOCAL_POPART_ATARI,
+    dmlab=_LOCAL_POPART_DMLAB,
+    image=_LOCAL_POPART_IMAGE,
+    small=_LOCAL_IMPALA_SMALL,
+)
+_LOCAL: dict[str, dict[_Kind, dict[str, Any]]] = dict(
+    r2d2=dict(
+        atari=_LOCAL_R2D2_ATARI,
+        dmlab=_LOCAL_R2D2_DMLAB,
+        image=_LOCAL_R2D2_IMAGE,
+        small=_LOCAL_R2D2_SMALL,
+    ),
+    impala=dict(
+        atari=_LOCAL_IMPALA_ATARI,
+        dmlab=_LOCAL_IMPALA_DMLAB,
+        image=_LOCAL_IMPALA_IMAGE,
+        small=_LOCAL_IMPALA_SMALL,
+    ),
+    multihead=_LOCAL_POPART,
+    popart=_LOCAL_POPART,
+)
 
 # Where several agents read one stream, the network that acted may be another's, and its state is
 # unknown: the first rows of an unroll recover one. On Atari these agents have no core.
@@ -164,18 +191,29 @@ def config(name: str, agent: str, env: str, *, shared: bool = False) -> dict[str
     Args:
       name: of the preset.
       agent: name of the agent.
-      env: name of what is played.
+      env: name of what is played. The local preset looks at what it shows, so it must exist here.
       shared: whether other agents read the same stream.
     """
     family = agent.split("_")[0]
     is_atari = env.startswith("atari")
     values: dict[str, Any] = dict(_SHARED.get(family, {})) if shared and not is_atari else {}
     if name == "local":
-        on_atari, on_dmlab, elsewhere = _LOCAL[family]
-        values |= on_atari if is_atari else on_dmlab if _is_dmlab(env) else elsewhere
+        values |= _LOCAL[family][_kind(env)]
         if agent == "r2d2_feedforward":
             del values["lstm_size"]
     return values
+
+
+def _kind(env: str) -> _Kind:
+    """What the local preset tells apart; of any but Atari and DMLab only what is seen matters."""
+    if env.startswith("atari"):
+        return "atari"
+    if _is_dmlab(env):
+        return "dmlab"
+    shape = suites.observation_space(env).shape
+    if shape is not None and is_image(len(shape)) and torsos.takes_images("shallow", shape):
+        return "image"
+    return "small"
 
 
 def _is_dmlab(env: str) -> bool:

@@ -79,7 +79,7 @@ def _returns(returns: dict[str, float], aggregates: dict[str, float]) -> list[tu
     played = sum(not math.isnan(value) for value in returns.values())
     shown = [("tasks", f"{len(returns)}, an episode has ended in {played}")]
     if aggregates:
-        shown.append(("human-normalised", task_returns.percent(aggregates) if played else "-"))
+        shown.append(("human-normalised", task_returns.percent(aggregates)))
     if len(returns) <= LISTED_TASKS:
         shown += [(f"recent return, {task}", _number(value)) for task, value in returns.items()]
     return shown

@@ -37,7 +37,9 @@ def columns(returns: Mapping[str, float]) -> dict[str, float]:
 
 
 def percent(normalised: Mapping[str, float]) -> str:
-    """The aggregates in one line."""
+    """The aggregates in one line; a dash while no task with human scores has been played."""
+    if math.isnan(normalised["median_normalised"]):
+        return "-"
     return (
         f"median {normalised['median_normalised']:.1%}, mean {normalised['mean_normalised']:.1%}, "
         f"capped {normalised['mean_capped']:.1%} of {normalised['normalised_tasks']:.0f} tasks"

@@ -108,6 +108,34 @@ def test_the_last_words_of_an_engine_are_repeated(make_dmlab: engines.Make, tmp_
     engine.close()
 
 
+@engines.stand_in_only
+@pytest.mark.parametrize(
+    ("said", "repeated"),
+    [
+        ("short\nas it is", "short\nas it is"),
+        ("a line of it\n" * 100 + "then", "... " + "a line of it\n" * 76 + "then"),
+        ("x" * 20 + "\n" + "y" * 999, "... " + "y" * 999),
+        ("a word of it " * 100 + "then", "... of it " + "a word of it " * 76 + "then"),
+        ("begin\n" + "x" * 2000, "..." + "x" * 1000),
+        ("x" * 2000 + " at the\nend", "..." + "x" * 989 + " at the\nend"),
+    ],
+)
+def test_of_many_words_the_last_are_repeated_from_a_beginning(
+    make_dmlab: engines.Make, tmp_path: Path, said: str, repeated: str
+) -> None:
+    del make_dmlab
+    engine = Engine(FIXED, {}, tmp_path)
+    engine.reset(1)
+    engine.answer(60)
+    (output,) = tmp_path.glob("dmlab-*/output.txt")
+    output.write_text(said)
+    engines.kill(engines.running()[0])
+    with pytest.raises(EngineLost) as loss:
+        engine.answer(60)
+    assert str(loss.value) == f"was killed by SIGKILL; its last words: {repeated}"
+    engine.close()
+
+
 def test_a_silent_engine_is_given_up(make_dmlab: engines.Make, tmp_path: Path) -> None:
     del make_dmlab
     engine = Engine(FIXED, {}, tmp_path)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from environments import suites
+from environments import gym, suites
 
 
 class Probe(gymnasium.Env):
@@ -35,6 +35,33 @@ def _make_probe(**spaces_of_it: Any) -> gymnasium.Env:
     return Probe(**spaces_of_it)
 
 
+class Sentence(spaces.Space):
+    """Does not say whether it forms an array: gymnasium's own answer to that is to raise."""
+
+
+class Blind(Probe):
+    """Knows what it shows no sooner than it has a screen."""
+
+    def __init__(self, **_: Any) -> None:
+        self.action_space = FIVE
+
+    @property
+    def observation_space(self) -> spaces.Space:  # type: ignore[override]
+        raise OSError("no screen")
+
+
+def _raise(**error: Exception) -> gymnasium.Env:
+    raise error["error"]
+
+
+ERRORS: dict[str, tuple[Exception, str]] = {
+    "silent": (NotImplementedError(), "NotImplementedError."),
+    "long": (RuntimeError("no display\nhere is how to buy one"), "RuntimeError: no display"),
+    "wrong_type": (TypeError("size must be int"), "TypeError: size must be int"),
+    "key": (KeyError("mission"), "KeyError: "),
+}
+
+
 FIVE = spaces.Discrete(5)
 OBSERVATIONS: dict[str, tuple[spaces.Space, tuple[int, ...], Any]] = {
     "float64": (spaces.Box(-1, 1, (3,), np.float64), (3,), np.float32),
@@ -59,7 +86,9 @@ def _registered() -> Iterator[None]:
         name: (space, FIVE) for name, (space, _, _) in OBSERVATIONS.items()
     }
     probes |= {name: (spaces.Box(0, 1, (2,)), space) for name, space in ACTIONS.items()}
+    probes["once"] = (spaces.Box(0, 1, (2,)), FIVE)
     probes["sequence"] = (spaces.Sequence(spaces.Discrete(2)), FIVE)
+    probes["sentence"] = (spaces.Dict(said=Sentence()), FIVE)
     for name, (observations, actions) in probes.items():
         gymnasium.register(
             f"probe/{name}-v0",
@@ -67,8 +96,11 @@ def _registered() -> Iterator[None]:
             max_episode_steps=4,
             kwargs={"observation_space": observations, "action_space": actions},
         )
+    gymnasium.register("probe/blind-v0", entry_point=Blind)
+    for name, (error, _) in ERRORS.items():
+        gymnasium.register(f"probe/{name}-v0", entry_point=_raise, kwargs={"error": error})
     yield
-    for name in probes:
+    for name in (*probes, *ERRORS, "blind"):
         del gymnasium.registry[f"probe/{name}-v0"]
 
 
@@ -117,9 +149,38 @@ def test_a_time_limit_truncates() -> None:
         ("probe/sequence-v0", "must have observations that form one array, but has Sequence"),
         ("Pendulum-v1", "must have a discrete action space, but has Box"),
         ("GymV21Environment-v0", "gymnasium cannot make"),
+        ("probe/sentence-v0", "cannot say whether: NotImplementedError."),
+        ("probe/blind-v0", "cannot make 'gym:probe/blind-v0': OSError: no screen"),
     ],
 )
 def test_unusable_ids_are_refused(env_id: str, message: str) -> None:
     with pytest.raises(ValueError, match=message) as refusal:
         suites.check(f"gym:{env_id}")
     assert f"'gym:{env_id}'" in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_whatever_a_constructor_raises_is_told_in_a_sentence(name: str) -> None:
+    _, told = ERRORS[name]
+    with pytest.raises(ValueError, match="cannot make") as refusal:
+        suites.check(f"gym:probe/{name}-v0")
+    said = str(refusal.value)
+    assert said.startswith(f"gymnasium cannot make 'gym:probe/{name}-v0': {told}")
+    assert "\n" not in said
+
+
+def test_an_environment_is_made_once_to_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    make = gymnasium.make
+
+    def noted(env_id: str) -> gymnasium.Env:
+        made.append(env_id)
+        return make(env_id)
+
+    monkeypatch.setattr(gymnasium, "make", noted)
+    for _ in range(2):
+        suites.check("gym:probe/once-v0")
+        assert suites.observation_space("gym:probe/once-v0").shape == (2,)
+        assert not gym.draws("probe/once-v0")
+        assert gym.frames_per_second("probe/once-v0") == 30
+    assert made == ["probe/once-v0"]

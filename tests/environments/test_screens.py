@@ -115,6 +115,7 @@ def test_a_level_shows_what_the_agent_sees(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.syspath_prepend(Path(deepmind_lab.__file__).parent)
     for variable in ("TMPDIR", "XDG_CACHE_HOME"):
         monkeypatch.setenv(variable, str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
     screen = screens.make(f"dmlab:{FIXED}", seed=0)
     with contextlib.closing(screen.env) as env:
         observation, _ = env.reset()

@@ -51,12 +51,16 @@ def test_killed_engines_are_replaced_and_training_goes_on(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(FAKES))
+    # Engines that are killed with the actor that would tidy up leave their files behind.
+    (temporary := tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     with Run(tmp_path / "run", *FLAGS) as run:
         run.wait_until_learning()
         for number in range(1, LOST + 1):
             run.wait_until(lambda: len(_engines(run)) == 2)
             _engines(run)[0].send_signal(signal.SIGKILL)
             run.wait_until(functools.partial(_lost, run, number))
+        assert list(temporary.glob("dmlab-*"))
         steps, updates = run.count("actor_steps"), run.count("learner_steps")
         run.wait_until(lambda: run.count("actor_steps") > steps + 100)
         run.wait_until(lambda: run.count("learner_steps") > updates + UPDATES)

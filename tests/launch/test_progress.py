@@ -105,6 +105,9 @@ AGGREGATES = dict(
     normalised_tasks=2, median_normalised=0.25, mean_normalised=1.5, mean_capped=0.625
 )
 
+# Of tasks with human scores; others may have been.
+NONE_PLAYED = dict.fromkeys(AGGREGATES, NAN) | dict(normalised_tasks=0)
+
 
 @pytest.mark.parametrize(
     ("returns", "aggregates", "shown"),
@@ -128,8 +131,18 @@ AGGREGATES = dict(
         ),
         (
             {f"atari:{i}": NAN for i in range(57)},
-            dict.fromkeys(AGGREGATES, NAN),
+            NONE_PLAYED,
             [("tasks", "57, an episode has ended in 0"), ("human-normalised", "-")],
+        ),
+        (
+            {"catch": 0.5, "atari:pong": NAN},
+            NONE_PLAYED,
+            [
+                ("tasks", "2, an episode has ended in 1"),
+                ("human-normalised", "-"),
+                ("recent return, catch", "0.5"),
+                ("recent return, atari:pong", "-"),
+            ],
         ),
     ],
 )

@@ -49,6 +49,13 @@ def test_a_task_that_was_not_played_yet_is_left_out_and_not_counted() -> None:
     assert all(math.isnan(value) for value in nothing.values())
 
 
+def test_nothing_is_told_before_a_task_with_human_scores_was_played() -> None:
+    nothing = task_returns.aggregates(dict.fromkeys(RETURNS, NAN) | {"catch": 0.5})
+    assert task_returns.percent(nothing) == "-"
+    told = task_returns.percent(task_returns.aggregates({"catch": NAN} | RETURNS))
+    assert told == "median 60.0%, mean 160.0%, capped 60.0% of 3 tasks"
+
+
 @pytest.mark.parametrize("value", [0.5, NAN])
 def test_there_is_nothing_to_aggregate_without_human_scores(value: float) -> None:
     returns = {"catch": value, "catch:large_rewards": 1_000.0}

@@ -60,7 +60,7 @@ def test_killed_engines_are_replaced_and_training_goes_on(
             run.wait_until(lambda: len(_engines(run)) == 2)
             _engines(run)[0].send_signal(signal.SIGKILL)
             run.wait_until(functools.partial(_lost, run, number))
-        assert list(temporary.glob("dmlab-*"))
+        assert list(temporary.glob("recurrent-replay-*/dmlab-*"))
         steps, updates = run.count("actor_steps"), run.count("learner_steps")
         run.wait_until(lambda: run.count("actor_steps") > steps + 100)
         run.wait_until(lambda: run.count("learner_steps") > updates + UPDATES)
@@ -70,5 +70,6 @@ def test_killed_engines_are_replaced_and_training_goes_on(
         code, _, err = run.finish(PATIENCE)
     assert code == 0, err
     assert all_gone(nodes)
+    assert list(temporary.iterdir()) == []
     assert _rows(run, "actor")[-1]["environments_lost"] == str(LOST)
     assert "was killed by SIGKILL" in (run.path / "nodes" / "actor" / "0").read_text()

@@ -55,7 +55,7 @@ def of_type(annotation: Any) -> Requirement:
     if kind in (tuple, dict):  # tuple[int, ...], dict[str, int]
         part = of_type(arguments[0] if kind is tuple else arguments[1])
         return Requirement(
-            f"{'a row' if kind is tuple else 'an object'} of which each is {part.text}",
+            f"{'several' if kind is tuple else 'an object'}, each {part.text}",
             lambda value: (
                 isinstance(value, kind)
                 and all(map(part.holds, value.values() if kind is dict else value))

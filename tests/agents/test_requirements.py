@@ -82,13 +82,13 @@ def test_what_holds_and_what_does_not(
         (int | None, "a whole number or None", [None, 1], [0.5]),
         (
             tuple[int, ...],
-            "a row of which each is a whole number",
+            "several, each a whole number",
             [(), (1, 2)],
             [[1], (1.5,), ("1",), 1, None],
         ),
         (
             dict[str, int],
-            "an object of which each is a whole number",
+            "an object, each a whole number",
             [{}, {"a": 1}],
             [{"a": 1.5}, {"a": None}, [], None],
         ),

@@ -7,6 +7,9 @@ import pathlib
 import shlex
 from collections.abc import Sequence
 
+from launch import recorded
+from launch.settings import SettingsError
+
 FILE = "launches.jsonl"
 
 
@@ -44,12 +47,45 @@ def record(
         actor_steps=actor_steps,
         walltime=walltime,
     )
-    with (run_dir / FILE).open("a") as file:
-        file.write(json.dumps(dataclasses.asdict(launch)) + "\n")
+    with (run_dir / FILE).open("ab+") as file:
+        file.seek(0)
+        before = _whole(file.read())
+        file.truncate(len(before))
+        begin = b"\n" if before and not before.endswith(b"\n") else b""
+        file.write(begin + json.dumps(dataclasses.asdict(launch)).encode() + b"\n")
+
+
+def _whole(data: bytes) -> bytes:
+    """Without half a line at the end, which a crash leaves."""
+    head, newline, last = data.rpartition(b"\n")
+    try:
+        json.loads(last)
+    except ValueError:
+        return head + newline
+    return data
 
 
 def read(run_dir: pathlib.Path) -> list[Launch]:
-    """Every launch of a run, the first one first; none of a run older than the file."""
+    """Every launch of a run, the first one first; none of a run older than the file.
+
+    Half a line at the end, which a crash leaves, is passed over.
+
+    Raises:
+      SettingsError: the file is damaged otherwise.
+    """
     path = run_dir / FILE
-    lines = path.read_text().splitlines() if path.exists() else []
-    return [Launch(**json.loads(line)) for line in lines]
+    try:
+        lines = _whole(path.read_bytes()).splitlines()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from None
+    return [_launch(path, number, line) for number, line in enumerate(lines, 1)]
+
+
+def _launch(path: pathlib.Path, number: int, line: bytes) -> Launch:
+    try:
+        return Launch(**recorded.fields(Launch, recorded.parse(line.decode())))
+    except ValueError as error:
+        said = str(error).removesuffix(".")
+        raise SettingsError(f"{path} cannot be read: of line {number}, {said}.") from None

@@ -29,8 +29,11 @@ from launch.reporting.page import Section
 from launch.reporting.run import Run, lines, load
 from launch.settings import SettingsError
 
-_OUTPUT = flags.DEFINE_string(
-    "output", None, "Folder for the page and its figures; by default report/ in the run's."
+_OUTPUT = flags.DEFINE(
+    command_line.FolderParser(),
+    "output",
+    None,
+    "Folder for the page and its figures; by default report/ in the run's.",
 )
 _SECTIONS = {"What is shown": ("run_dir",), "Where": ("output",)}
 

@@ -122,7 +122,8 @@ def new_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
     for name in ("agent", "env", "run_dir"):
         if not values[name]:
             raise SettingsError(f"--{name} must be given.")
-    values = values | {"preset": values["preset"] or presets.PRESETS[0]}
+    if values["preset"] is None:
+        values = values | {"preset": presets.PRESETS[0]}
     made = settings.resolve(values, overrides)
     if any((made.path / name).exists() for name in ("config.json", "checkpoints")):
         raise SettingsError(
@@ -187,6 +188,11 @@ def make_updates(run: Settings) -> dict[str, Update]:
             raise SettingsError(
                 f"--agent={name} cannot play --env={run.env} with these settings: {error}"
             ) from None
+        except (tf.errors.ResourceExhaustedError, MemoryError):
+            raise SettingsError(
+                f"--agent={name} has more parameters with these settings than this machine's "
+                "memory holds."
+            ) from None
     return updates
 
 
@@ -225,6 +231,11 @@ def prepare(overrides: dict[str, dict[str, str]]) -> tuple[Settings, checkpoints
             f"--lp_launch_type must be local_mp or {options.LAUNCH_TYPE}, "
             f"got {flags.FLAGS.lp_launch_type}."
         )
+    elif options.given():
+        raise SettingsError(
+            f"{' and '.join(options.given())} must come with "
+            f"--lp_launch_type={options.LAUNCH_TYPE}, got --lp_launch_type=local_mp."
+        )
     elif bucket.is_bucket(values["run_dir"] or ""):
         raise SettingsError(
             f"--run_dir={values['run_dir']} is for --lp_launch_type={options.LAUNCH_TYPE}; "
@@ -238,11 +249,19 @@ def prepare(overrides: dict[str, dict[str, str]]) -> tuple[Settings, checkpoints
         artefact.check(run, pathlib.Path(command_line.JOB.value))
     updates = make_updates(run)
     manifests = read_checkpoints(run, updates) if _RESUME.value else {}
-    try:
-        run.path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingsError(f"--run_dir={run.run_dir} cannot be made: {error.strerror}.") from None
+    if command_line.JOB.value:
+        _make_folder("job", pathlib.Path(command_line.JOB.value))
+    _make_folder("run_dir", run.path)
     return run, manifests
+
+
+def _make_folder(flag: str, path: pathlib.Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"--{flag}={path} cannot be made: {error.strerror}.") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise SettingsError(f"--{flag}={path} cannot be written into.")
 
 
 def write_job(run: Settings, manifests: checkpoints.Manifests, job: pathlib.Path) -> int:

@@ -136,11 +136,16 @@ def _is_number(value: Any) -> bool:
     return _is_whole(value) or (isinstance(value, float) and not math.isnan(value))
 
 
+def _is_text(value: Any) -> bool:
+    """JSON can spell halves of characters, which cannot be written anywhere else."""
+    return isinstance(value, str) and not any("\ud800" <= c <= "\udfff" for c in value)
+
+
 _PLAIN = {
     bool: Requirement("true or false", lambda value: isinstance(value, bool)),
     int: Requirement("a whole number", _is_whole),
     float: Requirement("a number", _is_number),
-    str: Requirement("text", lambda value: isinstance(value, str)),
+    str: Requirement("text", _is_text),
     types.NoneType: Requirement("None", lambda value: value is None),
 }
 

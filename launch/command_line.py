@@ -17,11 +17,9 @@ from launch import catalogue, paths
 
 
 class FolderParser(flags.ArgumentParser[str]):
-    """Of a flag that names a folder, or several with commas."""
+    """Of a flag that names a folder, or several with commas; a command knows if one may be none."""
 
     def parse(self, argument: str) -> str:
-        if not argument:
-            return paths.folder(argument)
         return ",".join(part and paths.folder(part) for part in argument.split(","))
 
     def flag_type(self) -> str:

@@ -12,8 +12,6 @@ def folder(text: str) -> str:
     Raises:
       ValueError: there can be no such folder.
     """
-    if not text:
-        raise ValueError("The name of a folder was expected, got nothing.")
     path = os.path.expanduser(text)
     if path.startswith("~"):
         raise ValueError(f"There is no home folder {path.split('/')[0]}; ./{path} is a name.")

@@ -11,7 +11,7 @@ import typing
 from collections.abc import Iterable
 from typing import Any
 
-from agents.requirements import of_type
+from agents.requirements import LARGEST, of_type
 
 
 def read(path: pathlib.Path) -> Any:
@@ -71,7 +71,9 @@ def _of_python(annotation: Any, value: Any) -> Any:
     if isinstance(value, list) and typing.get_origin(annotation) is tuple:
         return tuple(value)
     is_float = annotation is float or float in typing.get_args(annotation)
-    return float(value) if is_float and type(value) is int else value
+    if is_float and type(value) is int and abs(value) <= LARGEST:
+        return float(value)
+    return value
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

@@ -89,6 +89,8 @@ def main(_: Sequence[str]) -> None:
                 "--run_dir must be folders with commas between them, "
                 f"got {command_line.RUN_DIR.value!r}."
             )
+        if _OUTPUT.value == "":
+            raise SettingsError("--output must name a folder, got ''.")
         runs = load(folders)
     except SettingsError as error:
         command_line.fail(str(error))

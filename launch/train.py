@@ -245,7 +245,9 @@ def prepare(overrides: dict[str, dict[str, str]]) -> tuple[Settings, checkpoints
     shards.check(run)
     if options.wanted():
         artefact.check_nodes(run)
-    if command_line.JOB.value:
+    if command_line.JOB.value is not None:
+        if not command_line.JOB.value:
+            raise SettingsError("--job must name a new folder, got ''.")
         artefact.check(run, pathlib.Path(command_line.JOB.value))
     updates = make_updates(run)
     manifests = read_checkpoints(run, updates) if _RESUME.value else {}

@@ -155,7 +155,7 @@ def test_a_young_run_has_a_page(tmp_path: pathlib.Path) -> None:
         ),
         (["--run_dir=PATH/run", "--output=PATH/file"], "--output=PATH/file cannot be written"),
         (["--run_dir=PATH/torn"], "PATH/torn/launches.jsonl cannot be read: of line 1, "),
-        (["--run_dir=PATH/run", "--output="], "flag --output=: The name of a folder was"),
+        (["--run_dir=PATH/run", "--output="], "--output must name a folder, got ''.\n"),
     ],
 )
 def test_what_cannot_be_shown_is_refused_in_a_sentence(

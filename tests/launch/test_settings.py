@@ -260,6 +260,8 @@ GONE = object()  # a field that is missing
         ("evaluation_minutes", float("nan"), "evaluation_minutes must be a number, got nan"),
         ("checkpoint_minutes", float("inf"), "from 0.001 to 527,040, got inf"),
         ("full_action_space", 1, "full_action_space must be true or false, got 1"),
+        ("act_with", "\ud800", "act_with must be text, got '"),
+        ("evaluation_minutes", 10**400, "evaluation_minutes must be a number from 0.001"),
         ("num_actor", 3, "num_actor is no field here, the nearest is num_actors"),
         ("configs", [], "configs must be an object, each anything, got []"),
         ("configs", {}, "configs must be an object with a Config for each agent, got {}"),

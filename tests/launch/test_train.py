@@ -102,7 +102,7 @@ def _contents(folder: pathlib.Path) -> dict[str, bytes]:
         ([*NEW, "--evaluation_episodes=-2"], ["--evaluation_episodes", "-2"]),
         ([*NEW, "--preset="], ["--preset must be one of local, paper, got ''."]),
         ([*NEW, "--act_with="], ["--act_with= names ''"]),
-        ([*NEW, "--job="], ["--job=", "The name of a folder was expected, got nothing."]),
+        ([*NEW, "--job="], ["--job must name a new folder, got ''."]),
         ([*NEW, "--job=a\0b"], ["--job=", "null byte"]),
         ([*NEW, f"--job={'x' * 256}"], ["at most 255 bytes, got one of 256."]),
         ([*NEW, "--job=/dev/null/job"], ["--job=/dev/null/job cannot be made: Not a directory."]),
@@ -213,7 +213,7 @@ def test_a_folder_that_cannot_be_made_is_refused(
 @pytest.mark.parametrize(
     ("run_dir", "said"),
     [
-        ("", "flag --run_dir=: The name of a folder was expected, got nothing."),
+        ("", "--run_dir must be given."),
         ("a\0b", "got one with a null byte."),
         (f"runs/{'x' * 256}", "A name has at most 255 bytes, got one of 256."),
         ("y/" * 3_000, "A path has at most 3,840 bytes"),

@@ -23,6 +23,8 @@ from agents.core import LSTM
 from agents.networks import RecurrentNetwork
 from replay.structures import Nest
 
+MOST_MEMORY_STEPS = 10_000  # as many states are kept for each environment
+
 
 def limit_memory(network: Network, memory_steps: int) -> RecurrentNetwork:
     """The same network, with the same variables, remembering no more than its last k inputs.

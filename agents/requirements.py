@@ -1,7 +1,22 @@
-"""What the fields of an agent's Config may hold, and the sentence that refuses anything else."""
+"""What the fields of settings may hold, and the sentence that refuses anything else.
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, get_args
+Types are those of the fields' annotations. An int is a float too; True and False are no numbers,
+and NaN is none. Bounds are generous: they keep out what no machine can do, and slips of a finger.
+What several agents' hyperparameters have to be is at the end.
+"""
+
+import dataclasses
+import functools
+import itertools
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+
+LARGEST = 2**63 - 1  # of the int64 in which steps are counted
+MOST_WEIGHTS = 2**28  # a gigabyte, of which a learner keeps four: two networks and Adam's moments
+MOST_OLD_WEIGHTS = 2**31  # eight gigabytes
 
 
 class Requirement(NamedTuple):
@@ -12,31 +27,65 @@ class Requirement(NamedTuple):
 
 
 def check_fields(config: Any, requirements: Mapping[str, Requirement]) -> None:
-    """Raises ValueError with a sentence about the first field that does not meet its requirement.
+    """Raises ValueError with a sentence about the first field that is not as it must be.
 
     Args:
-      config: anything with attributes.
-      requirements: by the attribute's name.
+      config: a dataclass. Its fields have to be of the types that they are annotated with.
+      requirements: what else they have to be, by name.
     """
-    for name, requirement in requirements.items():
-        value = getattr(config, name)
-        if not requirement.holds(value):
-            raise ValueError(f"{name} must be {requirement.text}, got {value!r}.")
+    annotations = typing.get_type_hints(type(config))
+    for field in dataclasses.fields(config):
+        value, typed = getattr(config, field.name), of_type(annotations[field.name])
+        requirement = requirements.get(field.name, typed)
+        if not (typed.holds(value) and requirement.holds(value)):
+            raise ValueError(f"{field.name} must be {requirement.text}, got {value!r}.")
 
 
-def whole(least: int) -> Requirement:
-    """Integers from `least` on; True and False are none."""
+@functools.cache
+def of_type(annotation: Any) -> Requirement:
+    """The values of a type as a field is annotated with it; any for what is not known here."""
+    arguments = get_args(annotation)
+    kind = get_origin(annotation) or annotation
+    if kind is Literal:
+        return one_of(annotation)
+    if kind in (Union, types.UnionType):
+        choices = [of_type(argument) for argument in arguments]
+        text = " or ".join(choice.text for choice in choices)
+        return Requirement(text, lambda value: any(choice.holds(value) for choice in choices))
+    if kind in (tuple, dict):  # tuple[int, ...], dict[str, int]
+        part = of_type(arguments[0] if kind is tuple else arguments[1])
+        return Requirement(
+            f"{'several' if kind is tuple else 'an object'}, each {part.text}",
+            lambda value: (
+                isinstance(value, kind)
+                and all(map(part.holds, value.values() if kind is dict else value))
+            ),
+        )
+    return _PLAIN.get(kind, Requirement("anything", lambda value: True))
 
-    def holds(value: Any) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
-    return Requirement(f"a whole number of at least {least}", holds)
+def whole(least: int, most: int = LARGEST) -> Requirement:
+    """Integers from `least` to `most`; True and False are none."""
+    return Requirement(
+        f"a whole number from {least:,} to {most:,}",
+        lambda value: _is_whole(value) and least <= value <= most,
+    )
+
+
+def number(least: float, most: float) -> Requirement:
+    """Numbers from `least` to `most`; True and False are none."""
+    return Requirement(
+        f"a number from {least:,g} to {most:,g}",
+        lambda value: _is_number(value) and least <= value <= most,
+    )
 
 
 def one_of(choices: Any) -> Requirement:
-    """The values of a `Literal`."""
-    names = get_args(choices)
-    return Requirement("one of " + ", ".join(names), lambda value: value in names)
+    """The values of a `Literal`, or of a sequence of names."""
+    names = choices if isinstance(choices, tuple) else get_args(choices)
+    return Requirement(
+        "one of " + ", ".join(names), lambda value: isinstance(value, str) and value in names
+    )
 
 
 def or_none(requirement: Requirement) -> Requirement:
@@ -45,10 +94,78 @@ def or_none(requirement: Requirement) -> Requirement:
     return Requirement(f"{text} or None", lambda value: value is None or holds(value))
 
 
-POSITIVE = Requirement("greater than 0", lambda value: value > 0)
-NOT_NEGATIVE = Requirement("at least 0", lambda value: value >= 0)
-FRACTION = Requirement("between 0 and 1", lambda value: 0 <= value <= 1)
+def or_infinite(requirement: Requirement) -> Requirement:
+    """Infinity too, of what limits nothing then."""
+    text, holds = requirement
+    return Requirement(f"{text} or inf", lambda value: holds(value) or value == math.inf)
+
+
+def check_layers(
+    hidden_sizes: Sequence[int], lstm_size: int, head_size: int = 0, policy_lag: int = 0
+) -> None:
+    """Raises ValueError for layers that are each possible, but together more than a machine holds.
+
+    Args:
+      hidden_sizes: units of fully connected layers.
+      lstm_size: units of the LSTM after them, which has four gates and sees its own state; 0 is
+        none.
+      head_size: units of each of two layers after that.
+      policy_lag: copies of all that are kept.
+    """
+    sizes = [size for size in (*hidden_sizes, lstm_size) if size]
+    weights = sum(a * b for a, b in itertools.pairwise(hidden_sizes))
+    weights += 4 * lstm_size * (lstm_size + (hidden_sizes[-1] if hidden_sizes else 0))
+    weights += 2 * head_size * (sizes[-1] if sizes else 0)
+    if weights > MOST_WEIGHTS:
+        raise ValueError(
+            f"hidden_sizes, lstm_size{' and head_size' * bool(head_size)} must come to "
+            f"{MOST_WEIGHTS:,} weights at most between them, got {weights:,}."
+        )
+    if weights * policy_lag > MOST_OLD_WEIGHTS:
+        raise ValueError(
+            f"policy_lag must be at most {MOST_OLD_WEIGHTS // weights:,} for {weights:,} weights, "
+            f"of which as many copies are kept, got {policy_lag}."
+        )
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return _is_whole(value) or (isinstance(value, float) and not math.isnan(value))
+
+
+def _is_text(value: Any) -> bool:
+    """JSON can spell halves of characters, which cannot be written anywhere else."""
+    return isinstance(value, str) and not any("\ud800" <= c <= "\udfff" for c in value)
+
+
+_PLAIN = {
+    bool: Requirement("true or false", lambda value: isinstance(value, bool)),
+    int: Requirement("a whole number", _is_whole),
+    float: Requirement("a number", _is_number),
+    str: Requirement("text", _is_text),
+    types.NoneType: Requirement("None", lambda value: value is None),
+}
+
+# Learners compute in float32, which has nothing much below 1e-38 or above 3e38: beyond these bounds
+# the squares of numbers would be 0 or infinite.
+POSITIVE = number(1e-15, 1e15)
+NOT_NEGATIVE = number(0, 1e15)
+FRACTION = number(0, 1)
+EXPONENT = number(0, 10)  # what it is an exponent of must not become infinite
+
+COUNT = whole(1)
+BURN_IN, LENGTH = (
+    whole(0, 4_096),
+    whole(1, 4_096),
+)  # the graph of an update has a part for each step
+FRAMES = whole(1, 256)
+ITEMS = whole(1, 2**31 - 1)
+BATCH_SIZE = whole(1, 65_536)  # Reverb's samples are copied one by one
+LAYER_SIZE, OPTIONAL_LAYER_SIZE = whole(1, 65_536), whole(0, 65_536)
 LAYER_SIZES = Requirement(
-    "one or more whole numbers of at least 1",
-    lambda value: len(value) > 0 and all(whole(1).holds(size) for size in value),
+    f"1 to 64 layers, each {LAYER_SIZE.text}",
+    lambda value: 1 <= len(value) <= 64 and all(map(LAYER_SIZE.holds, value)),
 )

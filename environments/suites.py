@@ -128,9 +128,16 @@ def check(name: str) -> None:
         ValueError: a sentence that quotes the name, or the bad one among a suite's, and, if one is
             near, suggests the right one; or a suite has the same task twice.
     """
+    check_names(name)
+    for task in tasks(name):
+        _check_here(task)
+
+
+def check_names(name: str) -> None:
+    """As `check`, but accepts what could be made where everything that it needs is installed."""
     names = tasks(name)
     for task in names:
-        _check_task(task)
+        _check_name(task)
     twice = [task for task in names if names.count(task) > 1]
     if twice:
         raise ValueError(f"Expected each task of a suite once, but {name!r} repeats {twice[0]!r}.")
@@ -144,12 +151,17 @@ def _check_single(name: str) -> None:
         )
 
 
-def _check_task(name: str) -> None:
+def _check_name(name: str) -> None:
     kind, _, task = name.partition(":")
     if kind in _PLANNED:
         raise ValueError(f"The environment {name!r} is not built yet.")
     if name != "catch" and (kind not in _TASKS or task not in _TASKS[kind]()):
         raise ValueError(f"Unknown environment {name!r}: {_advice(kind, task)}")
+
+
+def _check_here(name: str) -> None:
+    """Refuses what this machine cannot make."""
+    kind, _, task = name.partition(":")
     if kind == "dmlab":
         dmlab.check(task)
     if kind == "gym":

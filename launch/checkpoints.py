@@ -13,13 +13,16 @@ has its own, manifest-<agent>.json, that names no replay. `launch.saver` writes 
 import dataclasses
 import json
 import pathlib
+import re
 from collections.abc import Mapping
+from typing import Any
 
 import tensorflow as tf
 
 from agents.contract import Update
 from agents.learner import read_parameters
-from launch import whole_files
+from agents.requirements import NOT_NEGATIVE, Requirement, check_fields, or_none, whole
+from launch import recorded, whole_files
 
 MANIFEST = "manifest.json"
 
@@ -56,6 +59,29 @@ class Manifest:
     walltime: float
     sizes: dict[str, int]
 
+
+def _is_inside(name: str) -> bool:
+    is_path = re.fullmatch(r"[\w.-]+(/[\w.-]+)*", name, re.ASCII) is not None
+    return is_path and len(name) <= 255 and not {".", ".."}.intersection(name.split("/"))
+
+
+_INSIDE = Requirement("a path inside the checkpoint folder", _is_inside)
+_REPLAY = Requirement(
+    "replay/<update>-<milliseconds>",
+    lambda name: re.fullmatch(r"replay/[0-9]{1,19}-[0-9]{1,19}", name) is not None,
+)
+_REQUIREMENTS: Mapping[str, Requirement] = {
+    "learner_step": whole(0),
+    "learner": _INSIDE,
+    "replay": or_none(_REPLAY),
+    "replay_items": whole(0),
+    "replay_saved_at": NOT_NEGATIVE,
+    "replay_seconds": NOT_NEGATIVE,
+    "actor_steps": whole(0),
+    "episodes": whole(0),
+    "trained_steps": whole(0),
+    "walltime": NOT_NEGATIVE,
+}
 
 Manifests = dict[str, Manifest]  # by agent name; agents that never saved are missing
 
@@ -114,9 +140,27 @@ def parse(folder: pathlib.Path, name: str = MANIFEST) -> Manifest | None:
     if not path.exists():
         return None
     try:
-        return Manifest(**json.loads(path.read_text()))
-    except (ValueError, TypeError) as error:
-        raise DamagedError(f"The checkpoint manifest {path} is corrupt: {error}.") from None
+        return _checked(recorded.read(path))
+    except OSError as error:
+        raise DamagedError(
+            f"The checkpoint manifest {path} cannot be read: {error.strerror}."
+        ) from None
+    except ValueError as error:
+        said = str(error).removesuffix(".")
+        raise DamagedError(f"The checkpoint manifest {path} is corrupt: {said}.") from None
+
+
+def _checked(said: Any) -> Manifest:
+    """The manifest that a file holds. Raises ValueError about what no saver writes."""
+    manifest = Manifest(**recorded.fields(Manifest, said))
+    check_fields(manifest, _REQUIREMENTS)
+    for name, size in manifest.sizes.items():
+        if not (_INSIDE.holds(name) and whole(0).holds(size)):
+            raise ValueError(
+                f"sizes must name files by {_INSIDE.text} and their bytes by {whole(0).text}, "
+                f"got {name!r}: {size}."
+            )
+    return manifest
 
 
 def check(

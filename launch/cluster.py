@@ -6,7 +6,7 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
-from launch import cluster_spec, job
+from launch import cluster_spec, job, paths
 
 
 def main(argv: Sequence[str]) -> int:
@@ -30,10 +30,17 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
+def _folder(text: str) -> pathlib.Path:
+    try:
+        return pathlib.Path(paths.folder(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m launch.cluster", description=__doc__)
     parser.add_argument(
-        "--job", type=pathlib.Path, required=True, help="folder that launch.train --job=... wrote"
+        "--job", type=_folder, required=True, help="folder that launch.train --job=... wrote"
     )
     parser.add_argument(
         "--hosts", required=True, help="of the processes, in the order of their ranks: node1,node1"

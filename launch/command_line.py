@@ -13,12 +13,26 @@ from typing import NoReturn
 
 from absl import app, flags
 
-from launch import catalogue
+from agents.requirements import LARGEST
+from launch import catalogue, paths
+
+
+class FolderParser(flags.ArgumentParser[str]):
+    """Of a flag that names a folder, or several with commas; a command knows if one may be none."""
+
+    def parse(self, argument: str) -> str:
+        return ",".join(part and paths.folder(part) for part in argument.split(","))
+
+    def flag_type(self) -> str:
+        return "folder"
+
 
 AGENT = flags.DEFINE_string("agent", None, f"What learns: {', '.join(catalogue.AGENTS)}.")
-RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder for everything about the run.")
-JOB = flags.DEFINE_string("job", None, "Folder of a run's program as files.")
-SEED = flags.DEFINE_integer("seed", None, "Of environments, networks and policies.", lower_bound=0)
+RUN_DIR = flags.DEFINE(FolderParser(), "run_dir", None, "Folder for everything about the run.")
+JOB = flags.DEFINE(FolderParser(), "job", None, "Folder of a run's program as files.")
+SEED = flags.DEFINE_integer(
+    "seed", None, "Of environments, networks and policies.", lower_bound=0, upper_bound=LARGEST
+)
 
 Sections = Mapping[str, Sequence[str]]  # title -> names of flags
 
@@ -96,8 +110,10 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
     plain = [arg for arg in argv if not _FIELD.fullmatch(arg)]
     try:
         rest: list[str] = flags.FLAGS(plain)
-    except flags.Error as error:
+    except (flags.Error, ValueError) as error:  # absl has both
         fail(str(error))
+    except OSError as error:  # of a --flagfile
+        fail(f"{error.filename} cannot be read: {error.strerror}.")
     if len(rest) > 1:
         fail(f"Only flags are understood, got {rest[1]!r}.")
     return rest
@@ -118,5 +134,6 @@ def config_overrides(argv: Sequence[str]) -> dict[str, dict[str, str]]:
 
 def fail(message: str) -> NoReturn:
     """Ends with a sentence on stderr and exit code 2."""
-    print(message.rstrip(), file=sys.stderr)
+    text = message.rstrip().encode(errors="backslashreplace").decode()  # what was typed may be none
+    print(text, file=sys.stderr)
     sys.exit(2)

@@ -23,12 +23,14 @@ from absl import flags
 from matplotlib.figure import Figure
 from rich.console import Console
 
+from agents.limited_memory import MOST_MEMORY_STEPS
 from launch import checkpoints, command_line, settings
 from launch.diagnosing import discrepancy, figures, lag, memory, output, subjects
 from launch.settings import Settings, SettingsError
 
 FOLDER = "diagnostics"
 ANALYSES = ("discrepancy", "lag", "memory")
+_LONGEST_BURN_IN = 10_000  # that is unrolled at once
 
 _ANALYSES = flags.DEFINE_list(
     "analyses", None, "Which, with commas; by default all that the agent has something for."
@@ -37,16 +39,28 @@ _BURN_INS = flags.DEFINE_list(
     "burn_ins", None, "discrepancy: steps; by default 0, 1/4 and 1/2 of an item's, and the run's."
 )
 _SEQUENCES = flags.DEFINE_integer(
-    "sequences", 256, "discrepancy: the most, of each task and lag.", lower_bound=1
+    "sequences",
+    256,
+    "discrepancy: the most, of each task and lag.",
+    lower_bound=1,
+    upper_bound=1_000_000,
 )
 _SAMPLES = flags.DEFINE_integer(
-    "replay_samples", 2_000, "lag: the most items drawn from the saved replay.", lower_bound=1
+    "replay_samples",
+    2_000,
+    "lag: the most items drawn from the saved replay.",
+    lower_bound=1,
+    upper_bound=100_000_000,
 )
 _MEMORIES = flags.DEFINE_list(
     "memories", ["1", "2", "4", "8", "16", "32", "64"], "memory: the ks, and then no limit."
 )
 _EPISODES = flags.DEFINE_integer(
-    "memory_episodes", 10, "memory: of each k, played at once.", lower_bound=1
+    "memory_episodes",
+    10,
+    "memory: of each k, played at once.",
+    lower_bound=1,
+    upper_bound=10_000,
 )
 _SECTIONS = {
     "What is measured": ("run_dir", "agent", "analyses", "seed"),
@@ -94,7 +108,7 @@ def wanted_of_flags() -> Wanted:
             )
         subjects.check(run, name, analysis)
     meaningful = ["lag"] if subjects.obstacle(run, name) else ANALYSES
-    burn_ins = _whole_numbers(_BURN_INS, 0)
+    burn_ins = _whole_numbers(_BURN_INS, 0, _LONGEST_BURN_IN)
     return Wanted(
         run=run,
         agent=name,
@@ -103,19 +117,20 @@ def wanted_of_flags() -> Wanted:
         burn_ins=burn_ins or discrepancy.default_burn_ins(run.configs[name].layout),
         sequences=_SEQUENCES.value,
         replay_samples=_SAMPLES.value,
-        memories=_whole_numbers(_MEMORIES, 1),
+        memories=_whole_numbers(_MEMORIES, 1, MOST_MEMORY_STEPS),
         memory_episodes=_EPISODES.value,
         seed=command_line.SEED.value or 0,
     )
 
 
-def _whole_numbers(flag: flags.FlagHolder, least: int) -> list[int]:
+def _whole_numbers(flag: flags.FlagHolder, least: int, most: int) -> list[int]:
     """A flag's numbers in order, each once; nothing where the flag was not given."""
     texts = [str(text) for text in flag.value or ()]
-    if not all(text.isdecimal() and int(text) >= least for text in texts):
+    digits = len(str(most))
+    if not all(t.isdecimal() and len(t) <= digits and least <= int(t) <= most for t in texts):
         raise SettingsError(
-            f"--{flag.name} must be whole numbers of at least {least} with commas between them, "
-            f"got {','.join(texts)!r}."
+            f"--{flag.name} must be whole numbers from {least} to {most:,} with commas between "
+            f"them, got {','.join(texts)!r}."
         )
     return sorted({int(text) for text in texts})
 

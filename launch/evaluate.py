@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from absl import flags
 
+from agents.limited_memory import MOST_MEMORY_STEPS
 from launch import checkpoints, command_line, settings
 from launch.evaluating import captions, evaluation, files, film, progress_bar, summary, videos
 from launch.evaluating.evaluation import Subject
@@ -25,13 +26,17 @@ _EPISODES = flags.DEFINE_integer(
     None,
     "Of each task; by default what the papers play: 200 on Atari, 500 on DMLab; 100 elsewhere.",
     lower_bound=1,
+    upper_bound=1_000_000,
 )
 _CHECKPOINT = flags.DEFINE_string(
     "checkpoint", "latest", "Whose parameters play: latest, or the update N of a kept one."
 )
 _EPSILON = flags.DEFINE_float("epsilon", None, "Probability of a random action; R2D2 only.")
 _MEMORY_STEPS = flags.DEFINE_integer(
-    "memory_steps", None, "The agent remembers its last k inputs only; all by default."
+    "memory_steps",
+    None,
+    "The agent remembers its last k inputs only; all by default.",
+    upper_bound=MOST_MEMORY_STEPS,
 )
 _VIDEO = flags.DEFINE_boolean("video", False, "Film an episode of each task, into videos/.")
 _SECTIONS = {
@@ -62,7 +67,7 @@ def subject_of_flags() -> Subject:
 def _checkpoint(text: str) -> int | None:
     if text == "latest":
         return None
-    if not text.isdecimal():
+    if not (text.isdecimal() and len(text) < 20):  # with which int64 ends
         raise SettingsError(
             f"--checkpoint must be latest or the number of an update, got {text!r}."
         )

@@ -37,7 +37,7 @@ def read(folder: pathlib.Path) -> dict[str, PoolFolder]:
     """The pools of a job, or those of them that a host has been given, by name.
 
     Raises:
-      JobError: when the folder holds none.
+      JobError: when the folder holds none, or a damaged one.
     """
     files = sorted(folder.glob(f"*/{POOL_FILE}"))
     if not files:
@@ -45,6 +45,16 @@ def read(folder: pathlib.Path) -> dict[str, PoolFolder]:
             f"--job={folder} holds no job: there is no {folder / POOL_NAMES[0] / POOL_FILE}. "
             "python -m launch.train --job=<folder> with the settings of a run writes one."
         )
-    return {
-        file.parent.name: PoolFolder(file.parent, **json.loads(file.read_text())) for file in files
-    }
+    return {file.parent.name: _pool(file) for file in files}
+
+
+def _pool(file: pathlib.Path) -> PoolFolder:
+    try:
+        said = json.loads(file.read_text())
+        labels = [str(label) for label in said["labels"]]
+        return PoolFolder(file.parent, str(said["kind"]), str(said["run_dir"]), labels)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise JobError(
+            f"{file} cannot be read: it must say kind, run_dir and labels, as launch.train --job "
+            f"writes them ({type(error).__name__}: {error})."
+        ) from None

@@ -7,7 +7,8 @@ import pathlib
 import shlex
 from collections.abc import Sequence
 
-from launch import whole_files
+from launch import recorded, whole_files
+from launch.settings import SettingsError
 
 FILE = "launches.jsonl"
 
@@ -47,12 +48,43 @@ def record(
         walltime=walltime,
     )
     path = run_dir / FILE
-    before = path.read_text() if path.exists() else ""
-    whole_files.write(path, before + json.dumps(dataclasses.asdict(launch)) + "\n")
+    before = _whole(path.read_bytes()).decode() if path.exists() else ""
+    newline = "\n" if before and not before.endswith("\n") else ""
+    line = json.dumps(dataclasses.asdict(launch)) + "\n"
+    whole_files.write(path, before + newline + line)
+
+
+def _whole(data: bytes) -> bytes:
+    """Without half a line at the end, which a crash leaves."""
+    head, newline, last = data.rpartition(b"\n")
+    try:
+        json.loads(last)
+    except ValueError:
+        return head + newline
+    return data
 
 
 def read(run_dir: pathlib.Path) -> list[Launch]:
-    """Every launch of a run, the first one first; none of a run older than the file."""
+    """Every launch of a run, the first one first; none of a run older than the file.
+
+    Half a line at the end, which a crash leaves, is passed over.
+
+    Raises:
+      SettingsError: the file is damaged otherwise.
+    """
     path = run_dir / FILE
-    lines = path.read_text().splitlines() if path.exists() else []
-    return [Launch(**json.loads(line)) for line in lines]
+    try:
+        lines = _whole(path.read_bytes()).splitlines()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from None
+    return [_launch(path, number, line) for number, line in enumerate(lines, 1)]
+
+
+def _launch(path: pathlib.Path, number: int, line: bytes) -> Launch:
+    try:
+        return Launch(**recorded.fields(Launch, recorded.parse(line.decode())))
+    except ValueError as error:
+        said = str(error).removesuffix(".")
+        raise SettingsError(f"{path} cannot be read: of line {number}, {said}.") from None

@@ -29,8 +29,11 @@ from launch.reporting.page import Section
 from launch.reporting.run import Run, lines, load
 from launch.settings import SettingsError
 
-_OUTPUT = flags.DEFINE_string(
-    "output", None, "Folder for the page and its figures; by default report/ in the run's."
+_OUTPUT = flags.DEFINE(
+    command_line.FolderParser(),
+    "output",
+    None,
+    "Folder for the page and its figures; by default report/ in the run's.",
 )
 _SECTIONS = {"What is shown": ("run_dir",), "Where": ("output",)}
 
@@ -86,6 +89,8 @@ def main(_: Sequence[str]) -> None:
                 "--run_dir must be folders with commas between them, "
                 f"got {command_line.RUN_DIR.value!r}."
             )
+        if _OUTPUT.value == "":
+            raise SettingsError("--output must name a folder, got ''.")
         runs = load(folders)
     except SettingsError as error:
         command_line.fail(str(error))

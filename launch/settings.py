@@ -1,13 +1,15 @@
 """What one run is: every setting, checked before any process starts, recorded in the run folder."""
 
 import dataclasses
-import difflib
 import json
+import math
 import pathlib
+from collections.abc import Mapping
 from typing import Any
 
+from agents.requirements import COUNT, Requirement, check_fields, number, one_of, or_none, whole
 from environments import suites
-from launch import bucket, catalogue, presets
+from launch import bucket, catalogue, presets, recorded, texts
 
 
 class SettingsError(ValueError):
@@ -60,22 +62,15 @@ class Settings:
     num_replay_shards: int = 1
 
     def __post_init__(self) -> None:
-        for name in (
-            "num_actors",
-            "actors_per_node",
-            "max_actor_steps",
-            "max_learner_steps",
-            "num_replay_shards",
-        ):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise SettingsError(f"--{name} must be at least 1, got {value}.")
-        for name in ("seed", "evaluation_episodes"):
-            if getattr(self, name) < 0:
-                raise SettingsError(f"--{name} must not be negative, got {getattr(self, name)}.")
-        for name in ("evaluation_minutes", "checkpoint_minutes"):
-            if not getattr(self, name) > 0:
-                raise SettingsError(f"--{name} must be positive, got {getattr(self, name)}.")
+        try:
+            check_fields(self, _REQUIREMENTS)
+        except ValueError as error:  # which begins with the field's name
+            raise SettingsError(f"--{error}") from None
+        if self.agent != ",".join(self.configs):
+            raise SettingsError(
+                f"--agent must be {','.join(self.configs)}, as configs are named, "
+                f"got {self.agent!r}."
+            )
         for flag, named in (("act_with", self.acting), ("paced_by", (self.paced_by,))):
             for name in named:
                 if name not in self.configs:
@@ -85,12 +80,22 @@ class Settings:
                     )
         if len(set(self.acting)) < len(self.acting):
             raise SettingsError(f"--act_with={self.act_with} names an agent twice.")
+        self._check_numbers()
+
+    def _check_numbers(self) -> None:
+        """Refuses numbers of actors that do not fit together."""
         needed = len(self.acting) * len(self.tasks)
         if self.num_actors < needed:
             raise SettingsError(
                 f"--act_with={self.act_with} on --env={self.env} needs at least {needed} actors "
                 f"(agents that act: {len(self.acting)}, tasks of each: {len(self.tasks)}), got "
                 f"--num_actors={self.num_actors}."
+            )
+        num_nodes = math.ceil(self.num_actors / self.actors_per_node)
+        if num_nodes > _MOST_NODES:
+            raise SettingsError(
+                f"--num_actors={self.num_actors} and --actors_per_node={self.actors_per_node} make "
+                f"{num_nodes:,} processes; they must be {_MOST_NODES:,} at most."
             )
 
     @property
@@ -116,6 +121,24 @@ class Settings:
     def to_json(self) -> str:
         """The text of config.json."""
         return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
+
+
+_MOST_NODES = 10_000  # that one launcher makes, and one coordinator listens to
+_ACTORS = whole(1, 100_000)  # a thousand times the papers', in one array of a process
+_MINUTES = number(0.001, 60 * 24 * 366)  # to a year; a checkpoint takes longer than this least
+_REQUIREMENTS: Mapping[str, Requirement] = {
+    "preset": one_of(presets.PRESETS),
+    "configs": Requirement("an object with a Config for each agent", lambda value: len(value) > 0),
+    "num_actors": _ACTORS,
+    "actors_per_node": _ACTORS,
+    "max_actor_steps": or_none(COUNT),
+    "max_learner_steps": or_none(COUNT),
+    "seed": whole(0),
+    "evaluation_episodes": whole(0, 10_000),  # each an environment
+    "evaluation_minutes": _MINUTES,
+    "checkpoint_minutes": _MINUTES,
+    "num_replay_shards": whole(1, _MOST_NODES),
+}
 
 
 def resolve(given: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Settings:
@@ -174,25 +197,20 @@ def make_configs(
     }
 
 
-def _make_config(agent: str, env: str, preset: dict[str, Any], overrides: dict[str, str]) -> Any:
+def _make_config(agent: str, env: str, preset: dict[str, Any], typed: dict[str, str]) -> Any:
     default = catalogue.AGENTS[agent].config(env)
     fields = {field.name: field.type for field in dataclasses.fields(default)}
-    parsed = {}
-    for name, text in overrides.items():
+    for name in typed:
         if name not in fields:
             raise SettingsError(
-                f"--{agent}.{name} is no field of {agent}'s Config." + suggest(name, fields)
+                f"--{agent}.{name} is no field of {agent}'s Config." + texts.suggest(name, fields)
             )
-        parsed[name] = parse(f"--{agent}.{name}", text, type_name(fields[name]))
     try:
+        parsed = {name: texts.value_of(name, text, fields[name]) for name, text in typed.items()}
         config = dataclasses.replace(default, **{**preset, **parsed})
+        _check_num_tasks(env, default, config)
     except ValueError as error:  # which begins with the field's name
         raise SettingsError(f"--{agent}.{error}") from None
-    if "num_tasks" in fields and config.num_tasks != default.num_tasks:
-        raise SettingsError(
-            f"--{agent}.num_tasks must be {default.num_tasks}, as many as --env={env} has, "
-            f"got {config.num_tasks}."
-        )
     return config
 
 
@@ -200,54 +218,48 @@ def load(run_dir: pathlib.Path) -> Settings:
     """The settings that a run folder's config.json records; the folder may have been moved since.
 
     Raises:
-      SettingsError: when there is none, or it cannot be read.
+      SettingsError: when there is none, or it does not say what a run's would.
     """
     path = run_dir / "config.json"
     try:
-        recorded = json.loads(path.read_text())
-        configs = {
-            agent: _restored(catalogue.AGENTS[agent].config(recorded["env"]), values)
-            for agent, values in recorded["configs"].items()
-        }
-        return Settings(**{**recorded, "configs": configs, "run_dir": str(run_dir)})
-    except OSError:
+        return _restored(recorded.read(path), run_dir)
+    except (FileNotFoundError, NotADirectoryError):
         raise SettingsError(f"{run_dir} holds no run: there is no {path}.") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise SettingsError(f"{path} cannot be read: {error}.") from None
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        said = str(error).removeprefix("--").removesuffix(".")
+        raise SettingsError(f"{path} cannot be read: {said}.") from None
 
 
-def _restored(default: Any, recorded: dict[str, Any]) -> Any:
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in recorded.items()}
-    return dataclasses.replace(default, **values)
+def _restored(said: Any, run_dir: pathlib.Path) -> Settings:
+    """Settings from what config.json holds. Raises ValueError."""
+    values = recorded.fields(Settings, said)
+    suites.check_names(values["env"])
+    for agent in values["configs"]:
+        catalogue.check(agent)
+    configs = {
+        agent: _restored_config(agent, values["env"], config)
+        for agent, config in values["configs"].items()
+    }
+    return Settings(**{**values, "configs": configs, "run_dir": str(run_dir)})
 
 
-def type_name(annotation: Any) -> str:
-    """A field's type as it is written."""
-    return annotation.__name__ if type(annotation) is type else str(annotation)
-
-
-def parse(flag: str, text: str, kind: str) -> Any:
-    """A value of the type that a Config field is annotated with.
-
-    Raises:
-      SettingsError: quoting flag and text, when the text is no such value.
-    """
-    if "None" in kind and text.lower() == "none":
-        return None
-    kind = kind.removesuffix(" | None")
+def _restored_config(agent: str, env: str, said: Any) -> Any:
+    default, of = catalogue.AGENTS[agent].config(env), f"configs.{agent}."
+    values = recorded.fields(type(default), said, of=of)
     try:
-        if kind == "bool":
-            return {"true": True, "false": False, "1": True, "0": False}[text.lower()]
-        if kind in ("int", "float"):
-            return int(text) if kind == "int" else float(text)
-        if kind.startswith("tuple[int"):
-            return tuple(int(part) for part in text.split(",") if part)
-    except (ValueError, KeyError):
-        raise SettingsError(f"{flag} must be of type {kind}, got {text!r}.") from None
-    return text
+        config = dataclasses.replace(default, **values)
+        _check_num_tasks(env, default, config)
+    except ValueError as error:  # which begins with the field's name
+        raise ValueError(f"{of}{error}") from None
+    return config
 
 
-def suggest(name: str, known: Any) -> str:
-    """` Did you mean "...?"` for the nearest known name, or nothing."""
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
+def _check_num_tasks(env: str, default: Any, config: Any) -> None:
+    """Raises ValueError for a Config of another number of tasks than the environment has."""
+    if getattr(config, "num_tasks", None) != getattr(default, "num_tasks", None):
+        raise ValueError(
+            f"num_tasks must be {default.num_tasks}, as many as --env={env} has, "
+            f"got {config.num_tasks}."
+        )

@@ -39,8 +39,8 @@ def keep(folder: pathlib.Path, manifest: Manifest) -> None:
 
 def steps(folder: pathlib.Path, agent: str) -> list[int]:
     """The learner steps at which an agent's learner is there, in order."""
-    manifests = folder.glob(_name(agent, "*"))
-    return sorted(int(file.stem.removeprefix("manifest-")) for file in manifests)
+    names = (file.stem.removeprefix("manifest-") for file in folder.glob(_name(agent, "*")))
+    return sorted(int(name) for name in names if name.isdecimal())
 
 
 def read(folder: pathlib.Path, agent: str, step: int) -> Manifest:

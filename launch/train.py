@@ -48,7 +48,10 @@ _ENV = flags.DEFINE_string(
 )
 _RESUME = flags.DEFINE_boolean("resume", False, "Go on with the run in --run_dir.")
 _RESUME_STEP = flags.DEFINE_integer(
-    "resume_step", None, "Go on from a kept learner, that of this update, without replay."
+    "resume_step",
+    None,
+    "Go on from a kept learner, that of this update, without replay.",
+    lower_bound=0,
 )
 _WITHOUT_REPLAY = flags.DEFINE_boolean(
     "resume_without_replay", False, "Go on with the learner; fill the replay anew."
@@ -128,7 +131,8 @@ def new_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
     for name in ("agent", "env", "run_dir"):
         if not values[name]:
             raise SettingsError(f"--{name} must be given.")
-    values = values | {"preset": values["preset"] or presets.PRESETS[0]}
+    if values["preset"] is None:
+        values = values | {"preset": presets.PRESETS[0]}
     made = settings.resolve(values, overrides)
     if any((made.path / name).exists() for name in ("config.json", "checkpoints")):
         raise SettingsError(
@@ -156,6 +160,11 @@ def make_updates(run: Settings) -> dict[str, Update]:
             raise SettingsError(
                 f"--agent={name} cannot play --env={run.env} with these settings: {error}"
             ) from None
+        except (tf.errors.ResourceExhaustedError, MemoryError):
+            raise SettingsError(
+                f"--agent={name} has more parameters with these settings than this machine's "
+                "memory holds."
+            ) from None
     return updates
 
 
@@ -173,6 +182,11 @@ def prepare(overrides: dict[str, dict[str, str]]) -> tuple[Settings, checkpoints
             f"--lp_launch_type must be local_mp or {options.LAUNCH_TYPE}, "
             f"got {flags.FLAGS.lp_launch_type}."
         )
+    elif options.given():
+        raise SettingsError(
+            f"{' and '.join(options.given())} must come with "
+            f"--lp_launch_type={options.LAUNCH_TYPE}, got --lp_launch_type=local_mp."
+        )
     elif bucket.is_bucket(values["run_dir"] or ""):
         raise SettingsError(
             f"--run_dir={values['run_dir']} is for --lp_launch_type={options.LAUNCH_TYPE}; "
@@ -183,7 +197,9 @@ def prepare(overrides: dict[str, dict[str, str]]) -> tuple[Settings, checkpoints
     shards.check(run)
     if options.wanted():
         artefact.check_nodes(run)
-    if command_line.JOB.value:
+    if command_line.JOB.value is not None:
+        if not command_line.JOB.value:
+            raise SettingsError("--job must name a new folder, got ''.")
         artefact.check(run, pathlib.Path(command_line.JOB.value))
     updates = make_updates(run)
     manifests: checkpoints.Manifests = {}
@@ -191,6 +207,8 @@ def prepare(overrides: dict[str, dict[str, str]]) -> tuple[Settings, checkpoints
         manifests = resuming.manifests(
             run, updates, step=_RESUME_STEP.value, with_replay=not _WITHOUT_REPLAY.value
         )
+    if command_line.JOB.value:
+        _make_folder("job", pathlib.Path(command_line.JOB.value))
     begin(run, manifests)
     return run, manifests
 
@@ -209,10 +227,7 @@ def begin(run: Settings, manifests: checkpoints.Manifests) -> None:
     """
     if options.wanted() and options.check(run.run_dir).dry_run:
         return
-    try:
-        run.path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingsError(f"--run_dir={run.run_dir} cannot be made: {error.strerror}.") from None
+    _make_folder("run_dir", run.path)
     try:
         if not bucket.is_bucket(run.run_dir):
             run_lock.take(run.path)
@@ -227,6 +242,15 @@ def begin(run: Settings, manifests: checkpoints.Manifests) -> None:
         raise SettingsError(
             f"{error.filename or run.run_dir} cannot be written: {error.strerror}."
         ) from None
+
+
+def _make_folder(flag: str, path: pathlib.Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"--{flag}={path} cannot be made: {error.strerror}.") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise SettingsError(f"--{flag}={path} cannot be written into.")
 
 
 def write_job(run: Settings, manifests: checkpoints.Manifests, job: pathlib.Path) -> int:

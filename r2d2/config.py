@@ -6,15 +6,25 @@ from typing import Literal
 
 from agents.layers import Precision
 from agents.requirements import (
+    BATCH_SIZE,
+    BURN_IN,
+    COUNT,
+    EXPONENT,
     FRACTION,
+    FRAMES,
+    ITEMS,
+    LAYER_SIZE,
     LAYER_SIZES,
+    LENGTH,
     NOT_NEGATIVE,
+    OPTIONAL_LAYER_SIZE,
     POSITIVE,
     Requirement,
     check_fields,
+    check_layers,
+    number,
     one_of,
     or_none,
-    whole,
 )
 from agents.rewards import RewardTransform
 from agents.torsos import TorsoKind
@@ -108,6 +118,8 @@ class Config:
                 f"would never start; got {self.min_replay_size}."
             )
         _ = self.layout  # which refuses what does not fit
+        hidden_sizes = self.hidden_sizes if self.torso == "mlp" else ()
+        check_layers(hidden_sizes, self.lstm_size, self.head_size)
 
     @property
     def layout(self) -> Layout:
@@ -116,34 +128,34 @@ class Config:
 
 
 _REQUIREMENTS: Mapping[str, Requirement] = {
-    "burn_in": whole(0),
-    "length": whole(1),
-    "period": whole(1),
-    "frame_stack": whole(1),
-    "replay_size": whole(1),
-    "min_replay_size": whole(1),
-    "samples_per_insert": or_none(POSITIVE),
-    "priority_exponent": NOT_NEGATIVE,
-    "importance_exponent": NOT_NEGATIVE,
+    "burn_in": BURN_IN,
+    "length": LENGTH,
+    "period": LENGTH,
+    "frame_stack": FRAMES,
+    "replay_size": ITEMS,
+    "min_replay_size": ITEMS,
+    "samples_per_insert": or_none(number(1e-4, 1e6)),  # beyond, one side waits for ever
+    "priority_exponent": EXPONENT,
+    "importance_exponent": EXPONENT,
     "eta": FRACTION,
     "discount": FRACTION,
-    "n_step": whole(1),
+    "n_step": LENGTH,
     "rescaling_epsilon": POSITIVE,
     "reward_transform": one_of(RewardTransform),
-    "batch_size": whole(1),
+    "batch_size": BATCH_SIZE,
     "learning_rate": POSITIVE,
     "adam_epsilon": POSITIVE,
     "max_gradient_norm": POSITIVE,
-    "target_update_period": whole(1),
-    "variable_update_period": whole(1),
+    "target_update_period": COUNT,
+    "variable_update_period": COUNT,
     "epsilon_base": FRACTION,
     "epsilon_alpha": NOT_NEGATIVE,
     "evaluation_epsilon": FRACTION,
     "life_loss": one_of(LifeLoss),
     "torso": one_of(TorsoKind),
     "hidden_sizes": LAYER_SIZES,
-    "lstm_size": whole(0),
-    "head_size": whole(1),
+    "lstm_size": OPTIONAL_LAYER_SIZE,
+    "head_size": LAYER_SIZE,
     "precision": one_of(Precision),
 }
 

@@ -6,13 +6,22 @@ from collections.abc import Mapping
 from agents.impala.vtrace import Correction
 from agents.layers import Precision
 from agents.requirements import (
+    BATCH_SIZE,
+    BURN_IN,
+    COUNT,
     FRACTION,
+    FRAMES,
+    ITEMS,
     LAYER_SIZES,
+    LENGTH,
     NOT_NEGATIVE,
+    OPTIONAL_LAYER_SIZE,
     POSITIVE,
     Requirement,
     check_fields,
+    check_layers,
     one_of,
+    or_infinite,
     or_none,
     whole,
 )
@@ -41,7 +50,7 @@ class Config:
       discount: γ.
       correction: for off-policy data (Section 5.2.2): `vtrace`, `one_step` importance sampling,
         `epsilon`-correction, or `none`.
-      rho_bar: ρ̄, where the importance weights ρ are truncated (Section 5.2.2).
+      rho_bar: ρ̄, where the importance weights ρ are truncated (Section 5.2.2); inf does not.
       c_bar: c̄, where the traces c are truncated (Section 5.2.2); at most ρ̄ (Section 4.1).
       lambda_: λ, which multiplies the traces (Remark 2); the paper leaves it out.
       reward_transform: what happens to each reward first: `none`, `clip` to [-1, 1], or
@@ -116,6 +125,8 @@ class Config:
                 f"queue_size must be more than a batch and one ({self.batch_size + 1}), or actors "
                 f"and learner would wait for each other; got {self.queue_size}."
             )
+        hidden_sizes = self.hidden_sizes if self.torso == "mlp" else ()
+        check_layers(hidden_sizes, self.lstm_size, policy_lag=self.policy_lag)
 
     @property
     def layout(self) -> Layout:
@@ -131,32 +142,32 @@ class Config:
 
 
 _REQUIREMENTS: Mapping[str, Requirement] = {
-    "burn_in": whole(0),
-    "length": whole(1),
-    "frame_stack": whole(1),
-    "queue_size": whole(1),
+    "burn_in": BURN_IN,
+    "length": LENGTH,
+    "frame_stack": FRAMES,
+    "queue_size": ITEMS,
     "replay_fraction": Requirement("at least 0 and less than 1", lambda value: 0 <= value < 1),
-    "replay_size": whole(1),
+    "replay_size": ITEMS,
     "discount": FRACTION,
     "correction": one_of(Correction),
-    "rho_bar": POSITIVE,
-    "c_bar": POSITIVE,
+    "rho_bar": or_infinite(POSITIVE),
+    "c_bar": or_infinite(POSITIVE),
     "lambda_": FRACTION,
     "reward_transform": one_of(RewardTransform),
     "baseline_cost": NOT_NEGATIVE,
     "entropy_cost": NOT_NEGATIVE,
     "pixel_control_cost": NOT_NEGATIVE,
-    "batch_size": whole(1),
+    "batch_size": BATCH_SIZE,
     "learning_rate": POSITIVE,
-    "annealing_steps": whole(1),
+    "annealing_steps": COUNT,
     "rmsprop_decay": FRACTION,
     "rmsprop_momentum": FRACTION,
     "rmsprop_epsilon": POSITIVE,
     "max_gradient_norm": or_none(POSITIVE),
-    "policy_lag": whole(0),
+    "policy_lag": whole(0, 1_000),  # as many copies of the parameters; the paper has up to 500
     "torso": one_of(TorsoKind),
     "hidden_sizes": LAYER_SIZES,
-    "lstm_size": whole(0),
+    "lstm_size": OPTIONAL_LAYER_SIZE,
     "precision": one_of(Precision),
 }
 

@@ -84,7 +84,7 @@ class ImpalaUpdate(tf.Module):
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
         self._config = config
         self._learning_rate = tf.Variable(
-            config.learning_rate, trainable=False, name="learning_rate"
+            config.learning_rate, trainable=False, dtype=tf.float32, name="learning_rate"
         )
         self._optimizer = snt.optimizers.RMSProp(
             self._learning_rate,

@@ -4,7 +4,14 @@ import dataclasses
 from collections.abc import Mapping
 
 from agents.impala.config import Config as ImpalaConfig
-from agents.requirements import FRACTION, POSITIVE, Requirement, check_fields, whole
+from agents.requirements import (
+    FRACTION,
+    POSITIVE,
+    Requirement,
+    check_fields,
+    or_infinite,
+    whole,
+)
 from agents.rewards import RewardTransform
 
 
@@ -27,7 +34,7 @@ class Config(ImpalaConfig):
         has a value output for each task ("Atari-57 results").
       statistics_decay: β, of the moving averages of targets; one update of them per unroll.
       scale_min: the least σ.
-      scale_max: the greatest σ.
+      scale_max: the greatest σ; inf sets none.
     """
 
     reward_transform: RewardTransform = "none"
@@ -49,10 +56,10 @@ class Config(ImpalaConfig):
 
 
 _REQUIREMENTS: Mapping[str, Requirement] = {
-    "num_tasks": whole(1),
+    "num_tasks": whole(1, 1_000),
     "statistics_decay": FRACTION,
     "scale_min": POSITIVE,
-    "scale_max": POSITIVE,
+    "scale_max": or_infinite(POSITIVE),
 }
 
 ATARI = Config()

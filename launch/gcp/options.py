@@ -58,6 +58,11 @@ def wanted() -> bool:
     return launch_type == LAUNCH_TYPE
 
 
+def given() -> list[str]:
+    """The flags of a launch on Google Cloud that the command line has."""
+    return [f"--{name}" for name in NAMES if flags.FLAGS[name].present]
+
+
 def check(run_dir: str | None) -> Options:
     """What the command line asks for, without a word to Google.
 

@@ -111,3 +111,14 @@ def test_what_cannot_be_written_is_refused(tmp_path: pathlib.Path) -> None:
         artefact.check(_run(tmp_path, colocate_learners=True), tmp_path / "new")
     with pytest.raises(job.JobError, match="holds no job: there is no"):
         job.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"kind": "actor", "run_dir": "x"}', '{"labels": 5}']
+)
+def test_a_damaged_pool_is_refused_by_its_name(tmp_path: pathlib.Path, text: str) -> None:
+    file = tmp_path / job.POOL_NAMES[0] / job.POOL_FILE
+    file.parent.mkdir()
+    file.write_text(text)
+    with pytest.raises(job.JobError, match=r"pool\.json cannot be read: it must say kind, run_dir"):
+        job.read(tmp_path)

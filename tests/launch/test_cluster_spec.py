@@ -1,11 +1,12 @@
 """CLUSTER_SPEC as it is written is what is read; what is wrong with it is said in a sentence."""
 
 import json
+import pathlib
 from typing import Any
 
 import pytest
 
-from launch import cluster_spec
+from launch import cluster, cluster_spec, job
 from launch.job import JobError
 
 POOLS = {
@@ -96,3 +97,22 @@ def test_what_is_wrong_in_the_environment_is_quoted() -> None:
     written = _write()
     written["cluster"]["workerpool0"].append("z:2222")
     assert "of the 2 nodes of workerpool0, but the job's are 1" in _said(json.dumps(written))
+
+
+def test_a_job_in_the_home_folder_is_found(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    pool = tmp_path / "job" / job.POOL_NAMES[0]
+    pool.mkdir(parents=True)
+    facts = dict(kind="actor", run_dir="run", labels=["actor/0"])
+    (pool / job.POOL_FILE).write_text(json.dumps(facts))
+    assert cluster.main(["--job=~/job", "--hosts=x"]) == 0
+    assert capsys.readouterr().out.split() == ["0", "actor/0", "x:2222"]
+
+
+def test_a_job_of_a_name_that_no_folder_has_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        cluster.main(["--job=~nobody-here/job", "--hosts=x"])
+    assert exit_.value.code == 2
+    assert "There is no home folder ~nobody-here" in capsys.readouterr().err

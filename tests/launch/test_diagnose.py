@@ -100,9 +100,18 @@ def test_what_a_run_has_nothing_for_is_told_and_the_rest_is_done(
         (["--agent=impala", "--analyses=memory"], "--analyses=memory compares action values"),
         (["--agent=r2d2_feedforward", "--analyses=memory"], "and r2d2_feedforward is feed-forward"),
         (["--analyses=lag"], "neither logged a parameter lag nor saved a replay"),
-        (["--burn_ins=4,-1"], "--burn_ins must be whole numbers of at least 0 with commas between"),
-        (["--memories=0,4"], "--memories must be whole numbers of at least 1 with commas between"),
+        (
+            ["--burn_ins=4,-1"],
+            "--burn_ins must be whole numbers from 0 to 10,000 with commas between",
+        ),
+        (
+            ["--memories=0,4"],
+            "--memories must be whole numbers from 1 to 10,000 with commas between",
+        ),
         (["--memories=1,two"], "got '1,two'"),
+        ([f"--memories=1,1{'0' * 400}"], "from 1 to 10,000 with commas between them"),
+        (["--memory_episodes=100000000"], "--memory_episodes=100000000"),
+        (["--sequences=9223372036854775808"], "--sequences=9223372036854775808"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(

@@ -59,7 +59,11 @@ def test_a_film_of_each_task(run_dir: pathlib.Path, capsys: pytest.CaptureFixtur
         (["--agent=impala", "--epsilon=0.1"], "but impala samples its actions"),
         (["--epsilon=2"], "--epsilon must be between 0 and 1, got 2."),
         (["--memory_steps=0"], "--memory_steps must be at least 1"),
+        ([f"--checkpoint={'9' * 400}"], "--checkpoint must be latest or the number of an update"),
+        (["--memory_steps=100000000"], "--memory_steps=100000000"),
         (["--episodes=0"], "--episodes"),
+        (["--episodes=9223372036854775808"], "--episodes=9223372036854775808"),
+        (["--seed=9223372036854775808"], "--seed=9223372036854775808"),
     ],
 )
 def test_bad_input_is_one_sentence_and_nothing_is_played(
@@ -81,6 +85,14 @@ def test_bad_input_is_one_sentence_and_nothing_is_played(
 def test_a_run_must_be_named(capsys: pytest.CaptureFixture[str], argv: list[str]) -> None:
     assert typed.run(evaluate.main, *argv) == 2
     assert capsys.readouterr().err == "--run_dir must be given.\n"
+
+
+def test_a_run_in_the_home_folder_is_found(
+    run_dir: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(run_dir.parent))
+    assert typed.run(evaluate.main, f"--run_dir=~/{run_dir.name}", "--checkpoint=5") == 2
+    assert "holds no step 5 of r2d2" in capsys.readouterr().err
 
 
 def test_a_folder_without_a_run(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:

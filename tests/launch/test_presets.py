@@ -112,7 +112,7 @@ def test_agents_play_images_and_learn_from_them(agent: str, name: str) -> None:
         tasks=np.zeros(2, int),
         seed=0,
     )
-    loop = VectorEnvironmentLoop(suites.make(env, 2, seed=0), process.actor)
+    loop = VectorEnvironmentLoop(suites.make(env, 2, seed=0), process.actor, [env, env])
     for _ in range(6):
         loop.step()
     process.learner.step()

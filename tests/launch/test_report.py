@@ -154,12 +154,16 @@ def test_a_young_run_has_a_page(tmp_path: pathlib.Path) -> None:
             "--run_dir must be folders with commas between them, got 'PATH/run,'.\n",
         ),
         (["--run_dir=PATH/run", "--output=PATH/file"], "--output=PATH/file cannot be written"),
+        (["--run_dir=PATH/torn"], "PATH/torn/launches.jsonl cannot be read: of line 1, "),
+        (["--run_dir=PATH/run", "--output="], "--output must name a folder, got ''.\n"),
     ],
 )
 def test_what_cannot_be_shown_is_refused_in_a_sentence(
     argv: list[str], said: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Folder(tmp_path / "run")
+    Folder(tmp_path / "torn")
+    (tmp_path / "torn" / "launches.jsonl").write_text("torn\n")
     (tmp_path / "file").write_text("in the way")
     assert typed.run(report.main, *(arg.replace("PATH", str(tmp_path)) for arg in argv)) == 2
     out, err = capsys.readouterr()

@@ -41,6 +41,21 @@ def test_a_step_that_is_not_there(place: Place, step: int, sentence: str) -> Non
         snapshots.read(place.folder, "impala", 3)
 
 
+def test_what_is_no_step_is_no_snapshot(place: Place) -> None:
+    place.saver.save(3, COUNTS, with_replay=False)
+    for name in ("copy", "-3", "3 (1)"):
+        (place.folder / "learner-r2d2" / f"manifest-{name}.json").write_text("{}")
+    assert snapshots.steps(place.folder, "r2d2") == [3]
+
+
+def test_a_damaged_manifest_is_refused_by_its_name(place: Place) -> None:
+    for step in (3, 5):
+        place.saver.save(step, COUNTS, with_replay=False)
+    (place.folder / "learner-r2d2" / "manifest-3.json").write_text('{"sizes": null}')
+    with pytest.raises(CheckpointError, match=r"manifest-3\.json is corrupt: agent is missing"):
+        snapshots.read(place.folder, "r2d2", 3)
+
+
 def test_damage_is_noticed_where_it_is(place: Place) -> None:
     for step in (3, 5):
         place.saver.save(step, COUNTS, with_replay=False)

@@ -23,6 +23,7 @@ from launch import (
     train,
     whole_files,
 )
+from r2d2 import agent as r2d2
 from tests.launch import typed
 
 NEW = ("--agent=r2d2", "--env=catch")
@@ -77,17 +78,49 @@ def _contents(folder: pathlib.Path) -> dict[str, bytes]:
         ([*NEW, "--num_actor=3"], ["'num_actor'", "num_actors"]),
         ([*NEW, "--frobnicate"], ["'frobnicate'"]),
         ([*NEW, "pong"], ["'pong'", "Only flags"]),
-        ([*NEW, "--num_actors=0"], ["--num_actors", "at least 1", "0"]),
+        ([*NEW, "--num_actors=0"], ["--num_actors must be a whole number from 1", "got 0."]),
+        ([*NEW, "--num_actors=2147483648"], ["--num_actors", "to 100,000, got 2147483648."]),
+        (
+            [*NEW, "--num_actors=100000", "--actors_per_node=1"],
+            [
+                "--num_actors=100000 and --actors_per_node=1 make 100,000 processes",
+                "10,000 at most",
+            ],
+        ),
+        ([*NEW, "--max_actor_steps=9223372036854775808"], ["--max_actor_steps", "775,807 or None"]),
+        ([*NEW, f"--max_learner_steps=1{'0' * 400}"], ["--max_learner_steps must be"]),
+        ([*NEW, f"--seed=1{'0' * 20}"], ["--seed=1000", "775807]"]),
+        ([*NEW, f"--evaluation_episodes=1{'0' * 20}"], ["--evaluation_episodes", "to 10,000"]),
+        ([*NEW, "--evaluation_minutes=inf"], ["--evaluation_minutes", "to 527,040, got inf."]),
         ([*NEW, "--num_actors=abc"], ["--num_actors=abc"]),
         ([*NEW, "--actors_per_node=-1"], ["--actors_per_node", "-1"]),
-        ([*NEW, "--num_replay_shards=0"], ["--num_replay_shards must be at least 1, got 0"]),
+        ([*NEW, "--num_replay_shards=0"], ["--num_replay_shards must be a whole number from 1"]),
         ([*NEW, "--num_replay_shards=2"], ["=2 needs as many actor nodes", "make 1."]),
         ([*NEW, "--max_actor_steps=0"], ["--max_actor_steps", "0"]),
         ([*NEW, "--seed=x"], ["--seed=x"]),
         ([*NEW, "--seed=-1"], ["--seed=-1"]),
-        ([*NEW, "--checkpoint_minutes=0"], ["--checkpoint_minutes", "positive"]),
+        ([*NEW, "--checkpoint_minutes=0"], ["--checkpoint_minutes must be a number from 0.001"]),
         ([*NEW, "--evaluation_minutes=nan"], ["--evaluation_minutes", "nan"]),
         ([*NEW, "--evaluation_episodes=-2"], ["--evaluation_episodes", "-2"]),
+        ([*NEW, "--preset="], ["--preset must be one of local, paper, got ''."]),
+        ([*NEW, "--act_with="], ["--act_with= names ''"]),
+        ([*NEW, "--job="], ["--job must name a new folder, got ''."]),
+        ([*NEW, "--job=a\0b"], ["--job=", "null byte"]),
+        ([*NEW, f"--job={'x' * 256}"], ["at most 255 bytes, got one of 256."]),
+        ([*NEW, "--job=/dev/null/job"], ["--job=/dev/null/job cannot be made: Not a directory."]),
+        ([*NEW, "--job=~nobody-here/job"], ["There is no home folder ~nobody-here"]),
+        ([*NEW, "--gcp_dry_run"], ["--gcp_dry_run must come with --lp_launch_type=vertex_ai"]),
+        (
+            [*NEW, "--gcp_region=europe-west4", "--gcp_actor=n1-highmem-2"],
+            ["--gcp_region and --gcp_actor must come with", "got --lp_launch_type=local_mp."],
+        ),
+        ([*NEW, "--noresume=3"], ["--noresume=3 does not take an argument"]),
+        ([*NEW, "--resume=maybe"], ["--resume=maybe"]),
+        ([*NEW, "--flagfile=missing"], ["'missing'"]),
+        ([*NEW, "--seed"], ["flag --seed=--run_dir="]),
+        ([*NEW, "--r2d2.=3"], ["'r2d2.'"]),
+        ([*NEW, "--=3"], ["'--=3'"]),
+        ([*NEW, "-r2d2.length=0"], ["--r2d2.length", "got 0."]),
         ([*NEW, "--preset=huge"], ["--preset", "'huge'", "local, paper"]),
         ([*NEW, "--lp_launch_type=local_mt"], ["local_mp or vertex_ai", "got local_mt"]),
         ([*NEW, "--lp_launch_type=vertex_ai"], ["--gcp_region must be", "''"]),
@@ -98,11 +131,22 @@ def _contents(folder: pathlib.Path) -> dict[str, bytes]:
         ([*NEW, "--r2d2.lstm_size=1.5"], ["--r2d2.lstm_size", "int", "'1.5'"]),
         ([*NEW, "--r2d2.rescale=maybe"], ["--r2d2.rescale", "bool", "'maybe'"]),
         ([*NEW, "--r2d2.life_loss=often"], ["--r2d2.life_loss", "none, reset, roll", "'often'"]),
+        ([*NEW, "--r2d2.frame_stack=100000000"], ["--r2d2.frame_stack", "from 1 to 256"]),
+        ([*NEW, "--r2d2.lstm_size=100000000"], ["--r2d2.lstm_size", "to 65,536"]),
+        ([*NEW, "--r2d2.lstm_size=65536"], ["--r2d2.hidden_sizes, lstm_size and head_size"]),
+        ([*NEW, "--r2d2.head_size=2147483648"], ["--r2d2.head_size", "to 65,536"]),
+        ([*NEW, "--r2d2.hidden_sizes=100000000"], ["--r2d2.hidden_sizes", "65,536"]),
+        ([*NEW, "--r2d2.learning_rate=inf"], ["--r2d2.learning_rate", "got inf."]),
+        ([*NEW, "--r2d2.samples_per_insert=1e-30"], ["--r2d2.samples_per_insert", "0.0001"]),
         ([*NEW, "--r2d2.frame_stack=0"], ["--r2d2.frame_stack", "0"]),
         ([*NEW, "--r2d2.hidden_sizes=8,x"], ["--r2d2.hidden_sizes", "'8,x'"]),
         ([*NEW, "--r2d2.lerning_rate=1"], ["--r2d2.lerning_rate", "'learning_rate'"]),
         ([*NEW, "--preset=paper"], ["cannot play --env=catch", "the mlp torso"]),
         ([*NEW, "--r2d2.torso=dqn"], ["cannot play --env=catch", "the mlp torso"]),
+        (
+            ["--agent=impala", "--env=catch", "--impala.policy_lag=100000000"],
+            ["--impala.policy_lag must be a whole number from 0 to 1,000"],
+        ),
         (
             ["--agent=impala", "--env=catch", "--impala.pixel_control_cost=0.1"],
             ["cannot play --env=catch", "at least 32 x 32 pixels", "(10, 5)"],
@@ -166,6 +210,60 @@ def test_a_folder_that_cannot_be_made_is_refused(
     for run_dir in (tmp_path / "file", tmp_path / "file" / "run"):
         assert typed.run(train.main, *NEW, f"--run_dir={run_dir}") == 2
         assert f"--run_dir={run_dir} cannot be made" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("run_dir", "said"),
+    [
+        ("", "--run_dir must be given."),
+        ("a\0b", "got one with a null byte."),
+        (f"runs/{'x' * 256}", "A name has at most 255 bytes, got one of 256."),
+        ("y/" * 3_000, "A path has at most 3,840 bytes"),
+        ("~nobody-here/run", "There is no home folder ~nobody-here"),
+        ("\udcff", "got bytes that are no text."),
+    ],
+)
+def test_a_name_that_no_folder_has_is_refused(
+    run_dir: str, said: str, capsys: pytest.CaptureFixture[str], started: list[settings.Settings]
+) -> None:
+    assert typed.run(train.main, *NEW, f"--run_dir={run_dir}") == 2
+    assert said in capsys.readouterr().err
+    assert not started
+
+
+def test_a_run_may_be_in_the_home_folder(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, started: list[settings.Settings]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert typed.run(train.main, *NEW, "--run_dir=~/runs/catch") == 0
+    (run,) = started
+    assert run.run_dir == str(tmp_path / "runs" / "catch")
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
+def test_a_job_may_be_in_the_home_folder(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert typed.run(train.main, *NEW, "--run_dir=run", "--job=~/job") == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["job", "run"]
+    assert (tmp_path / "job" / "workerpool0").is_dir()
+
+
+def test_a_network_that_memory_does_not_hold_is_refused(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def exhaust(*_: object) -> None:
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor")
+
+    monkeypatch.setattr(r2d2, "_make_network", exhaust)
+    assert typed.run(train.main, *NEW, f"--run_dir={tmp_path / 'run'}") == 2
+    assert "--agent=r2d2 has more parameters with these settings" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 def test_good_input_starts_a_run(tmp_path: pathlib.Path, started: list[settings.Settings]) -> None:
@@ -235,6 +333,16 @@ def _edit_manifest(folder: pathlib.Path, **changes: Any) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
+def _edit_config(folder: pathlib.Path, **changes: Any) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def _folder_in_place_of_manifest(folder: pathlib.Path) -> None:
+    (folder / "checkpoints" / checkpoints.MANIFEST).unlink()
+    (folder / "checkpoints" / checkpoints.MANIFEST).mkdir()
+
+
 def _flip(path: pathlib.Path, at: int) -> None:
     data = bytearray(path.read_bytes())
     data[at] ^= 0xFF
@@ -267,6 +375,11 @@ _DAMAGE = {
     "replay truncated": lambda f: _truncate(f / _REPLAY_FILE),
     "replay missing": lambda f: (f / _REPLAY_FILE).unlink(),
     "config no JSON": lambda f: (f / "config.json").write_text("{"),
+    "manifest a folder": _folder_in_place_of_manifest,
+    "manifest without sizes": lambda f: _edit_manifest(f, sizes=None),
+    "manifest leaves its folder": lambda f: _edit_manifest(f, learner="../../7"),
+    "config without configs": lambda f: _edit_config(f, configs=None),
+    "config of half an actor": lambda f: _edit_config(f, num_actors=2.5),
     "config of no agent": lambda f: (f / "config.json").write_text('{"agent": "r2d3"}'),
     "config missing": lambda f: (f / "config.json").unlink(),
 }
@@ -286,7 +399,7 @@ _DAMAGE = {
         ("nothing", ["--resume", "--r2d2.length=32"], "--r2d2.length=32: its replay"),
         ("nothing", ["--resume", "--r2d2.burn_in=-1"], "--r2d2.burn_in must be"),
         ("nothing", ["--resume", "--r2d2_plus.length=8"], "sets a field of 'r2d2_plus'"),
-        ("nothing", ["--resume", "--num_actors=0"], "--num_actors must be at least 1, got 0"),
+        ("nothing", ["--resume", "--num_actors=0"], "--num_actors must be a whole number from 1"),
         ("manifest no JSON", ["--resume"], "manifest.json is corrupt"),
         ("manifest a list", ["--resume"], "manifest.json is corrupt"),
         ("manifest field unknown", ["--resume"], "sizze"),
@@ -309,6 +422,11 @@ _DAMAGE = {
         ("replay truncated", ["--resume"], "bytes, and was written with "),
         ("replay missing", ["--resume"], "chunks.tfrecord is missing"),
         ("config no JSON", ["--resume"], "config.json cannot be read"),
+        ("manifest a folder", ["--resume"], "manifest.json cannot be read: Is a directory."),
+        ("manifest without sizes", ["--resume"], "manifest.json is corrupt: sizes must be"),
+        ("manifest leaves its folder", ["--resume"], "a path inside the checkpoint folder"),
+        ("config without configs", ["--resume"], "config.json cannot be read: configs must be"),
+        ("config of half an actor", ["--resume"], "num_actors must be a whole number, got 2.5."),
         ("config of no agent", ["--resume"], "config.json cannot be read"),
         ("config missing", ["--resume"], "holds no run"),
         ("config missing", ["--agent=r2d2", "--env=catch"], "holds a run already"),

@@ -68,34 +68,42 @@ def test_unrolls_follow_one_another_across_episodes() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
-        ("burn_in", -1, "burn_in must be a whole number of at least 0, got -1."),
-        ("length", 0, "length must be a whole number of at least 1, got 0."),
+        ("burn_in", -1, "burn_in must be a whole number from 0 to 4,096, got -1."),
+        ("length", 0, "length must be a whole number from 1 to 4,096, got 0."),
         ("frame_stack", 0, "frame_stack must be"),
         ("queue_size", 33, r"queue_size must be more than a batch and one \(33\), .* got 33"),
-        ("queue_size", 0, "queue_size must be a whole number of at least 1"),
+        ("queue_size", 0, "queue_size must be a whole number from 1 to 2,147,483,647, got 0"),
         ("replay_fraction", 1.0, "replay_fraction must be at least 0 and less than 1, got 1.0"),
         ("replay_fraction", 0.3, "must give a whole number of a batch of 32, got 0.3"),
         ("replay_size", 0, "replay_size must be"),
-        ("discount", 1.5, "discount must be between 0 and 1, got 1.5"),
+        ("discount", 1.5, "discount must be a number from 0 to 1, got 1.5"),
         ("correction", "retrace", "one of vtrace, one_step, epsilon, none, got 'retrace'"),
-        ("rho_bar", 0.0, "rho_bar must be greater than 0, got 0.0"),
+        ("rho_bar", 0.0, r"rho_bar must be a number from 1e-15 to 1e\+15 or inf, got 0.0"),
         ("rho_bar", 0.5, r"c_bar must be at most rho_bar \(0.5\), got 1.0"),
-        ("c_bar", 0.0, "c_bar must be greater than 0, got 0.0"),
+        ("c_bar", 0.0, r"c_bar must be a number from 1e-15 to 1e\+15 or inf, got 0.0"),
         ("c_bar", 1.5, r"c_bar must be at most rho_bar \(1.0\), got 1.5"),
-        ("lambda_", 1.1, "lambda_ must be between 0 and 1, got 1.1"),
+        ("lambda_", 1.1, "lambda_ must be a number from 0 to 1, got 1.1"),
         ("reward_transform", "tanh", "one of none, clip, asymmetric, got 'tanh'"),
-        ("baseline_cost", -0.5, "baseline_cost must be at least 0, got -0.5"),
-        ("entropy_cost", -0.5, "entropy_cost must be at least 0"),
+        ("baseline_cost", -0.5, r"baseline_cost must be a number from 0 to 1e\+15, got -0.5"),
+        ("entropy_cost", -0.5, "entropy_cost must be a number from 0"),
         ("batch_size", 0, "batch_size must be"),
-        ("learning_rate", 0.0, "learning_rate must be greater than 0, got 0.0"),
+        ("learning_rate", 0.0, r"learning_rate must be a number from 1e-15 to 1e\+15, got 0.0"),
         ("annealing_steps", 0, "annealing_steps must be"),
-        ("rmsprop_decay", 1.5, "rmsprop_decay must be between 0 and 1"),
-        ("rmsprop_momentum", -0.1, "rmsprop_momentum must be between 0 and 1"),
-        ("rmsprop_epsilon", 0.0, "rmsprop_epsilon must be greater than 0"),
-        ("max_gradient_norm", 0.0, "max_gradient_norm must be greater than 0 or None, got 0.0"),
-        ("policy_lag", -1, "policy_lag must be a whole number of at least 0"),
+        ("rmsprop_decay", 1.5, "rmsprop_decay must be a number from 0 to 1"),
+        ("rmsprop_momentum", -0.1, "rmsprop_momentum must be a number from 0 to 1"),
+        ("rmsprop_epsilon", 0.0, "rmsprop_epsilon must be a number from 1e-15"),
+        (
+            "max_gradient_norm",
+            0.0,
+            r"max_gradient_norm must be a number from 1e-15 to 1e\+15 or None, got 0.0",
+        ),
+        ("policy_lag", -1, "policy_lag must be a whole number from 0 to 1,000"),
+        ("policy_lag", 1_001, "policy_lag must be a whole number from 0 to 1,000, got 1001"),
+        ("entropy_cost", float("inf"), "entropy_cost must be a number from 0"),
+        ("life_loss", "true", "life_loss must be true or false, got 'true'"),
+        ("replay_fraction", "0.5", "less than 1, got '0.5'"),
         ("torso", "vgg", "one of dqn, shallow, resnet, mlp, got 'vgg'"),
-        ("hidden_sizes", (), "one or more whole numbers"),
+        ("hidden_sizes", (), "1 to 64 layers"),
         ("lstm_size", -1, "lstm_size must be"),
         ("precision", "float16", "precision must be one of float32, bfloat16, got 'float16'"),
     ],
@@ -103,6 +111,16 @@ def test_unrolls_follow_one_another_across_episodes() -> None:
 def test_impossible_values_are_refused(field: str, value: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         Config(**{field: value})
+
+
+def test_importance_weights_need_no_limit() -> None:
+    config = Config(rho_bar=float("inf"), c_bar=float("inf"))
+    assert config.c_bar == config.rho_bar == float("inf")
+
+
+def test_a_whole_number_is_a_rate_too() -> None:
+    update = agent.make(small_config(learning_rate=1)).make_update(environment_spec())
+    assert np.isfinite(update(random_batch(small_config()))[1]["loss"])
 
 
 def test_every_field_is_read_by_something_that_is_made_from_the_config() -> None:

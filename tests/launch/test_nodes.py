@@ -130,7 +130,7 @@ def test_an_actor_that_is_paid_what_is_not_a_number_ends_before_that_is_stored()
 
 @pytest.mark.usefixtures("_broken")
 def test_so_does_an_evaluator(tmp_path: pathlib.Path) -> None:
-    run, source = _run(str(tmp_path), evaluation_minutes=1e-6, evaluation_episodes=2)
+    run, source = _run(str(tmp_path), evaluation_minutes=1e-3, evaluation_episodes=2)
     node = evaluator_node.EvaluatorNode(run, "impala", source, Coordinator())
     sentence = "^catch:large_rewards, environment 3 of 4, gave the reward nan: rewards must be"
     with pytest.raises(NotFiniteError, match=sentence):

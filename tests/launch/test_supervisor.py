@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from launch import coordinator, progress, supervisor
+from launch import coordinator, progress, supervisor, whole_files
 from launch.settings import Settings
 from tests.launch import saved_runs
 
@@ -97,7 +97,7 @@ def _report(run: Settings, reason: str = "", state: str = "finished") -> Callabl
     )
 
     def write() -> None:
-        (run.path / "nodes" / progress.FILE).write_text(text)
+        whole_files.write(run.path / "nodes" / progress.FILE, text)
 
     return write
 

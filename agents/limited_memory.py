@@ -19,8 +19,8 @@ import tensorflow as tf
 import tree
 
 from agents.contract import Network
-from agents.core import LSTM
-from agents.networks import RecurrentNetwork
+from agents.networks.core import LSTM
+from agents.networks.network import RecurrentNetwork
 from replay.structures import Nest
 
 MOST_MEMORY_STEPS = 10_000  # as many states are kept for each environment
@@ -58,7 +58,7 @@ def limit_memory(network: Network, memory_steps: int) -> RecurrentNetwork:
 
 
 class LimitedMemory(snt.Module):
-    """A core that remembers its last k inputs. Implements `agents.core.Core`.
+    """A core that remembers its last k inputs. Implements `agents.networks.core.Core`.
 
     Args:
       lstm: what remembers; its variables exist.

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import sonnet as snt
 import tensorflow as tf
 
-from agents.layers import as_float
 from agents.masking import zero_where_masked
-from agents.networks import apply_to_rows
+from agents.networks.layers import as_float
+from agents.networks.network import apply_to_rows
 
 CELL = 4  # pixels on a side
 DISCOUNT = 0.9

@@ -1,22 +1,23 @@
-"""Writes the BUILD files from the tree: a py_library for a module, a py_test for a folder of tests.
+"""Writes the BUILD files from the tree: a py_library for each folder, py_tests for its tests.
 
-The deps are the imports that the modules contain, so the files cannot drift from the code, and
-the visibility of each room is the import arrow. `make build-files` writes them; a test compares.
-One test target serves a folder, since each imports TensorFlow anew, for longer than most test
-modules take.
+The deps are the folders that its modules import, so the files cannot drift from the code. Bazel
+knows no circles: no folder imports one that imports it. The visibility of each room is the import
+arrow. `make build-files` writes them; a test compares.
 """
 
 import ast
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bazel.rooms import MAY_IMPORT, imports, modules
 
-# A test module with one of these pytest marks has a target of its own, and the marks as its tags,
-# which .bazelrc filters out.
+# Test modules with the same of these pytest marks are a target, and the marks its tags, which
+# .bazelrc filters out. Those without any are one too: each imports TensorFlow anew, for longer than
+# most test modules take.
 MARKS = ("launchpad", "repository", "slow")
 
+_WIDTH = 110  # of a list that has one line
 _HEADER = "# Written by `make build-files` from the imports; do not edit.\n"
 
 
@@ -31,92 +32,110 @@ def build_files(root: Path) -> dict[Path, str]:
 
 
 def _build_file(root: Path, folder: Path, members: Sequence[Path]) -> str:
-    room = folder.parts[0]
-    importers = [other for other, below in MAY_IMPORT.items() if room in below]
+    tests = [module for module in members if _is_test(module)]
     parts = [_HEADER]
-    if any(_is_test(module) for module in members):
+    if tests:
         parts.append('load("//bazel:py_test.bzl", "py_test")\n')
-    visibility = [f"//{other}:__subpackages__" for other in (room, *importers)]
-    parts.append(_call("package", {"default_visibility": sorted(visibility)}))
+    parts.append(_call("package", {"default_visibility": [f"//bazel:{_users(folder.parts[0])}"]}))
     if folder == Path("bazel"):
         parts.append('exports_files(["pytest_main.py"])\n')
-    parts.extend(_library(root, module) for module in members if not _is_test(module))
-    marks = {module: _marks(root / module) for module in members if _is_test(module)}
-    if fast := [module for module, found in marks.items() if not found]:
-        parts.append(_target(root, "py_test", folder.name, fast))
-    for module, found in marks.items():
-        if found:
-            parts.append(_target(root, "py_test", module.stem, [module], tags=found))
+        parts.extend(_package_group(room) for room in MAY_IMPORT)
+    if library := [module for module in members if not _is_test(module)]:
+        parts.append(_library(root, folder, library))
+    by_marks: dict[tuple[str, ...], list[Path]] = defaultdict(list)
+    for module in tests:
+        by_marks[_marks(root / module)].append(module)
+    parts.extend(_test(root, marks, found) for marks, found in sorted(by_marks.items()))
     return "\n".join(parts)
 
 
-def _library(root: Path, module: Path) -> str:
-    testonly = module.parts[0] == "tests"
-    return _target(root, "py_library", module.stem, [module], testonly=testonly)
+def _users(room: str) -> str:
+    return f"may_import_{room}"
 
 
-def _target(
-    root: Path, rule: str, name: str, sources: Sequence[Path], **arguments: bool | list[str]
-) -> str:
-    data = {path for module in sources for path in _data(root, module)}
-    deps = {path for module in sources for path in _dependencies(root, module)} - set(sources)
-    return _call(
-        rule,
-        {
-            "name": name,
-            "srcs": [module.name for module in sources],
-            **arguments,
-            "data": sorted(data),
-            "deps": sorted(_label(path, sources[0]) for path in deps),
-        },
-    )
+def _package_group(room: str) -> str:
+    importers = [other for other, below in MAY_IMPORT.items() if room in below]
+    packages = [f"//{other}/..." for other in sorted((room, *importers))]
+    return _call("package_group", {"name": _users(room), "packages": packages})
 
 
-def _dependencies(root: Path, module: Path) -> set[Path]:
-    """What a module needs: its imports, its package's `__init__`, and a test its conftests."""
-    found = imports(root, module) | {module.with_name("__init__.py")}
-    if _is_test(module):
-        found |= {folder / "conftest.py" for folder in module.parents}
-    return {path for path in found if path != module and (root / path).is_file()}
+def _library(root: Path, folder: Path, members: Sequence[Path]) -> str:
+    data = sorted(path.parent.name for path in (root / folder).glob("*/*.csv"))
+    arguments: dict[str, Argument] = {
+        "name": folder.name,
+        "testonly": folder.parts[0] == "tests",
+        "srcs": Glob(["*.py"], ["test_*.py"] if folder.parts[0] == "tests" else []),
+        "data": Glob([f"{name}/*.csv" for name in dict.fromkeys(data)]),
+        "deps": _dependencies(root, folder, members),
+    }
+    return _call("py_library", arguments)
+
+
+def _test(root: Path, marks: Sequence[str], members: Sequence[Path]) -> str:
+    names = [module.name for module in members]
+    marked = sorted({path.name for path in (root / members[0].parent).glob("test_*.py")} - {*names})
+    arguments: dict[str, Argument] = {
+        "name": "_".join(["test", *marks]),
+        "srcs": names if marks else Glob(["test_*.py"], marked),
+        "tags": list(marks),
+        "deps": _dependencies(root, None, members),
+    }
+    return _call("py_test", arguments)
+
+
+def _dependencies(root: Path, own: Path | None, members: Iterable[Path]) -> list[str]:
+    """Labels of the folders that modules import; a test's conftests are imported too."""
+    found = {path.parent for module in members for path in imports(root, module)}
+    for module in members:
+        if _is_test(module):
+            found |= {f for f in module.parents if (root / f / "conftest.py").is_file()}
+    return sorted(f"//{folder.as_posix()}" for folder in found if folder != own)
 
 
 def _is_test(module: Path) -> bool:
     return module.parts[0] == "tests" and module.name.startswith("test_")
 
 
-def _label(path: Path, seen_from: Path) -> str:
-    package = "" if path.parent == seen_from.parent else f"//{path.parent.as_posix()}"
-    return f"{package}:{path.stem}"
-
-
-def _data(root: Path, module: Path) -> list[str]:
-    """The data files that a module reads: it names them by their path from its own folder."""
-    folder = (root / module).parent
-    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.csv")}
-    if not files:
-        return []
-    nodes = ast.walk(ast.parse((root / module).read_text()))
-    return sorted(files & {node.value for node in nodes if isinstance(node, ast.Constant)})
-
-
-def _marks(path: Path) -> list[str]:
+def _marks(path: Path) -> tuple[str, ...]:
     nodes = ast.walk(ast.parse(path.read_text()))
     named = {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}
-    return [mark for mark in MARKS if f"pytest.mark.{mark}" in named]
+    return tuple(mark for mark in MARKS if f"pytest.mark.{mark}" in named)
 
 
-def _call(rule: str, arguments: dict[str, str | bool | list[str]]) -> str:
-    """One rule in buildifier's layout; arguments that are empty or false are left out."""
-    lines = [f"    {key} = {_value(value)}," for key, value in arguments.items() if value]
+class Glob:
+    """Files of a folder, as Bazel finds them itself."""
+
+    def __init__(self, include: Sequence[str], exclude: Sequence[str] = ()) -> None:
+        self._include = list(include)
+        self._exclude = list(exclude)
+
+    def __bool__(self) -> bool:
+        return bool(self._include)
+
+    def __str__(self) -> str:
+        exclude = f", exclude = {_value(self._exclude)}" if self._exclude else ""
+        return f"glob({_value(self._include)}{exclude})"
+
+
+Argument = str | bool | list[str] | Glob
+
+
+def _call(rule: str, arguments: dict[str, Argument]) -> str:
+    """One rule; arguments that are empty or false are left out."""
+    given = {key: _value(value) for key, value in arguments.items() if value}
+    if len(given) == 1:
+        return f"{rule}({' = '.join(*given.items())})\n"
+    lines = [f"    {key} = {value}," for key, value in given.items()]
     return "\n".join([f"{rule}(", *lines, ")", ""])
 
 
-def _value(value: str | bool | list[str]) -> str:
-    if isinstance(value, list) and len(value) > 1:
-        return "\n".join(["[", *(f'        "{item}",' for item in value), "    ]"])
+def _value(value: Argument) -> str:
     if isinstance(value, list):
-        return f'["{value[0]}"]'
-    return str(value) if isinstance(value, bool) else f'"{value}"'
+        line = ", ".join(f'"{item}"' for item in value)
+        if len(line) <= _WIDTH:
+            return f"[{line}]"
+        return "\n".join(["[", *(f'        "{item}",' for item in value), "    ]"])
+    return str(value) if isinstance(value, bool | Glob) else f'"{value}"'
 
 
 def main() -> None:

@@ -1,19 +1,22 @@
 """The rooms of the tree, the direction in which they may import, and what they do import."""
 
 import ast
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-_LAYERS = ("environments", "replay", "agents", "r2d2", "launch", "benchmarks")
+_LAYERS = (
+    *("environments", "replay", "agents", "r2d2", "run_folder", "analysis", "launch"),
+    *("benchmarks", "studies"),
+)
 
-# environments, replay <- agents <- r2d2 <- launch <- benchmarks: each with those it may import.
+# Each room with those it may import: from `agents` on, all that stand before it.
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "environments": frozenset(),
     "replay": frozenset(),
     **{room: frozenset(_LAYERS[:i]) for i, room in enumerate(_LAYERS) if i >= 2},
     "bazel": frozenset(),
-    "docs": frozenset(_LAYERS),
-    "tests": frozenset({*_LAYERS, "bazel", "docs"}),
+    "tests": frozenset({*_LAYERS, "bazel"}),
 }
 
 
@@ -40,6 +43,32 @@ def violations(root: Path) -> list[str]:
         for imported in sorted(imports(root, module))
         if imported.parts[0] not in MAY_IMPORT[module.parts[0]] | {module.parts[0]}
     ]
+
+
+def circles(root: Path) -> list[str]:
+    """One sentence for each folder that imports another that imports it, however indirectly."""
+    below: dict[Path, set[Path]] = defaultdict(set)
+    for module in modules(root):
+        if not module.name.startswith("test_"):
+            below[module.parent] |= {path.parent for path in imports(root, module)}
+    for folder in below:
+        below[folder].discard(folder)
+    return [
+        f"{folder} imports {other}, which imports it."
+        for folder in sorted(below)
+        for other in sorted(below[folder])
+        if folder in _reached(other, below)
+    ]
+
+
+def _reached(folder: Path, below: Mapping[Path, set[Path]]) -> set[Path]:
+    found: set[Path] = set()
+    left = [folder]
+    while left:
+        for other in below.get(left.pop(), set()) - found:
+            found.add(other)
+            left.append(other)
+    return found
 
 
 def _imported_names(tree: ast.AST, module: Path) -> Iterator[str]:

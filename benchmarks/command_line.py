@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from absl import flags
 
 from benchmarks import subject
-from launch import command_line, presets
+from launch import command_line
+from run_folder import presets
 
 _DEFAULT_AGENT = "r2d2"
 PRESET = flags.DEFINE_enum("preset", "paper", presets.PRESETS, "Where the Config is from.")

@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from agents.torsos import TorsoKind
+from agents.networks.torsos import TorsoKind
 
 
 class Layer(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from launch import progress
+from run_folder import progress
 
 _POLL_SECONDS = 0.2
 _END_SECONDS = 30

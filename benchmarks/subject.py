@@ -7,7 +7,7 @@ from acme import specs
 
 from agents.contract import Agent
 from environments import suites
-from launch import catalogue, presets, settings
+from run_folder import catalogue, presets, settings
 
 GAME = "atari:pong"  # what is played; all 18 actions, as every Atari game has them
 _SUITE = "atari57"  # decides how many tasks a multi-task agent's network serves

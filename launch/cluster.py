@@ -6,7 +6,8 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
-from launch import cluster_spec, job, paths
+from launch import paths
+from launch.hosts import cluster_spec, job
 
 
 def main(argv: Sequence[str]) -> int:

@@ -14,7 +14,8 @@ from typing import NoReturn
 from absl import app, flags
 
 from agents.requirements import LARGEST
-from launch import catalogue, paths
+from launch import paths
+from run_folder import catalogue
 
 
 class FolderParser(flags.ArgumentParser[str]):

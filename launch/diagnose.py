@@ -24,11 +24,11 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from agents.limited_memory import MOST_MEMORY_STEPS
-from launch import checkpoints, command_line, settings
-from launch.diagnosing import discrepancy, figures, lag, memory, output, subjects
-from launch.settings import Settings, SettingsError
+from analysis.diagnosis import discrepancy, figures, lag, memory, output, subjects
+from launch import command_line
+from run_folder import checkpoints, settings
+from run_folder.settings import Settings, SettingsError
 
-FOLDER = "diagnostics"
 ANALYSES = ("discrepancy", "lag", "memory")
 _LONGEST_BURN_IN = 10_000  # that is unrolled at once
 
@@ -173,7 +173,7 @@ def diagnose(wanted: Wanted, console: Console) -> None:
 
 
 def _publish(wanted: Wanted, analysis: str, measured: Measured, console: Console) -> None:
-    folder = wanted.run.path / FOLDER
+    folder = wanted.run.folder.diagnostics
     folder.mkdir(exist_ok=True)
     path = folder / f"{analysis}-{wanted.agent}"
     output.write(path.with_suffix(".csv"), measured.rows)

@@ -16,10 +16,11 @@ import numpy as np
 from absl import flags
 
 from agents.limited_memory import MOST_MEMORY_STEPS
-from launch import checkpoints, command_line, settings
-from launch.evaluating import captions, evaluation, files, film, progress_bar, summary, videos
-from launch.evaluating.evaluation import Subject
-from launch.settings import SettingsError
+from analysis.playing import captions, evaluation, files, film, progress_bar, summary, videos
+from analysis.playing.evaluation import Subject
+from launch import command_line
+from run_folder import checkpoints, settings
+from run_folder.settings import SettingsError
 
 _EPISODES = flags.DEFINE_integer(
     "episodes",
@@ -96,7 +97,7 @@ def film_all(subject: Subject) -> None:
     name = files.name(subject.played)
     for task in subject.tasks:
         of_task = re.sub(r"\W+", "_", task)
-        path = files.vacant(subject.run.path / "videos", f"{name}-{of_task}", ".mp4")
+        path = files.vacant(subject.run.folder.videos, f"{name}-{of_task}", ".mp4")
         title = (task, f"{subject.agent.name}, update {subject.played.learner_steps:,}")
         speed, frames = film.shoot(subject, task)
         with progress_bar.Progress(f"film of {task}", 1) as progress:

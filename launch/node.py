@@ -22,9 +22,12 @@ from collections.abc import Sequence
 from absl import flags
 from launchpad.launch import worker_manager
 
-from launch import bucket, cluster_spec, command_line, job, program, progress, servers
+from launch import command_line
 from launch.gcp import host
-from launch.supervisor import STARTED
+from launch.graph import program, servers
+from launch.hosts import cluster_spec, job
+from run_folder import bucket, progress
+from run_folder.layout import RunFolder
 
 POLL_SECONDS = 2.0  # between two looks at the run folder
 END_SECONDS = 10.0  # from a run's end to that of a node that has not noticed
@@ -71,15 +74,15 @@ def claim(run_dir: bucket.RunDir, label: str) -> None:
     Raises:
       JobError: it was started before.
     """
-    nodes, name = bucket.local(run_dir) / "nodes", f"{STARTED}{label.replace('/', '-')}"
+    started = RunFolder(bucket.local(run_dir)).started(label)
     if label.split("/")[0] not in _REMEMBER:
         return
     if bucket.is_bucket(run_dir):
-        host.claim(run_dir, name)
-    if not nodes.exists():
+        host.claim(run_dir, started.name)
+    if not started.parent.exists():
         return
     try:
-        (nodes / name).touch(exist_ok=False)
+        started.touch(exist_ok=False)
     except FileExistsError:
         raise job.JobError(
             f"{label} of {run_dir} was started before, and what it knew is gone: end the run "

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 from absl import flags
 
-from launch import command_line
-from launch.reporting import (
+from analysis.report import (
     differences,
     evaluations,
     learning,
@@ -25,9 +24,10 @@ from launch.reporting import (
     summary,
     tasks,
 )
-from launch.reporting.page import Section
-from launch.reporting.run import Run, lines, load
-from launch.settings import SettingsError
+from analysis.report.page import Section
+from analysis.report.run import Run, lines, load
+from launch import command_line
+from run_folder.settings import SettingsError
 
 _OUTPUT = flags.DEFINE(
     command_line.FolderParser(),
@@ -59,7 +59,7 @@ def sections(runs: Sequence[Run]) -> list[Section]:
 
 def default_output(runs: Sequence[Run]) -> pathlib.Path:
     """Where the page goes: into the run's own folder; a comparison into the first one's."""
-    folder = runs[0].path / "report"
+    folder = runs[0].settings.folder.report
     return folder if len(runs) == 1 else folder / "comparison"
 
 

@@ -15,23 +15,25 @@ import tensorflow as tf
 from absl import flags
 
 from agents.contract import Update
-from launch import (
-    artefact,
+from launch import command_line
+from launch.gcp import launcher, options
+from launch.graph import shards
+from launch.hosts import artefact
+from launch.local import supervisor
+from run_folder import (
     bucket,
+    building,
     catalogue,
     checkpoints,
-    command_line,
     launches,
-    nodes,
     presets,
+    progress,
     resuming,
+    rewinding,
     run_lock,
     settings,
-    shards,
-    supervisor,
 )
-from launch.gcp import launcher, options
-from launch.settings import Settings, SettingsError
+from run_folder.settings import Settings, SettingsError
 
 
 def _by_preset(name: str) -> str:
@@ -134,7 +136,7 @@ def new_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
     if values["preset"] is None:
         values = values | {"preset": presets.PRESETS[0]}
     made = settings.resolve(values, overrides)
-    if any((made.path / name).exists() for name in ("config.json", "checkpoints")):
+    if made.folder.config.exists() or made.folder.checkpoints.exists():
         raise SettingsError(
             f"{made.path} holds a run already: add --resume to go on, or name another folder."
         )
@@ -149,7 +151,7 @@ def make_updates(run: Settings) -> dict[str, Update]:
         show.
     """
     try:
-        spec = nodes.environment_spec(run)
+        spec = building.environment_spec(run)
     except ValueError as error:
         raise SettingsError(f"--env={run.env} cannot be played: {error}") from None
     updates = {}
@@ -237,7 +239,10 @@ def begin(run: Settings, manifests: checkpoints.Manifests) -> None:
             actor_steps=max((m.actor_steps for m in manifests.values()), default=0),
             walltime=max((m.walltime for m in manifests.values()), default=0.0),
         )
+        in_order = progress.ended_in_order(run.path) and _RESUME_STEP.value is None
         supervisor.begin(run)
+        if _RESUME.value and not in_order and not bucket.is_bucket(run.run_dir):
+            rewinding.rewind(run.folder, manifests, run.paced_by)
     except OSError as error:
         raise SettingsError(
             f"{error.filename or run.run_dir} cannot be written: {error.strerror}."

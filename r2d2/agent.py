@@ -6,7 +6,7 @@ from acme import specs
 
 from agents.actor import with_variables
 from agents.contract import Agent
-from agents.networks import RecurrentNetwork
+from agents.networks.network import RecurrentNetwork
 from agents.single_process import SingleProcessAgent
 from r2d2 import network as networks
 from r2d2 import policy, targets

@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Literal
 
-from agents.layers import Precision
+from agents.networks.layers import Precision
+from agents.networks.torsos import TorsoKind
 from agents.requirements import (
     BATCH_SIZE,
     BURN_IN,
@@ -27,7 +28,6 @@ from agents.requirements import (
     or_none,
 )
 from agents.rewards import RewardTransform
-from agents.torsos import TorsoKind
 from replay.structures import Layout
 
 LifeLoss = Literal["none", "reset", "roll"]

@@ -7,7 +7,7 @@ import sonnet as snt
 import tensorflow as tf
 
 from agents.masking import masked_mean, mean_age, zero_where_masked
-from agents.networks import RecurrentNetwork, unroll_trained
+from agents.networks.network import RecurrentNetwork, unroll_trained
 from agents.optimization import create_slots
 from r2d2.config import Config
 from r2d2.returns import double_q_values
@@ -86,7 +86,7 @@ class R2D2Update(tf.Module):
         self._optimizer.apply(gradients, parameters)
         self._count()
 
-        mask = batch.mask[self._config.burn_in :]
+        mask = batch.trained(self._config.burn_in).mask
         abs_td = tf.abs(evaluation.targets - evaluation.q_taken)
         priorities = mixed_priorities(abs_td, mask, self._config.eta)
         return priorities, {
@@ -107,17 +107,16 @@ class R2D2Update(tf.Module):
         online_q = unroll_trained(self.network, batch, state, reset, config.burn_in)
         target_q = unroll_trained(self.target_network, batch, state, reset, config.burn_in)
 
-        action, reward, continuation, mask, life_lost = (
-            x[config.burn_in :]
-            for x in (batch.action, batch.reward, batch.continuation, batch.mask, batch.life_lost)
-        )
-        q_taken = tf.gather(online_q[:-1], action, axis=-1, batch_dims=2)  # [L, B]
+        rows = batch.trained(config.burn_in)
+        q_taken = tf.gather(online_q[:-1], rows.action, axis=-1, batch_dims=2)  # [L, B]
         value = double_q_values(online_q, target_q)  # [L + 1, B]
-        targets = item_targets(config, value, reward, continuation, life_lost, mask)
+        targets = item_targets(
+            config, value, rows.reward, rows.continuation, rows.life_lost, rows.mask
+        )
         weights = importance_weights(
             batch.probability, batch.table_size, config.importance_exponent
         )
-        loss = q_learning_loss(q_taken, targets, mask, weights)
+        loss = q_learning_loss(q_taken, targets, rows.mask, weights)
         return Evaluation(loss, q_taken, targets)
 
     def _initial_state(self, batch: Batch) -> Nest:

@@ -4,11 +4,11 @@ import sonnet as snt
 import tensorflow as tf
 from acme import specs
 
-from agents.core import make_core
-from agents.language import with_language
-from agents.layers import Linear, relu
-from agents.networks import RecurrentNetwork
-from agents.torsos import make_torso
+from agents.networks.core import make_core
+from agents.networks.language import with_language
+from agents.networks.layers import Linear, relu
+from agents.networks.network import RecurrentNetwork
+from agents.networks.torsos import make_torso
 from r2d2.config import Config
 
 

@@ -87,6 +87,17 @@ class NetworkInput(NamedTuple):
     previous_reward: Array  # [...] float32, raw; 0 at an episode's first step
 
 
+class TrainedRows(NamedTuple):
+    """The rows of a batch that are learned from: its last L, those after the burn-in."""
+
+    action: tf.Tensor  # [L, B] int32
+    log_probability: tf.Tensor  # [L, B] float32
+    reward: tf.Tensor  # [L, B] float32, raw
+    continuation: tf.Tensor  # [L, B] float32
+    mask: tf.Tensor  # [L, B] float32: 1 on real steps
+    life_lost: tf.Tensor  # [L + 1, B] bool
+
+
 class Batch(NamedTuple):
     """What a learner sees: time-major. T = burn_in + length; row T is only there to bootstrap from.
 
@@ -114,6 +125,10 @@ class Batch(NamedTuple):
     task: tf.Tensor  # [B] int64
     actor: tf.Tensor  # [B] int64
     agent: tf.Tensor  # [B] int64
+
+    def trained(self, burn_in: int) -> TrainedRows:
+        """The rows after the first `burn_in`."""
+        return TrainedRows(*(getattr(self, name)[burn_in:] for name in TrainedRows._fields))
 
 
 class PriorityInput(NamedTuple):

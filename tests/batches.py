@@ -7,7 +7,7 @@ import tensorflow as tf
 import tree
 from acme import specs
 
-from agents.core import make_core
+from agents.networks.core import make_core
 from replay.structures import NO_ACTION, Batch, Nest, NetworkInput
 
 NUM_ACTIONS = 3

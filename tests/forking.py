@@ -23,20 +23,20 @@ from absl import flags
 
 from bazel.rooms import MAY_IMPORT
 from benchmarks import local_replay, subject  # noqa: F401
-from launch import supervisor  # noqa: F401
 from tests.commands import SECONDS, Outcome, Request
 
 # By the time one of these is called, everything that a command was told has been accepted.
 _BEGINNINGS = (
     "agents.in_process.InProcess",
     "benchmarks.report.Report",
-    "docs.corrections_results.read",
-    "docs.performance_results.read",
-    "launch.job.read",
-    "launch.settings.load",
-    "launch.shards.check",
+    "studies.corrections_results.read",
+    "studies.performance_results.read",
+    "launch.hosts.job.read",
+    "run_folder.settings.load",
+    "launch.graph.shards.check",
     "matplotlib.pyplot.subplots",
     "pathlib.Path.open",
+    "run_folder.log_reader.read",
 )
 _BEGINNINGS_OF = {"launch.train": ("launch.gcp.launcher.check_access",)}  # no one else's flags
 
@@ -84,6 +84,7 @@ def _child(request: Request, folder: pathlib.Path) -> NoReturn:
     signal.alarm(SECONDS)
     if request.stop:
         os.chdir(folder)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)  # what `_exit` leaves goes with it
     for name, descriptor in (("out", 1), ("err", 2)):
         os.dup2(os.open(folder / name, os.O_CREAT | os.O_WRONLY), descriptor)
     code, began = _execute(request)

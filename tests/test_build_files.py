@@ -15,13 +15,18 @@ def _targets(text: str) -> dict[str, tuple[str, dict[str, Any]]]:
     """The py_library and py_test rules of a BUILD file, which is read as the Python it also is."""
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     arguments: list[dict[str, Any]] = [
-        {str(word.arg): ast.literal_eval(word.value) for word in call.keywords} for call in calls
+        {str(word.arg): _read(word.value) for word in call.keywords} for call in calls
     ]
     return {
         named["name"]: (call.func.id, named)
         for call, named in zip(calls, arguments, strict=True)
         if isinstance(call.func, ast.Name) and "name" in named
     }
+
+
+def _read(value: ast.expr) -> Any:
+    """A literal; of a glob the patterns."""
+    return ast.unparse(value) if isinstance(value, ast.Call) else ast.literal_eval(value)
 
 
 @pytest.fixture
@@ -65,61 +70,62 @@ def test_no_build_file_outlives_its_modules(generated: dict[Path, str]) -> None:
     assert found - stubs == set(generated)
 
 
-def test_every_module_has_one_target_with_its_imports_as_deps(tree: Path) -> None:
-    files = build_files(tree)
-    agents = _targets(files[Path("agents/BUILD")])
-    assert set(agents) == {"actor", "contract"}
-    rule, actor = agents["actor"]
+def test_a_folder_is_a_library_whose_deps_are_the_folders_that_it_imports(tree: Path) -> None:
+    agents = _targets(build_files(tree)[Path("agents/BUILD")])
+    assert set(agents) == {"agents"}
+    rule, arguments = agents["agents"]
     assert rule == "py_library"
-    assert actor["srcs"] == ["actor.py"]
-    assert actor["deps"] == ["//replay:structures", ":contract"]
-    assert "deps" not in agents["contract"][1]
-    replay = _targets(files[Path("replay/BUILD")])
-    assert replay["structures"][1]["deps"] == [":__init__"]
+    assert arguments["srcs"] == "glob(['*.py'])"
+    assert arguments["deps"] == ["//replay"]
+    assert "data" not in arguments
 
 
-def test_a_module_has_the_data_files_that_it_names(tree: Path) -> None:
-    replay = _targets(build_files(tree)[Path("replay/BUILD")])
-    assert replay["structures"][1]["data"] == ["data/scores.csv"]
-    assert "data" not in replay["__init__"][1]
+def test_a_folder_has_the_data_files_below_it(tree: Path) -> None:
+    replay = _targets(build_files(tree)[Path("replay/BUILD")])["replay"][1]
+    assert replay["data"] == "glob(['data/*.csv'])"
+    assert "deps" not in replay
 
 
 def test_the_tests_of_a_folder_are_one_target_and_those_with_marks_another(tree: Path) -> None:
     targets = _targets(build_files(tree)[Path("tests/agents/BUILD")])
     assert {name: rule for name, (rule, _) in targets.items()} == {
-        "agents": "py_test",
-        "test_long": "py_test",
+        "test": "py_test",
+        "test_slow": "py_test",
     }
-    fast = targets["agents"][1]
-    assert fast["srcs"] == ["test_actor.py", "test_contract.py"]
-    assert fast["deps"] == ["//agents:actor", "//agents:contract", "//tests:conftest"]
+    fast = targets["test"][1]
+    assert fast["srcs"] == "glob(['test_*.py'], exclude=['test_long.py'])"
+    assert fast["deps"] == ["//agents", "//tests"]
     assert "tags" not in fast
-    assert targets["test_long"][1]["srcs"] == ["test_long.py"]
-    assert targets["test_long"][1]["tags"] == ["slow"]
+    assert targets["test_slow"][1]["srcs"] == ["test_long.py"]
+    assert targets["test_slow"][1]["tags"] == ["slow"]
 
 
 def test_what_tests_share_is_a_library_for_tests_only(tree: Path) -> None:
-    rule, conftest = _targets(build_files(tree)[Path("tests/BUILD")])["conftest"]
+    rule, shared = _targets(build_files(tree)[Path("tests/BUILD")])["tests"]
     assert rule == "py_library"
-    assert conftest["testonly"] is True
+    assert shared["testonly"] is True
+    assert shared["srcs"] == "glob(['*.py'], exclude=['test_*.py'])"
 
 
 @pytest.mark.repository
-def test_every_test_module_is_the_source_of_one_target(generated: dict[Path, str]) -> None:
-    found = [
-        path.parent / source
-        for path, text in generated.items()
-        for rule, arguments in _targets(text).values()
-        if rule == "py_test"
-        for source in arguments["srcs"]
-    ]
-    tests = ROOT / "tests"
-    assert sorted(found) == sorted(path.relative_to(ROOT) for path in tests.rglob("test_*.py"))
+def test_no_test_module_is_left_out(generated: dict[Path, str]) -> None:
+    """A marked one is named twice: by its target, and as no part of the one without marks."""
+    for module in (ROOT / "tests").rglob("test_*.py"):
+        rules = _targets(generated[module.parent.relative_to(ROOT) / "BUILD"]).values()
+        sources = [arguments["srcs"] for rule, arguments in rules if rule == "py_test"]
+        globs = [srcs for srcs in sources if "glob(['test_*.py']" in srcs]
+        by_name = any(module.name in srcs for srcs in sources if srcs not in globs)
+        by_glob = any(f"'{module.name}'" not in srcs for srcs in globs)
+        assert by_name != by_glob, module
 
 
 def test_visibility_is_the_import_arrow(tree: Path) -> None:
+    (tree / "bazel").mkdir()
+    (tree / "bazel" / "rooms.py").write_text("")
     files = build_files(tree)
-    assert "//agents:__subpackages__" in files[Path("replay/BUILD")]
-    assert "//environments" not in files[Path("replay/BUILD")]
-    assert "//replay:__subpackages__" not in files[Path("agents/BUILD")]
-    assert "//r2d2:__subpackages__" in files[Path("agents/BUILD")]
+    assert 'default_visibility = ["//bazel:may_import_replay"]' in files[Path("replay/BUILD")]
+    groups = _targets(files[Path("bazel/BUILD")])
+    assert "//agents/..." in groups["may_import_replay"][1]["packages"]
+    assert "//environments/..." not in groups["may_import_replay"][1]["packages"]
+    assert "//replay/..." not in groups["may_import_agents"][1]["packages"]
+    assert "//r2d2/..." in groups["may_import_agents"][1]["packages"]

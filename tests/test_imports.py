@@ -1,10 +1,10 @@
-"""The import arrow: environments, replay <- agents <- r2d2 <- launch <- benchmarks."""
+"""The import arrow: environments and replay below, studies above, and no circle of folders."""
 
 from pathlib import Path
 
 import pytest
 
-from bazel.rooms import MAY_IMPORT, imports, modules, violations
+from bazel.rooms import MAY_IMPORT, circles, imports, modules, violations
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -23,6 +23,26 @@ def test_no_import_goes_against_the_arrow() -> None:
 
 
 @pytest.mark.repository
+def test_no_folder_imports_one_that_imports_it() -> None:
+    assert circles(ROOT) == []
+
+
+def test_a_circle_of_three_folders_is_found(tmp_path: Path) -> None:
+    _write(
+        tmp_path,
+        launch__train="import run_folder.settings",
+        run_folder__settings="from analysis import report",
+        analysis__report="import launch.train",
+        replay__writer="import replay.structures",
+    )
+    assert circles(tmp_path) == [
+        "analysis imports launch, which imports it.",
+        "launch imports run_folder, which imports it.",
+        "run_folder imports analysis, which imports it.",
+    ]
+
+
+@pytest.mark.repository
 def test_every_python_package_of_the_tree_is_a_room() -> None:
     folders = {
         path.relative_to(ROOT).parts[0]
@@ -37,9 +57,11 @@ def test_the_arrow_itself() -> None:
     assert "environments" not in MAY_IMPORT["replay"]
     assert MAY_IMPORT["agents"] == {"environments", "replay"}
     assert MAY_IMPORT["r2d2"] == {"environments", "replay", "agents"}
-    assert MAY_IMPORT["launch"] == {"environments", "replay", "agents", "r2d2"}
+    assert MAY_IMPORT["run_folder"] == {"environments", "replay", "agents", "r2d2"}
+    assert MAY_IMPORT["analysis"] == MAY_IMPORT["run_folder"] | {"run_folder"}
+    assert MAY_IMPORT["launch"] == MAY_IMPORT["analysis"] | {"analysis"}
     importers = {room for room, below in MAY_IMPORT.items() if "benchmarks" in below}
-    assert importers == {"docs", "tests"}
+    assert importers == {"studies", "tests"}
 
 
 @pytest.mark.parametrize(

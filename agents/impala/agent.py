@@ -13,8 +13,8 @@ from agents.impala import network as networks
 from agents.impala import policy
 from agents.impala.config import ATARI, DMLAB, Config
 from agents.impala.learner import ImpalaUpdate, Normaliser
-from agents.language import image_of
-from agents.networks import RecurrentNetwork
+from agents.networks.language import image_of
+from agents.networks.network import RecurrentNetwork
 from agents.pixel_control import PixelControl
 from agents.single_process import SingleProcessAgent
 from replay.structures import TableSpec

@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 
 from agents.impala.vtrace import Correction
-from agents.layers import Precision
+from agents.networks.layers import Precision
+from agents.networks.torsos import TorsoKind
 from agents.requirements import (
     BATCH_SIZE,
     BURN_IN,
@@ -26,7 +27,6 @@ from agents.requirements import (
     whole,
 )
 from agents.rewards import RewardTransform
-from agents.torsos import TorsoKind
 from replay.structures import Layout
 
 

@@ -17,13 +17,13 @@ from agents.impala.lag import LaggedCopy
 from agents.impala.losses import baseline_loss, entropy_loss, policy_gradient_loss
 from agents.impala.policy import log_probability
 from agents.impala.vtrace import corrected_log_probability, importance_weights, vtrace_returns
-from agents.language import image_of
 from agents.masking import masked_mean, mean_age
-from agents.networks import RecurrentNetwork, apply_to_rows, unroll_trained_core
+from agents.networks.language import image_of
+from agents.networks.network import RecurrentNetwork, apply_to_rows, unroll_trained_core
 from agents.optimization import annealed, clip_by_global_norm, create_slots
 from agents.pixel_control import PixelControl
 from agents.rewards import transform_reward
-from replay.structures import UNKNOWN, Batch
+from replay.structures import UNKNOWN, Batch, TrainedRows
 
 
 class Losses(NamedTuple):
@@ -146,12 +146,9 @@ class ImpalaUpdate(tf.Module):
         )
         logits, outputs = apply_to_rows(self.learned_network.head, core_output)
         logits = logits[:-1]  # [L, B, A]; outputs: [L + 1, B, K]
-        action, log_mu, reward, mask = (
-            x[config.burn_in :]
-            for x in (batch.action, batch.log_probability, batch.reward, batch.mask)
-        )
-        log_pi = log_probability(logits, action)  # [L, B]
-        log_ratio = tf.stop_gradient(log_pi) - log_mu
+        rows = self._trained(batch)
+        log_pi = log_probability(logits, rows.action)  # [L, B]
+        log_ratio = tf.stop_gradient(log_pi) - rows.log_probability
         weights = importance_weights(
             log_ratio,
             config.correction,
@@ -159,19 +156,19 @@ class ImpalaUpdate(tf.Module):
             c_bar=config.c_bar,
             lambda_=config.lambda_,
         )
-        reward = transform_reward(reward, config.reward_transform)
+        reward = transform_reward(rows.reward, config.reward_transform)
         # V = σ n + μ: targets are in the rewards' units, losses in those of n.
         shift, scale = self._shift_and_scale(batch.task)  # μ, σ
         output = outputs_of_tasks(outputs, batch.task)  # n, [L + 1, B]
         value = scale * output + shift
-        discount = config.discount * self._continuation(batch)
-        returns = vtrace_returns(value, reward, discount, weights, mask)
+        discount = config.discount * self._continuation(rows)
+        returns = vtrace_returns(value, reward, discount, weights, rows.mask)
         advantage = (returns.q - shift) / scale - output[:-1]
         log_pi = corrected_log_probability(log_pi, config.correction)
         losses = Losses(
-            policy_gradient_loss(log_pi, advantage, weights.policy, mask),
-            baseline_loss(output[:-1], (returns.value - shift) / scale, mask),
-            entropy_loss(logits, mask),
+            policy_gradient_loss(log_pi, advantage, weights.policy, rows.mask),
+            baseline_loss(output[:-1], (returns.value - shift) / scale, rows.mask),
+            entropy_loss(logits, rows.mask),
             self._pixel_control_loss(batch, core_output),
         )
         loss = (
@@ -196,26 +193,27 @@ class ImpalaUpdate(tf.Module):
     def _adapt(self, batch: Batch, target: tf.Tensor) -> Mapping[str, tf.Tensor]:
         if self._normaliser is None:
             return {}
-        return self._normaliser.adapt(target, batch.mask[self._config.burn_in :], batch.task)
+        return self._normaliser.adapt(target, self._trained(batch).mask, batch.task)
 
     def _pixel_control_loss(self, batch: Batch, core_output: tf.Tensor) -> tf.Tensor:
         if self._pixel_control is None:
             return tf.zeros([])
-        images = image_of(batch.inputs.observation)
-        images, action, mask = (
-            x[self._config.burn_in :] for x in (images, batch.action, batch.mask)
-        )
+        images = image_of(batch.inputs.observation)[self._config.burn_in :]
+        rows = self._trained(batch)
         return self._pixel_control.loss(
-            core_output, images, action, self._continuation(batch), mask
+            core_output, images, rows.action, self._continuation(rows), rows.mask
         )
 
-    def _continuation(self, batch: Batch) -> tf.Tensor:
+    def _trained(self, batch: Batch) -> TrainedRows:
+        return batch.trained(self._config.burn_in)
+
+    def _continuation(self, rows: TrainedRows) -> tf.Tensor:
         """0 on trained rows after which the episode ended, for this learner; 1 elsewhere."""
-        continuation = batch.continuation
-        if self._config.life_loss:
-            # The life that step t lost is seen on row t + 1.
-            continuation = tf.where(batch.life_lost[1:], tf.zeros_like(continuation), continuation)
-        return continuation[self._config.burn_in :]
+        if not self._config.life_loss:
+            return rows.continuation
+        # The life that step t lost is seen on row t + 1.
+        nothing = tf.zeros_like(rows.continuation)
+        return tf.where(rows.life_lost[1:], nothing, rows.continuation)
 
     def _age(self, batch: Batch) -> tf.Tensor:
         """Updates since those whose parameters acted: items know when they were fetched."""
@@ -224,7 +222,7 @@ class ImpalaUpdate(tf.Module):
         return mean_age(self.step, tf.where(known, acted, batch.learner_step))
 
     def _metrics(self, batch: Batch, evaluation: Evaluation) -> Mapping[str, tf.Tensor]:
-        mask = batch.mask[self._config.burn_in :]
+        mask = self._trained(batch).mask
         ratio = tf.exp(evaluation.log_ratio)
         clipped = tf.cast(ratio > self._config.rho_bar, tf.float32)
         num_steps = tf.maximum(tf.reduce_sum(mask), 1.0)

@@ -6,11 +6,11 @@ import sonnet as snt
 import tensorflow as tf
 from acme import specs
 
-from agents.core import make_core
 from agents.impala.config import Config
-from agents.language import with_language
-from agents.networks import RecurrentNetwork
-from agents.torsos import make_torso
+from agents.networks.core import make_core
+from agents.networks.language import with_language
+from agents.networks.network import RecurrentNetwork
+from agents.networks.torsos import make_torso
 
 # He et al. 2015. Sonnet's default loses two thirds of the signal's size in every layer with a ReLU:
 # what differs between two frames of Pong would come out of the torso at a thousandth, and the

@@ -7,7 +7,7 @@ machine. Only for a machine of this table is what it finds the one that was name
 import re
 from typing import NamedTuple
 
-from launch.settings import SettingsError
+from run_folder.settings import SettingsError
 
 
 class Machine(NamedTuple):

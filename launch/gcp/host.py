@@ -6,7 +6,8 @@ import launchpad as lp
 import tensorflow as tf
 from launchpad.program_stopper import program_stopper
 
-from launch import bucket, job
+from launch.hosts import job
+from run_folder import bucket
 
 JOB = "CLOUD_ML_JOB_ID"  # environment variable that Vertex AI sets on each of its hosts
 

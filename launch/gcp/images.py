@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import launchpad as lp
 
-from launch import artefact
 from launch.gcp.hardware import Hardware
+from launch.hosts import artefact
 
 NAME = "recurrent-replay"
 LOCK, GPU_LOCK, GCP_LOCK = "requirements.lock", "requirements-gpu.lock", "requirements-gcp.lock"

@@ -10,16 +10,20 @@ from typing import Any
 
 import launchpad as lp
 
-from launch import bucket, checkpoints, progress
-from launch.artefact import POOL_OF
 from launch.gcp import images, report
 from launch.gcp.images import Images, PoolConfig
 from launch.gcp.options import LAUNCH_TYPE, Options
-from launch.program import make_program
-from launch.settings import Settings, SettingsError
+from launch.graph.program import make_program
+from launch.hosts.artefact import POOL_OF
+from run_folder import bucket, checkpoints
+from run_folder.layout import RunFolder
+from run_folder.settings import Settings, SettingsError
 
 # What the launching machine needs to see of a run that is there already.
-_KNOWN = ("config.json", "launches.jsonl", "checkpoints/manifest*.json", "nodes/*")
+_KNOWN = (
+    *(str(RunFolder().config), str(RunFolder().launches)),
+    *(str(RunFolder().checkpoints / "manifest*.json"), str(RunFolder().nodes / "*")),
+)
 
 
 def check(options: Options, run_dir: str, *, resume: bool) -> None:
@@ -51,7 +55,7 @@ def launch(run: Settings, manifests: checkpoints.Manifests, options: Options) ->
     where = f"{job} --region={options.region}"
     print(
         f"Output:   gcloud ai custom-jobs stream-logs {where}\n"
-        f"Progress: gcloud storage cat {run.run_dir}/nodes/{progress.FILE}\n"
+        f"Progress: gcloud storage cat {run.run_dir}/{RunFolder().progress}\n"
         f"Stop:     gcloud ai custom-jobs cancel {where}\n"
         f"Evaluate: gcloud storage cp --recursive {run.run_dir} runs/"
     )

@@ -7,7 +7,7 @@ from absl import flags
 
 from launch.gcp import hardware
 from launch.gcp.hardware import Hardware
-from launch.settings import SettingsError
+from run_folder.settings import SettingsError
 
 LAUNCH_TYPE = "vertex_ai"
 

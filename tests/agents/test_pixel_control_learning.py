@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from agents.impala.agent import make
 from agents.impala.learner import ImpalaUpdate
-from agents.networks import unroll_trained_core
+from agents.networks.network import unroll_trained_core
 from agents.pixel_control import DISCOUNT, PixelControl
 from replay.structures import Batch
 from tests.agents.impala.batches import small_config

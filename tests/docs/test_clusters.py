@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from launch import cluster_spec, job
-from tests.docs.test_commands import ROOT
+from launch.hosts import cluster_spec, job
+from studies.pages import ROOT
 
 pytestmark = pytest.mark.repository
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 import pytest
 
 from bazel.rooms import imports
-from docs import pages
-from docs.pages import ROOT, Words
-from docs.performance_rows import ROWS
+from studies import pages
+from studies.pages import ROOT, Words
+from studies.performance_rows import ROWS
 from tests.commands import Commands, Outcome
 
 pytestmark = pytest.mark.repository
@@ -24,7 +24,7 @@ SHARED = {"AGENT": "agent", "RUN_DIR": "run_dir", "SEED": "seed", "JOB": "job"}
 
 def _modules() -> list[str]:
     """The modules of the tree that are commands."""
-    rooms = ("launch", "benchmarks", "docs")
+    rooms = ("launch", "benchmarks", "studies")
     files = [file for room in rooms for file in (ROOT / room).glob("*.py")]
     return sorted(
         f"{file.parent.name}.{file.stem}"
@@ -67,7 +67,7 @@ REFUSED: dict[Words, str] = {
     ("launch.train", "--agent=r2d2", "--env=catch", "--run_dir=x", "--r2d2.lengt=3"): "'length'",
     ("launch.evaluate", "--run_dir=x", "--episode=3"): "episodes",
     ("benchmarks.learner", "--agent=r2d2", "--peer=torch"): "pytorch",
-    ("docs.plot_run", "runs/pong", "plot.png"): "title",
+    ("studies.plot_run", "runs/pong", "plot.png"): "title",
 }
 
 

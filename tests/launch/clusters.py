@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from launch import job
+from launch.hosts import job
 from tests.launch.namespaces import Host, Network
 
 PATIENCE = 300  # for what takes as long as the machine is busy

@@ -9,11 +9,12 @@ from matplotlib import image
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
+from analysis.diagnosis import discrepancy, figures, memory
+from analysis.playing import evaluation
 from launch import diagnose
-from launch.diagnosing import discrepancy, figures, memory
-from launch.evaluating import evaluation
 from replay.structures import Layout
-from tests.launch import saved_runs, typed
+from tests.launch import typed
+from tests.run_folder import saved_runs
 
 TASK = "memory:cartpole"  # whose episodes are longer than the steps from one item to the next
 

@@ -5,10 +5,11 @@ import pathlib
 import av
 import pytest
 
+from analysis.playing import files
+from analysis.playing.evaluation import Subject
 from launch import evaluate
-from launch.evaluating import files
-from launch.evaluating.evaluation import Subject
-from tests.launch import saved_runs, typed
+from tests.launch import typed
+from tests.run_folder import saved_runs
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,12 @@ import pytest
 from absl import flags
 from absl.testing import flagsaver
 
-from launch import command_line, job, node, settings, supervisor
-from launch.cluster_spec import Place
-from launch.servers import StoppedError
+from launch import command_line, node
+from launch.graph.servers import StoppedError
+from launch.hosts import job
+from launch.hosts.cluster_spec import Place
+from launch.local import supervisor
+from run_folder import settings
 
 STOP = threading.Event()
 RAN: list[str] = []

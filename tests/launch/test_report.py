@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 import pytest
 
-from launch import launches, report
+from launch import report
+from run_folder import launches
+from tests.analysis.report.made_up import Folder
+from tests.analysis.report.pages import Page
 from tests.launch import typed
-from tests.launch.reporting.made_up import Folder
-from tests.launch.reporting.pages import Page
 
 SECTIONS = (
     "Summary",

@@ -9,7 +9,7 @@ import tensorflow as tf
 from agents import actor
 from agents.environment_loop import VectorEnvironmentLoop
 from environments import suites
-from launch import catalogue, nodes, presets, settings
+from run_folder import building, catalogue, presets, settings
 from tests.agents.recording import Recorder, Source
 
 STEPS = 60
@@ -35,8 +35,8 @@ def _run(env: str, seed: int) -> settings.Settings:
 def _play(run: settings.Settings, actors: tuple[int, ...]) -> Recorder:
     """What the actors of one node write, from the environment's first row on."""
     agent = catalogue.make("r2d2", run.configs["r2d2"])
-    spec = nodes.environment_spec(run)
-    tf.random.set_seed(nodes.seed_of(run, "network"))
+    spec = building.environment_spec(run)
+    tf.random.set_seed(building.seed_of(run, "network"))
     network = agent.make_network(spec)
     recorder = Recorder()
     player = actor.make_actor(
@@ -44,7 +44,7 @@ def _play(run: settings.Settings, actors: tuple[int, ...]) -> Recorder:
         spec,
         actors=actors,
         num_actors=run.num_actors,
-        seed=nodes.seed_of(run, "policy", actors[0]),
+        seed=building.seed_of(run, "policy", actors[0]),
         source=Source([v.numpy() for v in network.variables]),
         writer=recorder,
     )
@@ -52,7 +52,7 @@ def _play(run: settings.Settings, actors: tuple[int, ...]) -> Recorder:
     environments = suites.make(
         run.env,
         len(actors),
-        seed=nodes.seed_of(run, "environment", actors[0]),
+        seed=building.seed_of(run, "environment", actors[0]),
         full_action_space=run.full_action_space,
     )
     loop = VectorEnvironmentLoop(environments, player, [run.env] * len(actors))

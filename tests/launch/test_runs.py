@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
+import tensorflow as tf
 
 from tests.launch.runs import PATIENCE, Run, all_gone
 
@@ -34,6 +35,17 @@ class Ended(NamedTuple):
 def _rows(run_dir: pathlib.Path, log: str) -> list[dict[str, str]]:
     with (run_dir / "logs" / f"{log}.csv").open() as file:
         return list(csv.DictReader(file))
+
+
+def _on_tensorboard(run_dir: pathlib.Path) -> dict[str, list[int]]:
+    """Steps of every scalar."""
+    found: dict[str, list[int]] = {}
+    for file in (run_dir / "tensorboard").iterdir():
+        for record in tf.data.TFRecordDataset(str(file)).as_numpy_iterator():
+            event = tf.compat.v1.Event.FromString(record)
+            for value in event.summary.value:
+                found.setdefault(value.tag, []).append(event.step)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +144,12 @@ def test_nodes_end_with_a_killed_launcher_and_a_run_goes_on_from_its_periodic_ch
         assert all_gone(nodes)
     assert (code, err) == (0, "")
     assert "The run has ended: it was asked to stop." in out
+    for log in ("actor", "learner-r2d2"):
+        for counter in ("actor_steps", "learner_steps", "walltime"):
+            counts = [float(row[counter]) for row in _rows(run.path, log)]
+            assert counts == sorted(counts), (log, counter)
+    for tag, steps in _on_tensorboard(run.path).items():
+        assert len(set(steps)) == len(steps), tag
     after = run.manifest()
     assert after["learner_step"] > before["learner_step"]
     assert after["walltime"] > before["walltime"]

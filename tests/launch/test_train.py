@@ -12,18 +12,10 @@ import pytest
 import tensorflow as tf
 
 from agents.learner import Learner
-from launch import (
-    catalogue,
-    checkpoints,
-    launches,
-    nodes,
-    settings,
-    snapshots,
-    supervisor,
-    train,
-    whole_files,
-)
+from launch import train
+from launch.local import supervisor
 from r2d2 import agent as r2d2
+from run_folder import building, catalogue, checkpoints, launches, settings, snapshots, whole_files
 from tests.launch import typed
 
 NEW = ("--agent=r2d2", "--env=catch")
@@ -287,7 +279,7 @@ def saved(tmp_path: pathlib.Path) -> pathlib.Path:
     run = settings.resolve(given, {"r2d2": {"lstm_size": "8", "head_size": "8"}})
     (folder / "checkpoints" / "learner-r2d2").mkdir(parents=True)
     (folder / "config.json").write_text(run.to_json())
-    update = catalogue.make("r2d2", run.configs["r2d2"]).make_update(nodes.environment_spec(run))
+    update = catalogue.make("r2d2", run.configs["r2d2"]).make_update(building.environment_spec(run))
     Learner(update, iter(())).write_checkpoint(str(folder / "checkpoints/learner-r2d2/7"))
     replay = folder / "checkpoints" / "replay" / "7-1"
     replay.mkdir(parents=True)

@@ -9,7 +9,7 @@ import tree
 
 from agents.impala.agent import Config, make
 from agents.impala.learner import ImpalaUpdate
-from agents.networks import unroll_trained_core
+from agents.networks.network import unroll_trained_core
 from agents.pixel_control import Grid, PixelControl
 from agents.popart import agent as popart
 from replay.structures import Batch

@@ -5,7 +5,7 @@ from absl import flags
 
 from launch.gcp import options, quota
 from launch.gcp.hardware import MACHINES, Hardware, parse
-from launch.settings import SettingsError
+from run_folder.settings import SettingsError
 
 
 def test_what_is_named_is_read() -> None:

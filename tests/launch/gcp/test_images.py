@@ -7,10 +7,12 @@ import re
 import launchpad as lp
 import pytest
 
-from docs import pages
-from launch import artefact, program, settings
 from launch.gcp import hardware, images, launcher, report
 from launch.gcp.options import Options
+from launch.graph import program
+from launch.hosts import artefact
+from run_folder import settings
+from studies import pages
 from tests.commands import Commands
 
 pytestmark = pytest.mark.repository

@@ -91,7 +91,7 @@ def _check_image(context: pathlib.Path, pool: str, *, gpu: bool) -> None:
     assert top == {"Dockerfile", lock, "requirements-gcp.lock", pool}
     rooms = {path.name for path in (context / pool).iterdir()}
     assert rooms == {
-        *("environments", "replay", "agents", "r2d2", "launch"),
+        *("environments", "replay", "agents", "r2d2", "run_folder", "analysis", "launch"),
         *("job.pkl", "pool.json"),
     }
     recipe = (context / "Dockerfile").read_text()

@@ -11,7 +11,7 @@ from absl import flags
 from absl.testing import flagsaver
 
 from launch.gcp import launcher, options
-from launch.settings import SettingsError
+from run_folder.settings import SettingsError
 
 pytestmark = pytest.mark.repository
 

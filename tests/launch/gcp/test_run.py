@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from launch import job as jobs
+from launch.hosts import job as jobs
 from tests.commands import Commands
 from tests.launch import namespaces
 from tests.launch.gcp import cloud, identity, vertex

@@ -1,0 +1,131 @@
+"""Cores: what carries a state from one step to the next.
+
+Both cores share one interface: `initial_state`, `step` and `unroll`, the last with resets and with
+rows that are to be passed over. `snt.LSTM` is not used because it multiplies the inputs at every
+step, whereas their product does not depend on the state and can be taken for all steps at once.
+"""
+
+from typing import Protocol
+
+import sonnet as snt
+import tensorflow as tf
+
+from agents.networks import recurrence
+from agents.networks.layers import initial_weights
+from replay.structures import Nest
+
+FORGET_BIAS = 1.0
+
+
+class Core(Protocol):
+    """A recurrent core. Also a `snt.Module`."""
+
+    def initial_state(self, batch_size: int) -> Nest:
+        """The state before an episode's first step, `[batch_size, ...]`."""
+        ...
+
+    def step(self, inputs: tf.Tensor, state: Nest) -> tuple[tf.Tensor, Nest]:
+        """`[B, D]` and the state before -> `[B, H]` and the state after."""
+        ...
+
+    def unroll(
+        self, inputs: tf.Tensor, state: Nest, reset: tf.Tensor, valid: tf.Tensor
+    ) -> tuple[tf.Tensor, Nest]:
+        """`[T, B, D]` and the state before row 0 -> `[T, B, H]` and the state after row T - 1."""
+        ...
+
+
+class LSTM(snt.Module):
+    """Long short-term memory (Hochreiter & Schmidhuber 1997), its forget bias beginning at 1.
+
+    It can be differentiated twice.
+
+    Args:
+      size: H, units of the hidden state and of the cell.
+      dtype: of the product of inputs and weights; all else is float32.
+    """
+
+    def __init__(self, size: int, dtype: tf.DType = tf.float32) -> None:
+        super().__init__()
+        self._size = size
+        self._dtype = dtype
+
+    def initial_state(self, batch_size: int) -> snt.LSTMState:
+        """Zeros, `[batch_size, H]` each."""
+        zeros = tf.zeros([batch_size, self._size])
+        return snt.LSTMState(hidden=zeros, cell=zeros)
+
+    def step(self, inputs: tf.Tensor, state: snt.LSTMState) -> tuple[tf.Tensor, snt.LSTMState]:
+        """`[B, D]` and the state before -> `[B, H]` and the state after."""
+        return self.advance(self.project(inputs), state)
+
+    def advance(self, gates: tf.Tensor, state: snt.LSTMState) -> tuple[tf.Tensor, snt.LSTMState]:
+        """As `step`, with the inputs' part of the gates `[B, 4H]` known."""
+        gates = tf.cast(gates, tf.float32) + tf.matmul(state.hidden, self._w_hidden)
+        hidden, cell = recurrence.advance(gates, state.cell)
+        return hidden, snt.LSTMState(hidden, cell)
+
+    def unroll(
+        self, inputs: tf.Tensor, state: snt.LSTMState, reset: tf.Tensor, valid: tf.Tensor
+    ) -> tuple[tf.Tensor, snt.LSTMState]:
+        """T steps; the number of rows must be known when it is traced.
+
+        Args:
+          inputs: `[T, B, D]`.
+          state: `[B, H]` each, before row 0.
+          reset: `[T, B]` bool; the state becomes zero before such a row.
+          valid: `[T, B]` bool; a row that is not leaves the state as it is.
+
+        Returns:
+          Outputs `[T, B, H]`, which mean nothing on invalid rows, and the state after the last row.
+        """
+        gates = self._project_rows(inputs)  # makes the variables
+        outputs, hidden, cell = recurrence.unroll(
+            gates, self._w_hidden, state.hidden, state.cell, reset, valid
+        )
+        return outputs, snt.LSTMState(hidden, cell)
+
+    def project(self, inputs: tf.Tensor) -> tf.Tensor:
+        """The inputs' part of the gates: `[N, D]` -> `[N, 4H]`, still in their precision."""
+        self._create_variables(inputs)
+        inputs, w, bias = (tf.cast(x, self._dtype) for x in (inputs, self._w_input, self._bias))
+        return tf.matmul(inputs, w) + bias
+
+    def _project_rows(self, inputs: tf.Tensor) -> tf.Tensor:
+        """All rows in one matrix product: `[T, B, D]` -> `[T, B, 4H]`."""
+        folded = tf.reshape(inputs, [-1, inputs.shape[-1]])  # [T * B, D]
+        return tf.reshape(self.project(folded), [*inputs.shape[:1], -1, 4 * self._size])
+
+    @snt.once
+    def _create_variables(self, inputs: tf.Tensor) -> None:
+        input_size, size = inputs.shape[-1], self._size
+        self._w_input = tf.Variable(initial_weights([input_size, 4 * size]), name="w_input")
+        self._w_hidden = tf.Variable(initial_weights([size, 4 * size]), name="w_hidden")
+        zeros = tf.zeros([size])
+        bias = tf.concat([zeros, zeros + FORGET_BIAS, zeros, zeros], axis=0)
+        self._bias = tf.Variable(bias, name="bias")
+
+
+class NoMemory(snt.Module):
+    """The core of a feed-forward network: passes its inputs on, as float32; its state is ()."""
+
+    def initial_state(self, batch_size: int) -> Nest:
+        """()."""
+        del batch_size
+        return ()
+
+    def step(self, inputs: tf.Tensor, state: Nest) -> tuple[tf.Tensor, Nest]:
+        """`[B, D]` -> the same."""
+        return tf.cast(inputs, tf.float32), state
+
+    def unroll(
+        self, inputs: tf.Tensor, state: Nest, reset: tf.Tensor, valid: tf.Tensor
+    ) -> tuple[tf.Tensor, Nest]:
+        """`[T, B, D]` -> the same."""
+        del reset, valid
+        return tf.cast(inputs, tf.float32), state
+
+
+def make_core(size: int, dtype: tf.DType = tf.float32) -> Core:
+    """An LSTM of that size; 0 gives a network without memory."""
+    return LSTM(size, dtype) if size else NoMemory()

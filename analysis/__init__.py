@@ -1,0 +1,1 @@
+"""What reads run folders and starts nothing."""

@@ -1,0 +1,1 @@
+"""What launch.diagnose measures: stale states, parameter lag, memory."""

@@ -1,0 +1,134 @@
+"""How old the parameters are that made what is in replay, as a run's newest checkpoint holds it.
+
+The saved replay is loaded into a server of its own, and sampled as the learner would. One thing is
+changed first: its rate limiter, which was about to make the reader wait for actors, and here nobody
+acts.
+"""
+
+import contextlib
+import os
+import pathlib
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import reverb
+import tensorflow as tf
+import tree
+from reverb.cc.checkpointing import checkpoint_pb2
+
+from replay import tables
+from replay.structures import UNKNOWN, Header
+from run_folder import building, checkpoints
+from run_folder.checkpoints import CheckpointError
+from run_folder.settings import Settings
+
+_TABLES = "tables.tfrecord"
+_COMPRESSION = "ZLIB"
+
+
+class Sampled(NamedTuple):
+    """M samples of an agent's first table; those in which another agent acted are left out."""
+
+    lag: np.ndarray  # [M] updates from the oldest parameters that acted to when replay was saved
+    probability: np.ndarray  # [M] of sampling such an item
+
+
+def sample(run: Settings, name: str, count: int) -> Sampled | None:
+    """Samples a saved replay by its own priorities; a queue gives each of its items once.
+
+    Args:
+      run: the settings of the run.
+      name: of the agent whose table is sampled.
+      count: the most samples.
+
+    Returns:
+      None where no replay was saved, or the table was empty.
+
+    Raises:
+      CheckpointError: when it was, but is damaged.
+    """
+    folder = run.folder.checkpoints
+    manifest = checkpoints.read(folder)
+    if manifest is None or manifest.replay is None:
+        return None
+    saved_at = int(pathlib.Path(manifest.replay).name.partition("-")[0])
+    parts = [
+        _sample_shard(run, name, folder / manifest.replay, shard, count // run.num_replay_shards)
+        for shard in range(run.num_replay_shards)
+    ]
+    learner_step, probability = np.concatenate(parts, axis=1)
+    known = learner_step != UNKNOWN
+    if not known.any():
+        return None
+    return Sampled(saved_at - learner_step[known], probability[known] / len(parts))
+
+
+def _sample_shard(
+    run: Settings, name: str, replay: pathlib.Path, shard: int, count: int
+) -> np.ndarray:
+    """Learner steps and probabilities, `[2, M]`."""
+    agents, spec = building.make_agents(run), building.environment_spec(run)
+    table = agents[name].tables[0]
+    length = tables.block_length(building.all_tables(agents))
+    item = tables.signature(spec, building.core_state_spec(agents[name], spec), length)
+    header = [path for path, _ in tree.flatten_with_path(item)].index(("header",))
+    with _served(run, replay, shard) as client:
+        size = client.server_info()[table.name].current_size
+        most = size if table.kind == "queue" else count * (size > 0)
+        samples = client.sample(table.name, min(count, most), emit_timesteps=False)
+        pairs = [
+            (Header(*sample.data[header]).learner_step, sample.info.probability)
+            for sample in samples
+        ]
+    return np.asarray(pairs, float).reshape(-1, 2).T
+
+
+@contextlib.contextmanager
+def _served(run: Settings, replay: pathlib.Path, shard: int) -> Iterator[reverb.Client]:
+    """A server of a saved shard, while the context lasts."""
+    with tempfile.TemporaryDirectory(dir=run.path, prefix="replay-") as folder, _silent():
+        copy = pathlib.Path(folder) / "copy"
+        _copy(replay / str(shard), copy)
+        own = pathlib.Path(folder) / "own"  # where this server would write
+        checkpointer = reverb.checkpointers.DefaultCheckpointer(str(own), "", str(copy))
+        server = reverb.Server(building.tables_of_shard(run, shard), checkpointer=checkpointer)
+        try:
+            yield server.localhost_client()
+        finally:
+            server.stop()
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Keeps Reverb's C++ from the terminal: it prints a line for every hundred chunks it reads."""
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    try:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
+
+
+def _copy(shard: pathlib.Path, to: pathlib.Path) -> None:
+    """The same files, not twice on the disk, with tables from which may be sampled for ever."""
+    to.mkdir()
+    try:
+        for file in shard.iterdir():
+            if file.name != _TABLES:
+                os.link(file, to / file.name)  # a run that goes on may remove the original
+        records = tf.data.TFRecordDataset(str(shard / _TABLES), _COMPRESSION)
+        with tf.io.TFRecordWriter(str(to / _TABLES), _COMPRESSION) as writer:
+            for record in records.as_numpy_iterator():
+                table = checkpoint_pb2.PriorityTableCheckpoint.FromString(record)
+                limits = table.rate_limiter
+                limits.min_size_to_sample = 1
+                limits.min_diff, limits.max_diff = -sys.float_info.max, sys.float_info.max
+                writer.write(table.SerializeToString())
+    except (OSError, tf.errors.OpError) as error:
+        raise CheckpointError(f"The saved replay {shard} cannot be read: {error}.") from None

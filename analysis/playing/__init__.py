@@ -1,0 +1,1 @@
+"""Plays what a run has learned, measures it and films it."""

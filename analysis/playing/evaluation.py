@@ -1,0 +1,182 @@
+"""Plays the frozen parameters of a run by the papers' protocol.
+
+For notebooks and other commands; `launch.evaluate` prints what comes of it:
+
+    run = settings.load(pathlib.Path("runs/pong"))
+    subject = evaluation.load(run, "r2d2", memory_steps=8)
+    returns = {task: [e.episode_return for e in evaluation.play(subject, task)]
+               for task in subject.tasks}
+
+Episodes begin with up to 30 no-ops and end after 30 minutes on Atari (`environments.atari`); their
+returns are undiscounted and unclipped.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from agents import actor, environment_loop
+from agents.contract import Agent, Network, Update
+from agents.environment_loop import Episode
+from agents.limited_memory import limit_memory
+from analysis.playing.files import Played
+from environments import suites
+from run_folder import building, catalogue, checkpoints, snapshots
+from run_folder.checkpoints import CheckpointError, Manifest
+from run_folder.settings import Settings, SettingsError
+
+# R2D2, Appendix; IMPALA, Section 5.3.2 and Table 3; PopArt-IMPALA, "Evaluation".
+_EPISODES = {"atari": 200, "dmlab": 500}
+_OTHER_EPISODES = 100
+_MAX_ENVIRONMENTS = 32
+_MAX_ENGINES = 8  # of DeepMind Lab, each a process of hundreds of megabytes
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """An agent's parameters, and how they are to be played.
+
+    Attributes:
+      run: the settings of the run that they are from.
+      agent: whose they are; its config has the epsilon to play with.
+      update: holds them.
+      network: acts with them, from limited memory if that is asked for.
+      played: what to write over the episodes.
+    """
+
+    run: Settings
+    agent: Agent
+    update: Update
+    network: Network
+    played: Played
+
+    @property
+    def tasks(self) -> list[str]:
+        """What is played: of a level with a held-out twin, the twin."""
+        return [suites.evaluation_task(task) for task in self.run.tasks]
+
+
+def load(
+    run: Settings,
+    name: str,
+    *,
+    checkpoint: int | None = None,
+    epsilon: float | None = None,
+    memory_steps: int | None = None,
+    seed: int = 0,
+) -> Subject:
+    """An agent of a run, ready to play.
+
+    Args:
+      run: as `settings.load` reads it.
+      name: of the agent.
+      checkpoint: the learner step whose parameters play; None for the newest.
+      epsilon: probability of a random action; None for what the agent's config says.
+      memory_steps: inputs that it remembers (`agents.limited_memory`); None for all.
+      seed: of environments and policy.
+
+    Raises:
+      SettingsError: when the run has no such agent or the agent cannot play so.
+      CheckpointError: when there is no such checkpoint, or it is damaged.
+    """
+    check_agent(run, name)
+    agent = catalogue.make(name, _with_epsilon(name, run.configs[name], epsilon))
+    manifest = _find(run, name, checkpoint)
+    try:
+        update = agent.make_update(building.environment_spec(run))
+    except ValueError as error:  # an engine that this machine lacks
+        raise SettingsError(f"{run.path} cannot be played here: {error}") from None
+    checkpoints.restore(run.folder.checkpoints, manifest, name, update)
+    try:
+        network = (
+            update.network if memory_steps is None else limit_memory(update.network, memory_steps)
+        )
+    except ValueError as error:
+        raise SettingsError(f"--{error}") from None
+    played = Played(
+        agent=name,
+        learner_steps=manifest.learner_step,
+        actor_steps=manifest.actor_steps,
+        walltime=manifest.walltime,
+        epsilon=getattr(agent.config, "evaluation_epsilon", None),
+        memory_steps=memory_steps,
+        seed=seed,
+    )
+    return Subject(run, agent, update, network, played)
+
+
+def check_agent(run: Settings, name: str) -> None:
+    """Accepts an agent that learned in the run.
+
+    Raises:
+      SettingsError: for any other.
+    """
+    if name not in run.agents:
+        raise SettingsError(
+            f"--agent={name} did not learn in {run.path}; there are {', '.join(run.agents)}."
+        )
+
+
+def num_episodes(task: str) -> int:
+    """How many episodes the papers play of a task; a hundred where they say nothing."""
+    return _EPISODES.get(task.partition(":")[0], _OTHER_EPISODES)
+
+
+def play(
+    subject: Subject,
+    task: str,
+    episodes: int | None = None,
+    on_step: Callable[[int, int], None] = lambda steps, ended: None,
+) -> list[Episode]:
+    """Plays episodes of a task in several environments at once, each its share of them.
+
+    Args:
+      subject: who plays.
+      task: one of `subject.tasks`.
+      episodes: how many; None for `num_episodes`.
+      on_step: told the agent steps and the episodes that every step of the environments brought.
+
+    Returns:
+      The episodes, environment after environment.
+    """
+    episodes = episodes or num_episodes(task)
+    at_once = min(_MAX_ENGINES if task.startswith("dmlab") else _MAX_ENVIRONMENTS, episodes)
+    shares = episodes // at_once + (np.arange(at_once) < episodes % at_once)
+    seed = subject.played.seed
+    player = actor.make_evaluator(
+        subject.agent, subject.network, num_environments=at_once, seed=seed
+    )
+    environments = suites.make(
+        task, at_once, seed=seed, full_action_space=subject.run.full_action_space
+    )
+    finished: list[Episode] = []
+    with contextlib.closing(environments):
+        loop = environment_loop.VectorEnvironmentLoop(environments, player, [task] * at_once)
+        for steps, ended in loop.play(shares.tolist()):
+            finished += ended
+            on_step(steps, len(ended))
+    return sorted(finished, key=lambda episode: episode.environment)
+
+
+def _with_epsilon(name: str, config: Any, epsilon: float | None) -> Any:
+    if epsilon is None:
+        return config
+    if not hasattr(config, "evaluation_epsilon"):
+        raise SettingsError(
+            f"--epsilon={epsilon:g} is the probability of a random action, but {name} samples its "
+            "actions from its policy."
+        )
+    if not 0 <= epsilon <= 1:
+        raise SettingsError(f"--epsilon must be between 0 and 1, got {epsilon:g}.")
+    return dataclasses.replace(config, evaluation_epsilon=epsilon)
+
+
+def _find(run: Settings, name: str, step: int | None) -> Manifest:
+    folder = run.folder.checkpoints
+    newest = checkpoints.read(folder, checkpoints.manifest_name(name, run.paced_by))
+    if newest is None:
+        raise CheckpointError(f"{folder} holds no checkpoint of {name} yet.")
+    return newest if step in (None, newest.learner_step) else snapshots.read(folder, name, step)

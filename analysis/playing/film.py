@@ -1,0 +1,88 @@
+"""One episode of an evaluation, step by step, as somebody sees it who looks on."""
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from agents import actor, environment_loop
+from analysis.playing.evaluation import Subject
+from environments import screens
+from replay.structures import Nest, Step
+
+
+class Frame(NamedTuple):
+    """What is seen at one step."""
+
+    picture: np.ndarray  # uint8 [H, W, 3]
+    step: int  # agent steps made so far
+    score: float  # undiscounted return so far
+    action: str  # what is done now; empty once the episode has ended
+    probability: float  # with which the policy chose it
+    estimates: dict[str, float]  # Q of the action or V, in the rewards' units; last the last ones
+
+
+class _Onlooker:
+    """Sees what the actor does. Implements `agents.actor.Writer`."""
+
+    row: Step
+    values: dict[str, np.ndarray]
+
+    def append(
+        self, step: Step, *, core_state: Nest, values: dict[str, np.ndarray], learner_step: int
+    ) -> None:
+        """Remembers the newest row."""
+        self.row, self.values = step, values
+
+
+def shoot(subject: Subject, task: str) -> tuple[int, Iterator[Frame]]:
+    """Plays one episode in front of a camera.
+
+    Args:
+      subject: who plays.
+      task: one of `subject.tasks`.
+
+    Returns:
+      Frames per second, and the frames: one for each step, then the last picture.
+    """
+    screen = screens.make(
+        task, seed=subject.played.seed, full_action_space=subject.run.full_action_space
+    )
+    return screen.frames_per_second, _frames(subject, task, screen)
+
+
+def _frames(subject: Subject, task: str, screen: screens.Screen) -> Iterator[Frame]:
+    onlooker = _Onlooker()
+    seed, index = subject.played.seed, subject.tasks.index(task)
+    player = actor.make_evaluator(
+        subject.agent, subject.network, num_environments=1, seed=seed, writer=onlooker
+    )
+    with contextlib.closing(screen.env):
+        loop = environment_loop.VectorEnvironmentLoop(screen.env, player, [task])
+        score, ended = 0.0, False
+        told: dict[str, float] = {}
+        for step in itertools.count():
+            picture = _picture(screen)
+            if ended:
+                yield Frame(picture, step, score, "", 1.0, told)
+                return
+            ended = bool(loop.step()[1])
+            estimates = subject.agent.estimates(subject.update, onlooker.values, index)
+            told = {name: float(value[0]) for name, value in estimates.items()}
+            yield Frame(
+                picture,
+                step,
+                score,
+                screen.action_names[int(onlooker.row.action[0])],
+                float(np.exp(onlooker.row.log_probability[0])),
+                told,
+            )
+            score += float(onlooker.row.reward[0])
+
+
+def _picture(screen: screens.Screen) -> np.ndarray:
+    rendered = screen.env.render()
+    assert rendered is not None
+    return np.array(rendered[0])  # a copy: an environment may draw over it

@@ -1,0 +1,1 @@
+"""The page that launch.report makes of runs."""

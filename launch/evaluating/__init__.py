@@ -1,1 +1,0 @@
-"""What `launch.evaluate` does: plays episodes, keeps their rows, sums them up, films them."""

@@ -1,0 +1,1 @@
+"""The Launchpad program of a run: its nodes and what runs inside them."""

@@ -1,0 +1,162 @@
+"""The Launchpad graph: one function per kind of node.
+
+        parameters                       parameters
+  +----------------------- learner ----------------------+
+  v                        |   ^                          v
+actors --items--> replay --+   | priorities           evaluator
+  |                 ^----------+                          |
+  +------ steps, episodes ---> coordinator <--- returns --+
+"""
+
+import functools
+import os
+from typing import Any
+
+import launchpad as lp
+from launchpad.nodes.python import local_multi_processing
+
+from launch.graph import actor_node, process, replay_node
+from launch.graph.coordinator import Coordinator
+from launch.graph.evaluator_node import EvaluatorNode
+from launch.graph.learner_node import LearnerNode
+from launch.graph.servers import ServerNode
+from run_folder import checkpoints
+from run_folder.crews import crews
+from run_folder.settings import Settings
+
+
+def make_program(settings: Settings, manifests: checkpoints.Manifests) -> lp.Program:
+    """The program of one run, resumed from `manifests` if there are any."""
+    program = lp.Program("recurrent_replay")
+    replays = add_replay(program, settings, manifests)
+    coordinator = add_coordinator(program, settings, manifests, replays)
+    learners = add_learners(program, settings, manifests, replays, coordinator)
+    add_actors(program, settings, learners, replays, coordinator)
+    if settings.evaluation_episodes:
+        add_evaluators(program, settings, learners, coordinator)
+    return program
+
+
+def add_replay(
+    program: lp.Program, settings: Settings, manifests: checkpoints.Manifests
+) -> list[Any]:
+    """The Reverb servers; each holds its shard of every table."""
+    manifest = manifests.get(settings.paced_by)
+    with program.group("replay"):
+        return [
+            program.add_node(
+                lp.ReverbNode(
+                    functools.partial(replay_node.make_tables, settings, shard),
+                    functools.partial(
+                        replay_node.replay_checkpointer,
+                        settings,
+                        manifest.replay if manifest else None,
+                        shard,
+                    ),
+                )
+            )
+            for shard in range(settings.num_replay_shards)
+        ]
+
+
+def add_coordinator(
+    program: lp.Program, settings: Settings, manifests: checkpoints.Manifests, replays: list[Any]
+) -> Any:
+    """The node that counts and decides when the run ends."""
+    counts = {
+        name: max((getattr(manifest, name) for manifest in manifests.values()), default=0)
+        for name in ("actor_steps", "episodes", "walltime")
+    }
+    learned = {
+        name: (manifests[name].learner_step, manifests[name].trained_steps)
+        if name in manifests
+        else (0, 0)
+        for name in sorted(settings.agents, key=lambda name: name != settings.paced_by)
+    }
+    with program.group("coordinator"):
+        return program.add_node(
+            ServerNode(
+                "The coordinator",
+                Coordinator,
+                settings.run_dir,
+                settings.tasks,
+                counts,
+                learned,
+                max_actor_steps=settings.max_actor_steps,
+                max_learner_steps=settings.max_learner_steps,
+                replays=replays,
+            )
+        )
+
+
+def add_learners(
+    program: lp.Program,
+    settings: Settings,
+    manifests: checkpoints.Manifests,
+    replays: list[Any],
+    coordinator: Any,
+) -> dict[str, Any]:
+    """Each agent's learner, by name: a process for each, or one for all."""
+    learners = {
+        name: ServerNode(
+            f"The learner of {name}",
+            *(LearnerNode, settings, name, manifests.get(name), replays, coordinator),
+        )
+        for name in settings.agents
+    }
+    with program.group("learner"):
+        if settings.colocate_learners:
+            handles = {name: node.create_handle() for name, node in learners.items()}
+            program.add_node(lp.MultiThreadingColocation(list(learners.values())))
+            return handles
+        return {name: program.add_node(node) for name, node in learners.items()}
+
+
+def add_actors(
+    program: lp.Program,
+    settings: Settings,
+    learners: dict[str, Any],
+    replays: list[Any],
+    coordinator: Any,
+) -> None:
+    """`num_actors` environments in processes of `actors_per_node`; each writes to one shard."""
+    with program.group("actor"):
+        for index, crew in enumerate(crews(settings)):
+            program.add_node(
+                lp.CourierNode(
+                    actor_node.ActorNode,
+                    settings,
+                    crew,
+                    learners[crew.agent],
+                    replays[index % len(replays)],
+                    coordinator,
+                )
+            )
+
+
+def add_evaluators(
+    program: lp.Program, settings: Settings, learners: dict[str, Any], coordinator: Any
+) -> None:
+    """The nodes that measure how good each agent is."""
+    with program.group("evaluator"):
+        for name, learner in learners.items():
+            program.add_node(lp.CourierNode(EvaluatorNode, settings, name, learner, coordinator))
+
+
+def local_resources(program: lp.Program) -> dict[str, Any]:
+    """How each group's processes start on one machine."""
+    launcher = {process.LAUNCHER: str(os.getpid())}
+    return {
+        group: local_multi_processing.PythonProcess(env=launcher | environment_of(group))
+        for group in program.groups
+    }
+
+
+def environment_of(group: str) -> dict[str, str]:
+    """Environment variables of a group's processes: only learners may see an accelerator."""
+    accelerators = (
+        {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}  # several may share one
+        if group == "learner"
+        else {"CUDA_VISIBLE_DEVICES": "-1"}
+    )
+    return {"TF_CPP_MIN_LOG_LEVEL": "2"} | accelerators

@@ -1,0 +1,1 @@
+"""A run on several hosts: its program as files."""

@@ -1,0 +1,108 @@
+"""The environment variable CLUSTER_SPEC: which node a process is, and where all others are.
+
+Vertex AI sets it on each of its hosts; `launch.cluster` writes the same for any other scheduler:
+
+    {"cluster": {"workerpool0": ["host:port"], "workerpool1": ["host:port", ...], ...},
+     "task": {"type": "workerpool1", "index": 0}}
+"""
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from launch.hosts.job import JobError
+
+VARIABLE = "CLUSTER_SPEC"
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """What CLUSTER_SPEC says."""
+
+    pool: str
+    index: int  # of the node in its pool
+    addresses: dict[str, list[str]]  # host:port of each pool's nodes
+
+    @property
+    def address(self) -> str:
+        """The node's own, host:port."""
+        return self.addresses[self.pool][self.index]
+
+
+def write(
+    pools: Mapping[str, Sequence[str]], hosts: Sequence[str], *, port: int, rank: int
+) -> dict[str, Any]:
+    """What CLUSTER_SPEC has to be for one of a job's processes.
+
+    The processes are numbered through all pools in their order. Each has a port of its own: the
+    first on a host has `port`, the second `port` + 1.
+
+    Args:
+      pools: labels of each pool's nodes.
+      hosts: of the process of every rank; one may occur several times.
+      port: the first that is used on a host.
+      rank: of the process that is told.
+
+    Raises:
+      JobError: when hosts are missing, too many, or there is no such rank or port.
+    """
+    ranks = [(pool, i, label) for pool, labels in pools.items() for i, label in enumerate(labels)]
+    if len(hosts) != len(ranks) or not all(hosts):
+        labels = ", ".join(label for *_, label in ranks)
+        raise JobError(
+            f"--hosts must name the hosts of {len(ranks)} processes ({labels}), one for each, "
+            f"got {len([host for host in hosts if host])}."
+        )
+    if not 0 <= rank < len(ranks):
+        raise JobError(f"--rank must lie between 0 and {len(ranks) - 1}, got {rank}.")
+    seen: Counter[str] = Counter()
+    addresses: dict[str, list[str]] = {pool: [] for pool in pools}
+    for host, (pool, *_) in zip(hosts, ranks, strict=True):
+        addresses[pool].append(f"{host}:{port + seen[host]}")
+        seen[host] += 1
+    last = port + max(seen.values()) - 1
+    if not (port >= 1 and last < 2**16):
+        raise JobError(f"--port={port} leads to ports up to {last}; they end at 65535.")
+    pool, index, _ = ranks[rank]
+    return {"cluster": addresses, "task": {"type": pool, "index": index}}
+
+
+def read(environment: Mapping[str, str], pools: Mapping[str, Sequence[str]]) -> Place:
+    """What the environment says, checked against a job.
+
+    Args:
+      environment: variables of the process.
+      pools: labels of the nodes of those of the job's pools that are on this host.
+
+    Raises:
+      JobError: when it does not say which of the job's nodes this process is.
+    """
+    text = environment.get(VARIABLE)
+    if not text:
+        raise JobError(
+            f"The environment variable {VARIABLE} must say which node this is: "
+            "python -m launch.cluster writes it."
+        )
+    try:
+        said = json.loads(text)
+        task = said["task"]
+        place = Place(str(task["type"]), int(task["index"]), said["cluster"])
+    except (ValueError, KeyError, TypeError):
+        raise JobError(
+            f'{VARIABLE} must be {{"cluster": {{"<pool>": ["<host>:<port>", ...]}}, "task": '
+            f'{{"type": "<pool>", "index": <number>}}}}, got {text!r}.'
+        ) from None
+    if place.pool not in pools:
+        raise JobError(
+            f"{VARIABLE} names the pool {place.pool!r}, but there is {', '.join(pools)} here."
+        )
+    labels = pools[place.pool]
+    known = place.addresses.get(place.pool, [])
+    if not (0 <= place.index < len(labels) and len(known) == len(labels)):
+        raise JobError(
+            f"{VARIABLE} makes this number {place.index} of the {len(known)} nodes of "
+            f"{place.pool}, but the job's are {len(labels)}: {', '.join(labels)}."
+        )
+    return place

@@ -1,0 +1,60 @@
+"""A job: a run's program as files, as its hosts read them; `launch.hosts.artefact` writes it.
+
+Nothing here imports TensorFlow: `launch.cluster`, which runs before every process, is quick.
+"""
+
+import json
+import pathlib
+import pickle
+from collections.abc import Callable
+from typing import NamedTuple
+
+POOL_FILE = "pool.json"
+NODES_FILE = "job.pkl"
+POOL_NAMES = ("workerpool0", "workerpool1", "workerpool2", "workerpool3")  # Vertex AI has no more
+
+
+class JobError(ValueError):
+    """A job, or a place in it, that does not exist. The message is a sentence for the terminal."""
+
+
+class PoolFolder(NamedTuple):
+    """The files of one pool."""
+
+    path: pathlib.Path
+    kind: str  # replay, learner or actor: what its hosts are made for
+    run_dir: str
+    labels: list[str]  # of its nodes, <group>/<index in the group>
+
+    def node(self, index: int) -> Callable[[], None]:
+        """The function that is the node of that index."""
+        functions = pickle.loads((self.path / NODES_FILE).read_bytes())
+        node: Callable[[], None] = functions[index]
+        return node
+
+
+def read(folder: pathlib.Path) -> dict[str, PoolFolder]:
+    """The pools of a job, or those of them that a host has been given, by name.
+
+    Raises:
+      JobError: when the folder holds none, or a damaged one.
+    """
+    files = sorted(folder.glob(f"*/{POOL_FILE}"))
+    if not files:
+        raise JobError(
+            f"--job={folder} holds no job: there is no {folder / POOL_NAMES[0] / POOL_FILE}. "
+            "python -m launch.train --job=<folder> with the settings of a run writes one."
+        )
+    return {file.parent.name: _pool(file) for file in files}
+
+
+def _pool(file: pathlib.Path) -> PoolFolder:
+    try:
+        said = json.loads(file.read_text())
+        labels = [str(label) for label in said["labels"]]
+        return PoolFolder(file.parent, str(said["kind"]), str(said["run_dir"]), labels)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise JobError(
+            f"{file} cannot be read: it must say kind, run_dir and labels, as launch.train --job "
+            f"writes them ({type(error).__name__}: {error})."
+        ) from None

@@ -1,0 +1,1 @@
+"""What stale states and parameters cost R2D2."""

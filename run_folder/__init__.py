@@ -1,0 +1,1 @@
+"""All that is known of a run's folder: its settings, logs and checkpoints."""

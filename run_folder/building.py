@@ -1,0 +1,68 @@
+"""What the processes of a run build alike from its settings: agents, tables, specs, seeds."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+import reverb
+import tensorflow as tf
+from acme import specs
+
+from agents.contract import Agent
+from environments import suites
+from replay import tables
+from replay.structures import Nest, TableSpec
+from run_folder import catalogue
+from run_folder.settings import Settings
+
+
+def seed_of(settings: Settings, role: str, index: int = 0) -> int:
+    """A seed of its own for every part of a run."""
+    roles = ("network", "environment", "policy", "evaluation")
+    words = np.random.SeedSequence([settings.seed, roles.index(role), index])
+    return int(words.generate_state(1)[0] % 2**31)
+
+
+def environment_spec(settings: Settings) -> specs.EnvironmentSpec:
+    """What the run's environment takes and gives."""
+    return suites.make_environment_spec(settings.env, full_action_space=settings.full_action_space)
+
+
+def make_agents(settings: Settings) -> dict[str, Agent]:
+    """The run's agents by name. Only the tables of one of them hold the actors back."""
+    agents = {name: catalogue.make(name, config) for name, config in settings.configs.items()}
+    return {
+        name: dataclasses.replace(
+            agent,
+            tables=tuple(
+                dataclasses.replace(table, paces=name == settings.paced_by)
+                for table in agent.tables
+            ),
+        )
+        for name, agent in agents.items()
+    }
+
+
+def all_tables(agents: Mapping[str, Agent]) -> list[TableSpec]:
+    """Every table of a run: one stream feeds them all."""
+    return [table for agent in agents.values() for table in agent.tables]
+
+
+def tables_of_shard(settings: Settings, shard: int) -> list[reverb.Table]:
+    """A shard of every table of a run."""
+    agents = make_agents(settings)
+    spec = environment_spec(settings)
+    core_states = {
+        table.name: core_state_spec(agent, spec)
+        for agent in agents.values()
+        for table in agent.tables
+    }
+    specs = all_tables(agents)
+    shards = [tables.shard_of(table, shard, settings.num_replay_shards) for table in specs]
+    return tables.make_tables(shards, spec, core_states, tables.block_length(specs))
+
+
+def core_state_spec(agent: Agent, spec: specs.EnvironmentSpec) -> Nest:
+    """Shapes and types of the recurrent state that an item carries, without a batch axis."""
+    state = agent.make_network(spec).initial_state(1)
+    return tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape[1:], x.dtype), state)

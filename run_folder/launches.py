@@ -1,0 +1,89 @@
+"""How a run came about: launches.jsonl in its folder has a line for its start and each resume."""
+
+import dataclasses
+import datetime
+import json
+import pathlib
+import shlex
+from collections.abc import Sequence
+
+from run_folder import recorded, whole_files
+from run_folder.layout import RunFolder
+from run_folder.settings import SettingsError
+
+
+@dataclasses.dataclass(frozen=True)
+class Launch:
+    """One call of `launch.train`.
+
+    Attributes:
+      time: UTC, as ISO 8601 writes it.
+      command: what was typed.
+      actor_steps: agent steps of the run until then, as its checkpoint counts them.
+      walltime: seconds that the run had lasted then.
+    """
+
+    time: str
+    command: str
+    actor_steps: int
+    walltime: float
+
+
+def record(
+    run_dir: pathlib.Path, arguments: Sequence[str], *, actor_steps: int, walltime: float
+) -> None:
+    """Adds a launch that begins now.
+
+    Args:
+      run_dir: the run folder.
+      arguments: of the command line, without the program's name.
+      actor_steps: that the run goes on from; 0 for a new one.
+      walltime: likewise, in seconds.
+    """
+    launch = Launch(
+        time=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        command=shlex.join(["python", "-m", "launch.train", *arguments]),
+        actor_steps=actor_steps,
+        walltime=walltime,
+    )
+    path = RunFolder(run_dir).launches
+    before = _whole(path.read_bytes()).decode() if path.exists() else ""
+    newline = "\n" if before and not before.endswith("\n") else ""
+    line = json.dumps(dataclasses.asdict(launch)) + "\n"
+    whole_files.write(path, before + newline + line)
+
+
+def _whole(data: bytes) -> bytes:
+    """Without half a line at the end, which a crash leaves."""
+    head, newline, last = data.rpartition(b"\n")
+    try:
+        json.loads(last)
+    except ValueError:
+        return head + newline
+    return data
+
+
+def read(run_dir: pathlib.Path) -> list[Launch]:
+    """Every launch of a run, the first one first; none of a run older than the file.
+
+    Half a line at the end, which a crash leaves, is passed over.
+
+    Raises:
+      SettingsError: the file is damaged otherwise.
+    """
+    path = RunFolder(run_dir).launches
+    try:
+        lines = _whole(path.read_bytes()).splitlines()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from None
+    return [_launch(path, number, line) for number, line in enumerate(lines, 1)]
+
+
+def _launch(path: pathlib.Path, number: int, line: bytes) -> Launch:
+    try:
+        return Launch(**recorded.fields(Launch, recorded.parse(line.decode())))
+    except ValueError as error:
+        said = str(error).removesuffix(".")
+        raise SettingsError(f"{path} cannot be read: of line {number}, {said}.") from None

@@ -1,0 +1,112 @@
+"""Where everything is in a run folder. Each of its paths is spelled here, and nowhere else.
+
+lock                       held by the process that runs the folder: `run_folder.run_lock`
+config.json                what was used: `run_folder.settings`
+launches.jsonl             what was typed to start and resume it: `run_folder.launches`
+logs/<label>.csv           `run_folder.log_writer`, `run_folder.episodes`
+tensorboard/               the same scalars
+checkpoints/               `run_folder.checkpoints`
+nodes/progress.json        the coordinator's: `run_folder.progress`
+nodes/crash.txt            the first error that ended a node
+nodes/stop                 asks for the end of the run
+nodes/<group>/<index>      what a process printed
+nodes/started-<label>      that a node was started: `launch.node`
+evaluations/, videos/      what `launch.evaluate` played and filmed
+report/, diagnostics/      what `launch.report` and `launch.diagnose` made
+"""
+
+import dataclasses
+import pathlib
+
+NODES = "nodes"
+LOGS = "logs"
+CHECKPOINTS = "checkpoints"
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFolder:
+    """The paths of a run folder.
+
+    Attributes:
+      path: the folder; that of `RunFolder()` is empty, so that all paths are relative to it.
+    """
+
+    path: pathlib.Path = pathlib.Path()
+
+    @property
+    def lock(self) -> pathlib.Path:
+        """Held by the process that runs the folder."""
+        return self.path / "lock"
+
+    @property
+    def config(self) -> pathlib.Path:
+        """The settings."""
+        return self.path / "config.json"
+
+    @property
+    def launches(self) -> pathlib.Path:
+        """A line for each launch."""
+        return self.path / "launches.jsonl"
+
+    def log(self, label: str) -> pathlib.Path:
+        """The rows of one log: `actor`, `episodes`, `tasks`, `learner-<agent>`, `evaluator`."""
+        return self.path / LOGS / f"{label}.csv"
+
+    @property
+    def logs(self) -> pathlib.Path:
+        """All logs."""
+        return self.path / LOGS
+
+    @property
+    def tensorboard(self) -> pathlib.Path:
+        """Event files of all logs."""
+        return self.path / "tensorboard"
+
+    @property
+    def checkpoints(self) -> pathlib.Path:
+        """Manifests, learners and replay."""
+        return self.path / CHECKPOINTS
+
+    @property
+    def nodes(self) -> pathlib.Path:
+        """What processes leave word of."""
+        return self.path / NODES
+
+    @property
+    def progress(self) -> pathlib.Path:
+        """The newest counts."""
+        return self.nodes / "progress.json"
+
+    @property
+    def crash(self) -> pathlib.Path:
+        """The error that ended the run."""
+        return self.nodes / "crash.txt"
+
+    @property
+    def stop(self) -> pathlib.Path:
+        """Whose existence asks for the end of the run."""
+        return self.nodes / "stop"
+
+    def started(self, label: str = "*") -> pathlib.Path:
+        """Notes that the node `<group>/<index>` of a job was started."""
+        return self.nodes / f"started-{label.replace('/', '-')}"
+
+    @property
+    def evaluations(self) -> pathlib.Path:
+        """A file for each evaluation."""
+        return self.path / "evaluations"
+
+    @property
+    def videos(self) -> pathlib.Path:
+        """Films."""
+        return self.path / "videos"
+
+    @property
+    def report(self) -> pathlib.Path:
+        """The page of the run."""
+        return self.path / "report"
+
+    @property
+    def diagnostics(self) -> pathlib.Path:
+        """Tables and figures of diagnoses."""
+        return self.path / "diagnostics"

@@ -1,0 +1,73 @@
+"""Loggers of a run: one CSV file and one TensorBoard group per log, the same names in both."""
+
+import math
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+from acme.utils.loggers import aggregators, base, csv
+
+from run_folder.layout import RunFolder
+
+LEARNER = "learner-"  # how the label of an agent's learner's log begins
+
+
+def steps_key(label: str) -> str:
+    """The column of a log that is TensorBoard's step."""
+    return "learner_steps" if label.startswith(LEARNER) else "actor_steps"
+
+
+def make_logger(run_dir: pathlib.Path, label: str) -> base.Logger:
+    """Appends rows to `logs/<label>.csv` and scalars to `tensorboard/`.
+
+    Args:
+      run_dir: the run folder.
+      label: name of the log, and of TensorBoard's group.
+
+    A file that was begun by an earlier part of the run keeps the columns that it has.
+    """
+    folder = RunFolder(run_dir)
+    folder.logs.mkdir(parents=True, exist_ok=True)
+    path = folder.log(label)
+    header = path.read_text().partition("\n")[0] if path.exists() else ""
+    to_csv: base.Logger = csv.CSVLogger(path.open("a"), flush_every=1)
+    if header:
+        to_csv = _Columns(to_csv, header.split(","))
+    to_board = _Board(folder.tensorboard, label)
+    return aggregators.Dispatcher([to_csv, to_board], base.to_numpy)
+
+
+class _Columns(base.Logger):
+    """Rows of given columns: what they lack is NaN, what they have besides is dropped."""
+
+    def __init__(self, to: base.Logger, columns: list[str]) -> None:
+        self._to = to
+        self._columns = columns
+
+    def write(self, data: Mapping[str, Any]) -> None:
+        self._to.write({column: data.get(column, math.nan) for column in self._columns})
+
+    def close(self) -> None:
+        self._to.close()
+
+
+class _Board(base.Logger):
+    """TensorBoard's scalars `<label>/<column>`, without what a period left undefined.
+
+    Acme's own logger would rename the columns: `episode_return` to `EpisodeReturn`.
+    """
+
+    def __init__(self, folder: pathlib.Path, label: str) -> None:
+        self._writer = tf.summary.create_file_writer(str(folder))
+        self._label = label
+        self._steps_key = steps_key(label)
+
+    def write(self, data: Mapping[str, Any]) -> None:
+        with self._writer.as_default(step=int(data[self._steps_key])):
+            for column, value in data.items():
+                if column != self._steps_key and math.isfinite(value):
+                    tf.summary.scalar(f"{self._label}/{column}", value)
+
+    def close(self) -> None:
+        self._writer.close()

@@ -1,0 +1,117 @@
+"""Launch-time settings as data: what `--preset=paper` and `--preset=local` stand for.
+
+`paper` changes nothing in an agent's Config, whose defaults are the paper's. `local` scales replay,
+batch, sequence and rates so that two cores learn something in an hour: each agent's `presets`.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from agents.networks import torsos
+from agents.presets import Kind
+from environments import suites
+from replay.frames import is_image
+from run_folder import catalogue
+
+PRESETS = ("local", "paper")
+
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "paper": dict(
+        num_actors=256,
+        actors_per_node=1,
+        max_actor_steps=None,
+        max_learner_steps=None,
+        seed=0,
+        full_action_space=True,
+        evaluation_episodes=10,
+        evaluation_minutes=10.0,
+        checkpoint_minutes=30.0,
+    ),
+    "local": dict(
+        num_actors=32,
+        actors_per_node=32,
+        max_actor_steps=None,
+        max_learner_steps=None,
+        seed=0,
+        full_action_space=False,
+        evaluation_episodes=4,
+        evaluation_minutes=10.0,
+        checkpoint_minutes=10.0,
+    ),
+}
+
+# On DMLab each environment is a process that renders, and a slow reset holds up its whole node: few
+# environments, and fewer a node. Saving R2D2's coloured frames stops everyone for a minute.
+_LOCAL_DMLAB: dict[str, Any] = dict(
+    num_actors=8, actors_per_node=4, evaluation_episodes=2, checkpoint_minutes=30.0
+)
+
+
+def settings(name: str, env: str, acting: Sequence[str]) -> dict[str, Any]:
+    """The values of one preset for `run_folder.settings.Settings`.
+
+    The local preset plays each of several tasks equally often, with one action set for all: Atari
+    games in one process for each acting agent, DMLab levels without an evaluator, which would need
+    an engine for each of them too.
+
+    Args:
+      name: of the preset.
+      env: name of what is played.
+      acting: the agents that share the actors, names that the catalogue has.
+
+    Raises:
+      ValueError: for a name that is none of `PRESETS`.
+    """
+    if name not in PRESETS:
+        raise ValueError(f"--preset must be one of {', '.join(PRESETS)}, got {name!r}.")
+    values, is_local, on_dmlab = dict(_SETTINGS[name]), name == "local", _is_dmlab(env)
+    if on_dmlab:
+        values |= _LOCAL_DMLAB if is_local else {}
+        values |= dict(
+            full_action_space=any(catalogue.AGENTS[agent].all_dmlab_actions for agent in acting)
+        )
+    num_tasks = len(suites.tasks(env))
+    if not is_local or num_tasks == 1:
+        return values
+    every_task_once = num_tasks * len(acting)
+    num_actors = every_task_once * math.ceil(values["num_actors"] / every_task_once)
+    if on_dmlab:
+        return values | dict(num_actors=num_actors, evaluation_episodes=0)
+    return values | dict(
+        num_actors=num_actors,
+        actors_per_node=num_actors,
+        full_action_space=True,
+        evaluation_episodes=1,
+    )
+
+
+def config(name: str, agent: str, env: str, *, shared: bool = False) -> dict[str, Any]:
+    """The values of one preset for an agent's Config.
+
+    Args:
+      name: of the preset.
+      agent: name of the agent.
+      env: name of what is played. The local preset looks at what it shows, so it must exist here.
+      shared: whether other agents read the same stream.
+    """
+    presets = catalogue.AGENTS[agent].presets
+    kind = _kind(env) if name == "local" else None
+    values = dict(presets.shared) if shared and not env.startswith("atari") else {}
+    return values | dict(presets.local[kind]) if kind is not None else values
+
+
+def _kind(env: str) -> Kind:
+    """What the local preset tells apart; of any but Atari and DMLab only what is seen matters."""
+    if env.startswith("atari"):
+        return "atari"
+    if _is_dmlab(env):
+        return "dmlab"
+    shape = suites.observation_space(env).shape
+    if shape is not None and is_image(len(shape)) and torsos.takes_images("shallow", shape):
+        return "image"
+    return "small"
+
+
+def _is_dmlab(env: str) -> bool:
+    return env.startswith("dmlab")

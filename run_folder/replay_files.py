@@ -1,0 +1,138 @@
+"""The replay's part of a run's checkpoints, on a disk that all share or in a bucket.
+
+A Reverb server writes to the disk of its own host. Where that is the learner's too, a finished
+checkpoint is moved; else the server's host ships it to the bucket, and there it is moved:
+
+    checkpoints/staging/0/<time>/    as the server of shard 0 wrote it; DONE comes last
+    checkpoints/replay/1200-.../0/   once a manifest is to name it
+
+All of this goes through TensorFlow's file system, which both are for it.
+"""
+
+import os
+import pathlib
+import re
+import sys
+import threading
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from run_folder import bucket
+from run_folder.checkpoints import DamagedError
+
+DONE = "DONE"  # the file that Reverb ends a checkpoint with
+POLL_SECONDS = 0.5
+_GRAPHS_OWN = re.compile(r"{{.*?}}|\[Op:.*?\]")  # what TensorFlow says of where in a graph it was
+ANNOUNCED_BYTES = 200e6  # of a replay whose checking takes seconds
+SHIP_SECONDS = 1_800.0  # in which a checkpoint must reach the bucket
+
+
+def keep_shipping(staging: pathlib.Path, to: str) -> None:
+    """Ships, from now on, every checkpoint that is finished in a folder."""
+    threading.Thread(target=_ship_for_ever, args=(staging, to), daemon=True).start()
+
+
+def _ship_for_ever(staging: pathlib.Path, to: str) -> None:
+    shipped: set[str] = set()
+    while True:
+        for done in staging.glob(f"*/{DONE}"):
+            name = done.parent.name
+            if name not in shipped:
+                try:
+                    ship(done.parent, f"{to}/{name}")
+                    shipped.add(name)
+                except tf.errors.OpError as error:  # once more, then
+                    print(f"{to}/{name} could not be written: {error.message}", file=sys.stderr)
+        time.sleep(POLL_SECONDS)
+
+
+def ship(folder: pathlib.Path, to: str) -> None:
+    """Copies a finished checkpoint; who sees its last file there sees all of it."""
+    tf.io.gfile.makedirs(to)
+    for file in sorted(folder.iterdir(), key=lambda file: file.name == DONE):
+        tf.io.gfile.copy(str(file), f"{to}/{file.name}", overwrite=True)
+
+
+class ReplayFiles:
+    """The replays of a run's checkpoints.
+
+    Args:
+      root: the checkpoint folder, as TensorFlow's file system names it.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._apart = bucket.is_bucket(root)
+
+    def take(self, written: Sequence[str], name: str) -> None:
+        """Moves what the servers have written to where a manifest can name it.
+
+        Args:
+          written: folder that each shard's server named, on its host.
+          name: folder in checkpoints/ that is made.
+
+        Raises:
+          TimeoutError: when a shard's host does not ship it.
+        """
+        tf.io.gfile.makedirs(f"{self._root}/{name}")
+        for shard, folder in enumerate(written):
+            to = f"{self._root}/{name}/{shard}"
+            if not self._apart:
+                tf.io.gfile.rename(folder, to)
+                continue
+            staged = self._shipped(shard, folder)
+            tf.io.gfile.makedirs(to)
+            for file in tf.io.gfile.listdir(staged):  # a bucket's folders are names only
+                tf.io.gfile.rename(f"{staged}/{file}", f"{to}/{file}")
+
+    def sizes(self, name: str) -> dict[str, int]:
+        """Bytes of every file of a replay, by its name in checkpoints/."""
+        found = {}
+        for folder, _, files in tf.io.gfile.walk(f"{self._root}/{name}"):
+            for file in files:
+                path = f"{folder.rstrip('/')}/{file}"
+                found[path.removeprefix(f"{self._root}/")] = tf.io.gfile.stat(path).length
+        return found
+
+    def remove_others(self, name: str | None) -> None:
+        """Removes every replay but one."""
+        if not tf.io.gfile.exists(f"{self._root}/replay"):
+            return
+        for folder in tf.io.gfile.listdir(f"{self._root}/replay"):
+            if f"replay/{folder.rstrip('/')}" != name:
+                tf.io.gfile.rmtree(f"{self._root}/replay/{folder.rstrip('/')}")
+
+    def _shipped(self, shard: int, folder: str) -> str:
+        """Where a checkpoint is in the bucket, once it is there."""
+        url = f"{self._root}/staging/{shard}/{os.path.basename(folder.rstrip('/'))}"
+        until = time.time() + SHIP_SECONDS
+        while not tf.io.gfile.exists(f"{url}/{DONE}"):
+            if time.time() > until:
+                raise TimeoutError(f"Shard {shard} of the replay has not reached {url}.")
+            time.sleep(POLL_SECONDS)
+        return url
+
+
+def check_records(folder: pathlib.Path) -> None:
+    """Compares the checksums of all that Reverb wrote, as it will when it reads: minutes later.
+
+    Args:
+      folder: of a replay, on this machine.
+
+    Raises:
+      DamagedError: one is wrong; it names the file.
+    """
+    files = sorted(folder.rglob("*.tfrecord"))
+    size = sum(file.stat().st_size for file in files)
+    if size >= ANNOUNCED_BYTES:
+        print(f"Checking {size / 1e9:.1f} GB of saved replay.", flush=True)
+    for file in files:
+        records = tf.data.TFRecordDataset(str(file), compression_type="ZLIB")
+        try:
+            records.reduce(np.int64(0), lambda count, _: count + 1)
+        except tf.errors.OpError as error:
+            reason = _GRAPHS_OWN.sub("", error.message or "").splitlines()[0].strip()
+            raise DamagedError(f"The saved replay is corrupt: {file}: {reason}.") from None

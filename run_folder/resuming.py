@@ -1,0 +1,146 @@
+"""How a run goes on: with which settings, from which of its checkpoints.
+
+A run goes on from its newest checkpoint, which its manifest names. `--resume_without_replay` leaves
+the replay of that one behind. `--resume_step=N` goes back to the learner of update N, if that is
+one of those that were kept; the replay, which is newer, is left behind. What was saved stays where
+it is until the run saves again.
+"""
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from agents.contract import Update
+from run_folder import bucket, catalogue, checkpoints, replay_files, run_lock, settings, snapshots
+from run_folder.checkpoints import CheckpointError, Manifest, Manifests
+from run_folder.layout import CHECKPOINTS
+from run_folder.settings import Settings, SettingsError
+
+# What another value of would make another run.
+_FIXED = ("agent", "env", "preset", "act_with", "paced_by", "num_replay_shards")
+
+
+def resumed(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Settings:
+    """Settings of a run that goes on: as recorded, but for what the command line changes.
+
+    This process holds the run folder's lock from then on, if that has ever been locked.
+
+    Args:
+      values: launch settings by name; None where no flag was given.
+      overrides: agent name -> {config field -> text}.
+
+    Raises:
+      SettingsError: when there is no run, another process runs it, or the agent, environment or
+        preset is another.
+    """
+    if not values["run_dir"]:
+        raise SettingsError("--run_dir must be given.")
+    folder = bucket.local(values["run_dir"])
+    run_lock.take_if_there(folder)
+    recorded = settings.load(folder)
+    for name in _FIXED:
+        if values[name] is not None and values[name] != getattr(recorded, name):
+            raise SettingsError(
+                f"{recorded.path} holds a run of --{name}={getattr(recorded, name)}; "
+                f"it cannot go on as --{name}={values[name]}."
+            )
+    presets = {name: dataclasses.asdict(config) for name, config in recorded.configs.items()}
+    configs = settings.make_configs(recorded.env, presets, overrides)
+    for name, config in configs.items():
+        _check_replay_stays(name, recorded.configs[name], config)
+    changed = {name: value for name, value in values.items() if value is not None}
+    return dataclasses.replace(recorded, **{**changed, "configs": configs})
+
+
+def _check_replay_stays(agent: str, recorded: Any, config: Any) -> None:
+    """Refuses a Config under which the saved replay would be cut or limited otherwise."""
+    if catalogue.make(agent, config).tables == catalogue.make(agent, recorded).tables:
+        return
+    changed = [
+        f"--{agent}.{field.name}={getattr(config, field.name)}"
+        for field in dataclasses.fields(config)
+        if getattr(config, field.name) != getattr(recorded, field.name)
+    ]
+    raise SettingsError(
+        f"A run cannot go on with {' '.join(changed)}: its replay was cut and limited otherwise."
+    )
+
+
+def manifests(
+    run: Settings, updates: Mapping[str, Update], *, step: int | None, with_replay: bool
+) -> Manifests:
+    """The manifests a run goes on from, as far as anything was saved; they fit its agents.
+
+    Args:
+      run: its settings.
+      updates: each agent's; their variables are set to those that were saved.
+      step: of the pacing agent, to go back to; the others go back to theirs that were saved at
+        about that time. None goes on from the newest of all.
+      with_replay: whether the replay is wanted.
+
+    Raises:
+      CheckpointError: when one is damaged, another agent's, or of a network of other sizes. It
+        says which flags leave what is damaged out.
+    """
+    folder, mirror = run.folder.checkpoints, bucket.mirror(run.run_dir)
+    mirror.fetch(*(f"{CHECKPOINTS}/learner-{name}/manifest-*.json" for name in run.agents))
+    found = _newest(run, folder) if step is None else _kept(run, folder, step)
+    if not with_replay:
+        found = {name: checkpoints.without_replay(manifest) for name, manifest in found.items()}
+    replays = replay_files.ReplayFiles(f"{mirror.root}/{CHECKPOINTS}")
+    for name, manifest in found.items():
+        mirror.fetch(f"{CHECKPOINTS}/{manifest.learner}.*")
+        try:
+            sizes = replays.sizes(manifest.replay) if manifest.replay else {}
+            checkpoints.check(folder, manifest, sizes)
+            checkpoints.restore(folder, manifest, name, updates[name])
+            if manifest.replay and not bucket.is_bucket(run.run_dir):
+                replay_files.check_records(folder / manifest.replay)
+        except checkpoints.DamagedError as error:
+            raise CheckpointError(f"{error} {_ways_out(run, folder, manifest)}") from None
+    return found
+
+
+def _newest(run: Settings, folder: pathlib.Path) -> Manifests:
+    """What the manifests of the agents say."""
+    found: Manifests = {}
+    for name in run.agents:
+        file = checkpoints.manifest_name(name, run.paced_by)
+        try:
+            manifest = checkpoints.parse(folder, file)
+        except checkpoints.DamagedError as error:
+            raise CheckpointError(f"{error} {_ways_out(run, folder, None)}") from None
+        if manifest is not None:
+            found[name] = manifest
+        elif snapshots.steps(folder, name):
+            raise CheckpointError(
+                f"{folder / file} is missing, although learners of {name} were saved. "
+                f"{_ways_out(run, folder, None)}"
+            )
+    return found
+
+
+def _kept(run: Settings, folder: pathlib.Path, step: int) -> Manifests:
+    """Of the pacing agent the learner that was kept at a step, of the others those of that time."""
+    chosen = snapshots.read(folder, run.paced_by, step)
+    found = {run.paced_by: chosen}
+    for name in run.agents:
+        if name != run.paced_by and (steps := snapshots.steps(folder, name)):
+            each = [snapshots.read(folder, name, step) for step in steps]
+            found[name] = min(each, key=lambda m: abs(m.walltime - chosen.walltime))
+    return found
+
+
+def _ways_out(run: Settings, folder: pathlib.Path, damaged: Manifest | None) -> str:
+    """Which flags go on without what is damaged: a checkpoint, or its manifest (None)."""
+    kept = snapshots.steps(folder, run.paced_by)
+    if damaged is not None and damaged.agent == run.paced_by:
+        kept = [step for step in kept if step != damaged.learner_step]
+    ways = []
+    if damaged is not None and damaged.replay:
+        ways.append("--resume_without_replay takes the learner alone")
+    if kept:
+        listed = ", ".join(map(str, kept))
+        ways.append(f"--resume_step={kept[-1]} an earlier one that was kept (there are {listed})")
+    return f"With --resume, {', or '.join(ways)}." if ways else "No other learner was kept."

@@ -1,0 +1,77 @@
+"""Who runs a run folder: one launch at a time.
+
+The launching process holds a lock on the file `lock` in the folder, in which it writes its host and
+its process id. The lock is the operating system's: it ends with the process, however that ends, and
+processes that were forked do not hold it. Where hosts share a file system that locks, as NFS does,
+it holds between them.
+"""
+
+import errno
+import fcntl
+import os
+import pathlib
+import socket
+import sys
+from typing import IO
+
+from run_folder.layout import RunFolder
+from run_folder.settings import SettingsError
+
+_HELD: dict[pathlib.Path, IO[str]] = {}
+
+
+def take(run_dir: pathlib.Path) -> None:
+    """Takes the lock of a run folder, until `release` or the end of this process.
+
+    Where the file system has no locks, a line on stderr says so, and the launch goes on.
+
+    Raises:
+      SettingsError: another process holds it; no file has been changed.
+      OSError: the folder cannot be written.
+    """
+    path = RunFolder(run_dir.resolve()).lock
+    if path in _HELD:
+        # Not opened again: a process loses its lock with the first descriptor that it closes.
+        return
+    file = path.open("a+")
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        with file:
+            _explain(error, run_dir, file)
+        return
+    _HELD[path] = file
+    file.truncate(0)
+    file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+    file.flush()
+
+
+def take_if_there(run_dir: pathlib.Path) -> None:
+    """As `take`, where the folder has a lock file; where it has none, nobody runs it.
+
+    A launch that is refused for another reason has then left no file behind.
+    """
+    if RunFolder(run_dir).lock.exists():
+        take(run_dir)
+
+
+def release() -> None:
+    """Gives back every lock that this process holds."""
+    while _HELD:
+        _HELD.popitem()[1].close()
+
+
+def _explain(error: OSError, run_dir: pathlib.Path, file: IO[str]) -> None:
+    """Raises SettingsError where another process holds the lock; else says that there is none."""
+    if error.errno in (errno.EACCES, errno.EAGAIN):
+        file.seek(0)
+        holder = file.read().strip() or "another process"
+        raise SettingsError(
+            f"{run_dir} is being run by {holder}: end that run first, with Ctrl-C where it was "
+            f"started, or with `touch {RunFolder(run_dir).stop}`."
+        ) from None
+    print(
+        f"The file system of {run_dir} has no locks ({error.strerror}): see that no other launch "
+        "uses this folder.",
+        file=sys.stderr,
+    )

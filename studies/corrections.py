@@ -1,0 +1,167 @@
+"""IMPALA's four off-policy corrections: Espeholt et al. 2018, Table 2 and Figure D.1, in small.
+
+    python -m studies.corrections
+
+trains what docs/data/impala-corrections.csv does not hold yet, then draws and prints all of it.
+Actors and learner take turns in one process, so a run follows from its seed.
+"""
+
+import itertools
+import pathlib
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from agents.actor import RecurrentActor, make_evaluator
+from agents.environment_loop import VectorEnvironmentLoop
+from agents.impala.agent import Config, make
+from agents.impala.learner import ImpalaUpdate
+from environments import suites
+from studies import arguments
+from studies.corrections_results import (
+    CORRECTIONS,
+    Panel,
+    Result,
+    Results,
+    Run,
+    append,
+    draw,
+    intervals,
+    read,
+    table,
+)
+from studies.unrolls import Collector, UniformReplay, to_batch
+
+DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
+DATA = DOCS / "data/impala-corrections.csv"
+PLOT = DOCS / "images" / "impala-corrections.png"
+
+REPLAYS = (0.0, 0.5)
+LAGS = (0, 10, 40)
+LAG_TASK = "catch"
+SEEDS = range(5)
+EVALUATION_EPISODES = 200
+
+
+class Task(NamedTuple):
+    """What all corrections use on a task."""
+
+    updates: int
+    config: dict[str, Any]
+
+
+# A short training: the optimizer soon forgets the mean square of 1 that it begins with.
+_SMALL: dict[str, Any] = dict(
+    torso="mlp",
+    hidden_sizes=(64,),
+    frame_stack=1,
+    length=16,
+    batch_size=32,
+    rmsprop_decay=0.9,
+    rmsprop_epsilon=1e-3,
+)
+# The learning rates are some with which V-trace learned without replay, on a seed not used here.
+TASKS = {
+    "catch": Task(150, dict(_SMALL, learning_rate=0.02)),
+    "memory:recall": Task(150, dict(_SMALL, learning_rate=0.01, lstm_size=32)),
+}
+
+
+def runs() -> list[Run]:
+    """Those of Table 2, every correction with and without replay; and Figure D.1's, with lags."""
+    table_2 = itertools.product(TASKS, REPLAYS, LAGS[:1], SEEDS, CORRECTIONS)
+    figure = itertools.product([LAG_TASK], REPLAYS[:1], LAGS[1:], SEEDS, CORRECTIONS)
+    return [
+        Run(task, correction, replay, lag, seed)
+        for task, replay, lag, seed, correction in (*table_2, *figure)
+    ]
+
+
+def train(run: Run) -> Result:
+    """Trains and evaluates. Every update has a new unroll of each environment."""
+    task = TASKS[run.task]
+    config = Config(
+        **task.config,
+        annealing_steps=task.updates,
+        correction=run.correction,
+        replay_fraction=run.replay,
+        policy_lag=run.lag,
+    )
+    tf.random.set_seed(run.seed)
+    agent = make(config)
+    update = agent.make_update(suites.make_environment_spec(run.task))
+    assert isinstance(update, ImpalaUpdate)
+    num_environments = config.batch_size - config.num_replayed
+    collector, replay = Collector(config.length), UniformReplay(config.replay_size, run.seed)
+    actor = RecurrentActor(
+        agent.make_policy(update.network, np.arange(num_environments), num_environments, run.seed),
+        update.network.initial_state(num_environments),
+        num_environments=num_environments,
+        frame_stack=config.frame_stack,
+        writer=collector,
+    )
+    environments = suites.make(run.task, num_environments, seed=run.seed)
+    loop = VectorEnvironmentLoop(environments, actor, [run.task] * num_environments)
+    steps, returns = 0, []
+    for _ in range(task.updates):
+        while (unrolls := collector.take()) is None:
+            new_steps, episodes = loop.step()
+            steps += new_steps
+            returns += [episode.episode_return for episode in episodes]
+        replay.add(unrolls)
+        update(to_batch([unrolls, *replay.sample(config.num_replayed)]))
+    evaluator = make_evaluator(
+        agent, update.learned_network, num_environments=EVALUATION_EPISODES, seed=run.seed
+    )
+    environments = suites.make(run.task, EVALUATION_EPISODES, seed=len(SEEDS) + run.seed)
+    loop = VectorEnvironmentLoop(environments, evaluator, [run.task] * EVALUATION_EPISODES)
+    final = loop.run_episodes()
+    return Result(
+        steps,
+        final_return=float(np.mean([episode.episode_return for episode in final])),
+        mean_return=float(np.mean(returns)),
+    )
+
+
+def panels(results: Results, measure: str) -> list[Panel]:
+    """Table 2, a panel for each task, and Figure D.1."""
+    table_2 = [
+        Panel(
+            task,
+            "replay",
+            {
+                f"{replay:.0%}": intervals(results, measure, task=task, replay=replay, lag=0)
+                for replay in REPLAYS
+            },
+        )
+        for task in TASKS
+    ]
+    lags = {
+        str(lag): intervals(results, measure, task=LAG_TASK, replay=0.0, lag=lag) for lag in LAGS
+    }
+    return [*table_2, Panel(f"{LAG_TASK}, no replay", "policy lag", lags)]
+
+
+def main() -> None:
+    """Trains what is missing, then draws and prints everything."""
+    known = read(DATA)
+    for run in runs():
+        if run not in known:
+            result = train(run)
+            append(DATA, run, result)
+            print(*run, *result, flush=True)
+    results = read(DATA)
+    draw(panels(results, "mean_return"), "mean return during training", PLOT)
+    for measure in ("final_return", "mean_return"):
+        found = {
+            f"{panel.title}, {panel.xlabel} {name}": column
+            for panel in panels(results, measure)
+            for name, column in panel.columns.items()
+        }
+        print(f"\n{measure}\n\n{table(found)}")
+
+
+if __name__ == "__main__":
+    arguments.positional(__doc__)
+    main()

@@ -1,0 +1,97 @@
+"""Convolutions by blocks: the same numbers as pixel by pixel."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from agents.networks.convolution import (
+    Blocks,
+    Conv2D,
+    convolve_strided,
+    kernel_of_blocks,
+    to_blocks,
+)
+
+CASES = [(2, 2, 3), (4, 2, 2), (8, 4, 4), (6, 3, 1), (4, 4, 1)]  # kernel, stride, channels
+
+
+def _bytes(*shape: int) -> tf.Tensor:
+    return tf.constant(np.random.default_rng(0).integers(256, size=shape, dtype=np.uint8))
+
+
+def _normal(*shape: int, seed: int = 0) -> tf.Tensor:
+    return tf.constant(np.random.default_rng(seed).normal(size=shape), tf.float32)
+
+
+@pytest.mark.parametrize(("stride", "channels"), [(2, 2), (2, 3), (4, 1), (4, 4), (3, 1), (1, 4)])
+def test_a_blocks_pixels_are_row_by_row(stride: int, channels: int) -> None:
+    """Rows of blocks are whole words of four bytes in some cases, not in others."""
+    image = _bytes(2, 2 * stride, 3 * stride, channels)
+    blocks = to_blocks(image, stride)
+    assert blocks.shape == (2, 2, 3, stride**2 * channels)
+    for row in range(2):
+        for column in range(3):
+            block = image[:, row * stride : (row + 1) * stride]
+            block = block[:, :, column * stride : (column + 1) * stride]
+            np.testing.assert_array_equal(blocks[:, row, column], tf.reshape(block, [2, -1]))
+
+
+@pytest.mark.parametrize(("kernel", "stride", "channels"), CASES)
+def test_a_convolution_over_blocks_is_one_over_pixels(
+    kernel: int, stride: int, channels: int
+) -> None:
+    image = _bytes(2, 3 * stride * 2, 4 * stride * 2, channels)
+    w = _normal(kernel, kernel, channels, 5)
+    expected = tf.nn.conv2d(tf.cast(image, tf.float32), w, stride, "VALID")
+    blocks = tf.cast(to_blocks(image, stride), tf.float32)
+    actual = tf.nn.conv2d(blocks, kernel_of_blocks(w, stride), 1, "VALID")
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-2)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
+@pytest.mark.parametrize(("kernel", "stride", "channels"), CASES)
+def test_gradients_made_by_blocks_are_tensorflows(
+    kernel: int, stride: int, channels: int, wrap: Any
+) -> None:
+    x = _normal(2, 2 * kernel + 2 * stride, 2 * kernel, channels)
+    w = _normal(kernel, kernel, channels, 5, seed=1)
+
+    def run(convolve: Any) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        with tf.GradientTape() as tape:
+            tape.watch([x, w])
+            y = convolve(x, w)
+        return y, tape.gradient(y, [x, w], output_gradients=_normal(*y.shape, seed=2))
+
+    y, gradients = wrap(lambda: run(lambda x, w: convolve_strided(x, w, stride)))()
+    expected_y, expected = run(lambda x, w: tf.nn.conv2d(x, w, stride, "VALID"))
+    np.testing.assert_allclose(y, expected_y, rtol=1e-5, atol=1e-5)
+    for ours, theirs in zip(gradients, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "padding", "stride", "side", "in_blocks"),
+    [
+        (tf.bfloat16, "VALID", 4, 12, True),
+        (tf.bfloat16, "VALID", 4, 13, False),  # a block would reach beyond the image
+        (tf.bfloat16, "VALID", 3, 12, False),  # nor is the kernel made of whole ones
+        (tf.bfloat16, "VALID", 1, 12, False),
+        (tf.bfloat16, "SAME", 4, 12, False),
+        (tf.float32, "VALID", 4, 12, False),
+    ],
+)
+def test_an_image_becomes_blocks_where_that_is_exact_and_quicker(
+    dtype: tf.DType, padding: str, stride: int, side: int, in_blocks: bool
+) -> None:
+    layer, image = Conv2D(3, 8, stride, padding=padding, dtype=dtype), _bytes(2, side, 16, 4)
+    prepared = layer.prepare(image)
+    assert isinstance(prepared, Blocks) == in_blocks
+    from_bytes = layer(prepared)
+    fractions = tf.cast(image, tf.float32) / 255
+    np.testing.assert_allclose(
+        tf.cast(from_bytes, tf.float32), tf.cast(layer(fractions), tf.float32), rtol=0.02, atol=0.02
+    )
+    assert isinstance(layer.prepare(fractions), tf.Tensor)
+    assert layer.trainable_variables[1].shape == (8, 8, 4, 3)

@@ -1,0 +1,132 @@
+"""The recurrent network: an unroll is its steps, and what else enters the core."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import sonnet as snt
+import tensorflow as tf
+import tree
+
+from agents.networks.core import make_core
+from agents.networks.network import RecurrentNetwork, apply_to_rows
+from agents.networks.torsos import make_torso
+from replay.structures import NO_ACTION, Nest, NetworkInput
+
+T, B, A = 5, 3, 4
+
+
+class TwoHeads(snt.Module):
+    """A head whose outputs are a structure."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._logits = snt.Linear(A)
+        self._value = snt.Linear(1)
+
+    def __call__(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"logits": self._logits(x), "value": self._value(x)[:, 0]}
+
+
+def _network(lstm_size: int = 6, *, sees_previous_step: bool = True) -> RecurrentNetwork:
+    tf.random.set_seed(0)
+    network = RecurrentNetwork(
+        make_torso("mlp", (7,)),
+        make_core(lstm_size),
+        TwoHeads(),
+        A,
+        sees_previous_step=sees_previous_step,
+    )
+    network.step(tree.map_structure(lambda x: x[0], _inputs()), network.initial_state(B))
+    return network
+
+
+def _inputs() -> NetworkInput:
+    rng = np.random.default_rng(0)
+    return NetworkInput(
+        tf.constant(rng.integers(256, size=(T, B, 2, 3)), tf.uint8),
+        tf.constant(rng.integers(NO_ACTION, A, size=(T, B)), tf.int32),
+        tf.constant(rng.normal(size=(T, B)), tf.float32),
+    )
+
+
+def _row(t: int) -> NetworkInput:
+    return tree.map_structure(lambda x: x[t], _inputs())
+
+
+def _flags(value: bool) -> tf.Tensor:
+    return tf.fill([T, B], value)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
+@pytest.mark.parametrize("lstm_size", [6, 0])
+def test_unroll_equals_repeated_steps(lstm_size: int, wrap: Callable) -> None:
+    network = _network(lstm_size)
+    state = network.initial_state(B)
+    outputs, final = wrap(network.unroll)(_inputs(), state, _flags(False), _flags(True))
+    for t in range(T):
+        expected, state = network.step(_row(t), state)
+        for name in ("logits", "value"):
+            np.testing.assert_allclose(outputs[name][t], expected[name], atol=1e-6)
+    tree.map_structure(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-6), final, state)
+    assert outputs["logits"].shape == (T, B, A)
+    assert outputs["value"].shape == (T, B)
+
+
+def test_warm_up_gives_the_state_of_an_unroll() -> None:
+    network = _network()
+    reset = tf.constant(np.random.default_rng(1).random((T, B)) < 0.3)
+    arguments = (_inputs(), network.initial_state(B), reset, ~reset)
+    _, expected = network.unroll(*arguments)
+    tree.map_structure(np.testing.assert_array_equal, network.warm_up(*arguments), expected)
+
+
+def _value(network: RecurrentNetwork, **changes: Nest) -> np.ndarray:
+    inputs = _row(0)._replace(**{name: tf.constant(value) for name, value in changes.items()})
+    return network.step(inputs, network.initial_state(B))[0]["value"].numpy()
+
+
+def test_previous_action_is_one_hot_and_none_is_all_zero() -> None:
+    network = _network()
+    w_input = next(v for v in network.trainable_variables if v.name == "lstm/w_input:0")
+    assert w_input.shape[0] == 7 + A + 1
+    actions = [[NO_ACTION] * B, *([a] * B for a in range(A))]
+    values = [_value(network, previous_action=action) for action in actions]
+    assert len({value.tobytes() for value in values}) == A + 1
+    # Without the weights of the one-hot code all actions look like none.
+    weights = w_input.numpy()
+    weights[7 : 7 + A] = 0
+    w_input.assign(weights)
+    for action in actions:
+        np.testing.assert_array_equal(_value(network, previous_action=action), values[0])
+
+
+def test_previous_reward_is_clipped_to_one() -> None:
+    network = _network()
+    rewards = (-40.0, -1.0, -0.5, 1.0, 7.0)
+    low, least, inside, most, high = (
+        _value(network, previous_reward=np.full(B, reward, np.float32)) for reward in rewards
+    )
+    np.testing.assert_array_equal(low, least)
+    np.testing.assert_array_equal(high, most)
+    assert len({x.tobytes() for x in (least, inside, most)}) == 3
+
+
+def test_the_previous_step_can_be_hidden() -> None:
+    network = _network(sees_previous_step=False)
+    before = _value(network)
+    after = _value(
+        network, previous_action=[A - 1] * B, previous_reward=np.full(B, 0.7, np.float32)
+    )
+    np.testing.assert_array_equal(before, after)
+
+
+def test_apply_to_rows_folds_and_unfolds_structures() -> None:
+    def function(x: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+        assert x["a"].shape == (T * B, 2)
+        return x["a"] + 1.0, x["b"]
+
+    x = {"a": tf.reshape(tf.range(T * B * 2.0), [T, B, 2]), "b": tf.zeros([T, B])}
+    first, second = apply_to_rows(function, x)
+    np.testing.assert_array_equal(first, x["a"] + 1.0)
+    assert second.shape == (T, B)

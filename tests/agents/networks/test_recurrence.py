@@ -1,0 +1,190 @@
+"""The LSTM's unroll and its gradient, against a loop that is differentiated automatically."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from agents.networks import recurrence
+
+T, H = 7, 3
+
+
+class Column(NamedTuple):
+    """Rows of one item of a batch."""
+
+    reset: tuple[int, ...] = ()
+    invalid: tuple[int, ...] = ()
+
+
+COLUMNS = (
+    Column(),
+    Column(reset=(0,)),
+    Column(reset=(3,)),
+    Column(reset=(T - 1,)),
+    Column(invalid=(0,)),
+    Column(invalid=(3, 4)),
+    Column(invalid=(T - 1,)),
+    Column(reset=(2, 3), invalid=(0, 1)),  # padding, then an episode of one step, then another
+    Column(reset=(0, 3, T - 1), invalid=(0, 3, T - 1)),  # resets that are none
+    Column(reset=(4,), invalid=(3, 5)),
+    Column(reset=(1,), invalid=tuple(range(T))),
+)
+B = len(COLUMNS)
+RESET = np.array([[t in column.reset for column in COLUMNS] for t in range(T)])
+VALID = np.array([[t not in column.invalid for column in COLUMNS] for t in range(T)])
+
+Tensors = Sequence[tf.Tensor]
+Unroll = Callable[..., tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
+
+
+def _naive(
+    gates: tf.Tensor,
+    w_hidden: tf.Tensor,
+    hidden: tf.Tensor,
+    cell: tf.Tensor,
+    reset: tf.Tensor,
+    valid: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """One item and one row at a time."""
+    outputs, hiddens, cells = [], [], []
+    for b in range(B):
+        h, c = hidden[b], cell[b]
+        rows = []
+        for t in range(T):
+            if reset[t, b] and valid[t, b]:
+                h, c = tf.zeros([H]), tf.zeros([H])
+            z = gates[t, b] + tf.linalg.matvec(w_hidden, h, transpose_a=True)
+            i, f, g, o = z[:H], z[H : 2 * H], z[2 * H : 3 * H], z[3 * H :]
+            after = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
+            rows.append(tf.sigmoid(o) * tf.tanh(after))
+            if valid[t, b]:
+                h, c = rows[-1], after
+        outputs.append(tf.stack(rows))
+        hiddens.append(h)
+        cells.append(c)
+    return tf.stack(outputs, axis=1), tf.stack(hiddens), tf.stack(cells)
+
+
+def _constant(rng: np.random.Generator, *shape: int) -> tf.Tensor:
+    return tf.constant(rng.normal(size=shape), tf.float32)
+
+
+def _arguments() -> Tensors:
+    """Gates, weights, hidden and cell."""
+    rng = np.random.default_rng(0)
+    gates, w_hidden = _constant(rng, T, B, 4 * H), _constant(rng, H, 4 * H)
+    return gates, w_hidden, _constant(rng, B, H), _constant(rng, B, H)
+
+
+def _loss(results: Tensors, enters: Sequence[bool]) -> tf.Tensor:
+    """A different weight on everything that enters it."""
+    rng = np.random.default_rng(1)
+    weights = [_constant(rng, *x.shape) for x in results]
+    terms = [tf.reduce_sum(w * x) for w, x in zip(weights, results, strict=True)]
+    return tf.add_n([term for term, enter in zip(terms, enters, strict=True) if enter])
+
+
+def _unrolled(unroll: Unroll, arguments: Tensors, valid: np.ndarray = VALID) -> Tensors:
+    return unroll(*arguments, tf.constant(RESET), tf.constant(valid))
+
+
+def _first(unroll: Unroll, arguments: Tensors, enters: Sequence[bool]) -> Tensors:
+    with tf.GradientTape() as tape:
+        tape.watch(arguments)
+        loss = _loss(_unrolled(unroll, arguments), enters)
+    return tape.gradient(loss, arguments, unconnected_gradients="zero")
+
+
+def _assert_close(
+    actual: Tensors, expected: Tensors, *, rtol: float = 1e-4, atol: float = 2e-6
+) -> None:
+    for x, y in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(x, y, rtol=rtol, atol=atol)
+
+
+WRAPS = pytest.mark.parametrize(
+    "wrap", [lambda f: f, tf.function(autograph=False)], ids=["eager", "traced"]
+)
+
+
+@WRAPS
+def test_equals_the_loop(wrap: Callable[..., Any]) -> None:
+    actual = _unrolled(wrap(recurrence.unroll), _arguments())
+    _assert_close(actual, _unrolled(_naive, _arguments()))
+
+
+@pytest.mark.parametrize(
+    "enters",
+    [(True, False, False), (False, True, False), (False, False, True), (True, True, True)],
+    ids=["outputs", "hidden", "cell", "all"],
+)
+@WRAPS
+def test_gradients_equal_those_of_the_loop(
+    enters: tuple[bool, bool, bool], wrap: Callable[..., Any]
+) -> None:
+    arguments = _arguments()
+    actual = wrap(lambda *x: _first(recurrence.unroll, x, enters))(*arguments)
+    expected = _first(_naive, arguments, enters)
+    assert all(np.abs(x).max() > 1e-2 for x in expected)
+    _assert_close(actual, expected)
+
+
+def test_no_gradient_passes_a_reset_and_every_gradient_passes_invalid_rows() -> None:
+    enters_after_the_last_row = (False, True, True)
+    of_gates, _, of_hidden, of_cell = _first(
+        recurrence.unroll, _arguments(), enters_after_the_last_row
+    )
+    rng = np.random.default_rng(1)
+    _, whole_hidden, whole_cell = (_constant(rng, *s) for s in [(T, B, H), (B, H), (B, H)])
+    for b, column in enumerate(COLUMNS):
+        resets = [t for t in column.reset if t not in column.invalid]
+        before = max(resets, default=0)
+        assert (of_gates[:before, b].numpy() == 0).all()
+        assert (of_hidden[b].numpy() == 0).all() == (of_cell[b].numpy() == 0).all() == bool(resets)
+        assert (of_gates.numpy()[list(column.invalid), b] == 0).all()
+        if len(column.invalid) == T:
+            np.testing.assert_array_equal(of_hidden[b], whole_hidden[b])
+            np.testing.assert_array_equal(of_cell[b], whole_cell[b])
+
+
+@pytest.mark.parametrize("enters", [(True, False, False), (False, True, True)])
+def test_second_derivatives_equal_those_of_the_loop(enters: tuple[bool, bool, bool]) -> None:
+    def second(unroll: Unroll, arguments: Tensors) -> Tensors:
+        with tf.GradientTape() as tape:
+            tape.watch(arguments)
+            first = _first(unroll, arguments, enters)
+            loss = tf.add_n([tf.reduce_sum(x**2) for x in first])
+        return tape.gradient(loss, arguments)
+
+    actual = second(recurrence.unroll, _arguments())
+    expected = second(_naive, _arguments())
+    assert all(np.abs(x).max() > 1e-2 for x in expected)
+    _assert_close(actual, expected, atol=2e-5)
+
+
+def test_gates_of_bfloat16_are_all_that_is_of_it() -> None:
+    """The arithmetic is that of float32: only the gates' gradient is rounded."""
+    gates, *others = _arguments()
+    rounded = tf.cast(gates, tf.bfloat16)
+    exact = tf.cast(rounded, tf.float32)
+    results = _unrolled(recurrence.unroll, [rounded, *others])
+    _assert_close(results, _unrolled(recurrence.unroll, [exact, *others]), rtol=1e-6, atol=1e-7)
+    assert all(x.dtype == tf.float32 for x in results)
+    everything = (True, True, True)
+    of_gates, *of_others = _first(recurrence.unroll, [rounded, *others], everything)
+    expected, *expected_others = _first(recurrence.unroll, [exact, *others], everything)
+    assert of_gates.dtype == tf.bfloat16
+    assert all(x.dtype == tf.float32 for x in of_others)
+    np.testing.assert_allclose(tf.cast(of_gates, tf.float32), expected, rtol=2**-8, atol=1e-7)
+    _assert_close(of_others, expected_others, rtol=1e-6, atol=1e-6)
+
+
+def test_saturated_gates_have_finite_gradients() -> None:
+    gates, *others = _arguments()
+    arguments = [1e4 * gates, *others]
+    actual = _first(recurrence.unroll, arguments, (True, True, True))
+    assert all(np.isfinite(x).all() for x in actual)
+    _assert_close(actual, _first(_naive, arguments, (True, True, True)))

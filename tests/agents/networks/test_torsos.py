@@ -1,0 +1,157 @@
+"""Torsos: shapes, sizes, scaling of pixels, refusals."""
+
+import numpy as np
+import pytest
+import sonnet as snt
+import tensorflow as tf
+
+from agents.networks.convolution import Blocks, Conv2D
+from agents.networks.core import LSTM
+from agents.networks.layers import as_float
+from agents.networks.torsos import ResidualBlock, ResidualSection, TorsoKind, make_torso
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "size"),
+    [
+        ("dqn", (84, 84, 4), 7 * 7 * 64),
+        ("dqn", (72, 96, 3), 5 * 8 * 64),
+        ("dqn", (36, 36, 1), 64),
+        ("shallow", (84, 84, 4), 256),
+        ("shallow", (20, 20, 1), 256),
+        ("resnet", (84, 84, 4), 256),
+        ("resnet", (5, 3, 2), 256),
+        ("mlp", (7,), 9),
+        ("mlp", (10, 5), 9),
+    ],
+)
+def test_output_sizes(kind: TorsoKind, shape: tuple[int, ...], size: int) -> None:
+    torso = make_torso(kind, hidden_sizes=(6, 9))
+    assert torso(np.ones((2, *shape), np.uint8)).shape == (2, size)
+
+
+@pytest.mark.parametrize(("kind", "millions"), [("shallow", 1.12), ("resnet", 1.52)])
+def test_impala_sizes_at_72_x_96(kind: TorsoKind, millions: float) -> None:
+    """Figure 4 says 1.2 and 1.6 million, with some 0.09 million of its language network."""
+    torso, core = make_torso(kind), LSTM(256)
+    x = torso(np.zeros((1, 72, 96, 3), np.uint8))
+    core.step(tf.pad(x, [[0, 0], [0, 9 + 1]]), core.initial_state(1))
+    variables = [*torso.trainable_variables, *core.trainable_variables]
+    assert sum(int(tf.size(v)) for v in variables) / 1e6 == pytest.approx(millions, abs=0.01)
+
+
+def test_deep_torso_has_15_convolutions() -> None:
+    convolutions = [m for m in make_torso("resnet").submodules if isinstance(m, Conv2D)]
+    assert len(convolutions) == 15
+
+
+def test_dqn_layers_are_those_of_the_paper() -> None:
+    torso = make_torso("dqn")
+    torso(np.zeros((1, 84, 84, 4), np.uint8))
+    weights = [v.shape.as_list() for v in torso.trainable_variables if v.shape.rank == 4]
+    assert weights == [[8, 8, 4, 32], [4, 4, 32, 64], [3, 3, 64, 64]]
+
+
+@pytest.mark.parametrize("kind", ["dqn", "shallow", "resnet", "mlp"])
+def test_bytes_are_scaled_to_one_and_floats_left_alone(kind: TorsoKind) -> None:
+    torso = make_torso(kind, hidden_sizes=(8,))
+    image = np.random.default_rng(0).integers(256, size=(2, 40, 40, 2), dtype=np.uint8)
+    np.testing.assert_allclose(torso(image), torso(image / np.float32(255)), atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
+@pytest.mark.parametrize("kind", ["dqn", "shallow", "resnet", "mlp"])
+def test_prepared_images_are_read_as_others_are(kind: TorsoKind, dtype: tf.DType) -> None:
+    torso = make_torso(kind, hidden_sizes=(8,), dtype=dtype)
+    image = np.random.default_rng(0).integers(256, size=(2, 40, 44, 2), dtype=np.uint8)
+    prepared = torso.prepare(image)
+    in_blocks = dtype == tf.bfloat16 and kind in ("dqn", "shallow")
+    assert isinstance(prepared, Blocks) == in_blocks
+    np.testing.assert_array_equal(
+        tf.cast(torso(prepared), tf.float32), tf.cast(torso(image), tf.float32)
+    )
+
+
+def test_as_float_of_other_types() -> None:
+    np.testing.assert_array_equal(as_float(np.array([0, 255], np.uint8)), [0.0, 1.0])
+    np.testing.assert_array_equal(as_float(np.array([-3.5, 255.0])), [-3.5, 255.0])
+    assert as_float(np.array([2], np.int32)).dtype == tf.float32
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "sentence"),
+    [
+        (
+            "dqn",
+            (35, 84, 4),
+            r"36 x 36 pixels, got observations of shape \(2, 35, 84, 4\)",
+        ),
+        ("dqn", (84, 35, 4), r"at least 36 x 36"),
+        ("shallow", (19, 84, 4), r"at least 20 x 20"),
+        ("resnet", (7,), r"got observations of shape \(2, 7\)"),
+    ],
+)
+def test_observations_that_do_not_fit_are_refused(
+    kind: TorsoKind, shape: tuple[int, ...], sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        make_torso(kind)(np.zeros((2, *shape), np.uint8))
+
+
+@pytest.mark.parametrize("kind", ["dqn", "shallow", "resnet"])
+def test_rows_of_a_batch_are_independent(kind: TorsoKind) -> None:
+    torso = make_torso(kind)
+    images = np.random.default_rng(0).integers(256, size=(3, 40, 40, 2), dtype=np.uint8)
+    before = torso(images).numpy()
+    images[1] = 0
+    after = torso(images).numpy()
+    np.testing.assert_allclose(after[[0, 2]], before[[0, 2]], atol=1e-6)
+    assert np.abs(after[1] - before[1]).max() > 1e-3
+
+
+def test_a_residual_section_without_blocks_is_a_max_over_3_x_3_with_stride_2() -> None:
+    """Blocks with zero weights pass their input on; the first convolution here copies its image."""
+    section = ResidualSection(1)
+    image = np.random.default_rng(0).normal(size=(1, 5, 7, 1)).astype(np.float32)
+    section(image)
+    for variable in section.trainable_variables:
+        variable.assign(tf.zeros_like(variable))
+    copy = np.zeros((3, 3, 1, 1), np.float32)
+    copy[1, 1] = 1
+    (kernel,) = [v for v in section._convolution.trainable_variables if v.shape.rank == 4]
+    kernel.assign(copy)
+    padded = np.pad(image[0, :, :, 0], 1, constant_values=-np.inf)
+    expected = [[padded[y : y + 3, x : x + 3].max() for x in (0, 2, 4, 6)] for y in (0, 2, 4)]
+    np.testing.assert_allclose(section(image)[0, :, :, 0], expected)
+
+
+def test_a_residual_block_rectifies_before_each_convolution() -> None:
+    block = ResidualBlock(1)
+    block(tf.zeros([1, 1, 1, 1]))
+    for variable in block.trainable_variables:  # 1 x 1 images meet the kernels' centres alone
+        variable.assign(tf.ones_like(variable) * (2.0 if variable.shape.rank == 4 else -1.0))
+    for x, expected in [(-3.0, -3.0 - 1.0), (0.25, 0.25 - 1.0), (2.0, 2.0 + 2.0 * 3.0 - 1.0)]:
+        assert float(block(tf.fill([1, 1, 1, 1], x))[0, 0, 0, 0]) == expected
+
+
+@pytest.mark.parametrize("kind", ["dqn", "shallow", "resnet", "mlp"])
+def test_every_layer_takes_the_precision_that_it_is_given(kind: TorsoKind) -> None:
+    torso = make_torso(kind, hidden_sizes=(8, 8), dtype=tf.bfloat16)
+    image = tf.zeros([1, 40, 40, 2], tf.uint8)
+    assert torso(image).dtype == tf.bfloat16
+    operations = tf.function(torso).get_concrete_function(image).graph.get_operations()
+    products = [op for op in operations if op.type in ("Conv2D", "MatMul")]
+    assert len(products) == {"dqn": 3, "shallow": 3, "resnet": 16, "mlp": 2}[kind]
+    assert all(op.outputs[0].dtype == tf.bfloat16 for op in products)
+    assert all(v.dtype == tf.float32 for v in torso.trainable_variables)
+
+
+@pytest.mark.parametrize(("kind", "num_layers"), [("dqn", 3), ("shallow", 3)])
+def test_every_layer_takes_the_initial_weights_that_it_is_given(
+    kind: TorsoKind, num_layers: int
+) -> None:
+    torso = make_torso(kind, w_init=snt.initializers.Constant(0.25))
+    torso(np.zeros((1, 84, 84, 4), np.uint8))
+    weights = [v for v in torso.trainable_variables if v.shape.rank > 1]
+    assert len(weights) == num_layers
+    assert all((v.numpy() == 0.25).all() for v in weights)

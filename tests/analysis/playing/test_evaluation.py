@@ -1,0 +1,182 @@
+"""Frozen parameters play: which, how, and how many episodes where."""
+
+import dataclasses
+import pathlib
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.playing import evaluation
+from analysis.playing.evaluation import Subject
+from environments import atari
+from run_folder.checkpoints import CheckpointError
+from run_folder.settings import Settings, SettingsError
+from tests.run_folder import saved_runs
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """R2D2 and IMPALA on catch, saved twice."""
+    folder = tmp_path_factory.mktemp("runs") / "catch"
+    return saved_runs.save(folder, "r2d2,impala", steps=(3, 7))
+
+
+@pytest.fixture(scope="module")
+def r2d2(run: Settings) -> Subject:
+    """R2D2's newest."""
+    return evaluation.load(run, "r2d2")
+
+
+@pytest.fixture(scope="module")
+def impala(run: Settings) -> Subject:
+    """IMPALA's newest."""
+    return evaluation.load(run, "impala")
+
+
+def _with_seed(subject: Subject, seed: int) -> Subject:
+    return dataclasses.replace(subject, played=dataclasses.replace(subject.played, seed=seed))
+
+
+def _parameters(subject: Subject) -> list[np.ndarray]:
+    return [variable.numpy() for variable in subject.network.trainable_variables]
+
+
+@pytest.mark.parametrize(("checkpoint", "step"), [(None, 7), (7, 7), (3, 3)])
+def test_the_parameters_are_those_of_the_checkpoint(
+    run: Settings, checkpoint: int | None, step: int
+) -> None:
+    subject = evaluation.load(run, "r2d2", checkpoint=checkpoint)
+    assert (subject.played.learner_steps, subject.played.actor_steps) == (step, 100 * step)
+    found = _parameters(subject)
+    saved_runs.set_parameters(subject.update, step)
+    for x, y in zip(found, _parameters(subject), strict=True):
+        np.testing.assert_array_equal(x, y)
+    saved_runs.set_parameters(subject.update, 10 - step)
+    assert any((x != y).any() for x, y in zip(found, _parameters(subject), strict=True))
+
+
+def test_every_environment_plays_its_share(r2d2: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "_MAX_ENVIRONMENTS", 3)
+    told: list[tuple[int, int]] = []
+    episodes = evaluation.play(r2d2, "catch", 7, lambda *step: told.append(step))
+    assert [episode.environment for episode in episodes] == [0, 0, 0, 1, 1, 2, 2]
+    assert {episode.length for episode in episodes} == {9}
+    assert {abs(episode.episode_return) for episode in episodes} == {1.0}
+    assert len(told) == 29  # three episodes of nine steps, and a reset before the second and third
+    assert sum(ended for _, ended in told) == 7
+    assert sum(steps for steps, _ in told) == 3 * 27
+
+
+def test_fewer_episodes_than_environments_are_one_each(impala: Subject) -> None:
+    episodes = evaluation.play(impala, "catch", 5)
+    assert Counter(episode.environment for episode in episodes) == dict.fromkeys(range(5), 1)
+
+
+def test_a_seed_fixes_every_episode(impala: Subject) -> None:
+    first, again, other = (
+        evaluation.play(_with_seed(impala, seed), "catch", 60) for seed in (1, 1, 2)
+    )
+    assert first == again
+    assert first != other
+
+
+@pytest.mark.parametrize(
+    ("task", "episodes"),
+    [
+        ("atari:pong", 200),
+        ("dmlab:rooms_watermaze", 500),
+        ("catch", 100),
+        ("memory:recall", 100),
+        ("gym:CartPole-v1", 100),
+    ],
+)
+def test_as_many_episodes_as_in_the_papers(task: str, episodes: int) -> None:
+    assert evaluation.num_episodes(task) == episodes
+
+
+def test_that_many_are_played_where_no_number_is_given(
+    r2d2: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation, "_OTHER_EPISODES", 6)
+    assert len(evaluation.play(r2d2, "catch")) == 6
+
+
+def test_an_episode_may_last_half_an_hour() -> None:
+    """That the limit is kept, and that up to 30 no-ops come first: tests/environments."""
+    assert atari.MAX_FRAMES_PER_EPISODE == 30 * 60 * 60
+    assert (atari.Atari.__init__.__kwdefaults__ or {})["max_frames"] == 108_000
+
+
+def test_epsilon_is_the_probability_of_a_random_action(
+    run: Settings, r2d2: Subject, impala: Subject
+) -> None:
+    random = evaluation.load(run, "r2d2", epsilon=1.0)
+    assert [s.played.epsilon for s in (r2d2, random, impala)] == [0.0, 1.0, None]
+    assert random.agent.config.evaluation_epsilon == 1.0
+    returns = [
+        [episode.episode_return for episode in evaluation.play(subject, "catch", 60)]
+        for subject in (r2d2, random)
+    ]
+    assert returns[0] != returns[1]
+
+
+def test_memory_can_be_limited(run: Settings, r2d2: Subject) -> None:
+    limited = evaluation.load(run, "r2d2", memory_steps=2)
+    assert (r2d2.played.memory_steps, limited.played.memory_steps) == (None, 2)
+    assert r2d2.network is r2d2.update.network
+    assert r2d2.network.initial_state(1).cell.shape == (1, 8)
+    assert limited.network.initial_state(1).cell.shape == (1, 2, 8)
+    assert len(evaluation.play(limited, "catch", 3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "how", "sentence"),
+    [
+        ("popart", {}, "--agent=popart did not learn in .*; there are r2d2, impala"),
+        ("impala", {"epsilon": 0.1}, "--epsilon=0.1 .* but impala samples its actions"),
+        ("r2d2", {"epsilon": 1.5}, "--epsilon must be between 0 and 1, got 1.5"),
+        ("r2d2", {"epsilon": float("nan")}, "--epsilon must be between 0 and 1, got nan"),
+        ("r2d2", {"memory_steps": 0}, "--memory_steps must be at least 1"),
+    ],
+)
+def test_what_cannot_be_played_is_refused(
+    run: Settings, name: str, how: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(SettingsError, match=sentence):
+        evaluation.load(run, name, **how)
+
+
+def test_no_memory_cannot_be_limited(tmp_path: pathlib.Path) -> None:
+    run = saved_runs.save(tmp_path / "run", "r2d2_feedforward")
+    with pytest.raises(SettingsError, match="--memory_steps=4 limits a recurrent core's memory"):
+        evaluation.load(run, "r2d2_feedforward", memory_steps=4)
+
+
+def test_a_checkpoint_that_is_not_there(run: Settings, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(CheckpointError, match="no step 5 of r2d2; there are 3, 7"):
+        evaluation.load(run, "r2d2", checkpoint=5)
+    empty = saved_runs.save(tmp_path / "run", steps=())
+    with pytest.raises(CheckpointError, match="holds no checkpoint of r2d2 yet"):
+        evaluation.load(empty, "r2d2")
+
+
+def test_a_suite_is_played_task_by_task(tmp_path: pathlib.Path) -> None:
+    env = "catch,catch:large_rewards"
+    subject = evaluation.load(saved_runs.save(tmp_path / "run", "popart", env), "popart")
+    assert subject.tasks == ["catch", "catch:large_rewards"]
+    sizes = [
+        {abs(episode.episode_return) for episode in evaluation.play(subject, task, 4)}
+        for task in subject.tasks
+    ]
+    assert sizes == [{1.0}, {1000.0}]
+
+
+def test_a_level_with_a_held_out_twin_is_evaluated_on_that(run: Settings, r2d2: Subject) -> None:
+    env = "dmlab:language_select_described_object,dmlab:rooms_collect_good_objects_train"
+    of_levels = dataclasses.replace(run, env=env)
+    assert dataclasses.replace(r2d2, run=of_levels).tasks == [
+        "dmlab:language_select_described_object",
+        "dmlab:rooms_collect_good_objects_test",
+    ]

@@ -1,0 +1,78 @@
+"""What evaluations leave in a run folder, and how it is read again."""
+
+import dataclasses
+import pathlib
+from typing import Any
+
+import pytest
+
+from agents.environment_loop import Episode
+from analysis.playing import files
+from analysis.playing.files import Played
+
+PLAYED = Played("r2d2", 1200, 60_000, 7.25, epsilon=0.0, memory_steps=None, seed=3)
+EPISODES = [Episode(0, -1.5, 9), Episode(0, 21.0, 1), Episode(1, 0.1, 27_000)]
+
+
+def test_what_is_written_is_read(tmp_path: pathlib.Path) -> None:
+    played = dataclasses.replace(PLAYED, memory_steps=8)
+    file = files.File(tmp_path, played)
+    file.append("atari:pong", EPISODES)
+    file.append("atari:breakout", EPISODES[:1])
+    assert file.path is not None
+    rows = files.read(file.path)
+    assert [(r.task, r.episode, r.episode_return, r.episode_length) for r in rows] == [
+        ("atari:pong", 0, -1.5, 9),
+        ("atari:pong", 1, 21.0, 1),
+        ("atari:pong", 2, 0.1, 27_000),
+        ("atari:breakout", 0, -1.5, 9),
+    ]
+    for row in rows:
+        assert vars(row) == vars(row) | vars(played)
+
+
+def test_an_agent_without_epsilon_has_none_in_its_file(tmp_path: pathlib.Path) -> None:
+    file = files.File(tmp_path, dataclasses.replace(PLAYED, epsilon=None))
+    file.append("catch", EPISODES)
+    (rows,) = files.read_all(tmp_path).values()
+    assert {(row.epsilon, row.memory_steps) for row in rows} == {(None, None)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({}, "r2d2-1200.csv"),
+        ({"epsilon": None}, "r2d2-1200.csv"),
+        ({"epsilon": 0.05}, "r2d2-1200-epsilon0.05.csv"),
+        ({"memory_steps": 8}, "r2d2-1200-memory8.csv"),
+        ({"epsilon": 0.5, "memory_steps": 1}, "r2d2-1200-epsilon0.5-memory1.csv"),
+    ],
+)
+def test_files_are_named_by_what_was_played(
+    tmp_path: pathlib.Path, changes: dict[str, Any], name: str
+) -> None:
+    file = files.File(tmp_path, dataclasses.replace(PLAYED, **changes))
+    file.append("catch", EPISODES)
+    assert file.path == tmp_path / "evaluations" / name
+
+
+def test_nothing_is_overwritten(tmp_path: pathlib.Path) -> None:
+    written = [files.File(tmp_path, PLAYED) for _ in range(3)]
+    for count, file in enumerate(written, start=1):
+        file.append("catch", EPISODES[:count])
+    assert {name: len(rows) for name, rows in files.read_all(tmp_path).items()} == {
+        "r2d2-1200": 1,
+        "r2d2-1200-2": 2,
+        "r2d2-1200-3": 3,
+    }
+
+
+def test_an_evaluation_that_ended_before_its_first_task_leaves_nothing(
+    tmp_path: pathlib.Path,
+) -> None:
+    assert files.File(tmp_path, PLAYED).path is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_was_never_evaluated_has_no_evaluations(tmp_path: pathlib.Path) -> None:
+    assert files.read_all(tmp_path) == {}

@@ -1,0 +1,106 @@
+"""What a report makes of run folders, before it draws anything."""
+
+import pathlib
+
+import numpy as np
+import pytest
+
+from analysis.report import replaying, run, speed, summary
+from run_folder import crews
+from run_folder.settings import SettingsError
+from tests.analysis.report.made_up import Folder
+
+
+def test_runs_have_their_folders_names() -> None:
+    paths = [pathlib.Path(p) for p in ("/a/pong", "/b/other")]
+    assert run.short_names(paths) == ["pong", "other"]
+    paths = [pathlib.Path(p) for p in ("/a/seed1/pong", "/a/seed2/pong")]
+    assert run.short_names(paths) == ["seed1/pong", "seed2/pong"]
+
+
+def test_lines_are_named_by_what_tells_them_apart(tmp_path: pathlib.Path) -> None:
+    one = Folder(tmp_path / "one")
+    two = Folder(tmp_path / "two", "r2d2,impala")
+    runs = run.load([str(one.path), str(two.path)])
+    assert [line.label for line in run.lines(runs)] == ["one, r2d2", "two, r2d2", "two, impala"]
+    assert [line.colour for line in run.lines(runs)] == [0, 1, 2]
+    assert [line.label for line in run.lines(runs[:1])] == ["one"]
+    assert [line.label for line in run.lines(runs[1:])] == ["r2d2", "impala"]
+
+
+def test_a_folder_may_have_been_moved(tmp_path: pathlib.Path) -> None:
+    Folder(tmp_path / "before").path.rename(tmp_path / "after")
+    (loaded,) = run.load([str(tmp_path / "after")])
+    assert loaded.path == tmp_path / "after"
+
+
+def test_episodes_are_of_the_agent_that_acted(tmp_path: pathlib.Path) -> None:
+    folder = Folder(tmp_path / "run", "r2d2,popart", "catch,catch:large_rewards", num_actors=4)
+    folder.act([float(i) for i in range(40)], actors=4)
+    followers = {c.agent: c.actors for c in crews.crews(folder.settings)}
+    assert {name: set(actors) for name, actors in followers.items()} == {
+        "r2d2": {0, 1},
+        "popart": {2, 3},
+    }
+    lines = run.lines(run.load([str(folder.path)]))
+    for line in lines:
+        log = line.episodes("catch")
+        assert set(log["actor"]) == set(followers[line.agent])
+        assert set(log.texts["task"]) == {"catch"}
+        assert np.isin(log["episode_return"] % 4, followers[line.agent]).all()
+    assert sum(len(line.episodes("catch")) for line in lines) == 40
+    assert sum(len(line.episodes("catch:large_rewards")) for line in lines) == 40
+
+
+def test_evaluations_are_read_from_each_agents_log(tmp_path: pathlib.Path) -> None:
+    folder = Folder(tmp_path / "run", "r2d2,popart")
+    for name, value in (("evaluator-r2d2", 1.0), ("evaluator-popart", 2.0)):
+        folder.log(name, [dict(learner_steps=1, episode_return=value)])
+    lines = run.lines(run.load([str(folder.path)]))
+    found = {line.agent: line.evaluator.last(line.evaluated("catch")) for line in lines}
+    assert found == {"r2d2": 1.0, "popart": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["none"], "holds no run: there is no .*none/config.json"),
+        (["one", "one"], "--run_dir names .*one twice."),
+        (["one", "two", "three", "four"], "runs of 12 agents; more than 10 cannot be told apart"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(
+    names: list[str], said: str, tmp_path: pathlib.Path
+) -> None:
+    for name in ("one", "two", "three", "four"):
+        Folder(tmp_path / name, "r2d2,impala,popart")
+    with pytest.raises(SettingsError, match=said):
+        run.load([str(tmp_path / name) for name in names])
+
+
+def test_the_last_episodes_count(tmp_path: pathlib.Path) -> None:
+    folder = Folder(tmp_path / "run")
+    assert np.isnan(run.recent(run.load([str(folder.path)])[0].episodes))
+    folder.act([100.0, 1.0, 3.0])
+    assert run.recent(run.load([str(folder.path)])[0].episodes, count=2) == 2.0
+
+
+def test_what_agents_share_is_drawn_once(tmp_path: pathlib.Path) -> None:
+    folder = Folder(tmp_path / "run", "r2d2,popart", paced_by="popart")
+    folder.act([0.0] * 20)
+    for agent in folder.settings.agents:
+        folder.learn(agent, rows=20, loss=1.0)
+    lines = run.lines(run.load([str(folder.path)]))
+    drawn = {
+        chart.name: {line.colour for line in lines if f"--line-{line.colour})" in chart.svg}
+        for section in (speed.section(lines, []), replaying.section(lines, []))
+        for chart in section.charts
+    }
+    assert drawn == {
+        "agent-steps-per-second": {1},
+        "updates-per-second": {0, 1},
+        "replays-per-observation": {1},
+        "items-in-replay": {1},
+        "parameter-lag-updates": {0, 1},
+    }
+    assert "the colour of the agent that paces them" in summary.section(lines).body

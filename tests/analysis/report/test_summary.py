@@ -1,0 +1,74 @@
+"""The runs at a glance."""
+
+import pathlib
+
+import pytest
+
+from analysis.report import run, summary
+from run_folder import launches
+from tests.analysis.report.made_up import Folder
+from tests.analysis.report.pages import tables
+
+
+def _load(folder: Folder) -> run.Run:
+    (loaded,) = run.load([str(folder.path)])
+    return loaded
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path) -> Folder:
+    return Folder(tmp_path / "run")
+
+
+def test_a_run_says_how_it_ended(folder: Folder) -> None:
+    assert summary.state(_load(folder), 0.0) == "no node has reported yet"
+    folder.progress(state="running", reason="")
+    now = (folder.path / "nodes" / "progress.json").stat().st_mtime
+    assert summary.state(_load(folder), now + 1) == "running"
+    assert summary.state(_load(folder), now + 600) == "broke off"
+    (folder.path / "nodes" / "crash.txt").write_text("Traceback")
+    assert summary.state(_load(folder), now + 1) == "a node crashed"
+    folder.progress(state="running", reason="5 actor steps were reached")  # and then one crashed
+    assert summary.state(_load(folder), now + 600) == "ended: 5 actor steps were reached"
+
+
+def test_counts_are_the_last_that_were_logged(folder: Folder) -> None:
+    folder.act([0.0, 1.0] * 90)
+    folder.learn("r2d2", rows=170, loss=1.0)
+    folder.log(
+        "evaluator",
+        [dict(learner_steps=i, episode_return=r) for i, r in ((1, 0.5), (2, 0.75), (3, 0.25))],
+    )
+    ((_, *rows),) = tables(summary.section(run.lines([_load(folder)])).body)
+    shown = dict(rows)
+    assert shown["agent steps"] == "180,000"
+    assert shown["updates"] == "340"
+    assert shown["hours"] == "0.5"
+    assert shown["training episodes"] == "180"
+    assert shown["training return, last 100"] == "0.5"
+    assert shown["evaluated return, newest"] == "0.25"
+    assert shown["evaluated return, best"] == "0.75"
+
+
+def test_one_game_is_told_in_units_of_human_play_too(tmp_path: pathlib.Path) -> None:
+    folder = Folder(tmp_path / "run", env="atari:boxing")  # a human's 12.1, random play's 0.1
+    folder.act([6.1])
+    ((_, *rows),) = tables(summary.section(run.lines([_load(folder)])).body)
+    assert ["training return, last 100", "6.1 (50 %)"] in rows
+    assert ["evaluated return, newest", "–"] in rows
+
+
+def test_a_suite_is_told_as_its_median(tmp_path: pathlib.Path) -> None:
+    folder = Folder(tmp_path / "run", "popart", "atari:pong,atari:boxing")
+    folder.log("tasks", [dict(actor_steps=1, median_normalised=m) for m in (0.1, 0.25)])
+    ((_, *rows),) = tables(summary.section(run.lines([_load(folder)])).body)
+    assert ["training return, last 100", "25 % (median)"] in rows
+
+
+def test_what_was_typed_is_shown_in_order(folder: Folder) -> None:
+    assert "They were not recorded." in summary.commands([_load(folder)]).body
+    launches.record(folder.path, ["--agent=r2d2", "--env=a<b"], actor_steps=0, walltime=0.0)
+    launches.record(folder.path, ["--resume"], actor_steps=5_000, walltime=9.0)
+    body = summary.commands([_load(folder)]).body
+    first, second = body.index("--env=a&lt;b"), body.index("python -m launch.train --resume")
+    assert first < body.index("from 5,000 agent steps") < second

@@ -1,0 +1,320 @@
+"""Counts, limits, progress and the end of a run."""
+
+import csv
+import json
+import math
+import pathlib
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import reverb
+
+from environments import scores
+from launch.graph import coordinator, process
+from launch.graph.coordinator import Coordinator
+from run_folder.layout import RunFolder
+
+BEGUN = dict(actor_steps=0, episodes=0, walltime=0.0)
+
+
+class Replay:
+    """Stands for a Reverb client."""
+
+    def __init__(self) -> None:
+        self.busy = False
+
+    def server_info(self, timeout: int) -> dict[str, Any]:
+        if self.busy:
+            raise reverb.errors.DeadlineExceededError("busy")
+        return {"r2d2": SimpleNamespace(current_size=5), "queue": SimpleNamespace(current_size=2)}
+
+
+class Clock:
+    """Time that passes only where a node waits."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self.on_wait: Callable[[], None] = lambda: None
+
+    def time(self) -> float:
+        return self.now
+
+    def wait_for_stop(self, seconds: float = 0.0) -> bool:
+        self.now += seconds
+        self.on_wait()
+        return False
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(coordinator, "time", clock)
+    monkeypatch.setattr(coordinator, "lp", clock)
+    monkeypatch.setattr(process, "enter", lambda *_: None)
+    return clock
+
+
+def _make(
+    run_dir: pathlib.Path,
+    counts: dict[str, float] | None = None,
+    learned: dict[str, Sequence[int]] | None = None,
+    *,
+    tasks: Sequence[str] = ("catch",),
+    max_actor_steps: int | None = None,
+) -> Coordinator:
+    (run_dir / "nodes").mkdir(exist_ok=True)
+    return Coordinator(
+        str(run_dir),
+        tasks,
+        counts or dict(BEGUN),
+        learned or {"r2d2": (0, 0)},
+        max_actor_steps=max_actor_steps,
+        max_learner_steps=None,
+        replays=[Replay(), Replay()],
+    )
+
+
+def _progress(run_dir: pathlib.Path) -> dict[str, Any]:
+    progress: dict[str, Any] = json.loads((run_dir / "nodes" / "progress.json").read_text())
+    return progress
+
+
+def _rows(run_dir: pathlib.Path, log: str) -> list[dict[str, str]]:
+    with (run_dir / "logs" / f"{log}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_counts_add_up_over_nodes_and_go_on_from_a_resumed_run(
+    tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    begun = dict(actor_steps=100, episodes=3, walltime=60.0)
+    node = _make(tmp_path, begun, {"r2d2": (7, 50)})
+    fresh = dict(learner_steps=7, trained_steps=50, environments_lost=0)
+    assert node.get_counts() == begun | fresh
+    node.report_steps(10, [(0, 0, 1.0, 5)], 0)
+    node.report_steps(20, [(1, 0, 0.0, 5), (2, 0, 1.0, 6)], 2)
+    node.report_learner("r2d2", 9, 80, {})
+    clock.now += 2.5
+    counted = dict(actor_steps=130, learner_steps=9, episodes=6, trained_steps=80)
+    assert node.get_counts() == counted | dict(walltime=62.5, environments_lost=2)
+
+
+def test_a_step_limit_stops_everyone(tmp_path: pathlib.Path, clock: Clock) -> None:
+    node = _make(tmp_path, max_actor_steps=1_000)
+    assert not node.report_steps(999, [], 0)
+    assert not node.report_learner("r2d2", 1, 1, {})
+    assert node.report_steps(1, [], 0)
+    assert node.report_learner("r2d2", 2, 2, {})
+    assert node.should_stop()
+
+
+def test_a_limit_that_a_resumed_run_has_reached_ends_it_at_once(
+    tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    assert _make(tmp_path, BEGUN | dict(actor_steps=1_000), max_actor_steps=1_000).should_stop()
+    assert not _make(tmp_path, BEGUN | dict(actor_steps=999), max_actor_steps=1_000).should_stop()
+
+
+def test_a_run_ends_when_every_learner_has_saved(tmp_path: pathlib.Path, clock: Clock) -> None:
+    node = _make(tmp_path, learned={"r2d2": (0, 0), "popart": (0, 0)})
+    states: list[str] = []
+
+    def step() -> None:
+        if len(states) in (2, 4):
+            node.report_saved("r2d2" if len(states) == 2 else "popart")
+        if (tmp_path / "nodes" / "progress.json").exists():
+            states.append(_progress(tmp_path)["state"])
+        else:
+            states.append("")
+
+    clock.on_wait = step
+    node.run()
+    assert states == ["", "running", "running", "running", "running", "finished"]
+    assert _progress(tmp_path)["reason"] == "every learner has reached its limit"
+
+
+def test_the_first_reason_stays(tmp_path: pathlib.Path, clock: Clock) -> None:
+    node = _make(tmp_path)
+    RunFolder(tmp_path).stop.touch()
+    stopped = []
+
+    def step() -> None:
+        stopped.append(node.should_stop())
+        if len(stopped) == 3:
+            node.stop("something else")
+            node.report_saved("r2d2")
+
+    clock.on_wait = step
+    node.run()
+    assert stopped == [False, True, True, True]
+    assert _progress(tmp_path)["reason"] == "it was asked to stop"
+    assert _progress(tmp_path)["state"] == "finished"
+
+
+def test_the_time_to_save_is_short_once_somebody_waits(
+    tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    node = _make(tmp_path, max_actor_steps=100)
+    node.report_steps(100, [], 0)
+    clock.now += 100
+    assert node.seconds_to_save() == math.inf  # at its own limit a run has all that it needs
+    node.stop("enough")
+    assert node.seconds_to_save() == coordinator.SAVE_SECONDS
+    clock.now += 2
+    node.stop("again")
+    assert node.seconds_to_save() == coordinator.SAVE_SECONDS - 2
+
+
+def test_logs_hold_means_of_a_period_and_every_episode(
+    tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    node = _make(tmp_path)
+    seconds = 0
+
+    def step() -> None:
+        nonlocal seconds
+        seconds += 1
+        if seconds == 2:
+            node.report_steps(600, [(0, 0, 1.0, 9), (3, 0, -1.0, 11)], 0)
+            node.report_learner("r2d2", 4, 1_200, {"loss": 0.5, "parameter_lag": 3.0})
+        if seconds == 12:
+            node.report_steps(600, [], 0)
+        if seconds == 25:
+            node.report_saved("r2d2")
+
+    clock.on_wait = step
+    node.run()
+    rows = _rows(tmp_path, "actor")
+    assert [row["actor_steps"] for row in rows] == ["600", "1200", "1200"]
+    assert [row["learner_steps"] for row in rows] == ["4", "4", "4"]
+    assert [float(row["walltime"]) for row in rows] == [10, 20, 25]
+    assert float(rows[0]["episode_return"]) == 0
+    assert float(rows[0]["episode_length"]) == 10
+    assert math.isnan(float(rows[1]["episode_return"]))  # none ended
+    assert rows[0]["replay_size"] == "14"  # both tables of both shards
+    assert [float(row["replays_per_observation"]) for row in rows] == [2, 1, 1]
+    assert float(rows[0]["actor_steps_per_second"]) == pytest.approx(600 / 9)
+    assert _rows(tmp_path, "episodes") == [
+        dict(
+            actor_steps="600",
+            walltime="10.0",
+            actor=actor,
+            task="catch",
+            episode_return=episode_return,
+            episode_length=length,
+        )
+        for actor, episode_return, length in [("0", "1.0", "9"), ("3", "-1.0", "11")]
+    ]
+
+
+def test_progress_holds_what_the_view_shows(tmp_path: pathlib.Path, clock: Clock) -> None:
+    begun = BEGUN | dict(actor_steps=5_000, walltime=3_600.0)
+    node = _make(tmp_path, begun, {"r2d2": (10, 0)}, max_actor_steps=10_000)
+    seconds = 0
+
+    def step() -> None:
+        nonlocal seconds
+        seconds += 1
+        node.report_steps(50, [(0, 0, float(seconds), 3)], 0)
+        node.report_learner("r2d2", 10 + 2 * seconds, 30, {"loss": 0.5})
+        node.report_evaluation("r2d2", {"episode_return": 0.75, "learner_steps": 11})
+        if seconds == 5:
+            node.report_saved("r2d2")
+
+    clock.on_wait = step
+    node.run()
+    shown = _progress(tmp_path)
+    # The hour before the resume is no part of the rates.
+    assert shown["rates"] == dict(actor_steps=50, learner_steps=2)
+    assert shown["limits"] == dict(actor_steps=10_000, learner_steps=None)
+    assert shown["learners"] == {"r2d2": {"loss": 0.5, "learner_steps": 20}}
+    assert (shown["returns"], shown["aggregates"]) == ({"catch": 3}, {})
+    assert shown["evaluations"] == {"r2d2": {"episode_return": 0.75, "learner_steps": 11}}
+    assert shown["replay_size"] == 14
+
+
+def test_the_first_agents_counts_are_the_runs(tmp_path: pathlib.Path, clock: Clock) -> None:
+    node = _make(tmp_path, learned={"r2d2": (7, 50), "impala": (3, 9)})
+    node.report_learner("impala", 4, 12, {"loss": 0.5})
+    begun = {**BEGUN, "environments_lost": 0}
+    assert node.get_counts() == begun | {"learner_steps": 7, "trained_steps": 50}
+    node.report_learner("r2d2", 8, 60, {})
+    assert node.get_counts() == begun | {"learner_steps": 8, "trained_steps": 60}
+    node.report_evaluation("impala", {"episode_return": 0.75, "learner_steps": 4})
+    for name in ("r2d2", "impala"):
+        node.report_saved(name)
+    node.run()
+    shown = _progress(tmp_path)
+    assert shown["learners"] == {
+        "r2d2": {"learner_steps": 8},
+        "impala": {"learner_steps": 4, "loss": 0.5},
+    }
+    assert shown["evaluations"] == {"impala": {"episode_return": 0.75, "learner_steps": 4}}
+
+
+def test_an_agents_largest_priority_is_1_until_its_learner_gave_one(
+    tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    node = _make(tmp_path, learned={"r2d2": (0, 0), "impala": (0, 0)})
+    assert node.largest_priority("r2d2") == 1.0
+    node.report_learner("r2d2", 1, 1, {"largest_priority": 2.5})
+    assert (node.largest_priority("r2d2"), node.largest_priority("impala")) == (2.5, 1.0)
+
+
+def test_several_tasks_have_a_log_of_their_own(tmp_path: pathlib.Path, clock: Clock) -> None:
+    tasks = ("catch", "atari:pong", "atari:boxing")
+    node = _make(tmp_path, tasks=tasks)
+    seconds = 0
+
+    def step() -> None:
+        nonlocal seconds
+        seconds += 1
+        if seconds == 12:
+            node.report_steps(60, [(0, 0, 1.0, 9), (4, 1, -21.0, 800), (1, 1, -19.0, 900)], 0)
+        if seconds == 25:
+            node.report_learner("r2d2", 4, 120, {})
+            node.report_saved("r2d2")
+
+    clock.on_wait = step
+    node.run()
+    rows = _rows(tmp_path, "tasks")
+    assert [(row["actor_steps"], row["learner_steps"]) for row in rows] == [
+        ("0", "0"),
+        ("60", "0"),
+        ("60", "4"),
+    ]
+    assert [float(row["walltime"]) for row in rows] == [10, 20, 25]
+    assert all(math.isnan(float(row["return/atari:boxing"])) for row in rows)
+    assert math.isnan(float(rows[0]["return/catch"]))
+    # What is seen once is not forgotten where the next period brings no episode.
+    assert [row["return/catch"] for row in rows[1:]] == ["1.0", "1.0"]
+    assert [row["return/atari:pong"] for row in rows[1:]] == ["-20.0", "-20.0"]
+    assert [row["normalised_tasks"] for row in rows] == ["0", "1", "1"]
+    normalised = scores.human_normalised("atari:pong", -20.0)
+    assert float(rows[1]["median_normalised"]) == pytest.approx(normalised)
+    assert [row["task"] for row in _rows(tmp_path, "episodes")] == [
+        "catch",
+        "atari:pong",
+        "atari:pong",
+    ]
+    shown = _progress(tmp_path)
+    assert shown["aggregates"]["mean_capped"] == pytest.approx(normalised)
+    assert list(shown["returns"]) == list(tasks)
+
+
+def test_one_task_needs_no_log_of_its_own(tmp_path: pathlib.Path, clock: Clock) -> None:
+    node = _make(tmp_path)
+    node.report_saved("r2d2")
+    node.run()
+    assert not (tmp_path / "logs" / "tasks.csv").exists()
+
+
+def test_a_busy_replay_does_not_stop_the_logs(tmp_path: pathlib.Path, clock: Clock) -> None:
+    node = _make(tmp_path)
+    node._replays[1].busy = True
+    node.report_saved("r2d2")
+    node.run()
+    assert math.isnan(_progress(tmp_path)["replay_size"])
+    assert [row["replay_size"] for row in _rows(tmp_path, "actor")] == ["nan"]

@@ -1,0 +1,143 @@
+"""Calls to a server that is late, breaks off, or never answers: they wait, say so, and end."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from types import SimpleNamespace
+from typing import Any
+
+import courier
+import portpicker
+import pytest
+from courier.python.client import StatusNotOk
+from launchpad.nodes.courier import courier_utils
+
+from launch.graph import servers
+from launch.graph.servers import PatientClient, StoppedError
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MESSAGE_SECONDS", "PAUSE_SECONDS"):
+        monkeypatch.setattr(servers, name, 0.05)
+
+
+class Server:
+    """What is served."""
+
+    def double(self, number: int) -> int:
+        return 2 * number
+
+    def fail(self) -> None:
+        raise ValueError("no such thing")
+
+
+@pytest.fixture
+def address() -> str:
+    return f"localhost:{portpicker.pick_unused_port()}"
+
+
+@pytest.fixture
+def serve(address: str) -> Iterator[Callable[[], None]]:
+    running = []
+
+    def start() -> None:
+        port = int(address.rpartition(":")[2])
+        running.append(courier_utils.make_courier_server(Server(), port=port))
+        running[-1].Start()
+
+    yield start
+    for server in running:
+        server.Stop()
+        server.Join()
+
+
+def _client(client: Any, stop: threading.Event | None = None) -> PatientClient:
+    return PatientClient(client, "The learner at host:1", stop or threading.Event())
+
+
+def test_an_answer_is_passed_on_without_a_word(
+    address: str, serve: Callable[[], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    serve()
+    client = _client(courier.Client(address))
+    client.double(1)  # the connection may take longer than the messages allow here
+    capsys.readouterr()
+    assert client.double(number=21) == 42
+    assert capsys.readouterr().out == ""
+
+
+def test_an_error_on_the_server_is_the_callers(address: str, serve: Callable[[], None]) -> None:
+    serve()
+    with pytest.raises(StatusNotOk, match="no such thing"):
+        _client(courier.Client(address)).fail()
+
+
+def test_a_late_server_is_waited_for_with_messages(
+    address: str, serve: Callable[[], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    timer = threading.Timer(0.3, serve)
+    timer.start()
+    assert _client(courier.Client(address)).double(21) == 42
+    timer.join()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "The learner at host:1 has not answered yet (0 s)."
+    assert len(lines) >= 2
+
+
+class Scripted:
+    """A Courier client whose calls go as a list says: answers, errors, and None for silence."""
+
+    def __init__(self, *script: Any) -> None:
+        self.begun: list[futures.Future[Any]] = []
+        script_left = iter(script)
+
+        def call(*_: Any) -> "futures.Future[Any]":
+            future: futures.Future[Any] = futures.Future()
+            outcome = next(script_left)
+            if isinstance(outcome, Exception):
+                future.set_exception(outcome)
+            elif outcome is not None:
+                future.set_result(outcome)
+            self.begun.append(future)
+            return future
+
+        self.futures = SimpleNamespace(call=call)
+
+
+def _broken(code: str) -> StatusNotOk:
+    error = StatusNotOk("the socket was closed")
+    error.code = SimpleNamespace(name=code)
+    return error
+
+
+@pytest.mark.parametrize("code", servers.GONE)
+def test_a_call_that_broke_off_is_made_again(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    client = Scripted(_broken(code), _broken(code), "answer")
+    assert _client(client).call() == "answer"
+    assert len(client.begun) == 3
+    assert capsys.readouterr().out.splitlines() == [
+        "The learner at host:1 is gone; trying again (0 s).",
+        "The learner at host:1 is gone; trying again (0 s).",
+        "The learner at host:1 answers again (0 s).",
+    ]
+
+
+def test_a_call_whose_answer_was_lost_is_made_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(servers, "REPEAT_SECONDS", 0.12)
+    client = Scripted(None, "answer")
+    assert _client(client).call() == "answer"
+    assert client.begun[0].cancelled()
+    assert "answers again" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("outcome", [None, _broken("UNAVAILABLE")])
+def test_a_process_that_is_asked_to_end_waits_no_longer(outcome: Any) -> None:
+    stop = threading.Event()
+    threading.Timer(0.02, stop.set).start()
+    client = Scripted(*[outcome] * 100)
+    with pytest.raises(StoppedError, match="The learner at host:1"):
+        _client(client, stop).call()
+    assert all(future.done() for future in client.begun)

@@ -1,0 +1,99 @@
+"""Which runs can spread their replay over several nodes, and what each node then holds."""
+
+import dataclasses
+from typing import Any
+
+import launchpad as lp
+import pytest
+
+from launch.graph import process, program, replay_node, shards
+from run_folder import settings
+from run_folder.crews import crews
+
+
+def _resolve(agent: str, overrides: dict[str, str], **given: Any) -> settings.Settings:
+    names = [f.name for f in dataclasses.fields(settings.Settings) if f.name != "configs"]
+    chosen = dict(agent=agent, env="catch", run_dir="/run", preset="local")
+    return settings.resolve(dict.fromkeys(names) | chosen | given, {agent: overrides})
+
+
+def test_one_shard_is_the_default() -> None:
+    run = _resolve("r2d2", {})
+    assert run.num_replay_shards == 1
+    shards.check(run)
+
+
+@pytest.mark.parametrize(
+    ("agent", "overrides", "num_shards", "num_nodes", "said"),
+    [
+        ("r2d2", {}, 3, 2, "--num_replay_shards=3 needs as many actor nodes.* make 2"),
+        ("r2d2", {"batch_size": "32"}, 3, 4, "--agent=r2d2: .* multiple of 3; got .* 32"),
+        ("r2d2", {"batch_size": "2"}, 4, 4, "multiple of 4; got a batch size of 2"),
+        (
+            "r2d2",
+            {"batch_size": "4", "replay_size": "3", "min_replay_size": "1"},
+            4,
+            4,
+            "Table 'r2d2' holds 3 items: too few for 4 shards",
+        ),
+        ("impala", {"replay_fraction": "0.25"}, 4, 4, "'impala' must .* multiple of 4; got .* 6"),
+        (
+            "impala",
+            {"batch_size": "8", "queue_size": "12"},
+            4,
+            4,
+            r"more than a batch and one item \(3\) in each shard.* max_size 12 for 4",
+        ),
+    ],
+)
+def test_what_the_shards_could_not_give_is_refused(
+    agent: str, overrides: dict[str, str], num_shards: int, num_nodes: int, said: str
+) -> None:
+    given = dict(num_replay_shards=num_shards, num_actors=2 * num_nodes, actors_per_node=2)
+    run = _resolve(agent, overrides, **given)
+    assert len(crews(run)) == num_nodes
+    with pytest.raises(settings.SettingsError, match=said):
+        shards.check(run)
+
+
+@pytest.mark.parametrize(
+    ("agent", "overrides"),
+    [("r2d2", {}), ("impala", {}), ("impala", {"replay_fraction": "0.5"}), ("popart", {})],
+)
+def test_shards_together_hold_what_one_node_would(
+    agent: str, overrides: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "enter", lambda *_: None)
+    run = _resolve(agent, overrides, num_replay_shards=4, num_actors=4, actors_per_node=1)
+    shards.check(run)
+    whole = replay_node.make_tables(dataclasses.replace(run, num_replay_shards=1), 0)
+    parts = [replay_node.make_tables(run, shard) for shard in range(4)]
+    for table, *of_shards in zip(whole, *parts, strict=True):
+        assert {part.info.name for part in of_shards} == {table.info.name}
+        assert sum(part.info.max_size for part in of_shards) == table.info.max_size
+
+
+def test_every_actor_node_writes_to_one_shard_and_every_learner_reads_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whichever node of a program takes a handle is wired to what the handle is of."""
+    run = _resolve("r2d2", {}, num_replay_shards=2, num_actors=5, actors_per_node=1)
+    added: dict[str, list[Any]] = {}
+    add = lp.Program.add_node
+
+    def record(self: lp.Program, node: Any) -> Any:
+        added.setdefault(self._current_group, []).append(node)
+        return add(self, node)
+
+    monkeypatch.setattr(lp.Program, "add_node", record)
+    program.make_program(run, {})
+    servers = [node.reverb_address for node in added["replay"]]
+    assert len(servers) == 2
+
+    def read_by(node: Any) -> list[int]:
+        addresses = [getattr(handle, "_address", None) for handle in node._input_handles]
+        return [servers.index(address) for address in addresses if address in servers]
+
+    assert [read_by(node) for node in added["actor"]] == [[0], [1], [0], [1], [0]]
+    assert [read_by(node) for node in added["learner"]] == [[0, 1]]
+    assert [read_by(node) for node in added["coordinator"]] == [[0, 1]]

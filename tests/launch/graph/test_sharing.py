@@ -1,0 +1,249 @@
+"""Several agents on one replay: who acts, who waits for whom, and what the others' items hold."""
+
+import json
+import math
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import reverb
+import tensorflow as tf
+
+from environments import dmlab
+from launch.graph import actor_node, process, replay_node
+from replay import tables
+from replay.structures import UNKNOWN, Header, Item
+from run_folder import building, settings
+from run_folder.crews import crews
+from tests.agents.recording import Recorder, Source
+
+LARGEST = 2.5
+DMLAB = "dmlab:seekavoid_arena_01"
+
+# Items that begin in the middle of catch's episodes, and recurrent states of two sizes.
+SMALL = {
+    "r2d2": {
+        "lstm_size": "8",
+        "burn_in": "0",
+        "length": "4",
+        "period": "2",
+        "min_replay_size": "1",
+        "samples_per_insert": "none",
+    },
+    "impala": {"lstm_size": "16", "burn_in": "2", "length": "4", "queue_size": "1000"},
+}
+
+
+def _resolve(overrides: dict[str, dict[str, str]] | None = None, **given: Any) -> settings.Settings:
+    values = dict(agent="r2d2,impala", env="catch", run_dir="/run", preset="local")
+    return settings.resolve(values | given, overrides or {})
+
+
+@pytest.mark.parametrize("paced_by", ["r2d2", "impala"])
+def test_only_the_tables_of_one_agent_hold_the_actors_back(paced_by: str) -> None:
+    replayed = {"impala": {"replay_fraction": "0.5"}}
+    agents = building.make_agents(_resolve(replayed, paced_by=paced_by))
+    paces = {table.name: table.paces for table in building.all_tables(agents)}
+    assert paces == {
+        "r2d2": paced_by == "r2d2",
+        "impala": paced_by == "impala",
+        "impala_replay": paced_by == "impala",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "acting", "paced_by"),
+    [
+        ({}, ("r2d2", "impala"), "r2d2"),
+        (dict(agent="impala,r2d2"), ("impala", "r2d2"), "impala"),
+        (dict(act_with="impala"), ("impala",), "impala"),
+        (dict(act_with="impala", paced_by="r2d2"), ("impala",), "r2d2"),
+    ],
+)
+def test_every_agent_acts_and_the_first_that_does_paces_unless_told_otherwise(
+    given: dict[str, Any], acting: tuple[str, ...], paced_by: str
+) -> None:
+    run = _resolve(**given)
+    assert (run.acting, run.paced_by) == (acting, paced_by)
+    assert run.agents == tuple(run.agent.split(","))
+
+
+@pytest.mark.parametrize(
+    ("given", "overrides", "said"),
+    [
+        (dict(agent="r2d2,r2d2"), {}, "--agent=r2d2,r2d2 names an agent twice."),
+        (dict(agent="r2d2,impalla"), {}, "'impalla' is unknown.*Did you mean 'impala'?"),
+        (dict(agent="r2d2,stac"), {}, "--agent=stac is not built yet"),
+        (dict(agent="r2d2,"), {}, "--agent='' is unknown"),
+        (
+            dict(act_with="popart"),
+            {},
+            "--act_with=popart names 'popart', but this run's agents are r2d2, impala.",
+        ),
+        (dict(act_with="r2d2,x"), {}, "--act_with=r2d2,x names 'x'"),
+        (dict(act_with="r2d2,r2d2"), {}, "--act_with=r2d2,r2d2 names an agent twice."),
+        (
+            dict(paced_by="x"),
+            {},
+            "--paced_by=x names 'x', but this run's agents are r2d2, impala.",
+        ),
+        (
+            dict(num_actors=1),
+            {},
+            "--act_with=r2d2,impala on --env=catch needs at least 2 actors .*got --num_actors=1.",
+        ),
+        ({}, {"popart": {"length": "8"}}, "--popart.length sets a field of 'popart'.*r2d2, impala"),
+        ({}, {"impala": {"lenth": "8"}}, "--impala.lenth is no field.*Did you mean 'length'?"),
+        ({}, {"impala": {"period": "8"}}, "--impala.period is no field of impala's Config."),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(
+    given: dict[str, Any], overrides: dict[str, dict[str, str]], said: str
+) -> None:
+    with pytest.raises(settings.SettingsError, match=said):
+        _resolve(overrides, **given)
+
+
+def test_one_actor_is_enough_for_one_policy() -> None:
+    assert len(crews(_resolve(num_actors=1, act_with="impala"))) == 1
+
+
+def test_config_json_gives_every_agents_config_back(tmp_path: pathlib.Path) -> None:
+    overrides = {"r2d2": {"length": "24"}, "impala": {"hidden_sizes": "8,9", "length": "32"}}
+    run = _resolve(
+        overrides, run_dir=str(tmp_path), paced_by="impala", act_with="impala", num_actors=3
+    )
+    (tmp_path / "config.json").write_text(run.to_json())
+    assert settings.load(tmp_path) == run
+    assert list(json.loads(run.to_json())["configs"]) == ["r2d2", "impala"]
+    assert (run.configs["r2d2"].length, run.configs["impala"].length) == (24, 32)
+    assert run.configs["impala"].hidden_sizes == (8, 9)
+
+
+@pytest.mark.parametrize("env", ["catch", "memory:recall", "atari:pong", DMLAB])
+def test_the_local_presets_share_blocks_of_at_least_eight_rows(env: str) -> None:
+    agents = building.make_agents(_resolve(env=env))
+    assert tables.block_length(building.all_tables(agents)) >= 8
+
+
+@pytest.mark.parametrize("preset", ["local", "paper"])
+def test_impala_burns_in_only_where_it_shares_and_has_a_core(preset: str) -> None:
+    assert _resolve(preset=preset).configs["impala"].burn_in > 0
+    assert _resolve(preset=preset, agent="impala").configs["impala"].burn_in == 0
+    on_atari = _resolve(preset=preset, env="atari:pong").configs["impala"]
+    assert (on_atari.lstm_size, on_atari.burn_in) == (0, 0)
+
+
+class Coordinator:
+    """Stands for the coordinator's node; keeps whose largest priority was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: set[str] = set()
+
+    def largest_priority(self, agent: str) -> float:
+        self.asked.add(agent)
+        return LARGEST
+
+
+@pytest.fixture(autouse=True)
+def _in_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "enter", lambda *_: None)
+    monkeypatch.setattr(dmlab, "installed", lambda: True)
+
+
+def _learner(run: settings.Settings, name: str) -> Source:
+    """The learner of an agent, with its first parameters."""
+    tf.random.set_seed(1)
+    network = building.make_agents(run)[name].make_network(building.environment_spec(run))
+    return Source([variable.numpy() for variable in network.variables])
+
+
+@pytest.fixture(params=["r2d2", "impala"])
+def acting(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+class Played:
+    """What one node, on which one of two agents acts, left in both agents' tables."""
+
+    def __init__(self, acting: str) -> None:
+        self.run = _resolve(SMALL, num_actors=4, act_with=acting, paced_by=acting)
+        self.server = reverb.Server(replay_node.make_tables(self.run, 0))
+        self.client = reverb.Client(f"localhost:{self.server.port}")
+        self.coordinator = Coordinator()
+        (crew,) = crews(self.run)
+        node = actor_node.ActorNode(
+            self.run, crew, _learner(self.run, acting), self.client, self.coordinator
+        )
+        loop = node._make_loop()
+        for _ in range(60):
+            loop.step()
+
+    def items(self, table: str) -> Iterator[tuple[float, Header, Any]]:
+        """Priority, header and core state of items of a table."""
+        count = self.client.server_info()[table].current_size
+        assert count > 20
+        for sample in self.client.sample(
+            table, num_samples=count, emit_timesteps=False, unpack_as_table_signature=True
+        ):
+            item: Item = sample.data
+            yield sample.info.priority, Header(*np.ravel(item.header)), item.core_state
+
+
+def test_items_hold_the_reader_s_zero_state_and_largest_priority_where_another_acted(
+    acting: str,
+) -> None:
+    played = Played(acting)
+    reader = {"r2d2": "impala", "impala": "r2d2"}[acting]
+    spec = building.core_state_spec(
+        building.make_agents(played.run)[reader], building.environment_spec(played.run)
+    )
+    for priority, header, core_state in played.items(reader):
+        tf.nest.assert_same_structure(core_state, spec)
+        for leaf, expected in zip(tf.nest.flatten(core_state), tf.nest.flatten(spec), strict=True):
+            np.testing.assert_array_equal(np.squeeze(leaf), np.zeros(expected.shape))
+        assert header.learner_step == UNKNOWN
+        assert header.agent == played.run.agents.index(acting)
+        assert priority == (LARGEST if reader == "r2d2" else 1.0)  # a queue needs none
+    assert played.coordinator.asked == ({"r2d2"} if reader == "r2d2" else set())
+
+
+def test_items_hold_the_acting_network_s_state_and_step_for_its_own_learner(acting: str) -> None:
+    moved = 0
+    priorities = set()
+    for priority, header, core_state in Played(acting).items(acting):
+        moved += any(np.any(leaf) for leaf in tf.nest.flatten(core_state))
+        priorities.add(priority)
+        assert header.learner_step >= 1  # what `Source` counts from
+    assert moved > 0
+    if acting == "r2d2":
+        assert len(priorities) > 1
+        assert LARGEST not in priorities
+    else:
+        assert priorities == {1.0}
+
+
+def test_every_acting_agent_has_an_epsilon_ladder_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = _resolve(SMALL, act_with="impala,r2d2", num_actors=6, actors_per_node=2)
+    recorders: list[Recorder] = []
+
+    def record(*_: Any) -> Recorder:
+        recorders.append(Recorder())
+        return recorders[-1]
+
+    monkeypatch.setattr(actor_node.ActorNode, "_make_writer", record)
+    for crew in crews(run)[2:]:  # whose indices are not their ranks
+        assert crew.agent == "r2d2"
+        node = actor_node.ActorNode(run, crew, _learner(run, "r2d2"), None, Coordinator())
+        loop = node._make_loop()
+        for _ in range(30):
+            loop.step()
+    greedy = np.concatenate([r.column("log_probability").max(axis=0) for r in recorders])
+    # Three of the six actors follow R2D2: ε_i = 0.4^(1 + 7 i / 2), and three actions.
+    expected = [math.log(1 - e + e / 3) for e in (0.4**1, 0.4**4.5, 0.4**8)]
+    np.testing.assert_allclose(greedy, expected, rtol=1e-3)

@@ -1,0 +1,125 @@
+"""A program as files: its pools, its pickled nodes, the project's sources and nothing else."""
+
+import json
+import pathlib
+from typing import Any
+
+import pytest
+
+from launch.graph.program import make_program
+from launch.hosts import artefact, job
+from run_folder import settings
+
+
+def _run(tmp_path: pathlib.Path, **given: Any) -> settings.Settings:
+    defaults: dict[str, Any] = dict(
+        agent="r2d2", env="catch", run_dir=str(tmp_path / "run"), preset="local"
+    )
+    return settings.resolve(defaults | dict(num_actors=4, actors_per_node=2) | given, {})
+
+
+def _shape(tmp_path: pathlib.Path, **given: Any) -> list[tuple[str, str, tuple[str, ...]]]:
+    pools = artefact.pools(make_program(_run(tmp_path, **given), {}))
+    return [(pool.name, pool.kind, pool.labels) for pool in pools]
+
+
+def test_nodes_share_pools_by_the_hosts_they_need(tmp_path: pathlib.Path) -> None:
+    actors = ("coordinator/0", "actor/0", "actor/1", "evaluator/0")
+    assert _shape(tmp_path) == [
+        ("workerpool0", "replay", ("replay/0",)),
+        ("workerpool1", "learner", ("learner/0",)),
+        ("workerpool2", "actor", actors),
+    ]
+    assert _shape(tmp_path, num_replay_shards=2) == [
+        ("workerpool0", "learner", ("learner/0",)),
+        ("workerpool1", "replay", ("replay/0", "replay/1")),
+        ("workerpool2", "actor", actors),
+    ]
+
+
+def test_the_first_pool_has_one_node_where_each_kind_has_several(tmp_path: pathlib.Path) -> None:
+    several = dict(agent="r2d2,impala", num_replay_shards=2, evaluation_episodes=0)
+    assert _shape(tmp_path, **several) == [
+        ("workerpool0", "replay", ("replay/0",)),
+        ("workerpool1", "replay", ("replay/1",)),
+        ("workerpool2", "actor", ("coordinator/0", "actor/0", "actor/1")),
+        ("workerpool3", "learner", ("learner/0", "learner/1")),
+    ]
+
+
+def test_only_the_projects_own_modules_and_tables_are_shipped(tmp_path: pathlib.Path) -> None:
+    for name in ("launch/node.py", "environments/data/atari57.csv", "r2d2/learner.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for name in (".venv/x.py", "runs/pong/logs/actor.csv", "tests/x.py", "launch/BUILD", "x.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert [str(file) for file in artefact.source_files(tmp_path)] == [
+        "environments/data/atari57.csv",
+        "launch/node.py",
+        "r2d2/learner.py",
+    ]
+
+
+def test_a_written_pools_nodes_find_addresses_in_the_environment(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "job"
+    written = artefact.write(_run(tmp_path, num_replay_shards=2), {}, folder)
+    sources = {str(file) for file in artefact.source_files()}
+    assert {"launch/hosts/artefact.py", "environments/data/atari57.csv"} <= sources
+    for pool in written:
+        files = (folder / pool.name).rglob("*")
+        shipped = {str(f.relative_to(folder / pool.name)) for f in files if f.is_file()}
+        assert shipped == sources | {"job.pkl", "pool.json"}
+    addresses = {
+        "workerpool0": ["10.0.0.3:2222"],
+        "workerpool1": ["10.0.0.1:2222", "10.0.0.2:2223"],
+        "workerpool2": [f"10.0.0.{i}:2222" for i in range(4, 8)],
+    }
+    monkeypatch.setenv("CLUSTER_SPEC", json.dumps({"cluster": addresses}))
+    read = job.read(folder)
+    assert list(read) == [pool.name for pool in written]
+    for pool in written:
+        found = read[pool.name]
+        assert (found.kind, found.labels) == (pool.kind, list(pool.labels))
+        assert found.run_dir == str(tmp_path / "run")
+        nodes = [found.node(index).__self__ for index in range(len(pool.nodes))]  # type: ignore[attr-defined]
+        assert [node.addresses[0].resolve() for node in nodes] == addresses[pool.name]
+
+
+def test_a_relative_run_folder_is_where_it_was_meant(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    artefact.write(_run(tmp_path, run_dir="runs/catch"), {}, tmp_path / "job")
+    assert {pool.run_dir for pool in job.read(tmp_path / "job").values()} == {
+        str(tmp_path / "runs/catch")
+    }
+    learner: Any = job.read(tmp_path / "job")["workerpool1"].node(0)
+    assert learner.__self__._args[0].run_dir == str(tmp_path / "runs/catch")
+
+
+def test_what_cannot_be_written_is_refused(tmp_path: pathlib.Path) -> None:
+    run = _run(tmp_path)
+    artefact.check(run, tmp_path / "job")
+    (tmp_path / "job").mkdir()
+    artefact.check(run, tmp_path / "job")
+    (tmp_path / "job/file").touch()
+    with pytest.raises(settings.SettingsError, match="exists already"):
+        artefact.check(run, tmp_path / "job")
+    with pytest.raises(settings.SettingsError, match="colocate_learners"):
+        artefact.check(_run(tmp_path, colocate_learners=True), tmp_path / "new")
+    with pytest.raises(job.JobError, match="holds no job: there is no"):
+        job.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"kind": "actor", "run_dir": "x"}', '{"labels": 5}']
+)
+def test_a_damaged_pool_is_refused_by_its_name(tmp_path: pathlib.Path, text: str) -> None:
+    file = tmp_path / job.POOL_NAMES[0] / job.POOL_FILE
+    file.parent.mkdir()
+    file.write_text(text)
+    with pytest.raises(job.JobError, match=r"pool\.json cannot be read: it must say kind, run_dir"):
+        job.read(tmp_path)

@@ -1,0 +1,213 @@
+"""How a launch ends: its exit code, its words, what it leaves behind."""
+
+import errno
+import json
+import os
+import pathlib
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from launch.graph import coordinator
+from launch.local import supervisor
+from run_folder import whole_files
+from run_folder.settings import Settings
+from tests.run_folder import saved_runs
+
+LIMIT = "100 actor steps were reached"
+
+
+class Program:
+    """Stands for a Launchpad program that was started, and its manager.
+
+    Attributes:
+      meanwhile: called once it has been started.
+      seconds: that its processes were given to end.
+      temporary: what was the system's temporary folder to it.
+    """
+
+    def __init__(self) -> None:
+        self.meanwhile: Callable[[], None] = lambda: None
+        self.failed = threading.Event()
+        self.seconds = 0.0
+        self.temporary = pathlib.Path()
+        self._active_workers = {"actor/0": [SimpleNamespace(returncode=1)]}
+
+    def launch(self, *_: object) -> "Program":
+        self.temporary = pathlib.Path(tempfile.gettempdir())
+        assert os.environ["TMPDIR"] == str(self.temporary)  # as its processes see it
+        (self.temporary / "generated.py").write_text("left by a node")
+        self.meanwhile()
+        return self
+
+    def wait(self) -> None:
+        self.failed.wait()
+        raise RuntimeError("a node failed")
+
+    def end(self, _: object, seconds: float) -> None:
+        self.seconds = seconds
+
+
+@pytest.fixture
+def run(tmp_path: pathlib.Path) -> Settings:
+    """A run that has saved something."""
+    saved = saved_runs.save(tmp_path / "run", "impala")
+    supervisor.begin(saved)
+    (saved.path / "nodes" / "actor").mkdir()
+    (saved.path / "nodes" / "actor" / "0").write_text("")
+    return saved
+
+
+@pytest.fixture(autouse=True)
+def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[Program]:
+    program = Program()
+    monkeypatch.setattr(supervisor, "make_program", lambda *_: None)
+    monkeypatch.setattr(supervisor, "_launch", program.launch)
+    monkeypatch.setattr(supervisor, "_end", program.end)
+    monkeypatch.setattr(supervisor, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(coordinator, "SAVE_SECONDS", 0.1)
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in signals}
+    yield program
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def _report(run: Settings, reason: str = "", state: str = "finished") -> Callable[[], None]:
+    """What the coordinator writes."""
+    counts = dict.fromkeys(
+        ("actor_steps", "learner_steps", "episodes", "walltime", "environments_lost"), 0
+    )
+    text = json.dumps(
+        dict(
+            state=state,
+            reason=reason,
+            counts=counts,
+            limits={},
+            rates=dict(actor_steps=0, learner_steps=0),
+            replay_size=0,
+            replays_per_observation=0,
+            learners={},
+            returns={"catch": 0.0},
+            aggregates={},
+            evaluations={},
+        )
+    )
+
+    def write() -> None:
+        whole_files.write(run.folder.progress, text)
+
+    return write
+
+
+def _remove_manifest(run: Settings) -> None:
+    (run.path / "checkpoints" / "manifest.json").unlink()
+
+
+def test_a_run_that_reached_its_limit_and_saved_is_a_success(
+    run: Settings, program: Program, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program.meanwhile = _report(run, LIMIT)
+    assert supervisor.run(run, {}) == 0
+    assert f"The run has ended: {LIMIT}." in capsys.readouterr().out
+
+
+def test_a_run_that_reached_its_limit_and_saved_nothing_is_none(
+    run: Settings, program: Program, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _remove_manifest(run)
+    program.meanwhile = _report(run, LIMIT)
+    assert supervisor.run(run, {}) == 1
+    assert "Nothing was saved yet." in capsys.readouterr().out
+
+
+def test_a_run_that_is_stopped_before_anything_was_saved_was_asked_to(
+    run: Settings, program: Program
+) -> None:
+    _remove_manifest(run)
+    program.meanwhile = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    assert supervisor.run(run, {}) == 0
+
+
+def test_at_its_limit_a_run_waits_for_the_last_save(run: Settings, program: Program) -> None:
+    """For ten times as long as after a signal."""
+    _report(run, LIMIT, state="running")()
+    program.meanwhile = lambda: threading.Timer(1.0, _report(run, LIMIT)).start()
+    begun = coordinator.time.time()
+    assert supervisor.run(run, {}) == 0
+    assert coordinator.time.time() - begun >= 1.0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_asks_the_run_to_end(number: int, run: Settings, program: Program) -> None:
+    _report(run, state="running")()
+    program.meanwhile = lambda: os.kill(os.getpid(), number)
+    assert supervisor.run(run, {}) == 0
+    assert run.folder.stop.exists()
+    assert program.seconds == supervisor.NOTICE_SECONDS
+
+
+def test_a_closed_terminal_is_none_of_a_run_that_ignores_it(
+    run: Settings, program: Program
+) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+
+    def hang_up() -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
+        _report(run, LIMIT)()
+
+    program.meanwhile = hang_up
+    assert supervisor.run(run, {}) == 0
+    assert not run.folder.stop.exists()
+
+
+def test_a_full_disk_is_no_success_and_is_named(
+    run: Settings,
+    program: Program,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """On a full disk the crash file can be made, but nothing written into it."""
+    monkeypatch.setattr(supervisor.shutil, "disk_usage", lambda path: SimpleNamespace(free=0))
+    (run.path / "nodes" / "crash.txt").touch()
+    program.failed.set()
+    assert supervisor.run(run, {}) == 1
+    out, err = capsys.readouterr()
+    assert "The process of node actor/0 ended with code 1." in err
+    assert f"The disk of {run.path} is full (0 bytes are free): free some, then resume." in err
+    assert "it was asked to stop" not in out
+    assert program.seconds == supervisor.CRASH_SECONDS
+
+
+def test_a_stop_on_a_full_disk_ends_the_run_all_the_same(
+    run: Settings, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def touch(path: pathlib.Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    _report(run, state="running")()
+    monkeypatch.setattr(pathlib.Path, "touch", touch)
+    program.meanwhile = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    assert supervisor.run(run, {}) == 0
+
+
+def test_what_was_saved_and_is_damaged_is_told_at_the_end(
+    run: Settings, program: Program, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run.path / "checkpoints" / "manifest.json").write_text("{")
+    program.meanwhile = _report(run, LIMIT)
+    assert supervisor.run(run, {}) == 0
+    assert "manifest.json is corrupt" in capsys.readouterr().out
+
+
+def test_a_run_has_a_temporary_folder_of_its_own(run: Settings, program: Program) -> None:
+    before = tempfile.gettempdir(), os.environ.get("TMPDIR")
+    program.meanwhile = _report(run, LIMIT)
+    supervisor.run(run, {})
+    assert program.temporary.parent == pathlib.Path(before[0])
+    assert not program.temporary.exists()
+    assert (tempfile.gettempdir(), os.environ.get("TMPDIR")) == before

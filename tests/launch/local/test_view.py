@@ -1,0 +1,221 @@
+"""The launching terminal's view."""
+
+import errno
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from launch.local import view
+
+
+def _progress(**changes: Any) -> dict[str, Any]:
+    return (
+        dict(
+            state="running",
+            reason="",
+            counts=dict(
+                actor_steps=12_345,
+                learner_steps=678,
+                episodes=90,
+                trained_steps=5,
+                walltime=3_725.0,
+                environments_lost=0,
+            ),
+            limits=dict(actor_steps=None, learner_steps=None),
+            rates=dict(actor_steps=830.4, learner_steps=6.25),
+            replay_size=1_234,
+            replays_per_observation=2.985,
+            learners=dict(r2d2=dict(learner_steps=678, loss=0.12345, parameter_lag=17.5)),
+            returns={"atari:pong": -20.25},
+            aggregates={},
+            evaluations=dict(r2d2=dict(learner_steps=600, episode_return=-19.5)),
+        )
+        | changes
+    )
+
+
+def test_the_view_shows_rates_replay_lag_returns_and_time() -> None:
+    assert view.rows(_progress()) == [
+        ("actor steps", "12,345  (830/s)"),
+        ("learner updates", "6.25/s"),
+        ("replay", "1,234 items"),
+        ("replays per observation", "2.98"),
+        ("episodes", "90"),
+        ("recent return", "-20.25"),
+        ("updates", "678"),
+        ("parameter lag", "17.5 updates"),
+        ("loss", "0.1235"),
+        ("evaluated return", "-19.5  at update 600"),
+        ("time", "1:02:05"),
+        ("time left", "-"),
+    ]
+
+
+def test_the_view_shows_lost_environments_where_there_are_any() -> None:
+    progress_ = _progress()
+    progress_["counts"]["environments_lost"] = 3
+    assert view.rows(progress_)[5] == ("environments lost", "3, all replaced")
+
+
+def test_the_view_says_what_is_waited_for_at_the_end() -> None:
+    shown = view.rows(_progress(reason="100 actor steps were reached"))
+    assert shown[-1] == ("ending", "100 actor steps were reached; saving")
+
+
+class _Gone(io.StringIO):
+    """The standard output of a process whose terminal was closed."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_that_is_gone_ends_nothing(is_terminal: bool) -> None:
+    console = Console(force_terminal=is_terminal, file=_Gone(), width=80)
+    with view.View("r2d2 on catch", console) as drawn:
+        drawn.show(_progress())
+        drawn.show(_progress())
+
+
+def test_the_view_shows_each_of_several_learners() -> None:
+    learners = dict(
+        r2d2=dict(learner_steps=678, loss=0.5, parameter_lag=2.0),
+        impala=dict(learner_steps=1_234),
+    )
+    evaluations = dict(impala=dict(learner_steps=1_200, episode_return=0.5))
+    shown = view.rows(_progress(learners=learners, evaluations=evaluations))
+    assert [row for row in shown if ":" in row[0]] == [
+        ("r2d2: updates", "678"),
+        ("r2d2: parameter lag", "2 updates"),
+        ("r2d2: loss", "0.5"),
+        ("r2d2: evaluated return", "-"),
+        ("impala: updates", "1,234"),
+        ("impala: parameter lag", "-"),
+        ("impala: loss", "-"),
+        ("impala: evaluated return", "0.5  at update 1,200"),
+    ]
+
+
+NAN = float("nan")
+AGGREGATES = dict(
+    normalised_tasks=2, median_normalised=0.25, mean_normalised=1.5, mean_capped=0.625
+)
+
+# Of tasks with human scores; others may have been.
+NONE_PLAYED = dict.fromkeys(AGGREGATES, NAN) | dict(normalised_tasks=0)
+
+
+@pytest.mark.parametrize(
+    ("returns", "aggregates", "shown"),
+    [
+        (
+            {"catch": 0.5, "catch:large_rewards": NAN},
+            {},
+            [
+                ("tasks", "2, an episode has ended in 1"),
+                ("recent return, catch", "0.5"),
+                ("recent return, catch:large_rewards", "-"),
+            ],
+        ),
+        (
+            {f"atari:{i}": 1.0 if i < 3 else NAN for i in range(57)},
+            AGGREGATES,
+            [
+                ("tasks", "57, an episode has ended in 3"),
+                ("human-normalised", "median 25.0%, mean 150.0%, capped 62.5% of 2 tasks"),
+            ],
+        ),
+        (
+            {f"atari:{i}": NAN for i in range(57)},
+            NONE_PLAYED,
+            [("tasks", "57, an episode has ended in 0"), ("human-normalised", "-")],
+        ),
+        (
+            {"catch": 0.5, "atari:pong": NAN},
+            NONE_PLAYED,
+            [
+                ("tasks", "2, an episode has ended in 1"),
+                ("human-normalised", "-"),
+                ("recent return, catch", "0.5"),
+                ("recent return, atari:pong", "-"),
+            ],
+        ),
+    ],
+)
+def test_several_tasks_take_a_few_rows(
+    returns: dict[str, float], aggregates: dict[str, float], shown: list[tuple[str, str]]
+) -> None:
+    rows = view.rows(_progress(returns=returns, aggregates=aggregates))
+    begin = [name for name, _ in rows].index("tasks")
+    assert rows[begin : begin + len(shown)] == shown
+    assert rows[begin + len(shown)][0] == "updates"
+    assert "recent return" not in dict(rows)
+
+
+def test_the_evaluation_of_a_suite_is_shown_in_units_of_human_play() -> None:
+    evaluation = dict(learner_steps=600, episode_return=-19.5, **AGGREGATES)
+    shown = dict(view.rows(_progress(evaluations=dict(r2d2=evaluation))))
+    assert shown["evaluated return"] == (
+        "median 25.0%, mean 150.0%, capped 62.5% of 2 tasks  at update 600"
+    )
+
+
+def test_what_is_not_known_yet_is_a_dash() -> None:
+    changes: dict[str, Any] = dict(
+        learners={"r2d2": {"learner_steps": 0}},
+        returns={"catch": float("nan")},
+        evaluations={},
+        replay_size=float("nan"),
+    )
+    shown = dict(view.rows(_progress(**changes)))
+    for name in ("parameter lag", "loss", "recent return", "evaluated return"):
+        assert shown[name] == "-"
+    assert shown["replay"] == "busy"
+
+
+@pytest.mark.parametrize(
+    ("limits", "rates", "left"),
+    [
+        ((None, None), (830.4, 6.25), "-"),
+        ((12_345 + 100, None), (10.0, 6.25), "0:00:10"),
+        ((12_345 + 100, 678 + 30), (10.0, 6.0), "0:00:05"),  # the first that is reached
+        ((12_345 + 100, 678 + 90), (10.0, 6.0), "0:00:10"),
+        ((12_345 + 100, None), (0.0, 6.0), "-"),  # nobody acts yet
+        ((12_345 - 100, None), (10.0, 6.0), "0:00:00"),  # passed, while the learner saves
+    ],
+)
+def test_the_time_left_is_that_of_the_first_limit(
+    limits: tuple[int | None, int | None], rates: tuple[float, float], left: str
+) -> None:
+    names = ("actor_steps", "learner_steps")
+    state = _progress(
+        limits=dict(zip(names, limits, strict=True)), rates=dict(zip(names, rates, strict=True))
+    )
+    assert view.time_left(state) == left
+
+
+def test_a_terminal_gets_a_table_that_is_redrawn() -> None:
+    console = Console(force_terminal=True, file=io.StringIO(), width=80)
+    with view.View("r2d2 on catch", console) as drawn:
+        drawn.show(_progress())
+        drawn.show(_progress(returns={"atari:pong": -3.0}))
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert "r2d2 on catch" in text
+    assert "\x1b[" in text
+    for name, _ in view.rows(_progress()):
+        assert name in text
+
+
+def test_other_outputs_get_a_plain_line_now_and_then() -> None:
+    console = Console(file=io.StringIO(), width=80)
+    with view.View("r2d2 on catch", console) as drawn:
+        for _ in range(5):
+            drawn.show(_progress())
+    assert isinstance(console.file, io.StringIO)
+    (line,) = console.file.getvalue().splitlines()
+    assert "\x1b" not in line
+    assert line.startswith("actor steps 12,345  (830/s), learner updates 6.25/s, replay 1,234")
+    assert line.endswith("time left -")

@@ -1,0 +1,41 @@
+"""What is kept of the episodes that end."""
+
+import math
+import pathlib
+
+from run_folder import episodes
+from run_folder.episodes import Episodes
+
+TASKS = ("catch", "catch:large_rewards")
+
+
+def test_recent_returns_are_those_of_each_task_s_last_hundred_episodes(
+    tmp_path: pathlib.Path,
+) -> None:
+    collected = Episodes(tmp_path, TASKS)
+    assert all(math.isnan(value) for value in collected.recent_returns().values())
+    collected.add([(0, 0, -5.0, 1)] * 50)
+    assert collected.recent_returns()["catch"] == -5
+    collected.add([(0, 0, 1.0, 1)] * episodes.RECENT_EPISODES + [(1, 1, 1_000.0, 1)])
+    assert collected.recent_returns() == {"catch": 1, "catch:large_rewards": 1_000}
+
+
+def test_each_episode_is_taken_once_and_in_order(tmp_path: pathlib.Path) -> None:
+    collected = Episodes(tmp_path, TASKS)
+    collected.add([(0, 0, 1.0, 9)])
+    collected.add([(1, 1, -1_000.0, 9), (0, 0, -1.0, 9)])
+    assert collected.take_new() == [(0, 0, 1.0, 9), (1, 1, -1_000.0, 9), (0, 0, -1.0, 9)]
+    assert collected.take_new() == []
+
+
+def test_a_resumed_run_appends_its_episodes(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "logs").mkdir()
+    for part in (1, 2):
+        collected = Episodes(tmp_path, TASKS)
+        collected.write([(3, 1, 1_000.0, 9)], actor_steps=100 * part, walltime=60.04 * part)
+        collected.write([], actor_steps=100 * part, walltime=61.0 * part)
+    assert (tmp_path / "logs" / "episodes.csv").read_text().splitlines() == [
+        "actor_steps,walltime,actor,task,episode_return,episode_length",
+        "100,60.0,3,catch:large_rewards,1000.0,9",
+        "200,120.1,3,catch:large_rewards,1000.0,9",
+    ]

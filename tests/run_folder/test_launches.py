@@ -1,0 +1,75 @@
+"""What is typed to start and resume a run stays in its folder."""
+
+import datetime
+import pathlib
+import shlex
+
+import pytest
+
+from run_folder import launches
+from run_folder.layout import RunFolder
+from run_folder.settings import SettingsError
+
+
+def test_every_launch_is_kept_in_order(tmp_path: pathlib.Path) -> None:
+    arguments = ["--agent=r2d2", "--env=catch", "--run_dir=runs/a name"]
+    launches.record(tmp_path, arguments, actor_steps=0, walltime=0.0)
+    launches.record(tmp_path, ["--resume"], actor_steps=500, walltime=12.5)
+    first, second = launches.read(tmp_path)
+    assert shlex.split(first.command) == ["python", "-m", "launch.train", *arguments]
+    assert (second.command, second.actor_steps, second.walltime) == (
+        "python -m launch.train --resume",
+        500,
+        12.5,
+    )
+    began = datetime.datetime.fromisoformat(first.time)
+    now = datetime.datetime.now(datetime.timezone.utc)
+    assert began.utcoffset() == datetime.timedelta(0)
+    assert now - datetime.timedelta(hours=1) < began <= now
+
+
+def test_a_run_older_than_the_file_has_no_launches(tmp_path: pathlib.Path) -> None:
+    assert launches.read(tmp_path) == []
+
+
+@pytest.mark.parametrize("half", ['{"time": "2026-', '{"time": "2026-01-01", "command": "\xe9'])
+def test_half_a_line_that_a_crash_left_is_passed_over(tmp_path: pathlib.Path, half: str) -> None:
+    launches.record(tmp_path, ["--agent=r2d2"], actor_steps=0, walltime=0.0)
+    with RunFolder(tmp_path).launches.open("ab") as file:
+        file.write(half.encode()[:-1])
+    assert len(launches.read(tmp_path)) == 1
+    launches.record(tmp_path, ["--resume"], actor_steps=5, walltime=1.0)
+    assert [launch.actor_steps for launch in launches.read(tmp_path)] == [0, 5]
+
+
+def test_a_last_line_without_an_end_is_kept(tmp_path: pathlib.Path) -> None:
+    launches.record(tmp_path, ["--agent=r2d2"], actor_steps=0, walltime=0.0)
+    path = RunFolder(tmp_path).launches
+    path.write_text(path.read_text().rstrip("\n"))
+    assert len(launches.read(tmp_path)) == 1
+    launches.record(tmp_path, ["--resume"], actor_steps=5, walltime=1.0)
+    assert [launch.actor_steps for launch in launches.read(tmp_path)] == [0, 5]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("half", "of line 2, Expecting value"),
+        ("[]", "of line 2, it must be an object, got []"),
+        ('{"time": "2026"}', "of line 2, command is missing: it must be text"),
+        (
+            '{"time": "2026", "command": "x", "actor_steps": "5", "walltime": 1.0}',
+            "of line 2, actor_steps must be a whole number, got '5'",
+        ),
+    ],
+)
+def test_other_damage_is_said_with_file_and_line(
+    tmp_path: pathlib.Path, line: str, said: str
+) -> None:
+    launches.record(tmp_path, ["--agent=r2d2"], actor_steps=0, walltime=0.0)
+    with RunFolder(tmp_path).launches.open("a") as file:
+        file.write(line + "\n")
+    launches.record(tmp_path, ["--resume"], actor_steps=5, walltime=1.0)
+    with pytest.raises(SettingsError) as error:
+        launches.read(tmp_path)
+    assert str(error.value).startswith(f"{RunFolder(tmp_path).launches} cannot be read: {said}")

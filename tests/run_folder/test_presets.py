@@ -1,0 +1,120 @@
+"""What the local preset makes of an environment that it does not know by name: it looks at it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from agents.environment_loop import VectorEnvironmentLoop
+from agents.in_process import InProcess
+from environments import suites
+from run_folder import catalogue, presets, settings
+
+IMAGES = {"grey": (84, 84), "one_colour": (64, 48, 1), "colour": (210, 160, 3), "least": (20, 20)}
+SMALL = {"low": (19, 84), "narrow": (84, 19, 3), "grid": (7, 7, 3), "bytes": (400,)}
+
+
+class Picture(gymnasium.Env):
+    """Shows noise of one shape, for four steps."""
+
+    action_space = spaces.Discrete(3)
+
+    def __init__(self, shape: tuple[int, ...]):
+        self.observation_space = spaces.Box(0, 255, shape, np.uint8)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return self.observation_space.sample(), float(action), False, False, {}
+
+
+def _make_picture(**arguments: Any) -> gymnasium.Env:
+    return Picture(**arguments)
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> Iterator[None]:
+    shapes = IMAGES | SMALL
+    for name, shape in shapes.items():
+        gymnasium.register(
+            f"pictures/{name}-v0",
+            entry_point=_make_picture,
+            max_episode_steps=4,
+            kwargs={"shape": shape},
+        )
+    yield
+    for name in shapes:
+        del gymnasium.registry[f"pictures/{name}-v0"]
+
+
+@pytest.mark.parametrize("agent", catalogue.AGENTS)
+@pytest.mark.parametrize(
+    "env",
+    [
+        *(f"gym:pictures/{name}-v0" for name in IMAGES),
+        "gym:ALE/Pong-v5",
+        "gym:ALE/Pong-v5,gym:ALE/Qbert-v5",
+    ],
+)
+def test_an_image_is_given_the_values_of_atari_and_a_core(agent: str, env: str) -> None:
+    found = presets.config("local", agent, env)
+    on_atari = presets.config("local", agent, "atari:pong")
+    of_image: dict[str, Any] = dict(frame_stack=1, torso="shallow")
+    if agent.startswith("r2d2"):
+        of_image |= dict(replay_size=10_000)
+    else:
+        of_image |= dict(lstm_size=256)
+    assert found == on_atari | of_image
+
+
+@pytest.mark.parametrize("agent", catalogue.AGENTS)
+@pytest.mark.parametrize(
+    "env",
+    [
+        *(f"gym:pictures/{name}-v0" for name in SMALL),
+        "memory:recall",
+        "memory:cartpole",
+        "gym:CartPole-v1",
+        "gym:FrozenLake-v1",
+    ],
+)
+def test_vectors_and_what_is_too_small_for_convolutions_are_played_as_catch_is(
+    agent: str, env: str
+) -> None:
+    found = presets.config("local", agent, env)
+    assert found == presets.config("local", agent, "catch")
+    assert found["torso"] == "mlp"
+
+
+def test_the_paper_preset_changes_nothing_for_an_image() -> None:
+    assert presets.config("paper", "r2d2", "gym:pictures/colour-v0") == {}
+
+
+@pytest.mark.parametrize("name", ["grey", "one_colour", "colour"])
+@pytest.mark.parametrize("agent", ["r2d2", "impala", "popart"])
+def test_agents_play_images_and_learn_from_them(agent: str, name: str) -> None:
+    env = f"gym:pictures/{name}-v0"
+    small = {"burn_in": "0", "length": "4", "batch_size": "2"}
+    small |= {"period": "4"} if agent == "r2d2" else {"queue_size": "4"}
+    values = {agent: presets.config("local", agent, env)}
+    config = settings.make_configs(env, values, {agent: small})[agent]
+    assert config.torso == "shallow"
+    process = InProcess(
+        catalogue.make(agent, config),
+        suites.make_environment_spec(env),
+        tasks=np.zeros(2, int),
+        seed=0,
+    )
+    loop = VectorEnvironmentLoop(suites.make(env, 2, seed=0), process.actor, [env, env])
+    for _ in range(6):
+        loop.step()
+    process.learner.step()
+    process.close()
+    assert process.learner.num_steps == 1

@@ -1,0 +1,122 @@
+"""The logs of a run that goes on agree with the checkpoint that it goes on from."""
+
+import dataclasses
+import pathlib
+
+import pytest
+import tensorflow as tf
+
+from run_folder import log_writer, rewinding
+from run_folder.checkpoints import Manifest
+from run_folder.layout import RunFolder
+
+MANIFEST = Manifest(
+    agent="r2d2",
+    learner_step=20,
+    learner="learner-r2d2/20",
+    replay=None,
+    replay_items=0,
+    replay_saved_at=0.0,
+    replay_seconds=0.0,
+    actor_steps=200,
+    episodes=5,
+    trained_steps=100,
+    walltime=2.0,
+    sizes={},
+)
+MANIFESTS = {
+    "r2d2": MANIFEST,
+    "impala": dataclasses.replace(MANIFEST, agent="impala", learner_step=7, actor_steps=190),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path) -> RunFolder:
+    """What r2d2 and impala had logged every second when they were killed in the fourth."""
+    for label, per_second in (
+        ("learner-r2d2", dict(learner_steps=10, actor_steps=100)),
+        ("learner-impala", dict(learner_steps=3, actor_steps=100)),
+        ("actor", dict(learner_steps=10, actor_steps=100)),
+        ("evaluator-impala", dict(learner_steps=3, actor_steps=100)),
+    ):
+        logger = log_writer.make_logger(tmp_path, label)
+        for second in range(1, 5):
+            counts = {name: second * rate for name, rate in per_second.items()}
+            logger.write(dict(counts, walltime=float(second), loss=0.5))
+        logger.close()
+    episodes = "actor_steps,walltime,actor,task,episode_return,episode_length\n"
+    rows = "100,1.0,0,catch,1.0,9\n200,2.0,1,catch,-1.0,9\n300,3.0,0,catch,1.0,9\n30"
+    RunFolder(tmp_path).log("episodes").write_text(episodes + rows)
+    return RunFolder(tmp_path)
+
+
+def _seconds(folder: RunFolder, label: str) -> list[float]:
+    """Of the rows that a log has."""
+    lines = folder.log(label).read_text().splitlines()
+    column = lines[0].split(",").index("walltime")
+    return [float(line.split(",")[column]) for line in lines[1:]]
+
+
+def _steps(folder: RunFolder) -> dict[str, list[int]]:
+    """The steps of each tag of TensorBoard, as it would read them."""
+    found: dict[str, list[int]] = {}
+    for path in sorted(folder.tensorboard.glob("*tfevents*")):
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+            event = tf.compat.v1.Event.FromString(record)
+            for value in event.summary.value:
+                found.setdefault(value.tag, []).append(event.step)
+    return found
+
+
+def test_what_was_logged_after_the_checkpoint_is_removed(folder: RunFolder) -> None:
+    rewinding.rewind(folder, MANIFESTS, "r2d2")
+    for label in ("learner-r2d2", "learner-impala", "actor", "evaluator-impala", "episodes"):
+        assert _seconds(folder, label) == [1.0, 2.0], label
+    steps = _steps(folder)
+    assert steps["learner-r2d2/loss"] == [10, 20]
+    assert steps["learner-impala/loss"] == [3, 6]
+    assert steps["actor/loss"] == [100, 200]
+    assert steps["evaluator-impala/loss"] == [100, 200]
+
+
+def test_what_goes_on_is_logged_once(folder: RunFolder) -> None:
+    rewinding.rewind(folder, MANIFESTS, "r2d2")
+    logger = log_writer.make_logger(folder.path, "actor")
+    for second in (3, 4):
+        counts = dict(learner_steps=10 * second, actor_steps=100 * second)
+        logger.write(dict(counts, walltime=float(second), loss=0.5))
+    logger.close()
+    assert _seconds(folder, "actor") == [1.0, 2.0, 3.0, 4.0]
+    assert sorted(_steps(folder)["actor/loss"]) == [100, 200, 300, 400]
+
+
+def test_logs_that_agree_are_not_touched(folder: RunFolder) -> None:
+    rewinding.rewind(folder, MANIFESTS, "r2d2")
+    before = {p: (p.stat().st_ino, p.read_bytes()) for p in folder.path.rglob("*.*") if p.is_file()}
+    rewinding.rewind(folder, MANIFESTS, "r2d2")
+    after = {p: (p.stat().st_ino, p.read_bytes()) for p in folder.path.rglob("*.*") if p.is_file()}
+    assert after == before
+
+
+def test_a_run_that_saved_nothing_begins_its_logs_anew(folder: RunFolder) -> None:
+    rewinding.rewind(folder, {}, "r2d2")
+    assert _seconds(folder, "actor") == []
+    assert _steps(folder) == {}
+
+
+def test_an_agent_that_saved_nothing_begins_its_own_anew(folder: RunFolder) -> None:
+    rewinding.rewind(folder, {"r2d2": MANIFEST}, "r2d2")
+    assert _seconds(folder, "learner-r2d2") == [1.0, 2.0]
+    assert _seconds(folder, "learner-impala") == []
+
+
+def test_half_a_record_of_an_event_file_is_cut_off(folder: RunFolder) -> None:
+    path = max(folder.tensorboard.iterdir(), key=lambda path: path.stat().st_size)
+    path.write_bytes(path.read_bytes()[:-3])
+    rewinding.rewind(folder, MANIFESTS, "r2d2")
+    assert _steps(folder)["actor/loss"] == [100, 200]
+
+
+def test_a_folder_without_logs_has_none_afterwards(tmp_path: pathlib.Path) -> None:
+    rewinding.rewind(RunFolder(tmp_path), MANIFESTS, "r2d2")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,206 @@
+"""One manifest names a learner and the replay that belongs to it, whatever is cut short."""
+
+import json
+import pathlib
+import re
+
+import pytest
+import reverb
+import tensorflow as tf
+
+from run_folder import checkpoints, replay_files, saver
+from tests.run_folder.saving import COUNTS, Place
+
+
+@pytest.fixture
+def place(tmp_path: pathlib.Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_the_newest_learner_keeps_the_newest_replay(place: Place) -> None:
+    first = place.saver.save(3, COUNTS, with_replay=True)
+    second = place.saver.save(5, COUNTS, with_replay=False)
+    assert second.learner_step == 5
+    for name in ("replay", "replay_items", "replay_saved_at", "replay_seconds"):
+        assert getattr(second, name) == getattr(first, name)
+    assert place.files() == {
+        "manifest.json",
+        *Place.learner_files("r2d2", 3, 5),
+        f"{first.replay}/0/chunks",
+        f"{first.replay}/1/chunks",
+    }
+
+
+def test_a_run_without_replay_says_so(place: Place) -> None:
+    manifest = place.saver.save(3, COUNTS, with_replay=False)
+    assert (manifest.replay, manifest.replay_items) == (None, 0)
+    assert checkpoints.read(place.folder) is not None
+
+
+def test_what_is_superseded_goes_only_when_the_next_is_complete(place: Place) -> None:
+    first = place.saver.save(3, COUNTS, with_replay=True)
+    place.learner = "breaks"
+    with pytest.raises(KeyboardInterrupt):
+        place.saver.save(4, COUNTS, with_replay=True)
+    read = checkpoints.read(place.folder)
+    assert read is not None
+    assert (read.learner_step, read.replay) == (3, first.replay)
+
+    place.learner, place.replays[1].breaks = "more weights", True
+    with pytest.raises(KeyboardInterrupt):
+        place.saver.save(5, COUNTS, with_replay=True)
+    read = checkpoints.read(place.folder)
+    assert read is not None
+    assert (read.learner_step, read.replay) == (5, first.replay)  # the learner was complete
+    assert {f"{first.replay}/0/chunks", f"{first.replay}/1/chunks"} <= set(read.sizes)
+
+    place.replays[1].breaks = False
+    last = place.saver.save(6, COUNTS, with_replay=True)
+    assert checkpoints.read(place.folder) == place.saver.last
+    assert last.replay != first.replay
+    assert place.files() == {
+        "manifest.json",
+        *Place.learner_files("r2d2", 3, 5, 6),
+        f"{last.replay}/0/chunks",
+        f"{last.replay}/1/chunks",
+    }
+
+
+def test_steps_that_begin_alike_are_told_apart(place: Place) -> None:
+    place.saver.save(1, COUNTS, with_replay=False)
+    manifest = place.saver.save(10, COUNTS, with_replay=False)
+    assert manifest.learner == "learner-r2d2/10"
+    read = checkpoints.read(place.folder)
+    assert read is not None
+    assert set(read.sizes) == {"learner-r2d2/10.index", "learner-r2d2/10.data"}
+
+
+@pytest.mark.parametrize(
+    ("last", "items", "seconds"),
+    [
+        (None, 0, 0.0),
+        (None, 50_000, 5.0),  # 50,000 items of 10 kB at 100 MB/s
+        ((100, 2.0), 50, 1.0),
+        ((100, 2.0), 300, 6.0),
+        ((0, 0.0), 50_000, 5.0),  # an empty replay says nothing of the speed
+    ],
+)
+def test_the_time_to_write_replay_is_estimated(
+    place: Place, last: tuple[int, float] | None, items: int, seconds: float
+) -> None:
+    manifest = None
+    if last is not None:
+        saved = place.saver.save(1, COUNTS, with_replay=True)
+        manifest = checkpoints.Manifest(
+            **{**vars(saved), "replay_items": last[0], "replay_seconds": last[1]}
+        )
+    place.replays[0].items, place.replays[1].items = items, 0
+    assert place.new_saver(manifest).replay_seconds() == pytest.approx(seconds)
+
+
+def test_a_resumed_saver_goes_on_from_its_manifest(place: Place) -> None:
+    first = place.saver.save(3, COUNTS, with_replay=True)
+    second = place.new_saver(checkpoints.read(place.folder)).save(4, COUNTS, with_replay=False)
+    assert second.replay == first.replay
+    assert checkpoints.read(place.folder) is not None
+
+
+def test_a_second_learner_touches_nothing_but_its_own(place: Place) -> None:
+    second = place.new_saver(None, "impala")
+    second.save(1, COUNTS, with_replay=True)
+    assert not (place.folder / "replay").exists()
+    assert checkpoints.read(place.folder) is None
+
+    first = place.saver.save(3, COUNTS, with_replay=True)
+    text = (place.folder / checkpoints.MANIFEST).read_text()
+    for step in (2, 9):
+        manifest = second.save(step, COUNTS, with_replay=True)
+        assert (manifest.replay, manifest.replay_items) == (None, 0)
+    assert (place.folder / checkpoints.MANIFEST).read_text() == text
+    read = checkpoints.read(place.folder, "manifest-impala.json")
+    assert read is not None
+    assert (read.agent, read.learner_step) == ("impala", 9)
+    assert set(read.sizes) == {"learner-impala/9.index", "learner-impala/9.data"}
+
+    last = place.saver.save(4, COUNTS, with_replay=True)
+    assert last.replay != first.replay
+    assert checkpoints.read(place.folder, "manifest-impala.json") == read
+    assert place.files() == {
+        "manifest.json",
+        "manifest-impala.json",
+        *Place.learner_files("r2d2", 3, 4),
+        *Place.learner_files("impala", 1, 2, 9),
+        f"{last.replay}/0/chunks",
+        f"{last.replay}/1/chunks",
+    }
+
+
+def test_every_shard_comes_back_from_the_folder_that_the_manifest_names(
+    tmp_path: pathlib.Path,
+) -> None:
+    def serve(replay: str | None) -> list[reverb.Server]:
+        return [
+            reverb.Server(
+                [reverb.Table.queue("queue", max_size=10)],
+                checkpointer=saver.replay_checkpointer(tmp_path, replay, shard),
+            )
+            for shard in range(2)
+        ]
+
+    servers = serve(None)
+    clients = [reverb.Client(f"localhost:{server.port}") for server in servers]
+    writer = saver.Saver(tmp_path, "r2d2", lambda prefix: prefix, clients, 1, None)
+    for value in range(3):
+        clients[0].insert([float(value)], {"queue": 1.0})
+    first = writer.save(1, COUNTS, with_replay=True)
+    clients[1].insert([3.0], {"queue": 1.0})
+    second = writer.save(2, COUNTS, with_replay=True)
+    clients[1].insert([4.0], {"queue": 1.0})
+    assert (first.replay_items, second.replay_items) == (3, 4)
+    for server in servers:
+        server.stop()
+
+    servers = serve(second.replay)
+    for server, held in zip(servers, ([0.0, 1.0, 2.0], [3.0]), strict=True):
+        client = reverb.Client(f"localhost:{server.port}")
+        assert client.server_info()["queue"].current_size == len(held)
+        samples = client.sample("queue", len(held), emit_timesteps=False)
+        assert [float(sample.data[0]) for sample in samples] == held
+    for server in servers:
+        server.stop()
+    assert json.loads((tmp_path / checkpoints.MANIFEST).read_text())["replay"] == second.replay
+
+
+def test_a_flipped_bit_in_a_saved_replay_is_found_and_its_file_named(
+    tmp_path: pathlib.Path,
+) -> None:
+    server = reverb.Server(
+        [reverb.Table.queue("queue", max_size=100)],
+        checkpointer=saver.replay_checkpointer(tmp_path, None, 0),
+    )
+    client = reverb.Client(f"localhost:{server.port}")
+    for value in range(100):
+        client.insert([float(value)], {"queue": 1.0})
+    replay = tmp_path / pathlib.Path(client.checkpoint()).relative_to(tmp_path)
+    server.stop()
+    replay_files.check_records(replay)
+    chunks = replay / "chunks.tfrecord"
+    whole, said = chunks.read_bytes(), list[str]()
+    records = _records(chunks)
+    for at in range(2, len(whole), 311):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1
+        chunks.write_bytes(damaged)
+        try:
+            replay_files.check_records(replay)
+        except checkpoints.DamagedError as error:
+            said.append(str(error))
+        else:
+            assert _records(chunks) == records  # few bits of a compressed file mean nothing
+    assert len(said) > len(whole) // 311 / 2
+    for sentence in said:
+        assert re.search(r"chunks.tfrecord: [^{\[]*\.$", sentence)
+
+
+def _records(file: pathlib.Path) -> list[bytes]:
+    return list(tf.data.TFRecordDataset(str(file), "ZLIB").as_numpy_iterator())

@@ -1,0 +1,105 @@
+"""Unrolls without a replay server equal those that come through one."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import reverb
+import tensorflow as tf
+import tree
+
+from agents.actor import RecurrentActor, Writer
+from agents.environment_loop import VectorEnvironmentLoop
+from agents.impala.agent import Config, make
+from environments import suites
+from replay import tables
+from replay.dataset import make_dataset
+from replay.structures import LAST, Batch, Step
+from replay.writer import SequenceWriter
+from studies.unrolls import Collector, UniformReplay, Unrolls, to_batch
+
+N, LENGTH = 3, 4
+ENV = "memory:recall"  # episodes of eight steps: their ends move through the unrolls
+FROM_REVERB = ("key", "shard", "probability", "table_size")
+
+
+class _Both:
+    """One stream into two writers."""
+
+    def __init__(self, *writers: Writer) -> None:
+        self._writers = writers
+
+    def append(self, step: Step, **context: Any) -> None:
+        for writer in self._writers:
+            writer.append(step, **context)
+
+
+def test_unrolls_equal_those_of_the_replay_server() -> None:
+    config = Config(
+        torso="mlp", hidden_sizes=(8,), frame_stack=1, length=LENGTH, batch_size=N, lstm_size=8
+    )
+    agent, spec = make(config), suites.make_environment_spec(ENV)
+    network = agent.make_network(spec)
+    state = tree.map_structure(lambda x: x[0], network.initial_state(1))
+    server = reverb.Server(tables.make_tables(agent.tables, spec, {"impala": state}, LENGTH))
+    client = server.localhost_client()
+    writer = SequenceWriter(
+        client,
+        agent.tables,
+        block_length=LENGTH,
+        actors=np.zeros(N, np.int64),
+        tasks=np.zeros(N, np.int64),
+        agent=0,
+    )
+    collector = Collector(LENGTH)
+    actor = RecurrentActor(
+        agent.make_policy(network, np.arange(N), N, 0),
+        network.initial_state(N),
+        num_environments=N,
+        frame_stack=1,
+        writer=_Both(collector, writer),
+    )
+    loop = VectorEnvironmentLoop(suites.make(ENV, N, seed=0), actor, [ENV] * N)
+    dataset = iter(make_dataset([client.server_address], agent.tables, spec, state, LENGTH, (N,)))
+    ends = 0.0
+    for _ in range(8):
+        while (unrolls := collector.take()) is None:
+            loop.step()
+        mine, theirs = to_batch([unrolls]), next(dataset)
+        ends += np.sum(1 - mine.mask.numpy())
+        for name in set(Batch._fields) - set(FROM_REVERB):
+            tree.map_structure(
+                lambda x, y, name=name: np.testing.assert_array_equal(x, y, err_msg=name),
+                getattr(mine, name),
+                getattr(theirs, name),
+            )
+    assert ends > 0
+    writer.close()
+    server.stop()
+
+
+def _unrolls(*numbers: int) -> Unrolls:
+    """Unrolls whose rewards are these numbers."""
+    column = np.asarray(numbers, np.float32)[:, None]
+    wide = np.repeat(column, 2, axis=1)
+    return Unrolls(wide, wide, wide, wide, column, column, column, column, (column,))
+
+
+def test_replay_draws_evenly_from_the_newest_unrolls() -> None:
+    replay = UniformReplay(size=4, seed=0)
+    replay.add(_unrolls(0, 1, 2))
+    replay.add(_unrolls(3, 4, 5))
+    drawn = [int(unroll.reward[0, 0]) for unroll in replay.sample(4_000)]
+    counts = np.bincount(drawn, minlength=6)
+    assert counts[:2].tolist() == [0, 0]
+    np.testing.assert_allclose(counts[2:], 1_000, atol=120)  # over four standard deviations
+
+
+@pytest.mark.parametrize("parts", [[(1, 2), (3,)], [(1,), (2,), (3,)]])
+def test_a_batch_joins_its_parts_in_order(parts: list[tuple[int, ...]]) -> None:
+    batch = to_batch([_unrolls(*part) for part in parts])
+    np.testing.assert_array_equal(batch.reward, [[1, 2, 3]])
+    np.testing.assert_array_equal(batch.core_state[0], [[1], [2], [3]])
+    np.testing.assert_array_equal(batch.mask, [[1, 0, 1]])  # 2 is what a LAST row has
+    assert LAST == 2
+    assert isinstance(batch.reward, tf.Tensor)

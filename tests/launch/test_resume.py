@@ -1,0 +1,264 @@
+"""A saved run goes on, if told so without what is damaged; else it is refused and untouched."""
+
+import errno
+import json
+import pathlib
+import shlex
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+from agents.learner import Learner
+from launch import train
+from launch.local import supervisor
+from run_folder import building, catalogue, checkpoints, launches, settings, snapshots, whole_files
+from tests.launch import typed
+
+NEW = ("--agent=r2d2", "--env=catch")
+
+
+@pytest.fixture(autouse=True)
+def started(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:
+    """The runs that would have been started."""
+    runs: list[settings.Settings] = []
+
+    def run(settings: settings.Settings, manifests: checkpoints.Manifests) -> int:
+        runs.append(settings)
+        return 0
+
+    monkeypatch.setattr(supervisor, "run", run)
+    return runs
+
+
+def _contents(folder: pathlib.Path) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+@pytest.fixture
+def saved(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A run folder as a run of r2d2 on catch leaves it, replay of 12 items included."""
+    folder = tmp_path / "run"
+    given = dict.fromkeys(settings.Settings.__dataclass_fields__)
+    given |= dict(agent="r2d2", env="catch", run_dir=str(folder), preset="local")
+    del given["configs"]
+    run = settings.resolve(given, {"r2d2": {"lstm_size": "8", "head_size": "8"}})
+    (folder / "checkpoints" / "learner-r2d2").mkdir(parents=True)
+    (folder / "config.json").write_text(run.to_json())
+    update = catalogue.make("r2d2", run.configs["r2d2"]).make_update(building.environment_spec(run))
+    Learner(update, iter(())).write_checkpoint(str(folder / "checkpoints/learner-r2d2/7"))
+    replay = folder / "checkpoints" / "replay" / "7-1"
+    replay.mkdir(parents=True)
+    with tf.io.TFRecordWriter(str(replay / "chunks.tfrecord"), "ZLIB") as chunks:
+        for i in range(12):
+            chunks.write(bytes([i]) * 100)
+    files = [p for p in (folder / "checkpoints").rglob("*") if p.is_file()]
+    manifest = checkpoints.Manifest(
+        agent="r2d2",
+        learner_step=7,
+        learner="learner-r2d2/7",
+        replay="replay/7-1",
+        replay_items=12,
+        replay_saved_at=1.0,
+        replay_seconds=0.1,
+        actor_steps=100,
+        episodes=10,
+        trained_steps=50,
+        walltime=60.0,
+        sizes={str(p.relative_to(folder / "checkpoints")): p.stat().st_size for p in files},
+    )
+    checkpoints.write(folder / "checkpoints", checkpoints.MANIFEST, manifest)
+    snapshots.keep(folder / "checkpoints", manifest)
+    return folder
+
+
+def test_a_saved_run_goes_on_with_what_may_change(
+    saved: pathlib.Path, started: list[settings.Settings]
+) -> None:
+    argv = (f"--run_dir={saved}", "--resume", "--num_actors=5", "--r2d2.learning_rate=0.01")
+    assert typed.run(train.main, *argv) == 0
+    (run,) = started
+    assert (run.agent, run.env, run.num_actors) == ("r2d2", "catch", 5)
+    config = run.configs["r2d2"]
+    assert (config.learning_rate, config.lstm_size) == (0.01, 8)
+    (launch,) = launches.read(saved)  # the run that was saved is older than the file
+    assert launch.command == shlex.join(["python", "-m", "launch.train", *argv])
+    assert (launch.actor_steps, launch.walltime) == (100, 60.0)
+
+
+def _edit_manifest(folder: pathlib.Path, **changes: Any) -> None:
+    path = folder / "checkpoints" / checkpoints.MANIFEST
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def _edit_config(folder: pathlib.Path, **changes: Any) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def _folder_in_place_of_manifest(folder: pathlib.Path) -> None:
+    (folder / "checkpoints" / checkpoints.MANIFEST).unlink()
+    (folder / "checkpoints" / checkpoints.MANIFEST).mkdir()
+
+
+def _flip(path: pathlib.Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0xFF
+    path.write_bytes(bytes(data))
+
+
+def _learner_files(folder: pathlib.Path, suffix: str) -> pathlib.Path:
+    (file,) = (folder / "checkpoints" / "learner-r2d2").glob(f"7.{suffix}*")
+    return file
+
+
+def _truncate(path: pathlib.Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+_REPLAY_FILE = "checkpoints/replay/7-1/chunks.tfrecord"
+_DAMAGE = {
+    "nothing": lambda f: None,
+    "manifest no JSON": lambda f: (f / "checkpoints/manifest.json").write_text("{"),
+    "manifest a list": lambda f: (f / "checkpoints/manifest.json").write_text("[]"),
+    "manifest field unknown": lambda f: _edit_manifest(f, sizze=1),
+    "another agent's": lambda f: _edit_manifest(f, agent="r2d2_plus"),
+    "learner truncated": lambda f: _truncate(_learner_files(f, "data")),
+    "learner missing": lambda f: _learner_files(f, "index").unlink(),
+    "learner's first byte": lambda f: _flip(_learner_files(f, "data"), 0),
+    "learner's last byte": lambda f: _flip(_learner_files(f, "data"), -1),
+    "learner's index": lambda f: _flip(_learner_files(f, "index"), 40),
+    "manifest missing": lambda f: (f / "checkpoints/manifest.json").unlink(),
+    "replay's bit": lambda f: _flip(f / _REPLAY_FILE, 20),
+    "replay truncated": lambda f: _truncate(f / _REPLAY_FILE),
+    "replay missing": lambda f: (f / _REPLAY_FILE).unlink(),
+    "config no JSON": lambda f: (f / "config.json").write_text("{"),
+    "manifest a folder": _folder_in_place_of_manifest,
+    "manifest without sizes": lambda f: _edit_manifest(f, sizes=None),
+    "manifest leaves its folder": lambda f: _edit_manifest(f, learner="../../7"),
+    "config without configs": lambda f: _edit_config(f, configs=None),
+    "config of half an actor": lambda f: _edit_config(f, num_actors=2.5),
+    "config of no agent": lambda f: (f / "config.json").write_text('{"agent": "r2d3"}'),
+    "config missing": lambda f: (f / "config.json").unlink(),
+}
+
+
+@pytest.mark.parametrize(
+    ("damage", "argv", "said"),
+    [
+        ("nothing", ["--agent=r2d2", "--env=catch"], "holds a run already: add --resume"),
+        ("nothing", ["--resume", "--agent=r2d2_plus"], "--agent=r2d2; it cannot go on as"),
+        ("nothing", ["--resume", "--env=memory:recall"], "cannot go on as --env=memory:recall"),
+        ("nothing", ["--resume", "--preset=paper"], "cannot go on as --preset=paper"),
+        ("nothing", ["--resume", "--num_replay_shards=2"], "cannot go on as --num_replay_shards=2"),
+        ("nothing", ["--resume", "--r2d2.lstm_size=32"], "a network of other sizes"),
+        ("nothing", ["--resume", "--r2d2.hidden_sizes=8"], "a network of other sizes"),
+        ("nothing", ["--resume", "--r2d2.replay_size=500"], "--r2d2.replay_size=500: its replay"),
+        ("nothing", ["--resume", "--r2d2.length=32"], "--r2d2.length=32: its replay"),
+        ("nothing", ["--resume", "--r2d2.burn_in=-1"], "--r2d2.burn_in must be"),
+        ("nothing", ["--resume", "--r2d2_plus.length=8"], "sets a field of 'r2d2_plus'"),
+        ("nothing", ["--resume", "--num_actors=0"], "--num_actors must be a whole number from 1"),
+        ("manifest no JSON", ["--resume"], "manifest.json is corrupt"),
+        ("manifest a list", ["--resume"], "manifest.json is corrupt"),
+        ("manifest field unknown", ["--resume"], "sizze"),
+        ("another agent's", ["--resume"], "a checkpoint of 'r2d2_plus'; 'r2d2' cannot go on"),
+        ("learner truncated", ["--resume"], "The checkpoint is corrupt"),
+        ("learner missing", ["--resume"], "7.index is missing"),
+        ("learner's first byte", ["--resume"], "learner-r2d2/7 is corrupt"),
+        ("learner's last byte", ["--resume"], "learner-r2d2/7 is corrupt"),
+        ("learner's index", ["--resume"], "learner-r2d2/7 is corrupt"),
+        ("manifest missing", ["--resume"], "manifest.json is missing, although learners of r2d2"),
+        ("manifest missing", ["--resume"], "With --resume, --resume_step=7 an earlier one that"),
+        ("manifest no JSON", ["--resume"], "With --resume, --resume_step=7 an earlier one that"),
+        ("nothing", ["--resume", "--resume_step=8"], "holds no step 8 of r2d2; there are 7."),
+        ("learner truncated", ["--resume", "--resume_step=7"], "The checkpoint is corrupt"),
+        ("learner truncated", ["--resume"], "With --resume, --resume_without_replay takes"),
+        ("replay's bit", ["--resume"], "replay/7-1/chunks.tfrecord: "),
+        ("replay's bit", ["--resume"], "With --resume, --resume_without_replay takes"),
+        ("nothing", ["--resume_step=7", *NEW], "--resume_step says how a run goes on: add --res"),
+        ("nothing", ["--resume_without_replay", *NEW], "replay says how a run goes on: add --res"),
+        ("replay truncated", ["--resume"], "bytes, and was written with "),
+        ("replay missing", ["--resume"], "chunks.tfrecord is missing"),
+        ("config no JSON", ["--resume"], "config.json cannot be read"),
+        ("manifest a folder", ["--resume"], "manifest.json cannot be read: Is a directory."),
+        ("manifest without sizes", ["--resume"], "manifest.json is corrupt: sizes must be"),
+        ("manifest leaves its folder", ["--resume"], "a path inside the checkpoint folder"),
+        ("config without configs", ["--resume"], "config.json cannot be read: configs must be"),
+        ("config of half an actor", ["--resume"], "num_actors must be a whole number, got 2.5."),
+        ("config of no agent", ["--resume"], "config.json cannot be read"),
+        ("config missing", ["--resume"], "holds no run"),
+        ("config missing", ["--agent=r2d2", "--env=catch"], "holds a run already"),
+    ],
+)
+def test_a_run_that_cannot_go_on_is_refused(
+    damage: str,
+    argv: list[str],
+    said: str,
+    saved: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    started: list[settings.Settings],
+) -> None:
+    _DAMAGE[damage](saved)
+    before = _contents(saved)
+    assert typed.run(train.main, f"--run_dir={saved}", *argv) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert "Traceback" not in err
+    assert _contents(saved) == before
+    assert not started
+
+
+@pytest.mark.parametrize(
+    ("damage", "flag"),
+    [
+        ("nothing", "--resume_without_replay"),
+        ("replay missing", "--resume_without_replay"),
+        ("replay's bit", "--resume_without_replay"),
+        ("manifest missing", "--resume_step=7"),
+        ("manifest no JSON", "--resume_step=7"),
+        ("replay truncated", "--resume_step=7"),
+    ],
+)
+def test_what_is_damaged_can_be_left_behind(
+    damage: str,
+    flag: str,
+    saved: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _DAMAGE[damage](saved)
+    begun: list[checkpoints.Manifests] = []
+
+    def run(run: settings.Settings, manifests: checkpoints.Manifests) -> int:
+        begun.append(manifests)
+        return 0
+
+    monkeypatch.setattr(supervisor, "run", run)
+    assert typed.run(train.main, f"--run_dir={saved}", "--resume", flag) == 0
+    (manifest,) = begun[0].values()
+    assert (manifest.learner_step, manifest.actor_steps, manifest.walltime) == (7, 100, 60.0)
+    assert (manifest.replay, manifest.replay_items) == (None, 0)
+    (launch,) = launches.read(saved)
+    assert (launch.actor_steps, launch.walltime) == (100, 60.0)
+
+
+@pytest.mark.parametrize("argv", [["--resume"], list(NEW)])
+def test_a_folder_that_cannot_be_written_is_refused_and_loses_nothing(
+    argv: list[str],
+    saved: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    started: list[settings.Settings],
+) -> None:
+    folder = saved if "--resume" in argv else saved.parent / "new"
+    before = _contents(folder)
+
+    def fail(path: pathlib.Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(whole_files, "write", fail)
+    assert typed.run(train.main, f"--run_dir={folder}", *argv) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(str(folder))
+    assert err.endswith(" cannot be written: No space left on device.\n")
+    assert {n: c for n, c in _contents(folder).items() if not n.endswith("lock")} == before
+    assert not started

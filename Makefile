@@ -46,10 +46,10 @@ test: lint
 	$(MAKE) --no-print-directory test-runs
 
 test-agents: setup-gcp
-	$(RUN) -m pytest -m "not launchpad" tests/agents tests/r2d2
+	$(RUN) -m pytest -m "not launchpad" tests/agents tests/r2d2 tests/replay
 
 test-others: setup-gcp
-	$(RUN) -m pytest -m "not launchpad and not cloud" --ignore=tests/agents --ignore=tests/r2d2
+	$(RUN) -m pytest -m "not launchpad and not cloud" --ignore=tests/agents --ignore=tests/r2d2 --ignore=tests/replay
 
 test-runs: setup-gcp
 	$(RUN) -m pytest -m "launchpad and not cloud"

@@ -97,8 +97,9 @@ def test_the_paper_preset_changes_nothing_for_an_image() -> None:
     assert presets.config("paper", "r2d2", "gym:pictures/colour-v0") == {}
 
 
-@pytest.mark.parametrize("name", ["grey", "one_colour", "colour"])
-@pytest.mark.parametrize("agent", ["r2d2", "impala", "popart"])
+@pytest.mark.parametrize(
+    ("agent", "name"), [("r2d2", "colour"), ("impala", "grey"), ("popart", "one_colour")]
+)
 def test_agents_play_images_and_learn_from_them(agent: str, name: str) -> None:
     env = f"gym:pictures/{name}-v0"
     small = {"burn_in": "0", "length": "4", "batch_size": "2"}

@@ -233,11 +233,12 @@ def begin(run: Settings, manifests: checkpoints.Manifests) -> None:
     try:
         if not bucket.is_bucket(run.run_dir):
             run_lock.take(run.path)
+        counts = checkpoints.counts(manifests)
         launches.record(
             run.path,
             sys.argv[1:],
-            actor_steps=max((m.actor_steps for m in manifests.values()), default=0),
-            walltime=max((m.walltime for m in manifests.values()), default=0.0),
+            actor_steps=int(counts["actor_steps"]),
+            walltime=float(counts["walltime"]),
         )
         in_order = progress.ended_in_order(run.path) and _RESUME_STEP.value is None
         supervisor.begin(run)

@@ -91,6 +91,14 @@ def manifest_name(agent: str, paced_by: str) -> str:
     return MANIFEST if agent == paced_by else f"manifest-{agent}.json"
 
 
+def counts(manifests: Mapping[str, Manifest]) -> dict[str, float]:
+    """What a run that goes on from these has counted: the most that one of them knows of; or 0."""
+    return {
+        name: max((getattr(manifest, name) for manifest in manifests.values()), default=0)
+        for name in ("actor_steps", "episodes", "walltime")
+    }
+
+
 class CheckpointError(ValueError):
     """A checkpoint that cannot be used. The message is a sentence for the terminal."""
 

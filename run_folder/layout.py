@@ -18,8 +18,6 @@ report/, diagnostics/      what `launch.report` and `launch.diagnose` made
 import dataclasses
 import pathlib
 
-NODES = "nodes"
-LOGS = "logs"
 CHECKPOINTS = "checkpoints"
 
 
@@ -50,12 +48,12 @@ class RunFolder:
 
     def log(self, label: str) -> pathlib.Path:
         """The rows of one log: `actor`, `episodes`, `tasks`, `learner-<agent>`, `evaluator`."""
-        return self.path / LOGS / f"{label}.csv"
+        return self.logs / f"{label}.csv"
 
     @property
     def logs(self) -> pathlib.Path:
         """All logs."""
-        return self.path / LOGS
+        return self.path / "logs"
 
     @property
     def tensorboard(self) -> pathlib.Path:
@@ -70,7 +68,7 @@ class RunFolder:
     @property
     def nodes(self) -> pathlib.Path:
         """What processes leave word of."""
-        return self.path / NODES
+        return self.path / "nodes"
 
     @property
     def progress(self) -> pathlib.Path:

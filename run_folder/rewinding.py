@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
-from run_folder import whole_files
+from run_folder import checkpoints, whole_files
 from run_folder.checkpoints import Manifest
 from run_folder.layout import RunFolder
 from run_folder.log_writer import LEARNER, steps_key
@@ -34,16 +34,14 @@ def rewind(folder: RunFolder, manifests: Mapping[str, Manifest], paced_by: str) 
       OSError: a file cannot be written. It is then as it was.
     """
 
+    known = checkpoints.counts(manifests)
+    counts = {name: known[name] for name in ("actor_steps", "walltime")}
+
     def limits(label: str) -> Limits:
         """Of a log, or of TensorBoard's group of that name."""
         agent = label.removeprefix(LEARNER).removeprefix("evaluator-")
         own = manifests.get(agent if agent != label else paced_by)
-        known = list(manifests.values())
-        return dict(
-            learner_steps=own.learner_step if own else 0,
-            actor_steps=max((manifest.actor_steps for manifest in known), default=0),
-            walltime=max((manifest.walltime for manifest in known), default=0.0),
-        )
+        return dict(counts, learner_steps=own.learner_step if own else 0)
 
     for path in sorted(folder.logs.glob("*.csv")):
         _rewind_rows(path, limits(path.stem))

@@ -63,10 +63,7 @@ def add_coordinator(
     program: lp.Program, settings: Settings, manifests: checkpoints.Manifests, replays: list[Any]
 ) -> Any:
     """The node that counts and decides when the run ends."""
-    counts = {
-        name: max((getattr(manifest, name) for manifest in manifests.values()), default=0)
-        for name in ("actor_steps", "episodes", "walltime")
-    }
+    counts = checkpoints.counts(manifests)
     learned = {
         name: (manifests[name].learner_step, manifests[name].trained_steps)
         if name in manifests

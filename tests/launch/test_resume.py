@@ -21,18 +21,7 @@ NEW = ("--agent=r2d2", "--env=catch")
 @pytest.fixture(autouse=True)
 def started(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:
     """The runs that would have been started."""
-    runs: list[settings.Settings] = []
-
-    def run(settings: settings.Settings, manifests: checkpoints.Manifests) -> int:
-        runs.append(settings)
-        return 0
-
-    monkeypatch.setattr(supervisor, "run", run)
-    return runs
-
-
-def _contents(folder: pathlib.Path) -> dict[str, bytes]:
-    return {str(p): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    return typed.instead_of_starting(monkeypatch)
 
 
 @pytest.fixture
@@ -199,12 +188,12 @@ def test_a_run_that_cannot_go_on_is_refused(
     started: list[settings.Settings],
 ) -> None:
     _DAMAGE[damage](saved)
-    before = _contents(saved)
+    before = typed.contents(saved)
     assert typed.run(train.main, f"--run_dir={saved}", *argv) == 2
     err = capsys.readouterr().err
     assert said in err
     assert "Traceback" not in err
-    assert _contents(saved) == before
+    assert typed.contents(saved) == before
     assert not started
 
 
@@ -250,7 +239,7 @@ def test_a_folder_that_cannot_be_written_is_refused_and_loses_nothing(
     started: list[settings.Settings],
 ) -> None:
     folder = saved if "--resume" in argv else saved.parent / "new"
-    before = _contents(folder)
+    before = typed.contents(folder)
 
     def fail(path: pathlib.Path, text: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
@@ -260,5 +249,5 @@ def test_a_folder_that_cannot_be_written_is_refused_and_loses_nothing(
     err = capsys.readouterr().err
     assert err.startswith(str(folder))
     assert err.endswith(" cannot be written: No space left on device.\n")
-    assert {n: c for n, c in _contents(folder).items() if not n.endswith("lock")} == before
+    assert {n: c for n, c in typed.contents(folder).items() if not n.endswith("lock")} == before
     assert not started

@@ -9,9 +9,8 @@ import pytest
 import tensorflow as tf
 
 from launch import train
-from launch.local import supervisor
 from r2d2 import agent as r2d2
-from run_folder import checkpoints, launches, settings
+from run_folder import launches, settings
 from tests.launch import typed
 
 NEW = ("--agent=r2d2", "--env=catch")
@@ -20,18 +19,7 @@ NEW = ("--agent=r2d2", "--env=catch")
 @pytest.fixture(autouse=True)
 def started(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:
     """The runs that would have been started."""
-    runs: list[settings.Settings] = []
-
-    def run(settings: settings.Settings, manifests: checkpoints.Manifests) -> int:
-        runs.append(settings)
-        return 0
-
-    monkeypatch.setattr(supervisor, "run", run)
-    return runs
-
-
-def _contents(folder: pathlib.Path) -> dict[str, bytes]:
-    return {str(p): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    return typed.instead_of_starting(monkeypatch)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from launch import train
-from launch.local import supervisor
-from run_folder import checkpoints, run_lock, settings
+from run_folder import run_lock
 from run_folder.settings import SettingsError
 from tests.launch import typed
 from tests.run_folder import saved_runs
@@ -55,31 +54,21 @@ class Holder:
         os.waitpid(self.pid, 0)
 
 
-def _contents(folder: pathlib.Path) -> dict[str, bytes]:
-    return {str(p): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
-
-
 def test_a_run_that_is_running_is_neither_resumed_nor_touched(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    started: list[settings.Settings] = []
-
-    def run(run: settings.Settings, manifests: checkpoints.Manifests) -> int:
-        started.append(run)
-        return 0
-
-    monkeypatch.setattr(supervisor, "run", run)
+    started = typed.instead_of_starting(monkeypatch)
     saved_runs.save(tmp_path / "run")
     (tmp_path / "run" / "nodes").mkdir()
     for name in ("progress.json", "crash.txt", "stop"):
         (tmp_path / "run" / "nodes" / name).write_text("{}")
     argv = (f"--run_dir={tmp_path / 'run'}", "--resume")
     with Holder(tmp_path / "run") as holder:
-        before = _contents(tmp_path / "run")
+        before = typed.contents(tmp_path / "run")
         assert typed.run(train.main, *argv) == 2
         said = f"is being run by process {holder.pid} on {socket.gethostname()}: end that run first"
         assert said in capsys.readouterr().err
-        assert _contents(tmp_path / "run") == before
+        assert typed.contents(tmp_path / "run") == before
         assert not started
     assert typed.run(train.main, *argv) == 0
     assert len(started) == 1

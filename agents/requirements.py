@@ -5,13 +5,11 @@ and NaN is none. Bounds are generous: they keep out what no machine can do, and 
 What several agents' hyperparameters have to be is at the end.
 """
 
-import dataclasses
 import functools
 import itertools
 import math
 import types
-import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 LARGEST = 2**63 - 1  # of the int64 in which steps are counted
@@ -24,21 +22,6 @@ class Requirement(NamedTuple):
 
     text: str
     holds: Callable[[Any], bool]
-
-
-def check_fields(config: Any, requirements: Mapping[str, Requirement]) -> None:
-    """Raises ValueError with a sentence about the first field that is not as it must be.
-
-    Args:
-      config: a dataclass. Its fields have to be of the types that they are annotated with.
-      requirements: what else they have to be, by name.
-    """
-    annotations = typing.get_type_hints(type(config))
-    for field in dataclasses.fields(config):
-        value, typed = getattr(config, field.name), of_type(annotations[field.name])
-        requirement = requirements.get(field.name, typed)
-        if not (typed.holds(value) and requirement.holds(value)):
-            raise ValueError(f"{field.name} must be {requirement.text}, got {value!r}.")
 
 
 @functools.cache

@@ -1,10 +1,8 @@
 """What a learner makes of the raw rewards in the stream."""
 
-from typing import Literal
-
 import tensorflow as tf
 
-RewardTransform = Literal["none", "clip", "asymmetric"]
+from agents.choices import RewardTransform
 
 
 def transform_reward(reward: tf.Tensor, kind: RewardTransform) -> tf.Tensor:

@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from agents.networks.torsos import TorsoKind
+from agents.networks.kernels import CONVOLUTIONS
 
 
 class Layer(NamedTuple):
@@ -90,17 +90,13 @@ def _head(config: Any, size: int, num_actions: int) -> list[Layer]:
     ]
 
 
-def _torso(kind: TorsoKind, image: Sequence[int]) -> tuple[list[Layer], int]:
+def _torso(kind: str, image: Sequence[int]) -> tuple[list[Layer], int]:
     """The layers of a torso, and the size of its output."""
     if kind == "resnet":
         return _residual(image)
-    convolutions = {
-        "dqn": [(32, 8, 4), (64, 4, 2), (64, 3, 1)],
-        "shallow": [(16, 8, 4), (32, 4, 2)],
-    }
     height, width, channels = image
     layers = []
-    for i, (outputs, kernel, stride) in enumerate(convolutions[kind]):
+    for i, (outputs, kernel, stride) in enumerate(CONVOLUTIONS[kind]):
         height, width = ((side - kernel) // stride + 1 for side in (height, width))
         weights = kernel**2 * channels * outputs
         layers.append(Layer(f"convolution {i + 1}", weights * height * width, i > 0))

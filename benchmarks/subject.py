@@ -7,7 +7,7 @@ from acme import specs
 
 from agents.contract import Agent
 from environments import suites
-from run_folder import catalogue, presets, settings
+from run_folder import catalogue, configs, presets
 
 GAME = "atari:pong"  # what is played; all 18 actions, as every Atari game has them
 _SUITE = "atari57"  # decides how many tasks a multi-task agent's network serves
@@ -36,19 +36,20 @@ class Subject(NamedTuple):
         }
 
 
-def make(name: str, preset: str, overrides: dict[str, dict[str, str]]) -> Subject:
+def make(agent: str, preset: str, overrides: dict[str, dict[str, str]]) -> Subject:
     """An agent with the Config of a preset and what the command line changes of it.
 
     Args:
-      name: of the agent.
+      agent: as `launch.train` takes it.
       preset: `paper` or `local`.
       overrides: agent name -> {config field -> text}.
 
     Raises:
       ValueError: a name or a value that there is not.
     """
-    catalogue.check(name)
-    values = presets.config(preset, name, _SUITE)
-    config = settings.make_configs(_SUITE, {name: values}, overrides)[name]
+    entry = catalogue.entry(agent)
+    (name,) = named = catalogue.named(agent)
+    values = presets.config(preset, entry, _SUITE)
+    config = configs.make(_SUITE, named, {name: values}, overrides)[name]
     spec = suites.make_environment_spec(GAME)
-    return Subject(preset, catalogue.make(name, config), spec, len(suites.tasks(_SUITE)))
+    return Subject(preset, entry.make(config, name), spec, len(suites.tasks(_SUITE)))

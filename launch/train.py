@@ -23,7 +23,6 @@ from launch.local import supervisor
 from run_folder import (
     bucket,
     building,
-    catalogue,
     checkpoints,
     launches,
     presets,
@@ -155,9 +154,9 @@ def make_updates(run: Settings) -> dict[str, Update]:
     except ValueError as error:
         raise SettingsError(f"--env={run.env} cannot be played: {error}") from None
     updates = {}
-    for name, config in run.configs.items():
+    for name in run.agents:
         try:
-            updates[name] = catalogue.make(name, config).make_update(spec)
+            updates[name] = building.make_agent(run, name).make_update(spec)
         except ValueError as error:
             raise SettingsError(
                 f"--agent={name} cannot play --env={run.env} with these settings: {error}"

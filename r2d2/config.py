@@ -4,8 +4,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Literal
 
-from agents.networks.layers import Precision
-from agents.networks.torsos import TorsoKind
+from agents import fields
+from agents.choices import TORSO, TORSO_EXAMPLE, Precision, RewardTransform
+from agents.fields import field
 from agents.requirements import (
     BATCH_SIZE,
     BURN_IN,
@@ -20,98 +21,116 @@ from agents.requirements import (
     NOT_NEGATIVE,
     OPTIONAL_LAYER_SIZE,
     POSITIVE,
-    Requirement,
-    check_fields,
     check_layers,
     number,
-    one_of,
     or_none,
 )
-from agents.rewards import RewardTransform
-from replay.structures import Layout
+from replay.layout import Layout
 
 LifeLoss = Literal["none", "reset", "roll"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """R2D2's hyperparameters: Kapturowski et al. 2019, Table 2, unless another source is named.
+    """R2D2's hyperparameters: Kapturowski et al. 2019, Table 2, unless another source is named."""
 
-    Attributes:
-      burn_in: steps that only warm up the recurrent state (Section 3: 40; ablations 0 and 20).
-      length: trained steps of an item, the paper's m.
-      period: steps from one item's start to the next one's (Section 2.3: items overlap by 40).
-      frame_stack: frames of one network input (Section 2.3; 1 on DMLab).
-      replay_size: items, the largest number kept.
-      min_replay_size: items before learning starts. Ape-X (Horgan et al. 2018, Appendix C) waits
-        for 50,000 transitions, and an item brings `period` new ones: 50,000 / 40.
-      samples_per_insert: samples of an item for each item inserted; None, as in the paper, sets no
-        limit.
-      priority_exponent: α of P(i) ∝ p_i^α.
-      importance_exponent: β of the weights (N P(i))^-β; 0 switches them off.
-      eta: η of p = η max |δ| + (1 − η) mean |δ| (Section 2.3).
-      discount: γ; the ablation "Discount" has 0.99.
-      n_step: n, rewards of a target (Section 2.3).
-      rescale: whether values are rescaled with h; the ablation "Clipped" does without.
-      rescaling_epsilon: ε of h.
-      reward_transform: what happens to each reward first: `none`, `clip` to [-1, 1] (the ablation
-        "Clipped"), or `asymmetric` (R2D2+; Espeholt et al. 2018, Figure C.1).
-      batch_size: items of one update.
-      learning_rate: of Adam.
-      adam_epsilon: ε of Adam.
-      max_gradient_norm: global norm the gradient is clipped to (Ape-X, Appendix C).
-      target_update_period: updates from one copy into the target network to the next.
-      variable_update_period: steps of an environment between two fetches of parameters.
-      epsilon_base: ε of the actors' ladder ε^(1 + α i / (N − 1)) (Ape-X, Section 4).
-      epsilon_alpha: α of that ladder (Ape-X, Section 4).
-      evaluation_epsilon: ε of evaluation; the paper does not say, and 0 is greedy.
-      stored_state: whether an item starts from its stored recurrent state or from zero (Section 3).
-      life_loss: what a lost life means (Figure 8): nothing (`none`), no bootstrapping across it
-        (`roll`), or that and a reset of the recurrent state (`reset`).
-      torso: `dqn` (Appendix), IMPALA's `shallow` or `resnet` (R2D2+), `mlp` for small observations.
-      hidden_sizes: units of the layers of the `mlp` torso; no other torso reads them.
-      lstm_size: units of the LSTM (Appendix); 0 is the feed-forward variant.
-      head_size: units of the hidden layer of each dueling head (Appendix).
-      precision: of the arithmetic in the torso and the heads' hidden layers, and of the LSTM's
-        products with its inputs; `bfloat16` is faster where the machine has it. All else, the
-        LSTM's gates, targets and losses among it, is float32.
-    """
-
-    burn_in: int = 40
-    length: int = 80
-    period: int = 40
-    frame_stack: int = 4
-    replay_size: int = 100_000
-    min_replay_size: int = 1_250
-    samples_per_insert: float | None = None
-    priority_exponent: float = 0.9
-    importance_exponent: float = 0.6
-    eta: float = 0.9
-    discount: float = 0.997
-    n_step: int = 5
-    rescale: bool = True
-    rescaling_epsilon: float = 1e-3
-    reward_transform: RewardTransform = "none"
-    batch_size: int = 64
-    learning_rate: float = 1e-4
-    adam_epsilon: float = 1e-3
-    max_gradient_norm: float = 40.0
-    target_update_period: int = 2_500
-    variable_update_period: int = 400
-    epsilon_base: float = 0.4
-    epsilon_alpha: float = 7.0
-    evaluation_epsilon: float = 0.0
-    stored_state: bool = True
-    life_loss: LifeLoss = "none"
-    torso: TorsoKind = "dqn"
-    hidden_sizes: tuple[int, ...] = (256,)
-    lstm_size: int = 512
-    head_size: int = 512
-    precision: Precision = "float32"
+    burn_in: int = field(
+        40,
+        BURN_IN,
+        "Steps that only warm up the recurrent state (Section 3: 40; ablations 0 and 20).",
+    )
+    length: int = field(80, LENGTH, "Trained steps of an item, the paper's m.")
+    period: int = field(
+        40,
+        LENGTH,
+        "Steps from one item's start to the next one's (Section 2.3: items overlap by 40).",
+    )
+    frame_stack: int = field(4, FRAMES, "Frames of one network input (Section 2.3; 1 on DMLab).")
+    replay_size: int = field(100_000, ITEMS, "Items, the largest number kept.")
+    min_replay_size: int = field(
+        1_250,
+        ITEMS,
+        "Items before learning starts. Ape-X (Horgan et al. 2018, Appendix C) waits for 50,000 "
+        "transitions, and an item brings `period` new ones: 50,000 / 40.",
+    )
+    samples_per_insert: float | None = field(
+        None,
+        or_none(number(1e-4, 1e6)),
+        "Samples of an item for each item inserted; None, as in the paper, sets no limit.",
+    )
+    priority_exponent: float = field(0.9, EXPONENT, "α of P(i) ∝ p_i^α.")
+    importance_exponent: float = field(
+        0.6, EXPONENT, "β of the weights (N P(i))^-β; 0 switches them off."
+    )
+    eta: float = field(0.9, FRACTION, "η of p = η max |δ| + (1 − η) mean |δ| (Section 2.3).")
+    discount: float = field(0.997, FRACTION, 'γ; the ablation "Discount" has 0.99.')
+    n_step: int = field(5, LENGTH, "n, rewards of a target (Section 2.3).")
+    rescale: bool = field(
+        True, None, 'Whether values are rescaled with h; the ablation "Clipped" does without.'
+    )
+    rescaling_epsilon: float = field(1e-3, POSITIVE, "ε of h.")
+    reward_transform: RewardTransform = field(
+        "none",
+        None,
+        'What happens to each reward first: `none`, `clip` to [-1, 1] (the ablation "Clipped"), '
+        "or `asymmetric` (R2D2+; Espeholt et al. 2018, Figure C.1).",
+    )
+    batch_size: int = field(64, BATCH_SIZE, "Items of one update.")
+    learning_rate: float = field(1e-4, POSITIVE, "Of Adam.")
+    adam_epsilon: float = field(1e-3, POSITIVE, "ε of Adam.")
+    max_gradient_norm: float = field(
+        40.0, POSITIVE, "Global norm the gradient is clipped to (Ape-X, Appendix C)."
+    )
+    target_update_period: int = field(
+        2_500, COUNT, "Updates from one copy into the target network to the next."
+    )
+    variable_update_period: int = field(
+        400, COUNT, "Steps of an environment between two fetches of parameters."
+    )
+    epsilon_base: float = field(
+        0.4, FRACTION, "ε of the actors' ladder ε^(1 + α i / (N − 1)) (Ape-X, Section 4)."
+    )
+    epsilon_alpha: float = field(7.0, NOT_NEGATIVE, "α of that ladder (Ape-X, Section 4).")
+    evaluation_epsilon: float = field(
+        0.0, FRACTION, "ε of evaluation; the paper does not say, and 0 is greedy."
+    )
+    stored_state: bool = field(
+        True,
+        None,
+        "Whether an item starts from its stored recurrent state or from zero (Section 3).",
+    )
+    life_loss: LifeLoss = field(
+        "none",
+        None,
+        "What a lost life means (Figure 8): nothing (`none`), no bootstrapping across it "
+        "(`roll`), or that and a reset of the recurrent state (`reset`).",
+    )
+    torso: str = field(
+        "dqn",
+        TORSO,
+        "`dqn` (Appendix), IMPALA's `shallow` or `resnet` (R2D2+), `mlp` for small observations, "
+        f"or your own as `{TORSO_EXAMPLE}`.",
+    )
+    hidden_sizes: tuple[int, ...] = field(
+        (256,), LAYER_SIZES, "Units of the layers of the `mlp` torso; no other torso reads them."
+    )
+    lstm_size: int = field(
+        512, OPTIONAL_LAYER_SIZE, "Units of the LSTM (Appendix); 0 is the feed-forward variant."
+    )
+    head_size: int = field(
+        512, LAYER_SIZE, "Units of the hidden layer of each dueling head (Appendix)."
+    )
+    precision: Precision = field(
+        "float32",
+        None,
+        "Of the arithmetic in the torso and the heads' hidden layers, and of the LSTM's products "
+        "with its inputs; `bfloat16` is faster where the machine has it. All else, the LSTM's "
+        "gates, targets and losses among it, is float32.",
+    )
 
     def __post_init__(self) -> None:
         """Raises ValueError with a sentence about the first value that cannot be."""
-        check_fields(self, _REQUIREMENTS)
+        fields.check(self)
         if self.min_replay_size > self.replay_size:
             raise ValueError(
                 f"min_replay_size must be at most replay_size ({self.replay_size}), or learning "
@@ -126,38 +145,6 @@ class Config:
         """How the actors' stream is cut into items."""
         return Layout(self.burn_in, self.length, self.period, self.frame_stack)
 
-
-_REQUIREMENTS: Mapping[str, Requirement] = {
-    "burn_in": BURN_IN,
-    "length": LENGTH,
-    "period": LENGTH,
-    "frame_stack": FRAMES,
-    "replay_size": ITEMS,
-    "min_replay_size": ITEMS,
-    "samples_per_insert": or_none(number(1e-4, 1e6)),  # beyond, one side waits for ever
-    "priority_exponent": EXPONENT,
-    "importance_exponent": EXPONENT,
-    "eta": FRACTION,
-    "discount": FRACTION,
-    "n_step": LENGTH,
-    "rescaling_epsilon": POSITIVE,
-    "reward_transform": one_of(RewardTransform),
-    "batch_size": BATCH_SIZE,
-    "learning_rate": POSITIVE,
-    "adam_epsilon": POSITIVE,
-    "max_gradient_norm": POSITIVE,
-    "target_update_period": COUNT,
-    "variable_update_period": COUNT,
-    "epsilon_base": FRACTION,
-    "epsilon_alpha": NOT_NEGATIVE,
-    "evaluation_epsilon": FRACTION,
-    "life_loss": one_of(LifeLoss),
-    "torso": one_of(TorsoKind),
-    "hidden_sizes": LAYER_SIZES,
-    "lstm_size": OPTIONAL_LAYER_SIZE,
-    "head_size": LAYER_SIZE,
-    "precision": one_of(Precision),
-}
 
 VARIANTS: Mapping[str, Config] = {
     "r2d2": Config(),

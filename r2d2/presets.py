@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agents.presets import Presets
+from agents.entry import Kind, Values
 
 # Small observations, short episodes: a small network that is updated often.
 _SMALL: dict[str, Any] = dict(
@@ -47,12 +47,10 @@ _DMLAB = _ATARI | dict(replay_size=10_000)  # frames of three colours
 # Of other images, which may be coloured, the core sees by itself what moves.
 _IMAGE = _DMLAB | dict(frame_stack=1)
 
-PRESETS = Presets(dict(atari=_ATARI, dmlab=_DMLAB, image=_IMAGE, small=_SMALL))
+LOCAL: dict[Kind, Values] = dict(atari=_ATARI, dmlab=_DMLAB, image=_IMAGE, small=_SMALL)
 
 # Its lstm_size, 0, is what makes it the variant.
-FEEDFORWARD = Presets(
-    {
-        kind: {name: value for name, value in values.items() if name != "lstm_size"}
-        for kind, values in PRESETS.local.items()
-    }
-)
+FEEDFORWARD: dict[Kind, Values] = {
+    kind: {name: value for name, value in values.items() if name != "lstm_size"}
+    for kind, values in LOCAL.items()
+}

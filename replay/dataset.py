@@ -20,6 +20,7 @@ import tree
 from acme import specs
 
 from replay.frames import frame_exists, gather_stacks, is_image
+from replay.layout import Layout
 from replay.structures import (
     FIRST,
     LAST,
@@ -29,7 +30,6 @@ from replay.structures import (
     Block,
     Header,
     Item,
-    Layout,
     Nest,
     NetworkInput,
     TableSpec,

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import tree
 
-from replay.structures import FIRST, LAST, Layout, Nest, PriorityInput
+from replay.layout import Layout
+from replay.structures import FIRST, LAST, Nest, PriorityInput
 
 
 class History:

@@ -20,7 +20,8 @@ import tensorflow as tf
 import tree
 from acme import specs
 
-from replay.structures import Block, Header, Item, Layout, Nest, TableSpec
+from replay.layout import Layout
+from replay.structures import Block, Header, Item, Nest, TableSpec
 
 _LONGEST_BLOCK = 20
 _KINDS = ("prioritized", "queue", "uniform")

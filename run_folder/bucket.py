@@ -1,33 +1,14 @@
 """A run folder in a bucket, --run_dir=gs://<bucket>/<run>: each process keeps its part of it here.
 
-Files in a bucket cannot be appended to or renamed at once, and a failed request must not end a run.
-So a process works in a folder of its own, as it would in a run folder on disk, and a thread copies
-what it wrote there to the bucket through TensorFlow's file system. What an earlier part of the run
-left, and this process goes on with, is fetched first. No two processes write the same file.
+`run_folder.mirrors` copies that part to the bucket, and fetches what this process goes on with.
 """
 
 import atexit
-import contextlib
 import functools
 import os
 import pathlib
 import shutil
-import sys
 import tempfile
-import threading
-from collections.abc import Iterable
-
-import tensorflow as tf
-
-from run_folder import whole_files
-from run_folder.layout import CHECKPOINTS
-
-PUSH_SECONDS = 60.0  # between two looks for what was written
-_CHECKPOINTS = f"{CHECKPOINTS}/"  # pushed when one is complete, by the one who wrote it
-_STAGING = f"{CHECKPOINTS}/staging/"  # see `run_folder.replay_files`
-
-Stamp = tuple[int, int]  # of a file: nanoseconds of its last change, bytes
-
 
 RunDir = str | pathlib.Path
 
@@ -37,120 +18,11 @@ def is_bucket(run_dir: RunDir) -> bool:
     return "://" in os.fspath(run_dir)
 
 
-def local(run_dir: RunDir) -> pathlib.Path:
-    """Where this process finds and leaves the files of a run."""
-    return mirror(run_dir).path
-
-
 @functools.cache
-def mirror(run_dir: RunDir) -> "Mirror":
-    """This process's part of a run folder, the same one whenever it is asked for."""
-    return Mirror(run_dir)
-
-
-class Mirror:
-    """A process's part of a run folder. Of one on this machine's disk it is the folder itself.
-
-    Attributes:
-      root: the run folder, as TensorFlow's file system names it.
-      path: where its files are here.
-    """
-
-    def __init__(self, run_dir: RunDir) -> None:
-        self.root = os.fspath(run_dir).rstrip("/")
-        self._apart = is_bucket(run_dir)
-        self._seen: dict[str, Stamp] = {}  # as they are in the bucket
-        self._lock = threading.Lock()
-        self.path = pathlib.Path(run_dir)
-        if self._apart:
-            self.path = pathlib.Path(tempfile.mkdtemp(prefix="run-"))
-            atexit.register(shutil.rmtree, self.path, ignore_errors=True)
-
-    def keep_pushed(self) -> None:
-        """Pushes from now on: every minute what is written, and everything when this ends."""
-        if self._apart:
-            atexit.register(self.push, checkpoints=True)
-            threading.Thread(target=self._push_for_ever, daemon=True).start()
-
-    def fetch(self, *patterns: str) -> None:
-        """Gets the files of the run folder that match, as they are there now.
-
-        Raises:
-          tf.errors.OpError: the bucket cannot be read.
-        """
-        if not self._apart:
-            return
-        with self._lock:
-            for pattern in patterns:
-                for url in tf.io.gfile.glob(f"{self.root}/{pattern}"):
-                    if not tf.io.gfile.isdir(url):
-                        self._fetch(url.removeprefix(f"{self.root}/"))
-
-    def push(self, *, checkpoints: bool = False) -> bool:
-        """Makes the bucket's files of this process as they are here.
-
-        Args:
-          checkpoints: whether to push those too, whose manifests come last.
-
-        Returns:
-          Whether it could be done. If not, the next push does it.
-        """
-        if not self._apart:
-            return True
-        with self._lock:
-            try:
-                self._push(checkpoints)
-            except tf.errors.OpError as error:
-                print(f"{self.root} could not be written: {error.message}", file=sys.stderr)
-                return False
-        return True
-
-    def _fetch(self, name: str) -> None:
-        file = self.path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        tf.io.gfile.copy(f"{self.root}/{name}", str(file), overwrite=True)
-        self._seen[name] = _stamp(file)
-
-    def _push(self, checkpoints: bool) -> None:
-        here = {
-            name: stamp
-            for name, stamp in stamps(self.path)
-            if not name.startswith(_STAGING)
-            and not name.endswith(whole_files.TEMPORARY)
-            and (checkpoints or not name.startswith(_CHECKPOINTS))
-        }
-        for name in sorted(here, key=_rank):
-            if self._seen.get(name) != here[name]:
-                with contextlib.suppress(tf.errors.NotFoundError):  # replaced since it was seen
-                    tf.io.gfile.copy(str(self.path / name), f"{self.root}/{name}", overwrite=True)
-                    self._seen[name] = here[name]
-        for name in [name for name in self._seen if not (self.path / name).exists()]:
-            if checkpoints or not name.startswith(_CHECKPOINTS):
-                with contextlib.suppress(tf.errors.NotFoundError):
-                    tf.io.gfile.remove(f"{self.root}/{name}")
-                del self._seen[name]
-
-    def _push_for_ever(self) -> None:
-        wait = threading.Event()
-        while not wait.wait(PUSH_SECONDS):
-            self.push()
-
-
-def stamps(folder: pathlib.Path) -> Iterable[tuple[str, Stamp]]:
-    """Every file in a folder, by its name in there."""
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            file = pathlib.Path(parent, name)
-            with contextlib.suppress(FileNotFoundError):  # gone since it was listed
-                yield str(file.relative_to(folder)), _stamp(file)
-
-
-def _stamp(file: pathlib.Path) -> Stamp:
-    status = file.stat()
-    return status.st_mtime_ns, status.st_size
-
-
-def _rank(name: str) -> tuple[bool, bool, str]:
-    """Manifests after the files they name, a run's own after those of its earlier steps."""
-    is_manifest = "/manifest" in name
-    return is_manifest, is_manifest and name.count("/") == 1, name
+def local(run_dir: RunDir) -> pathlib.Path:
+    """Where this process finds and leaves the files of a run, the same place whenever it asks."""
+    if not is_bucket(run_dir):
+        return pathlib.Path(run_dir)
+    path = pathlib.Path(tempfile.mkdtemp(prefix="run-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path

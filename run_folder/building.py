@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import reverb
@@ -12,7 +13,6 @@ from agents.contract import Agent
 from environments import suites
 from replay import tables
 from replay.structures import Nest, TableSpec
-from run_folder import catalogue
 from run_folder.settings import Settings
 
 
@@ -28,9 +28,29 @@ def environment_spec(settings: Settings) -> specs.EnvironmentSpec:
     return suites.make_environment_spec(settings.env, full_action_space=settings.full_action_space)
 
 
+def make_agent(settings: Settings, name: str, config: Any = None) -> Agent:
+    """One agent of a run.
+
+    Args:
+      settings: of the run.
+      name: of the agent.
+      config: its Config; None for the run's.
+
+    Raises:
+      ValueError: its entry makes no agent, or one of another name.
+    """
+    agent = settings.entry(name).make(config or settings.configs[name], name)
+    if not isinstance(agent, Agent) or agent.name != name:
+        what = f"one named {agent.name!r}" if isinstance(agent, Agent) else repr(agent)
+        raise ValueError(
+            f"make(config, {name!r}) must give an agents.contract.Agent of that name, got {what}."
+        )
+    return agent
+
+
 def make_agents(settings: Settings) -> dict[str, Agent]:
     """The run's agents by name. Only the tables of one of them hold the actors back."""
-    agents = {name: catalogue.make(name, config) for name, config in settings.configs.items()}
+    agents = {name: make_agent(settings, name) for name in settings.agents}
     return {
         name: dataclasses.replace(
             agent,

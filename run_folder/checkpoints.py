@@ -19,45 +19,14 @@ from typing import Any
 
 import tensorflow as tf
 
+from agents import fields
 from agents.contract import Update
+from agents.fields import required
 from agents.learner import read_parameters
-from agents.requirements import NOT_NEGATIVE, Requirement, check_fields, or_none, whole
+from agents.requirements import NOT_NEGATIVE, Requirement, or_none, whole
 from run_folder import recorded, whole_files
 
 MANIFEST = "manifest.json"
-
-
-@dataclasses.dataclass(frozen=True)
-class Manifest:
-    """What a complete checkpoint consists of. Paths are relative to the checkpoint folder.
-
-    Attributes:
-      agent: whose learner it is.
-      learner_step: updates made.
-      learner: prefix of the learner's files.
-      replay: folder of the replay's shards; None when none was ever written.
-      replay_items: items in all of them.
-      replay_saved_at: unix time at which it was written; 0 when none was.
-      replay_seconds: how long writing it took.
-      actor_steps: agent steps counted when the learner was written.
-      episodes: episodes counted then.
-      trained_steps: steps that learning has replayed.
-      walltime: seconds that the run had lasted, resumed parts added up.
-      sizes: bytes of every file, to recognise a damaged checkpoint.
-    """
-
-    agent: str
-    learner_step: int
-    learner: str
-    replay: str | None
-    replay_items: int
-    replay_saved_at: float
-    replay_seconds: float
-    actor_steps: int
-    episodes: int
-    trained_steps: int
-    walltime: float
-    sizes: dict[str, int]
 
 
 def _is_inside(name: str) -> bool:
@@ -70,18 +39,35 @@ _REPLAY = Requirement(
     "replay/<update>-<milliseconds>",
     lambda name: re.fullmatch(r"replay/[0-9]{1,19}-[0-9]{1,19}", name) is not None,
 )
-_REQUIREMENTS: Mapping[str, Requirement] = {
-    "learner_step": whole(0),
-    "learner": _INSIDE,
-    "replay": or_none(_REPLAY),
-    "replay_items": whole(0),
-    "replay_saved_at": NOT_NEGATIVE,
-    "replay_seconds": NOT_NEGATIVE,
-    "actor_steps": whole(0),
-    "episodes": whole(0),
-    "trained_steps": whole(0),
-    "walltime": NOT_NEGATIVE,
-}
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """What a complete checkpoint consists of. Paths are relative to the checkpoint folder."""
+
+    agent: str = required(None, "Whose learner it is.")
+    learner_step: int = required(whole(0), "Updates made.")
+    learner: str = required(_INSIDE, "Prefix of the learner's files.")
+    replay: str | None = required(
+        or_none(_REPLAY),
+        "Folder of the replay's shards; None when none was ever written.",
+    )
+    replay_items: int = required(whole(0), "Items in all of them.")
+    replay_saved_at: float = required(
+        NOT_NEGATIVE, "Unix time at which it was written; 0 when none was."
+    )
+    replay_seconds: float = required(NOT_NEGATIVE, "How long writing it took.")
+    actor_steps: int = required(whole(0), "Agent steps counted when the learner was written.")
+    episodes: int = required(whole(0), "Episodes counted then.")
+    trained_steps: int = required(whole(0), "Steps that learning has replayed.")
+    walltime: float = required(
+        NOT_NEGATIVE,
+        "Seconds that the run had lasted, resumed parts added up.",
+    )
+    sizes: dict[str, int] = required(
+        None, "Bytes of every file, to recognise a damaged checkpoint."
+    )
+
 
 Manifests = dict[str, Manifest]  # by agent name; agents that never saved are missing
 
@@ -161,7 +147,7 @@ def parse(folder: pathlib.Path, name: str = MANIFEST) -> Manifest | None:
 def _checked(said: Any) -> Manifest:
     """The manifest that a file holds. Raises ValueError about what no saver writes."""
     manifest = Manifest(**recorded.fields(Manifest, said))
-    check_fields(manifest, _REQUIREMENTS)
+    fields.check(manifest)
     for name, size in manifest.sizes.items():
         if not (_INSIDE.holds(name) and whole(0).holds(size)):
             raise ValueError(

@@ -5,41 +5,15 @@ batch, sequence and rates so that two cores learn something in an hour: each age
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.networks import torsos
-from agents.presets import Kind
+from agents.entry import Entry, Kind
+from agents.fields import Field
+from agents.networks.kernels import CONVOLUTIONS, least_side
 from environments import suites
-from replay.frames import is_image
-from run_folder import catalogue
 
 PRESETS = ("local", "paper")
-
-_SETTINGS: dict[str, dict[str, Any]] = {
-    "paper": dict(
-        num_actors=256,
-        actors_per_node=1,
-        max_actor_steps=None,
-        max_learner_steps=None,
-        seed=0,
-        full_action_space=True,
-        evaluation_episodes=10,
-        evaluation_minutes=10.0,
-        checkpoint_minutes=30.0,
-    ),
-    "local": dict(
-        num_actors=32,
-        actors_per_node=32,
-        max_actor_steps=None,
-        max_learner_steps=None,
-        seed=0,
-        full_action_space=False,
-        evaluation_episodes=4,
-        evaluation_minutes=10.0,
-        checkpoint_minutes=10.0,
-    ),
-}
 
 # On DMLab each environment is a process that renders, and a slow reset holds up its whole node: few
 # environments, and fewer a node. Saving R2D2's coloured frames stops everyone for a minute.
@@ -48,7 +22,9 @@ _LOCAL_DMLAB: dict[str, Any] = dict(
 )
 
 
-def settings(name: str, env: str, acting: Sequence[str]) -> dict[str, Any]:
+def settings(
+    name: str, env: str, declared: Mapping[str, Field], acting: Sequence[Entry]
+) -> dict[str, Any]:
     """The values of one preset for `run_folder.settings.Settings`.
 
     The local preset plays each of several tasks equally often, with one action set for all: Atari
@@ -58,19 +34,19 @@ def settings(name: str, env: str, acting: Sequence[str]) -> dict[str, Any]:
     Args:
       name: of the preset.
       env: name of what is played.
-      acting: the agents that share the actors, names that the catalogue has.
+      declared: the settings.
+      acting: the agents that share the actors.
 
     Raises:
       ValueError: for a name that is none of `PRESETS`.
     """
     if name not in PRESETS:
         raise ValueError(f"--preset must be one of {', '.join(PRESETS)}, got {name!r}.")
-    values, is_local, on_dmlab = dict(_SETTINGS[name]), name == "local", _is_dmlab(env)
+    values = {key: field.presets[name] for key, field in declared.items() if field.presets}
+    is_local, on_dmlab = name == "local", _is_dmlab(env)
     if on_dmlab:
         values |= _LOCAL_DMLAB if is_local else {}
-        values |= dict(
-            full_action_space=any(catalogue.AGENTS[agent].all_dmlab_actions for agent in acting)
-        )
+        values |= dict(full_action_space=any(entry.all_dmlab_actions for entry in acting))
     num_tasks = len(suites.tasks(env))
     if not is_local or num_tasks == 1:
         return values
@@ -86,31 +62,28 @@ def settings(name: str, env: str, acting: Sequence[str]) -> dict[str, Any]:
     )
 
 
-def config(name: str, agent: str, env: str, *, shared: bool = False) -> dict[str, Any]:
+def config(name: str, agent: Entry, env: str, *, shared: bool = False) -> dict[str, Any]:
     """The values of one preset for an agent's Config.
 
     Args:
       name: of the preset.
-      agent: name of the agent.
+      agent: whose.
       env: name of what is played. The local preset looks at what it shows, so it must exist here.
       shared: whether other agents read the same stream.
     """
-    presets = catalogue.AGENTS[agent].presets
-    kind = _kind(env) if name == "local" else None
-    values = dict(presets.shared) if shared and not env.startswith("atari") else {}
-    return values | dict(presets.local[kind]) if kind is not None else values
+    values = dict(agent.shared) if shared and not env.startswith("atari") else {}
+    return values | dict(agent.local.get(kind_of(env), {})) if name == "local" else values
 
 
-def _kind(env: str) -> Kind:
+def kind_of(env: str) -> Kind:
     """What the local preset tells apart; of any but Atari and DMLab only what is seen matters."""
     if env.startswith("atari"):
         return "atari"
     if _is_dmlab(env):
         return "dmlab"
-    shape = suites.observation_space(env).shape
-    if shape is not None and is_image(len(shape)) and torsos.takes_images("shallow", shape):
-        return "image"
-    return "small"
+    shape = suites.observation_space(env).shape or ()
+    large = len(shape) in (2, 3) and min(shape[:2]) >= least_side(CONVOLUTIONS["shallow"])
+    return "image" if large else "small"
 
 
 def _is_dmlab(env: str) -> bool:

@@ -12,7 +12,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.contract import Update
-from run_folder import bucket, catalogue, checkpoints, replay_files, run_lock, settings, snapshots
+from run_folder import (
+    bucket,
+    building,
+    catalogue,
+    checkpoints,
+    configs,
+    mirrors,
+    replay_files,
+    run_lock,
+    settings,
+    snapshots,
+)
 from run_folder.checkpoints import CheckpointError, Manifest, Manifests
 from run_folder.layout import CHECKPOINTS
 from run_folder.settings import Settings, SettingsError
@@ -46,21 +57,25 @@ def resumed(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
                 f"it cannot go on as --{name}={values[name]}."
             )
     presets = {name: dataclasses.asdict(config) for name, config in recorded.configs.items()}
-    configs = settings.make_configs(recorded.env, presets, overrides)
-    for name, config in configs.items():
-        _check_replay_stays(name, recorded.configs[name], config)
+    try:
+        made = configs.make(recorded.env, catalogue.named(recorded.agent), presets, overrides)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    for name, config in made.items():
+        _check_replay_stays(recorded, name, config)
     changed = {name: value for name, value in values.items() if value is not None}
-    return dataclasses.replace(recorded, **{**changed, "configs": configs})
+    return dataclasses.replace(recorded, **{**changed, "configs": made})
 
 
-def _check_replay_stays(agent: str, recorded: Any, config: Any) -> None:
+def _check_replay_stays(run: Settings, agent: str, config: Any) -> None:
     """Refuses a Config under which the saved replay would be cut or limited otherwise."""
-    if catalogue.make(agent, config).tables == catalogue.make(agent, recorded).tables:
+    tables = building.make_agent(run, agent).tables
+    if building.make_agent(run, agent, config).tables == tables:
         return
     changed = [
         f"--{agent}.{field.name}={getattr(config, field.name)}"
         for field in dataclasses.fields(config)
-        if getattr(config, field.name) != getattr(recorded, field.name)
+        if getattr(config, field.name) != getattr(run.configs[agent], field.name)
     ]
     raise SettingsError(
         f"A run cannot go on with {' '.join(changed)}: its replay was cut and limited otherwise."
@@ -83,7 +98,7 @@ def manifests(
       CheckpointError: when one is damaged, another agent's, or of a network of other sizes. It
         says which flags leave what is damaged out.
     """
-    folder, mirror = run.folder.checkpoints, bucket.mirror(run.run_dir)
+    folder, mirror = run.folder.checkpoints, mirrors.of(run.run_dir)
     mirror.fetch(*(f"{CHECKPOINTS}/learner-{name}/manifest-*.json" for name in run.agents))
     found = _newest(run, folder) if step is None else _kept(run, folder, step)
     if not with_replay:

@@ -16,7 +16,7 @@ from typing import Any
 import reverb
 
 from replay import tables
-from run_folder import bucket, checkpoints, snapshots
+from run_folder import checkpoints, mirrors, snapshots
 from run_folder.checkpoints import MANIFEST, Manifest
 from run_folder.replay_files import ReplayFiles
 
@@ -57,7 +57,7 @@ class Saver:
         raw_item_bytes: int,
         last: Manifest | None,
         manifest_name: str = MANIFEST,
-        mirror: bucket.Mirror | None = None,
+        mirror: mirrors.Mirror | None = None,
     ) -> None:
         self._folder = folder
         self._agent = agent

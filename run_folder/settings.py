@@ -4,13 +4,20 @@ import dataclasses
 import json
 import math
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.requirements import COUNT, Requirement, check_fields, number, one_of, or_none, whole
+from agents import fields
+from agents.entry import Entry
+from agents.fields import required
+from agents.requirements import COUNT, Requirement, number, one_of, or_none, whole
 from environments import suites
-from run_folder import bucket, catalogue, presets, recorded, texts
+from run_folder import bucket, catalogue, configs, presets, recorded
 from run_folder.layout import RunFolder
+
+MOST_NODES = 10_000  # that one launcher makes, and one coordinator listens to
+_ACTORS = whole(1, 100_000)  # a thousand times the papers', in one array of a process
+_MINUTES = number(0.001, 60 * 24 * 366)  # to a year; a checkpoint takes longer than this least
 
 
 class SettingsError(ValueError):
@@ -19,55 +26,61 @@ class SettingsError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The settings of a launch. `preset` has already been folded in.
+    """The settings of a launch. `preset` has already been folded in."""
 
-    Attributes:
-      agent: names in `catalogue.AGENTS`, with commas between them: what learns.
-      env: name as `environments.suites` understands it: one environment or a suite of them.
-      run_dir: folder that holds everything about the run, or where that is in a bucket.
-      preset: `local` or `paper`; where the values that no flag gave come from.
-      num_actors: environments that act; each has its own policy.
-      actors_per_node: how many of them share a process and one batched forward pass.
-      max_actor_steps: agent steps over all environments before the run ends; None is no limit.
-      max_learner_steps: updates before the run ends; None is no limit.
-      seed: of environments, networks and policies.
-      full_action_space: all 18 actions on Atari, else the game's own; on DMLab the 15 of R2D2 and
-        PopArt-IMPALA, else IMPALA's nine.
-      evaluation_episodes: of each task in one evaluation, played at once; 0 starts no evaluator.
-      evaluation_minutes: pause between evaluations.
-      checkpoint_minutes: between two periodic checkpoints of learner and replay.
-      act_with: the agents whose policies act, with commas; they share the actors evenly.
-      paced_by: the agent whose tables hold the actors back; the others' accept everything.
-      colocate_learners: whether all learners share one process.
-      configs: each agent's own frozen Config, by name.
-      num_replay_shards: Reverb nodes that the replay is spread over.
-    """
-
-    agent: str
-    env: str
-    run_dir: str
-    preset: str
-    num_actors: int
-    actors_per_node: int
-    max_actor_steps: int | None
-    max_learner_steps: int | None
-    seed: int
-    full_action_space: bool
-    evaluation_episodes: int
-    evaluation_minutes: float
-    checkpoint_minutes: float
-    act_with: str
-    paced_by: str
-    colocate_learners: bool
-    configs: dict[str, Any]
-    num_replay_shards: int = 1
+    agent: str = required(None, "What learns, by `run_folder.catalogue`; several with commas.")
+    env: str = required(
+        None,
+        "What is played: catch, memory:<task>, atari:<game>, dmlab:<level>, gym:<id>, your own "
+        "my_package.tasks:make; several with commas; atari57, dmlab30.",
+    )
+    run_dir: str = required(None, "Folder for everything about the run, or where in a bucket.")
+    preset: str = required(
+        one_of(presets.PRESETS), "local (default) or paper, whose values are in brackets below."
+    )
+    num_actors: int = required(
+        _ACTORS, "Environments that act, each its own policy.", local=32, paper=256
+    )
+    actors_per_node: int = required(_ACTORS, "Of them, those in one process.", local=32, paper=1)
+    max_actor_steps: int | None = required(
+        or_none(COUNT), "Agent steps, over all environments, to end after.", local=None, paper=None
+    )
+    max_learner_steps: int | None = required(
+        or_none(COUNT), "Updates, of each learner, to end after.", local=None, paper=None
+    )
+    seed: int = required(whole(0), "Of environments, networks and policies.", local=0, paper=0)
+    full_action_space: bool = required(
+        None, "All 18 actions on Atari, 15 on DMLab.", local=False, paper=True
+    )
+    evaluation_episodes: int = required(
+        whole(0, 10_000),  # each an environment
+        "Of each task in one evaluation; 0 never evaluates.",
+        local=4,
+        paper=10,
+    )
+    evaluation_minutes: float = required(
+        _MINUTES, "Minutes between evaluations.", local=10.0, paper=10.0
+    )
+    checkpoint_minutes: float = required(
+        _MINUTES, "Minutes between periodic checkpoints.", local=10.0, paper=30.0
+    )
+    act_with: str = required(None, "Those that act; all by default.")
+    paced_by: str = required(None, "The one that actors wait for; the first that acts by default.")
+    colocate_learners: bool = required(None, "All learners in one process.")
+    configs: dict[str, Any] = required(
+        Requirement("an object with a Config for each agent", lambda value: len(value) > 0),
+        "Each agent's own frozen Config, by name.",
+    )
+    num_replay_shards: int = fields.field(
+        1, whole(1, MOST_NODES), "Reverb nodes that the replay is spread over."
+    )
 
     def __post_init__(self) -> None:
         try:
-            check_fields(self, _REQUIREMENTS)
+            fields.check(self)
         except ValueError as error:  # which begins with the field's name
             raise SettingsError(f"--{error}") from None
-        if self.agent != ",".join(self.configs):
+        if tuple(catalogue.named(self.agent)) != self.agents:
             raise SettingsError(
                 f"--agent must be {','.join(self.configs)}, as configs are named, "
                 f"got {self.agent!r}."
@@ -93,10 +106,10 @@ class Settings:
                 f"--num_actors={self.num_actors}."
             )
         num_nodes = math.ceil(self.num_actors / self.actors_per_node)
-        if num_nodes > _MOST_NODES:
+        if num_nodes > MOST_NODES:
             raise SettingsError(
                 f"--num_actors={self.num_actors} and --actors_per_node={self.actors_per_node} make "
-                f"{num_nodes:,} processes; they must be {_MOST_NODES:,} at most."
+                f"{num_nodes:,} processes; they must be {MOST_NODES:,} at most."
             )
 
     @property
@@ -124,27 +137,13 @@ class Settings:
         """The paths of the run folder."""
         return RunFolder(self.path)
 
+    def entry(self, name: str) -> Entry:
+        """What the catalogue, or whoever wrote the agent, says of it."""
+        return catalogue.entry(catalogue.named(self.agent)[name])
+
     def to_json(self) -> str:
         """The text of config.json."""
         return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
-
-
-_MOST_NODES = 10_000  # that one launcher makes, and one coordinator listens to
-_ACTORS = whole(1, 100_000)  # a thousand times the papers', in one array of a process
-_MINUTES = number(0.001, 60 * 24 * 366)  # to a year; a checkpoint takes longer than this least
-_REQUIREMENTS: Mapping[str, Requirement] = {
-    "preset": one_of(presets.PRESETS),
-    "configs": Requirement("an object with a Config for each agent", lambda value: len(value) > 0),
-    "num_actors": _ACTORS,
-    "actors_per_node": _ACTORS,
-    "max_actor_steps": or_none(COUNT),
-    "max_learner_steps": or_none(COUNT),
-    "seed": whole(0),
-    "evaluation_episodes": whole(0, 10_000),  # each an environment
-    "evaluation_minutes": _MINUTES,
-    "checkpoint_minutes": _MINUTES,
-    "num_replay_shards": whole(1, _MOST_NODES),
-}
 
 
 def resolve(given: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Settings:
@@ -157,67 +156,41 @@ def resolve(given: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Sett
     Raises:
       SettingsError: a value that is unknown, of the wrong type, or out of range.
     """
-    agents, env = given["agent"].split(","), given["env"]
+    env, name = given["env"], given["preset"]
     values = {name: value for name, value in given.items() if value is not None}
-    acting = values.get("act_with", given["agent"])
     try:
-        for agent in agents:
-            catalogue.check(agent)
-        if len(set(agents)) < len(agents):
-            raise ValueError(f"--agent={given['agent']} names an agent twice.")
+        agents = catalogue.named(given["agent"])
         suites.check(env)
-        preset = presets.settings(given["preset"], env, acting.split(","))
-        found = {
-            agent: presets.config(given["preset"], agent, env, shared=len(agents) > 1)
-            for agent in agents
-        }
+        acting = values.get("act_with", ",".join(agents))
+        preset, found = of_preset(name, env, agents, acting.split(","))
+        made = configs.make(env, agents, found, overrides)
     except ValueError as error:
         raise SettingsError(str(error)) from None
     who = dict(act_with=acting, paced_by=acting.split(",")[0], colocate_learners=False)
-    configs = make_configs(env, found, overrides)
-    return Settings(**{**preset, **who, **values, "configs": configs})
+    return Settings(**{**preset, **who, **values, "configs": made})
 
 
-def make_configs(
-    env: str, presets: dict[str, dict[str, Any]], overrides: dict[str, dict[str, str]]
-) -> dict[str, Any]:
-    """Each agent's Config: its defaults, then the preset's values, then the command line's.
+def of_preset(
+    preset: str, env: str, agents: Mapping[str, str], acting: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The values of a preset: settings by name, and fields of each agent's Config.
 
     Args:
-      env: name of the environment.
-      presets: agent name -> {config field -> value}.
-      overrides: agent name -> {config field -> text}.
+      preset: its name.
+      env: name of what is played.
+      agents: name -> as the catalogue knows it.
+      acting: names of those whose policies act; others' are passed over.
 
     Raises:
-      SettingsError: a field or value that a Config does not take, or a field of another agent.
+      ValueError: a name is unknown.
     """
-    for name in overrides:
-        if name not in presets:
-            raise SettingsError(
-                f"--{name}.{next(iter(overrides[name]))} sets a field of {name!r}, but this run's "
-                f"agents are {', '.join(presets)}."
-            )
-    return {
-        agent: _make_config(agent, env, preset, overrides.get(agent, {}))
-        for agent, preset in presets.items()
+    entries = {name: catalogue.entry(agent) for name, agent in agents.items()}
+    who_act = [entries[name] for name in acting if name in entries]
+    values = presets.settings(preset, env, fields.declared(Settings), who_act)
+    return values, {
+        name: presets.config(preset, entry, env, shared=len(agents) > 1)
+        for name, entry in entries.items()
     }
-
-
-def _make_config(agent: str, env: str, preset: dict[str, Any], typed: dict[str, str]) -> Any:
-    default = catalogue.AGENTS[agent].config(env)
-    fields = {field.name: field.type for field in dataclasses.fields(default)}
-    for name in typed:
-        if name not in fields:
-            raise SettingsError(
-                f"--{agent}.{name} is no field of {agent}'s Config." + texts.suggest(name, fields)
-            )
-    try:
-        parsed = {name: texts.value_of(name, text, fields[name]) for name, text in typed.items()}
-        config = dataclasses.replace(default, **{**preset, **parsed})
-        _check_num_tasks(env, default, config)
-    except ValueError as error:  # which begins with the field's name
-        raise SettingsError(f"--{agent}.{error}") from None
-    return config
 
 
 def load(run_dir: pathlib.Path) -> Settings:
@@ -242,30 +215,12 @@ def _restored(said: Any, run_dir: pathlib.Path) -> Settings:
     """Settings from what config.json holds. Raises ValueError."""
     values = recorded.fields(Settings, said)
     suites.check_names(values["env"])
-    for agent in values["configs"]:
-        catalogue.check(agent)
-    configs = {
-        agent: _restored_config(agent, values["env"], config)
-        for agent, config in values["configs"].items()
-    }
-    return Settings(**{**values, "configs": configs, "run_dir": str(run_dir)})
-
-
-def _restored_config(agent: str, env: str, said: Any) -> Any:
-    default, of = catalogue.AGENTS[agent].config(env), f"configs.{agent}."
-    values = recorded.fields(type(default), said, of=of)
-    try:
-        config = dataclasses.replace(default, **values)
-        _check_num_tasks(env, default, config)
-    except ValueError as error:  # which begins with the field's name
-        raise ValueError(f"{of}{error}") from None
-    return config
-
-
-def _check_num_tasks(env: str, default: Any, config: Any) -> None:
-    """Raises ValueError for a Config of another number of tasks than the environment has."""
-    if getattr(config, "num_tasks", None) != getattr(default, "num_tasks", None):
-        raise ValueError(
-            f"num_tasks must be {default.num_tasks}, as many as --env={env} has, "
-            f"got {config.num_tasks}."
-        )
+    agents = catalogue.named(values["agent"])
+    for name in values["configs"]:
+        if name not in agents:
+            raise ValueError(
+                f"agent must be {','.join(values['configs'])}, as configs are named, "
+                f"got {values['agent']!r}."
+            )
+    made = configs.restored(values["env"], agents, values["configs"])
+    return Settings(**{**values, "configs": made, "run_dir": str(run_dir)})

@@ -22,13 +22,13 @@ SMALL: dict[str, Any] = dict(
 
 def _update(name: str) -> tuple[Update, Any]:
     """An agent's update with a small network, and its Config."""
-    config = catalogue.AGENTS[name].config("catch")
+    config = catalogue.config(name, "catch")
     own: dict[str, Any] = {"lstm_size": 8 if config.lstm_size else 0}
     if not hasattr(config, "queue_size"):
         own |= {"period": 4, "head_size": 8, "target_update_period": 3}
     config = dataclasses.replace(config, **SMALL, **own)
     tf.random.set_seed(0)
-    return catalogue.make(name, config).make_update(environment_spec()), config
+    return catalogue.entry(name).make(config, name).make_update(environment_spec()), config
 
 
 def fingerprint(name: str) -> str:

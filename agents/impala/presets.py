@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agents.presets import Presets
+from agents.entry import Kind, Values
 
 SMALL: dict[str, Any] = dict(
     torso="mlp",
@@ -33,14 +33,11 @@ DMLAB = ATARI | dict(entropy_cost=0.01, max_gradient_norm=40.0)
 # On Atari there is no core.
 SHARED: dict[str, Any] = dict(burn_in=16)
 
-PRESETS = Presets(
-    local=dict(
-        atari=ATARI | _SMALL_BATCH,
-        # There it has a core, which longer unrolls teach to remember more. A step costs an engine 1
-        # to 3 ms of a core, acting and learning 0.6 ms; with the deep torso it would be 4 ms.
-        dmlab=DMLAB | _SMALL_BATCH | dict(length=32),
-        image=IMAGE | _SMALL_BATCH,
-        small=SMALL,
-    ),
-    shared=SHARED,
+LOCAL: dict[Kind, Values] = dict(
+    atari=ATARI | _SMALL_BATCH,
+    # There it has a core, which longer unrolls teach to remember more. A step costs an engine 1
+    # to 3 ms of a core, acting and learning 0.6 ms; with the deep torso it would be 4 ms.
+    dmlab=DMLAB | _SMALL_BATCH | dict(length=32),
+    image=IMAGE | _SMALL_BATCH,
+    small=SMALL,
 )

@@ -5,13 +5,12 @@ episode's last observation, after a time limit, or padding. Such a row's value b
 before it, and nothing passes through it from the episode that follows.
 """
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
 
+from agents.impala.config import Correction
 from agents.masking import zero_where_masked
-
-Correction = Literal["vtrace", "one_step", "epsilon", "none"]
 
 EPSILON = 1e-6  # of the ε-correction
 

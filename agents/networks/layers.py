@@ -7,12 +7,9 @@ an update.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 import sonnet as snt
 import tensorflow as tf
-
-Precision = Literal["float32", "bfloat16"]
 
 
 class Linear(snt.Module):

@@ -4,30 +4,17 @@
 All torsos compute in the precision that they are given, and their outputs have it.
 """
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import sonnet as snt
 import tensorflow as tf
 
+from agents.choices import TORSO_EXAMPLE
 from agents.networks.convolution import Blocks, Conv2D
+from agents.networks.kernels import CONVOLUTIONS, Convolution, least_side
 from agents.networks.layers import Linear, as_float, relu
-
-TorsoKind = Literal["dqn", "shallow", "resnet", "mlp"]
-
-
-class Convolution(NamedTuple):
-    """One layer of a `ConvolutionalTorso`: square kernels, no padding."""
-
-    channels: int
-    kernel: int
-    stride: int
-
-
-_CONVOLUTIONS: dict[TorsoKind, Sequence[Convolution]] = {
-    "dqn": (Convolution(32, 8, 4), Convolution(64, 4, 2), Convolution(64, 3, 1)),
-    "shallow": (Convolution(16, 8, 4), Convolution(32, 4, 2)),
-}
+from environments import import_path
 
 
 class ConvolutionalTorso(snt.Module):
@@ -51,7 +38,7 @@ class ConvolutionalTorso(snt.Module):
         self._convolutions = [
             Conv2D(*layer, padding="VALID", w_init=w_init, dtype=dtype) for layer in layers
         ]
-        self._least_side = _least_side(layers)
+        self._least_side = least_side(layers)
         self._dtype = dtype
         self._output = Linear(output_size, w_init=w_init, dtype=dtype) if output_size else None
 
@@ -161,8 +148,52 @@ class MLPTorso(snt.Module):
         return x
 
 
+class OwnTorso(snt.Module):
+    """A torso that is not of this project.
+
+    Args:
+      torso: observations `[B, ...]`, float32 or bytes as fractions -> `[B, D]`. Its own arithmetic
+        and variables are float32.
+      name: what it was named by.
+      dtype: of what this one gives.
+    """
+
+    def __init__(
+        self, torso: Callable[[tf.Tensor], tf.Tensor], name: str, dtype: tf.DType = tf.float32
+    ) -> None:
+        super().__init__()
+        self._torso = torso
+        self._named = name
+        self._dtype = dtype
+
+    def prepare(self, observation: tf.Tensor) -> tf.Tensor:
+        """As `ConvolutionalTorso.prepare`: bytes become fractions."""
+        return as_float(observation)
+
+    def __call__(self, observation: tf.Tensor) -> tf.Tensor:
+        """`[B, ...]` -> `[B, D]`.
+
+        Raises:
+          ValueError: the torso raises, or gives anything else.
+        """
+        inputs = self.prepare(observation)
+        try:
+            x = self._torso(inputs)
+        except Exception as error:  # whatever somebody's torso raises
+            raise ValueError(
+                f"{self._named} raised {type(error).__name__} for observations of shape "
+                f"{tuple(inputs.shape)}: {error}"
+            ) from error
+        if not (tf.is_tensor(x) and x.shape.rank == 2 and x.dtype.is_floating):
+            raise ValueError(
+                f"{self._named} must turn observations of shape {tuple(inputs.shape)} into a "
+                f"floating tensor [B, D], got {_described(x)}."
+            )
+        return tf.cast(x, self._dtype)
+
+
 def make_torso(
-    kind: TorsoKind,
+    kind: str,
     hidden_sizes: Sequence[int] = (),
     w_init: snt.initializers.Initializer | None = None,
     dtype: tf.DType = tf.float32,
@@ -170,31 +201,41 @@ def make_torso(
     """A torso.
 
     Args:
-      kind: `dqn`, the three convolutions of DQN (Mnih et al. 2015), flattened; `shallow`, IMPALA's
-        small one (Espeholt et al. 2018, Figure 4, left), whose 1.2 million parameters at
-        72 x 96 x 3 come out without padding, not with it; `resnet`, its deep one; or `mlp`.
+      kind: `dqn` or `shallow`, which are `kernels.CONVOLUTIONS`; `resnet`, IMPALA's deep one;
+        `mlp`; or `package.module:Torso`, what makes a `snt.Module` when it is called.
       hidden_sizes: the layers of an `mlp`.
       w_init: of the weights of a `dqn` or `shallow` torso; None is Sonnet's default.
       dtype: of the arithmetic.
+
+    Raises:
+      ValueError: a torso that is not of this project cannot be had.
     """
-    if kind in _CONVOLUTIONS:
+    if kind in CONVOLUTIONS:
         output_size = 256 if kind == "shallow" else 0
-        return ConvolutionalTorso(_CONVOLUTIONS[kind], output_size, w_init=w_init, dtype=dtype)
+        return ConvolutionalTorso(CONVOLUTIONS[kind], output_size, w_init=w_init, dtype=dtype)
     if kind == "resnet":
         return ResidualTorso(dtype=dtype)
-    return MLPTorso(hidden_sizes, dtype)
+    return OwnTorso(_own(kind), kind, dtype) if ":" in kind else MLPTorso(hidden_sizes, dtype)
 
 
-def takes_images(kind: TorsoKind, shape: Sequence[int]) -> bool:
-    """Whether a convolutional torso can be given images of a shape, `[H, W]` or `[H, W, C]`."""
-    return min(shape[:2]) >= _least_side(_CONVOLUTIONS.get(kind, ()))
+def _own(name: str) -> snt.Module:
+    """What a torso's import path makes."""
+    make = import_path.load(name, what="a torso", example=TORSO_EXAMPLE)
+    try:
+        torso = make()
+    except Exception as error:  # whatever somebody's constructor raises
+        raise ValueError(f"{name}() raised {type(error).__name__}: {error}") from error
+    if not (isinstance(torso, snt.Module) and callable(torso)):
+        raise ValueError(
+            f"{name} must be a Sonnet module's class, or a function that makes one, such as "
+            f"{TORSO_EXAMPLE}; it made {_described(torso)}."
+        )
+    return torso
 
 
-def _least_side(layers: Sequence[Convolution]) -> int:
-    side = 1
-    for layer in reversed(layers):
-        side = (side - 1) * layer.stride + layer.kernel
-    return side
+def _described(x: Any) -> str:
+    is_tensor = tf.is_tensor(x)
+    return f"{x.dtype.name} of shape {tuple(x.shape)}" if is_tensor else f"a {type(x).__name__}"
 
 
 def _check_images(x: tf.Tensor, least_side: int) -> None:

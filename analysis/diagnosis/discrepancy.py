@@ -18,7 +18,7 @@ from analysis.playing.evaluation import Subject
 from environments import suites
 from r2d2.diagnosis.diagnostics import Strategy, q_discrepancies
 from r2d2.diagnosis.recording import Played, Recorder, cut_sequences
-from replay.structures import Layout
+from replay.layout import Layout
 from run_folder.settings import Settings, SettingsError
 
 MOST_SNAPSHOTS = 4

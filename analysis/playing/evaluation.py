@@ -24,7 +24,7 @@ from agents.environment_loop import Episode
 from agents.limited_memory import limit_memory
 from analysis.playing.files import Played
 from environments import suites
-from run_folder import building, catalogue, checkpoints, snapshots
+from run_folder import building, checkpoints, snapshots
 from run_folder.checkpoints import CheckpointError, Manifest
 from run_folder.settings import Settings, SettingsError
 
@@ -83,8 +83,8 @@ def load(
       CheckpointError: when there is no such checkpoint, or it is damaged.
     """
     check_agent(run, name)
-    agent = catalogue.make(name, _with_epsilon(name, run.configs[name], epsilon))
-    manifest = _find(run, name, checkpoint)
+    agent = building.make_agent(run, name, _with_epsilon(run, name, epsilon))
+    manifest, field = _find(run, name, checkpoint), run.entry(name).epsilon_field
     try:
         update = agent.make_update(building.environment_spec(run))
     except ValueError as error:  # an engine that this machine lacks
@@ -101,7 +101,7 @@ def load(
         learner_steps=manifest.learner_step,
         actor_steps=manifest.actor_steps,
         walltime=manifest.walltime,
-        epsilon=getattr(agent.config, "evaluation_epsilon", None),
+        epsilon=None if field is None else getattr(agent.config, field),
         memory_steps=memory_steps,
         seed=seed,
     )
@@ -161,17 +161,19 @@ def play(
     return sorted(finished, key=lambda episode: episode.environment)
 
 
-def _with_epsilon(name: str, config: Any, epsilon: float | None) -> Any:
+def _with_epsilon(run: Settings, name: str, epsilon: float | None) -> Any:
+    """The agent's Config, with another probability of a random action if one is given."""
+    config, field = run.configs[name], run.entry(name).epsilon_field
     if epsilon is None:
         return config
-    if not hasattr(config, "evaluation_epsilon"):
+    if field is None:
         raise SettingsError(
             f"--epsilon={epsilon:g} is the probability of a random action, but {name} samples its "
             "actions from its policy."
         )
     if not 0 <= epsilon <= 1:
         raise SettingsError(f"--epsilon must be between 0 and 1, got {epsilon:g}.")
-    return dataclasses.replace(config, evaluation_epsilon=epsilon)
+    return dataclasses.replace(config, **{field: epsilon})
 
 
 def _find(run: Settings, name: str, step: int | None) -> Manifest:

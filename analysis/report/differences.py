@@ -7,7 +7,7 @@ from typing import Any
 from analysis.report import page
 from analysis.report.page import Section
 from analysis.report.run import Run
-from run_folder import presets, settings
+from run_folder import catalogue, configs, settings
 from run_folder.settings import Settings
 
 _NAMES_OF_RUN = ("run_dir", "preset")
@@ -56,12 +56,10 @@ def as_in_paper(run: Settings) -> Settings:
     Who acts, and where, is no matter of papers and stays. So does what cannot be played here: its
     engine may be on another machine.
     """
-    values = presets.settings("paper", run.env, run.acting)
-    several = len(run.agents) > 1
-    fields = {
-        agent: presets.config("paper", agent, run.env, shared=several) for agent in run.agents
-    }
-    return dataclasses.replace(run, **values, configs=settings.make_configs(run.env, fields, {}))
+    agents = catalogue.named(run.agent)
+    values, of_agents = settings.of_preset("paper", run.env, agents, run.acting)
+    made = configs.make(run.env, agents, of_agents, {})
+    return dataclasses.replace(run, **values, configs=made)
 
 
 def _text(value: Any) -> str:

@@ -11,7 +11,7 @@ from analysis.report.curves import binned
 from analysis.report.figures import Steps, Trace, histogram
 from analysis.report.page import Section
 from analysis.report.run import Line
-from run_folder import catalogue
+from run_folder import building
 from run_folder.log_reader import Log
 
 BINS = 40  # of the histogram
@@ -66,7 +66,7 @@ def section(lines: Sequence[Line], legend: Legend) -> Section:
 
 def priorities(line: Line) -> Priorities | None:
     """What the newest checkpoint holds for an agent; None where it samples without priorities."""
-    table = catalogue.make(line.agent, line.run.settings.configs[line.agent]).tables[0]
+    table = building.make_agent(line.run.settings, line.agent).tables[0]
     stored = line.run.replay.get(table.name)
     if stored is None or table.kind != "prioritized":
         return None

@@ -10,7 +10,7 @@ from analysis.report.curves import Curve, rates
 from analysis.report.figures import Trace
 from analysis.report.page import Section
 from analysis.report.run import Line
-from run_folder import catalogue
+from run_folder import building
 from run_folder.log_reader import Log
 
 _RECENT_SECONDS = 600.0
@@ -55,7 +55,7 @@ def mean_rate(log: Log, counter: str, seconds: float = np.inf) -> float:
 
 def steps_of_update(line: Line) -> int:
     """Steps of all sequences of one update, burn-in included."""
-    agent = catalogue.make(line.agent, line.run.settings.configs[line.agent])
+    agent = building.make_agent(line.run.settings, line.agent)
     return sum(
         size * (table.layout.burn_in + table.layout.length)
         for size, table in zip(agent.batch_sizes, agent.tables, strict=True)

@@ -7,7 +7,7 @@ import tensorflow as tf
 from launchpad.program_stopper import program_stopper
 
 from launch.hosts import job
-from run_folder import bucket
+from run_folder import bucket, mirrors
 
 JOB = "CLOUD_ML_JOB_ID"  # environment variable that Vertex AI sets on each of its hosts
 
@@ -20,7 +20,7 @@ def claim(run_dir: bucket.RunDir, name: str) -> None:
     Raises:
       JobError: it was started before.
     """
-    path = f"{bucket.mirror(run_dir).root}/nodes/{name}"
+    path = f"{mirrors.of(run_dir).root}/nodes/{name}"
     if tf.io.gfile.exists(path):
         raise job.JobError(
             f"There is {path} already: what this node knew is gone with the process that crashed. "
@@ -35,6 +35,6 @@ def end_job(run_dir: bucket.RunDir) -> None:
 
     Called where the coordinator runs. All that is still to be written is written first.
     """
-    bucket.mirror(run_dir).push(checkpoints=True)
+    mirrors.of(run_dir).push(checkpoints=True)
     if JOB in os.environ:
         program_stopper.make_program_stopper(lp.LaunchType.VERTEX_AI)()

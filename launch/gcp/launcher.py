@@ -15,7 +15,7 @@ from launch.gcp.images import Images, PoolConfig
 from launch.gcp.options import LAUNCH_TYPE, Options
 from launch.graph.program import make_program
 from launch.hosts.artefact import POOL_OF
-from run_folder import bucket, checkpoints
+from run_folder import checkpoints, mirrors
 from run_folder.layout import RunFolder
 from run_folder.settings import Settings, SettingsError
 
@@ -40,7 +40,7 @@ def check(options: Options, run_dir: str, *, resume: bool) -> None:
     check_installed()
     if not options.dry_run:
         check_access(options)
-        bucket.mirror(run_dir).fetch(*_KNOWN)
+        mirrors.of(run_dir).fetch(*_KNOWN)
     elif resume:
         raise SettingsError("--gcp_dry_run asks nobody, so not what --resume would go on from.")
 
@@ -50,7 +50,7 @@ def launch(run: Settings, manifests: checkpoints.Manifests, options: Options) ->
     if options.dry_run:
         print(describe(run, manifests, options))
         return 0
-    bucket.mirror(run.run_dir).push()
+    mirrors.of(run.run_dir).push()
     job = submit(run, manifests, options)
     where = f"{job} --region={options.region}"
     print(

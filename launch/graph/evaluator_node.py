@@ -12,7 +12,7 @@ from agents.environment_loop import Episode
 from environments import suites
 from launch.graph import process
 from launch.graph.actor_node import REPORT_SECONDS
-from run_folder import catalogue, log_writer, task_returns
+from run_folder import building, log_writer, task_returns
 from run_folder.building import environment_spec, seed_of
 from run_folder.layout import RunFolder
 from run_folder.settings import Settings
@@ -59,7 +59,7 @@ class EvaluatorNode:
 
     def _make_loop(self) -> tuple[actor.RecurrentActor, environment_loop.VectorEnvironmentLoop]:
         settings = self._settings
-        agent = catalogue.make(self._agent, settings.configs[self._agent])
+        agent = building.make_agent(settings, self._agent)
         played = [task for task in self._tasks for _ in range(settings.evaluation_episodes)]
         evaluator = actor.make_evaluator(
             agent,

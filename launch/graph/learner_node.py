@@ -17,7 +17,7 @@ from agents.learner import Learner
 from launch.graph import process
 from launch.graph.actor_node import REPORT_SECONDS
 from replay import dataset, priorities, tables
-from run_folder import bucket, checkpoints, log_writer, saver
+from run_folder import checkpoints, log_writer, mirrors, saver
 from run_folder.building import all_tables, core_state_spec, environment_spec, make_agents, seed_of
 from run_folder.layout import CHECKPOINTS, RunFolder
 from run_folder.settings import Settings
@@ -87,7 +87,7 @@ class LearnerNode:
             raw_item_bytes(self._batch_spec, agent.batch_size, agent.frame_stack),
             manifest,
             checkpoints.manifest_name(name, settings.paced_by),
-            bucket.mirror(settings.run_dir),
+            mirrors.of(settings.run_dir),
         )
 
     def get_variables(self, names: list[str]) -> list[list[np.ndarray]]:

@@ -13,7 +13,7 @@ from types import TracebackType
 import launchpad as lp
 
 from launch.graph import temporary_files
-from run_folder import bucket
+from run_folder import mirrors
 from run_folder.layout import RunFolder
 
 LAUNCHER = "RECURRENT_REPLAY_LAUNCHER"  # environment variable: the launching process's id
@@ -37,7 +37,7 @@ def enter(run_dir: str, title: str, goes_on_with: Sequence[str] = ()) -> None:
     """
     if LAUNCHER in os.environ:
         _follow(int(os.environ[LAUNCHER]))
-    mirror = bucket.mirror(run_dir)
+    mirror = mirrors.of(run_dir)
     mirror.fetch(*goes_on_with)
     mirror.keep_pushed()
     crash_file = RunFolder(mirror.path).crash

@@ -3,7 +3,7 @@
 import reverb
 
 from launch.graph import process
-from run_folder import bucket, building, replay_files, saver
+from run_folder import bucket, building, mirrors, replay_files, saver
 from run_folder.layout import CHECKPOINTS
 from run_folder.settings import Settings
 
@@ -18,7 +18,7 @@ def replay_checkpointer(
     settings: Settings, replay: str | None, shard: int
 ) -> reverb.checkpointers.CheckpointerBase:
     """Where a replay node writes its checkpoints, and the one it begins with, if there is one."""
-    mirror = bucket.mirror(settings.run_dir)
+    mirror = mirrors.of(settings.run_dir)
     if replay is not None:
         mirror.fetch(f"{CHECKPOINTS}/{replay}/{shard}/*")
     checkpointer = saver.replay_checkpointer(settings.folder.checkpoints, replay, shard)

@@ -1,7 +1,7 @@
 """Whether a run's replay can be spread over as many nodes as it is asked to."""
 
 from replay import dataset, tables
-from run_folder import catalogue
+from run_folder import building
 from run_folder.crews import crews
 from run_folder.settings import Settings, SettingsError
 
@@ -19,8 +19,8 @@ def check(settings: Settings) -> None:
             f"one shard; --num_actors={settings.num_actors} and "
             f"--actors_per_node={settings.actors_per_node} make {num_nodes}."
         )
-    for name, config in settings.configs.items():
-        agent = catalogue.make(name, config)
+    for name in settings.agents:
+        agent = building.make_agent(settings, name)
         try:
             dataset.check_shares(agent.tables, agent.batch_sizes, num_shards)
             for table in agent.tables:

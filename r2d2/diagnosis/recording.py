@@ -10,8 +10,9 @@ import numpy as np
 import tree
 
 from replay.frames import FrameStack
+from replay.layout import Layout
 from replay.sequences import Cuts, Cutter
-from replay.structures import FIRST, LAST, NO_ACTION, Layout, Nest, NetworkInput, Step
+from replay.structures import FIRST, LAST, NO_ACTION, Nest, NetworkInput, Step
 
 
 class Played(NamedTuple):

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from analysis.diagnosis import discrepancy, figures, memory
 from analysis.playing import evaluation
 from launch import diagnose
-from replay.structures import Layout
+from replay.layout import Layout
 from tests.launch import typed
 from tests.run_folder import saved_runs
 

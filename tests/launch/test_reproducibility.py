@@ -9,15 +9,17 @@ import tensorflow as tf
 from agents import actor
 from agents.environment_loop import VectorEnvironmentLoop
 from environments import suites
-from run_folder import building, catalogue, presets, settings
+from run_folder import building, configs, settings
 from tests.agents.recording import Recorder, Source
 
 STEPS = 60
 
 
 def _run(env: str, seed: int) -> settings.Settings:
+    agents = {"r2d2": "r2d2"}
+    preset, of_agents = settings.of_preset("local", env, agents, ["r2d2"])
     values: dict[str, Any] = dict(
-        presets.settings("local", env, ["r2d2"]),
+        preset,
         agent="r2d2",
         env=env,
         run_dir="/run",
@@ -28,13 +30,12 @@ def _run(env: str, seed: int) -> settings.Settings:
         paced_by="r2d2",
         colocate_learners=False,
     )
-    configs = settings.make_configs(env, {"r2d2": presets.config("local", "r2d2", env)}, {})
-    return settings.Settings(**values, configs=configs)
+    return settings.Settings(**values, configs=configs.make(env, agents, of_agents, {}))
 
 
 def _play(run: settings.Settings, actors: tuple[int, ...]) -> Recorder:
     """What the actors of one node write, from the environment's first row on."""
-    agent = catalogue.make("r2d2", run.configs["r2d2"])
+    agent = building.make_agent(run, "r2d2")
     spec = building.environment_spec(run)
     tf.random.set_seed(building.seed_of(run, "network"))
     network = agent.make_network(spec)

@@ -12,7 +12,7 @@ import tensorflow as tf
 from agents.learner import Learner
 from launch import train
 from launch.local import supervisor
-from run_folder import building, catalogue, checkpoints, launches, settings, snapshots, whole_files
+from run_folder import building, checkpoints, launches, settings, snapshots, whole_files
 from tests.launch import typed
 
 NEW = ("--agent=r2d2", "--env=catch")
@@ -34,7 +34,7 @@ def saved(tmp_path: pathlib.Path) -> pathlib.Path:
     run = settings.resolve(given, {"r2d2": {"lstm_size": "8", "head_size": "8"}})
     (folder / "checkpoints" / "learner-r2d2").mkdir(parents=True)
     (folder / "config.json").write_text(run.to_json())
-    update = catalogue.make("r2d2", run.configs["r2d2"]).make_update(building.environment_spec(run))
+    update = building.make_agent(run, "r2d2").make_update(building.environment_spec(run))
     Learner(update, iter(())).write_checkpoint(str(folder / "checkpoints/learner-r2d2/7"))
     replay = folder / "checkpoints" / "replay" / "7-1"
     replay.mkdir(parents=True)

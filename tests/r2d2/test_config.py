@@ -8,7 +8,8 @@ import pytest
 
 from r2d2 import agent
 from r2d2.agent import DMLAB_VARIANTS, VARIANTS, Config
-from replay.structures import Layout, PriorityInput
+from replay.layout import Layout
+from replay.structures import PriorityInput
 from tests.batches import environment_spec, random_batch
 from tests.configs import watched
 from tests.r2d2.batches import small_config

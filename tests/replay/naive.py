@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import tree
 
+from replay.layout import Layout
 from replay.structures import (
     FIRST,
     LAST,
     NO_ACTION,
     Batch,
-    Layout,
     NetworkInput,
     PriorityInput,
 )

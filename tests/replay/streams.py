@@ -10,7 +10,8 @@ import tree
 from acme import specs
 
 from replay.dataset import to_batch
-from replay.structures import FIRST, LAST, MID, Batch, Layout, Nest, Step, TableSpec
+from replay.layout import Layout
+from replay.structures import FIRST, LAST, MID, Batch, Nest, Step, TableSpec
 from replay.tables import make_tables, max_blocks
 from replay.writer import SequenceWriter
 

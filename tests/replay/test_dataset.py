@@ -10,7 +10,8 @@ import tree
 
 from replay.dataset import make_dataset
 from replay.frames import FrameStack
-from replay.structures import FIRST, LAST, MID, NO_ACTION, Batch, Layout, TableSpec
+from replay.layout import Layout
+from replay.structures import FIRST, LAST, MID, NO_ACTION, Batch, TableSpec
 from tests.replay import streams
 
 

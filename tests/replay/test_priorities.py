@@ -7,8 +7,9 @@ import pytest
 import reverb
 import tensorflow as tf
 
+from replay.layout import Layout
 from replay.priorities import PriorityUpdater, importance_weights, mixed_priorities
-from replay.structures import Layout, TableSpec
+from replay.structures import TableSpec
 from tests.replay import streams
 
 

@@ -10,8 +10,9 @@ import reverb
 import tree
 
 from replay.dataset import make_dataset
+from replay.layout import Layout
 from replay.priorities import PriorityUpdater, importance_weights
-from replay.structures import FIRST, MID, Batch, Layout, TableSpec
+from replay.structures import FIRST, MID, Batch, TableSpec
 from replay.tables import make_tables, shard_of
 from tests.replay import streams
 

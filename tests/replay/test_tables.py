@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import reverb
 
-from replay.structures import Layout, TableSpec
+from replay.layout import Layout
+from replay.structures import TableSpec
 from replay.tables import block_length, make_tables, max_blocks
 from tests.replay import streams
 

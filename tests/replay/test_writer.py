@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import reverb
 
-from replay.structures import FIRST, LAST, MID, Layout, PriorityInput, TableSpec
+from replay.layout import Layout
+from replay.structures import FIRST, LAST, MID, PriorityInput, TableSpec
 from replay.tables import block_length
 from replay.writer import SequenceWriter, WriterStopped
 from tests.replay import naive, streams

@@ -8,7 +8,7 @@ import numpy as np
 
 from agents.contract import Update
 from agents.learner import Learner
-from run_folder import building, catalogue, checkpoints, saver, settings
+from run_folder import building, checkpoints, saver, settings
 from run_folder.settings import Settings
 
 _SMALL: Mapping[str, Mapping[str, str]] = {
@@ -41,7 +41,7 @@ def save(
     (folder / "config.json").write_text(run.to_json())
     spec = building.environment_spec(run)
     for name in run.agents:
-        update = catalogue.make(name, run.configs[name]).make_update(spec)
+        update = building.make_agent(run, name).make_update(spec)
         writer = saver.Saver(
             folder / "checkpoints",
             name,

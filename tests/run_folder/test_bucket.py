@@ -6,8 +6,8 @@ import pathlib
 import pytest
 import tensorflow as tf
 
-from run_folder import bucket
-from run_folder.bucket import Mirror
+from run_folder import bucket, mirrors
+from run_folder.mirrors import Mirror
 from run_folder.replay_files import DONE, ReplayFiles, ship
 
 _numbers = itertools.count()
@@ -52,7 +52,7 @@ def _read(url: str) -> dict[str, str]:
 
 
 def test_a_folder_on_disk_is_its_own_mirror(tmp_path: pathlib.Path) -> None:
-    mirror = bucket.mirror(str(tmp_path))
+    mirror = mirrors.of(str(tmp_path))
     assert mirror.path == bucket.local(str(tmp_path)) == tmp_path
     mirror.fetch("*")
     assert mirror.push(checkpoints=True)

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.in_process import InProcess
 from environments import suites
-from run_folder import catalogue, presets, settings
+from run_folder import catalogue, configs, presets
 
 IMAGES = {"grey": (84, 84), "one_colour": (64, 48, 1), "colour": (210, 160, 3), "least": (20, 20)}
 SMALL = {"low": (19, 84), "narrow": (84, 19, 3), "grid": (7, 7, 3), "bytes": (400,)}
@@ -64,8 +64,8 @@ def _registered() -> Iterator[None]:
     ],
 )
 def test_an_image_is_given_the_values_of_atari_and_a_core(agent: str, env: str) -> None:
-    found = presets.config("local", agent, env)
-    on_atari = presets.config("local", agent, "atari:pong")
+    found = presets.config("local", catalogue.entry(agent), env)
+    on_atari = presets.config("local", catalogue.entry(agent), "atari:pong")
     of_image: dict[str, Any] = dict(frame_stack=1, torso="shallow")
     if agent.startswith("r2d2"):
         of_image |= dict(replay_size=10_000)
@@ -88,13 +88,13 @@ def test_an_image_is_given_the_values_of_atari_and_a_core(agent: str, env: str) 
 def test_vectors_and_what_is_too_small_for_convolutions_are_played_as_catch_is(
     agent: str, env: str
 ) -> None:
-    found = presets.config("local", agent, env)
-    assert found == presets.config("local", agent, "catch")
+    found = presets.config("local", catalogue.entry(agent), env)
+    assert found == presets.config("local", catalogue.entry(agent), "catch")
     assert found["torso"] == "mlp"
 
 
 def test_the_paper_preset_changes_nothing_for_an_image() -> None:
-    assert presets.config("paper", "r2d2", "gym:pictures/colour-v0") == {}
+    assert presets.config("paper", catalogue.entry("r2d2"), "gym:pictures/colour-v0") == {}
 
 
 @pytest.mark.parametrize(
@@ -104,11 +104,11 @@ def test_agents_play_images_and_learn_from_them(agent: str, name: str) -> None:
     env = f"gym:pictures/{name}-v0"
     small = {"burn_in": "0", "length": "4", "batch_size": "2"}
     small |= {"period": "4"} if agent == "r2d2" else {"queue_size": "4"}
-    values = {agent: presets.config("local", agent, env)}
-    config = settings.make_configs(env, values, {agent: small})[agent]
+    values = {agent: presets.config("local", catalogue.entry(agent), env)}
+    config = configs.make(env, {agent: agent}, values, {agent: small})[agent]
     assert config.torso == "shallow"
     process = InProcess(
-        catalogue.make(agent, config),
+        catalogue.entry(agent).make(config, agent),
         suites.make_environment_spec(env),
         tasks=np.zeros(2, int),
         seed=0,

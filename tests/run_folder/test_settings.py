@@ -10,7 +10,7 @@ import tree
 
 from environments import dmlab, suites
 from replay import dataset, tables
-from run_folder import building, catalogue, presets, settings
+from run_folder import building, catalogue, configs, presets, settings
 
 DMLAB = "dmlab:seekavoid_arena_01"
 ENVIRONMENTS = ("catch", "memory:recall", "memory:cartpole", "gym:CartPole-v1", "atari:pong", DMLAB)
@@ -164,7 +164,7 @@ def test_flags_beat_the_preset() -> None:
     assert config.lstm_size == 16
     assert config.samples_per_insert is None
     assert config.rescale is False
-    assert config.length == presets.config("local", "r2d2", "catch")["length"]
+    assert config.length == presets.config("local", catalogue.entry("r2d2"), "catch")["length"]
 
 
 @pytest.mark.parametrize(
@@ -182,8 +182,8 @@ def test_flags_beat_the_preset() -> None:
     ],
 )
 def test_text_becomes_a_value_of_the_fields_type(field: str, text: str, value: Any) -> None:
-    configs = settings.make_configs("catch", {"r2d2": {}}, {"r2d2": {field: text}})
-    config = configs["r2d2"]
+    made = configs.make("catch", {"r2d2": "r2d2"}, {"r2d2": {}}, {"r2d2": {field: text}})
+    config = made["r2d2"]
     assert getattr(config, field) == value
     assert type(getattr(config, field)) is type(value)
 
@@ -215,12 +215,12 @@ def test_an_agent_with_a_head_per_task_has_as_many_as_there_are(name: str, env: 
 @pytest.mark.parametrize("name", catalogue.AGENTS)
 def test_every_agent_learns_on_every_kind_of_environment(name: str, env: str) -> None:
     small = {"batch_size": "2", "burn_in": "0", "length": "2"}
-    if reads_queue := hasattr(catalogue.AGENTS[name].config(env), "queue_size"):
+    if reads_queue := hasattr(catalogue.config(name, env), "queue_size"):
         small["queue_size"] = "4"
     else:
         small["period"] = "2"  # a queue's unrolls follow one another
     run = settings.resolve(_given(agent=name, env=env), {name: small})
-    agent = catalogue.make(name, run.configs[name])
+    agent = building.make_agent(run, name)
     spec = suites.make_environment_spec(env, full_action_space=run.full_action_space)
     core_state = building.core_state_spec(agent, spec)
     batches = dataset.make_dataset(

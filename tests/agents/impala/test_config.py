@@ -8,7 +8,7 @@ import pytest
 
 from agents.impala import agent
 from agents.impala.agent import ATARI, DMLAB, Config
-from replay.structures import Layout
+from replay.layout import Layout
 from tests.agents.impala.batches import small_config
 from tests.batches import environment_spec, random_batch
 from tests.configs import watched

@@ -11,7 +11,7 @@ from acme import specs
 
 from agents.networks.core import LSTM
 from agents.networks.language import ImageAndInstruction, Language, image_of, with_language
-from agents.networks.torsos import TorsoKind, make_torso
+from agents.networks.torsos import make_torso
 from tests.instructions import LONGEST, NUM_WORDS, random_observation, spec_with_words
 
 
@@ -111,9 +111,7 @@ def test_the_words_go_past_the_torso() -> None:
 
 
 @pytest.mark.parametrize(("kind", "millions"), [("shallow", 1.2), ("resnet", 1.6)])
-def test_impala_sizes_with_a_vocabulary_of_a_thousand_words(
-    kind: TorsoKind, millions: float
-) -> None:
+def test_impala_sizes_with_a_vocabulary_of_a_thousand_words(kind: str, millions: float) -> None:
     """Espeholt et al. 2018, Figure 4; nine actions."""
     torso, core = ImageAndInstruction(make_torso(kind), Language(1_000)), LSTM(256)
     observation = {

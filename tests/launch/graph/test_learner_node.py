@@ -30,11 +30,11 @@ SMALL: dict[str, Any] = dict(
 
 
 def _agent(name: str) -> Agent:
-    config = catalogue.AGENTS[name].config("catch")
+    config = catalogue.config(name, "catch")
     own = {"lstm_size": min(config.lstm_size, 8)}
     if not hasattr(config, "queue_size"):
         own |= {"period": 4, "head_size": 8, "target_update_period": 1}
-    return catalogue.make(name, dataclasses.replace(config, **SMALL, **own))
+    return catalogue.entry(name).make(dataclasses.replace(config, **SMALL, **own), name)
 
 
 def _zeros(agent: Agent) -> Any:

@@ -13,7 +13,8 @@ from agents.limited_memory import limit_memory
 from r2d2.agent import make
 from r2d2.diagnosis import diagnostics, recording
 from r2d2.diagnosis.diagnostics import Strategy
-from replay.structures import FIRST, LAST, MID, NO_ACTION, Layout, Nest, NetworkInput, Step
+from replay.layout import Layout
+from replay.structures import FIRST, LAST, MID, NO_ACTION, Nest, NetworkInput, Step
 from tests.batches import NUM_ACTIONS, environment_spec
 from tests.r2d2.batches import small_config
 

@@ -1,0 +1,91 @@
+"""What the commands know of an agent before it is made: its line in the catalogue, or a user's own.
+
+    --agent=my_package.agents:REINFORCE
+
+names an `Entry` from anywhere on PYTHONPATH. Making one loads no TensorFlow: `imported` puts that
+off until there is something to make.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from environments import import_path
+
+if TYPE_CHECKING:
+    from agents.contract import Agent
+
+EXAMPLE = "my_package.agents:REINFORCE"
+
+Kind = Literal["atari", "dmlab", "image", "small"]
+"""What presets tell apart: Atari, DeepMind Lab, other images for convolutions, the rest."""
+
+Values = Mapping[str, Any]  # of fields of the agent's Config
+
+
+@dataclasses.dataclass(frozen=True)
+class Band:
+    """Two columns of an agent's log for each task, `<mean>/<task>` and `<deviation>/<task>`.
+
+    Attributes:
+      title: of what the report draws of them.
+      mean: column's name.
+      deviation: column's name.
+      letters: of the two in a table.
+      note: what they are.
+    """
+
+    title: str
+    mean: str
+    deviation: str
+    letters: tuple[str, str]
+    note: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """An agent as it can be named.
+
+    Attributes:
+      config: the paper's hyperparameters, a frozen dataclass; its defaults are those for Atari. Its
+        fields are best declared with `agents.fields.field`, which gives them a help text.
+      make: (config, name) -> the agent.
+      dmlab: the paper's hyperparameters for DeepMind Lab, where those are others.
+      local: where `--preset=local`, which is for two cores, differs from them.
+      shared: where other agents read the same stream, except on Atari; `local` goes before it.
+      num_tasks_field: the field of the Config that holds the number of tasks, if one does.
+      epsilon_field: the field that holds the probability of a random action in evaluation; None
+        where actions are sampled from a policy.
+      all_dmlab_actions: whether it plays DeepMind Lab with the 15 actions of R2D2 and PopArt, or
+        with IMPALA's nine.
+      columns: what the columns of its log mean, beside those that every learner has.
+      bands: columns for each task that belong together.
+      peers: of `benchmarks.learner`: name -> the module of `benchmarks.peers` that does the same.
+      networks: evaluated in an update: 2 with a target network.
+    """
+
+    config: Any
+    make: "Callable[[Any, str], Agent]"
+    dmlab: Any = None
+    local: Mapping[Kind, Values] = dataclasses.field(default_factory=dict)
+    shared: Values = dataclasses.field(default_factory=dict)
+    num_tasks_field: str | None = None
+    epsilon_field: str | None = None
+    all_dmlab_actions: bool = True
+    columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    bands: tuple[Band, ...] = ()
+    peers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    networks: int = 1
+
+
+def imported(path: str) -> Callable[..., Any]:
+    """A function that is imported when it is called.
+
+    Args:
+      path: of the function, such as `r2d2.agent:make`.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return import_path.load(path, what="a function", example=path)(*args, **kwargs)
+
+    return call

@@ -1,0 +1,84 @@
+"""How a setting is declared: once, in its dataclass, with default, requirement and meaning.
+
+    burn_in: int = field(40, BURN_IN, "Steps that only warm up the recurrent state.")
+
+The command line, its help, config.json and the tables in docs/ are made of these declarations.
+"""
+
+import dataclasses
+import typing
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from agents.requirements import Requirement, of_type
+
+_MEANING, _REQUIREMENT, _PRESETS = "meaning", "requirement", "presets"
+
+
+class Field(NamedTuple):
+    """A declared field.
+
+    Attributes:
+      annotation: its type.
+      requirement: what its values have to be; those of that type where nothing else is declared.
+      meaning: a sentence or several.
+      default: `dataclasses.MISSING` where there is none.
+      presets: its values by the name of a preset.
+    """
+
+    annotation: Any
+    requirement: Requirement
+    meaning: str
+    default: Any
+    presets: Mapping[str, Any]
+
+
+def required(requirement: Requirement | None, meaning: str, **presets: Any) -> Any:
+    """Declares a field of a dataclass that has no default, as `field` does.
+
+    Args:
+      requirement: as for `field`.
+      meaning: as for `field`.
+      **presets: its values by the name of a preset.
+    """
+    metadata = {_MEANING: meaning, _REQUIREMENT: requirement, _PRESETS: presets}
+    return dataclasses.field(metadata=metadata)
+
+
+def field(default: Any, requirement: Requirement | None, meaning: str) -> Any:
+    """Declares a field of a dataclass.
+
+    Args:
+      default: its value.
+      requirement: what its values have to be, beside of its type; None where the type says it all.
+      meaning: what it is: unit, symbol, and the paper's section or table.
+    """
+    metadata = {_MEANING: meaning, _REQUIREMENT: requirement}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def declared(kind: type) -> Mapping[str, Field]:
+    """The fields of a dataclass by name, in order."""
+    annotations = typing.get_type_hints(kind)
+    return {
+        f.name: Field(
+            annotations[f.name],
+            f.metadata.get(_REQUIREMENT) or of_type(annotations[f.name]),
+            f.metadata.get(_MEANING, ""),
+            f.default,
+            f.metadata.get(_PRESETS, {}),
+        )
+        for f in dataclasses.fields(kind)
+    }
+
+
+def check(config: Any) -> None:
+    """Raises ValueError with a sentence about the first field that is not as it must be.
+
+    Args:
+      config: a dataclass. Its fields have to be of their types, and what they are declared to be.
+    """
+    for name, declaration in declared(type(config)).items():
+        value, required = getattr(config, name), declaration.requirement
+        if not (of_type(declaration.annotation).holds(value) and required.holds(value)):
+            raise ValueError(f"{name} must be {required.text}, got {value!r}.")

@@ -1,0 +1,19 @@
+"""IMPALA as it can be named."""
+
+from agents.entry import Entry, imported
+from agents.impala import presets
+from agents.impala.columns import COLUMNS
+from agents.impala.config import ATARI, DMLAB
+
+ENTRIES = {
+    "impala": Entry(
+        ATARI,
+        imported("agents.impala.agent:make"),
+        dmlab=DMLAB,
+        local=presets.LOCAL,
+        shared=presets.SHARED,
+        all_dmlab_actions=False,
+        columns=COLUMNS,
+        peers={"pytorch": "pytorch_impala", "pytorch_tuned": "pytorch_impala"},
+    )
+}

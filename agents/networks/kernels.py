@@ -1,0 +1,29 @@
+"""The convolutions of the torsos by name: numbers alone, so that no TensorFlow is needed to ask."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+
+class Convolution(NamedTuple):
+    """One convolution: square kernels, no padding."""
+
+    channels: int
+    kernel: int
+    stride: int
+
+
+# `dqn`: the three convolutions of DQN (Mnih et al. 2015). `shallow`: IMPALA's small torso (Espeholt
+# et al. 2018, Figure 4, left), whose 1.2 million parameters at 72 x 96 x 3 come out without
+# padding, not with it.
+CONVOLUTIONS: Mapping[str, Sequence[Convolution]] = {
+    "dqn": (Convolution(32, 8, 4), Convolution(64, 4, 2), Convolution(64, 3, 1)),
+    "shallow": (Convolution(16, 8, 4), Convolution(32, 4, 2)),
+}
+
+
+def least_side(layers: Sequence[Convolution]) -> int:
+    """Pixels of the shorter side of the smallest image that convolutions can be given."""
+    side = 1
+    for layer in reversed(layers):
+        side = (side - 1) * layer.stride + layer.kernel
+    return side

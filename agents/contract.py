@@ -89,6 +89,8 @@ class Agent:
       estimates: (update, values of its evaluation policy, index of the task) -> what the agent
         expects of the return, `[N]` by name: Q of the actions taken or V, in the units of the
         rewards that it learns from.
+      has_action_values: whether its network's outputs are action values `[..., A]`.
+      is_recurrent: whether its network carries a state from step to step.
     """
 
     name: str
@@ -104,6 +106,8 @@ class Agent:
     make_update: Callable[[specs.EnvironmentSpec], Update]
     initial_priority: Callable[[PriorityInput], np.ndarray] | None
     estimates: Callable[[Any, Mapping[str, tf.Tensor], int], Mapping[str, tf.Tensor]]
+    has_action_values: bool = False
+    is_recurrent: bool = True
 
     @property
     def batch_size(self) -> int:

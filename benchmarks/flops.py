@@ -21,6 +21,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import sonnet as snt
+
 from agents.networks.kernels import CONVOLUTIONS
 
 
@@ -49,24 +51,29 @@ class Network(NamedTuple):
     head: Sequence[Layer]
 
 
-def per_update(config: Any, image: Sequence[int], num_actions: int, num_networks: int) -> int:
+def per_update(
+    config: Any, image: Sequence[int], num_actions: int, head: snt.Module, num_networks: int
+) -> int:
     """Useful operations of one update.
 
     Args:
       config: an agent's.
       image: height, width and channels of one network input.
       num_actions: A.
+      head: of the network, which has been called.
       num_networks: that are evaluated; 2 with a target network.
     """
-    network = network_layers(config, image, num_actions)
+    network = network_layers(config, image, num_actions, head)
     forward = [sum(layer.forward for layer in part) for part in network]
     backward = [sum(layer.backward for layer in part) for part in network]
     evaluated = (config.burn_in + config.length + 1) * forward[0] + (config.length + 1) * forward[1]
     return config.batch_size * (num_networks * evaluated + config.length * sum(backward))
 
 
-def network_layers(config: Any, image: Sequence[int], num_actions: int) -> Network:
-    """The layers of an agent's network."""
+def network_layers(
+    config: Any, image: Sequence[int], num_actions: int, head: snt.Module
+) -> Network:
+    """The layers of an agent's network; its head is fully connected ones."""
     torso, size = _torso(config.torso, image)
     core = []
     if config.lstm_size:
@@ -76,18 +83,8 @@ def network_layers(config: Any, image: Sequence[int], num_actions: int) -> Netwo
             Layer("lstm inputs", inputs * 4 * size),
             Layer("lstm recurrence", size * 4 * size),
         ]
-    return Network([*torso, *core], _head(config, size, num_actions))
-
-
-def _head(config: Any, size: int, num_actions: int) -> list[Layer]:
-    hidden = getattr(config, "head_size", None)
-    if hidden is None:
-        num_values = getattr(config, "num_tasks", 1)
-        return [Layer("logits", size * num_actions), Layer("values", size * num_values)]
-    return [
-        Layer("dueling hidden", 2 * size * hidden),
-        Layer("dueling outputs", hidden * (num_actions + 1)),
-    ]
+    weights = [variable.shape for variable in head.trainable_variables if variable.shape.rank == 2]
+    return Network([*torso, *core], [Layer("head", math.prod(shape)) for shape in weights])
 
 
 def _torso(kind: str, image: Sequence[int]) -> tuple[list[Layer], int]:

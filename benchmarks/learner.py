@@ -22,6 +22,7 @@ from absl import flags
 
 from agents.contract import Update
 from agents.learner import Learner
+from agents.networks.network import RecurrentNetwork
 from benchmarks import batches, command_line, flops, matmul, timing
 from benchmarks.clients import Clients
 from benchmarks.local_replay import LocalReplay
@@ -30,23 +31,13 @@ from benchmarks.report import Report, figure, single
 from benchmarks.scale import Plan
 from benchmarks.subject import Subject
 from benchmarks.timing import Contestant
-from r2d2.learner import R2D2Update
 from replay.priorities import PriorityUpdater
+from run_folder import catalogue
 
 _REPLAYED_ITEMS = 2_000
-_PEERS = {  # by agent: the modules of benchmarks.peers that do the same work
-    "r2d2": {
-        "acme": "acme_learner",
-        "acme_unpadded": "acme_learner",
-        "pytorch": "pytorch_r2d2",
-        "pytorch_tuned": "pytorch_r2d2",
-    },
-    "r2d2_plus": {"pytorch": "pytorch_r2d2", "pytorch_tuned": "pytorch_r2d2"},
-    "r2d2_feedforward": {"pytorch": "pytorch_r2d2", "pytorch_tuned": "pytorch_r2d2"},
-    "impala": {"pytorch": "pytorch_impala", "pytorch_tuned": "pytorch_impala"},
-}
+_PEERS = {name for entry in catalogue.AGENTS.values() for name in entry.peers}
 
-_PEER = flags.DEFINE_enum("peer", None, [*_PEERS["r2d2"]], "Whose step alternates with ours.")
+_PEER = flags.DEFINE_enum("peer", None, sorted(_PEERS), "Whose step alternates with ours.")
 _PEER_BFLOAT16 = flags.DEFINE_boolean("peer_bfloat16", False, "PyTorch's autocast to bfloat16.")
 _WITH_REPLAY = flags.DEFINE_boolean(
     "with_replay", False, "Measures the step fed by a replay server too, priorities written back."
@@ -96,7 +87,7 @@ def main(_: Sequence[str]) -> None:
 
 def _roof(measured: Subject) -> str:
     """Which product of matrices an update is held against."""
-    return f"matmul_{measured.agent.config.precision}"
+    return f"matmul_{getattr(measured.agent.config, 'precision', 'float32')}"
 
 
 def _frames(measured: Subject) -> float:
@@ -150,8 +141,9 @@ def _fetched_from(measured: Subject, update: Update, stack: contextlib.ExitStack
 
 
 def _peer(measured: Subject, report: Report, stack: contextlib.ExitStack) -> Contestant:
-    known = _PEERS.get(measured.agent.name, {})
-    if _PEER.value not in known:
+    known = measured.entry.peers
+    module = known.get(_PEER.value or "")
+    if module is None:
         command_line.fail(
             f"--peer={_PEER.value} has no step that does the work of --agent="
             f"{measured.agent.name}'s; the peers of that agent: {', '.join(known) or 'none'}."
@@ -164,7 +156,7 @@ def _peer(measured: Subject, report: Report, stack: contextlib.ExitStack) -> Con
         "acme_unpadded": _PEER.value == "acme_unpadded",
         "keeps_memory": _PEER.value == "pytorch_tuned",
     }
-    peer = stack.enter_context(Peer(known[_PEER.value], settings))
+    peer = stack.enter_context(Peer(module, settings))
     report.add("peer_first_step", single(peer.first_step_seconds, "s"))
     report.add_versions(peer.versions)
     return Contestant(peer.run, _frames(measured))
@@ -187,10 +179,11 @@ def _report_work(
     report: Report, rates: dict[str, list[float]], measured: Subject, update: Update
 ) -> None:
     """Useful operations a second, and their share of the roof."""
-    num_networks = 2 if isinstance(update, R2D2Update) else 1
-    work = flops.per_update(
-        measured.agent.config, measured.image, measured.spec.actions.num_values, num_networks
-    )
+    network, config = update.network, measured.agent.config
+    if not isinstance(network, RecurrentNetwork) or ":" in config.torso:
+        return  # of somebody's own, nobody can say what is useful
+    num_actions, networks = measured.spec.actions.num_values, measured.entry.networks
+    work = flops.per_update(config, measured.image, num_actions, network.head, networks)
     per_frame = work / _frames(measured)
     useful = [rate * per_frame for rate in rates["learner"]]
     report.add("useful_work_of_an_update", single(work / 1e9, "GFLOP"))

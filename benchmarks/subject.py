@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from acme import specs
 
 from agents.contract import Agent
+from agents.entry import Entry
 from environments import suites
 from run_folder import catalogue, configs, presets
 
@@ -17,6 +18,7 @@ class Subject(NamedTuple):
     """The agent, and what it sees of a game."""
 
     preset: str
+    entry: Entry
     agent: Agent
     spec: specs.EnvironmentSpec
     num_tasks: int
@@ -52,4 +54,4 @@ def make(agent: str, preset: str, overrides: dict[str, dict[str, str]]) -> Subje
     values = presets.config(preset, entry, _SUITE)
     config = configs.make(_SUITE, named, {name: values}, overrides)[name]
     spec = suites.make_environment_spec(GAME)
-    return Subject(preset, entry.make(config, name), spec, len(suites.tasks(_SUITE)))
+    return Subject(preset, entry, entry.make(config, name), spec, len(suites.tasks(_SUITE)))

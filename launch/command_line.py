@@ -4,18 +4,23 @@ absl lists a module's flags in the order of the alphabet, two lines each. `run` 
 command reads on one screen: in groups, a line each, their defaults after the `=`.
 """
 
+import dataclasses
 import errno
+import os
 import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn, get_args
 
 from absl import app, flags
 
+from agents import fields
+from agents.fields import Field
 from agents.requirements import LARGEST
+from environments import suites
 from launch import paths
-from run_folder import catalogue
+from run_folder import catalogue, configs, presets, settings
 
 
 class FolderParser(flags.ArgumentParser[str]):
@@ -35,6 +40,27 @@ SEED = flags.DEFINE_integer(
     "seed", None, "Of environments, networks and policies.", lower_bound=0, upper_bound=LARGEST
 )
 
+_DEFINES: dict[type, Callable[..., flags.FlagHolder]] = {
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
+    bool: flags.DEFINE_boolean,
+    str: flags.DEFINE_string,
+}
+
+
+def define(name: str, field: Field) -> flags.FlagHolder:
+    """A flag for a declared field; its value is None where it was not given."""
+    (kind,) = {field.annotation, *get_args(field.annotation)} & set(_DEFINES)
+    values = [field.presets.get(preset) for preset in presets.PRESETS]
+    meaning = field.meaning
+    if None not in values and kind is not bool:
+        local, paper = values
+        meaning = f"{meaning[:-1]}: {local:g} [{paper:g}]."
+    elif field.default is not dataclasses.MISSING:
+        meaning = f"{meaning[:-1]}: {field.default}."
+    return _DEFINES[kind](name, None, meaning)
+
+
 Sections = Mapping[str, Sequence[str]]  # title -> names of flags
 
 HYPERPARAMETER = "<agent>.<field>"  # as a flag's name in a section
@@ -42,9 +68,11 @@ HYPERPARAMETER = "<agent>.<field>"  # as a flag's name in a section
 _CANNOT_WRITE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 
 _FIELD = re.compile(r"--?([A-Za-z0-9_]+)\.([A-Za-z0-9_]+)(?:=(.*))?", re.DOTALL)
+_LAUNCHPADS, _OF_LAUNCHPAD = "lp_launch_type", re.compile("--?(no)?(lp|xm)_")
 _HELP = {"--help", "-help", "-h", "--helpshort", "-helpshort"}
+_HELP_OF = re.compile("--?help=(.+)")
 _WIDTH, _COLUMN = 100, 33
-_FIELDS_ARE_IN = "Any field of an agent's Config, in r2d2/ and agents/*/config.py: --r2d2.length=40"
+_FIELDS_ARE_IN = "A hyperparameter; --help=r2d2 [--env=...] lists that agent's."
 
 
 def run(main: Callable[[Sequence[str]], None], sections: Sections) -> None:
@@ -57,12 +85,14 @@ def run(main: Callable[[Sequence[str]], None], sections: Sections) -> None:
     """
 
     def parse(argv: Sequence[str]) -> list[str]:
+        asked = [match.group(1) for arg in argv[1:] if (match := _HELP_OF.fullmatch(arg))]
+        if asked:
+            _show(agent_help(asked[-1], argv))
         if _HELP.intersection(argv[1:]):
-            print(help_text(sys.modules[main.__module__].__doc__ or "", sections))
-            sys.exit(0)
+            _show(help_text(sys.modules[main.__module__].__doc__ or "", sections))
         taken = any(HYPERPARAMETER in names for names in sections.values())
-        for agent, fields in {} if taken else config_overrides(argv).items():
-            fail(f"This command takes no hyperparameters, got --{agent}.{next(iter(fields))}.")
+        for agent, typed in {} if taken else config_overrides(argv).items():
+            fail(f"This command takes no hyperparameters, got --{agent}.{next(iter(typed))}.")
         return parse_flags(argv)
 
     def guarded(argv: Sequence[str]) -> None:
@@ -76,12 +106,59 @@ def run(main: Callable[[Sequence[str]], None], sections: Sections) -> None:
     app.run(guarded, flags_parser=parse)
 
 
+def _show(text: str) -> NoReturn:
+    """Prints, also for `head`, which may not read it all, and ends well."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(0)
+
+
 def help_text(description: str, sections: Sections) -> str:
     """A screen of help: a module's docstring, then its flags."""
     lines = [description.strip()]
     for title, names in sections.items():
         lines += ["", title, *(line for name in names for line in _entry(name))]
     return "\n".join([*lines, "", *_described("--helpfull", "Every flag, those of libraries too.")])
+
+
+def agent_help(agent: str, argv: Sequence[str]) -> str:
+    """A screen or two of every field of an agent's Config.
+
+    Args:
+      agent: as `--agent` takes it.
+      argv: may say `--env` and `--preset`, whose values are shown then; else the paper's.
+    """
+    said = {key: value for key, _, value in (a.lstrip("-").partition("=") for a in argv)}
+    env, preset = said.get("env", ""), said.get("preset", presets.PRESETS[0])
+    try:
+        (name,) = named = catalogue.named(agent)
+        paper = catalogue.config(agent, env)
+        config, of = paper, "the paper's, for Atari"
+        if env:
+            suites.check(env)
+            _, values = settings.of_preset(preset, env, named, [name])
+            config, of = configs.make(env, named, values, {})[name], f"{env}, --preset={preset}"
+    except ValueError as error:
+        fail(str(error))
+    lines = [f"--agent={agent}: {of}"]
+    for field, declared in fields.declared(type(config)).items():
+        value, published = getattr(config, field), getattr(paper, field)
+        text = f"{declared.meaning} {_instead(published)}" * (value != published)
+        lines += _described(f"--{name}.{field}={_typed(value)}", text or declared.meaning)
+    return "\n".join(lines)
+
+
+def _typed(value: Any) -> str:
+    """A value as it is typed."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _instead(published: Any) -> str:
+    return f"[Paper: {_typed(published)}.]"
 
 
 def _entry(name: str) -> Iterator[str]:
@@ -109,13 +186,15 @@ def _described(flag: str, text: str) -> Iterator[str]:
 def parse_flags(argv: Sequence[str]) -> list[str]:
     """absl's parser, with `--<agent>.<field>=<text>` left to `config_overrides`."""
     plain = [arg for arg in argv if not _FIELD.fullmatch(arg)]
+    # Launchpad's own flags are known once it is imported, and then they are parsed too.
+    later = _LAUNCHPADS not in flags.FLAGS and any(map(_OF_LAUNCHPAD.match, plain))
     try:
-        rest: list[str] = flags.FLAGS(plain)
+        rest: list[str] = flags.FLAGS(plain, known_only=later)
     except (flags.Error, ValueError) as error:  # absl has both
         fail(str(error))
     except OSError as error:  # of a --flagfile
         fail(f"{error.filename} cannot be read: {error.strerror}.")
-    if len(rest) > 1:
+    if len(rest) > 1 and not later:
         fail(f"Only flags are understood, got {rest[1]!r}.")
     return rest
 

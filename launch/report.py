@@ -42,7 +42,6 @@ def sections(runs: Sequence[Run]) -> list[Section]:
     """The page's sections, in order."""
     drawn = lines(runs)
     legend = [(line.label, line.colour) for line in drawn]
-    statistics = learning.statistics(drawn, legend)
     return [
         summary.section(drawn),
         returns.section(drawn, legend),
@@ -50,7 +49,7 @@ def sections(runs: Sequence[Run]) -> list[Section]:
         evaluations.section(runs),
         speed.section(drawn, legend),
         replaying.section(drawn, legend),
-        *([statistics] if statistics else []),
+        *learning.bands(drawn, legend),
         learning.metrics(drawn, legend),
         differences.section(runs),
         summary.commands(runs),

@@ -57,6 +57,8 @@ def make(config: Config, name: str = "r2d2") -> Agent:
         make_update=functools.partial(_make_update, config),
         initial_priority=targets.make_initial_priority(config),
         estimates=lambda update, values, task: policy.estimates(config, values),
+        has_action_values=True,
+        is_recurrent=config.lstm_size > 0,
     )
 
 

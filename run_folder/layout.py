@@ -17,8 +17,31 @@ report/, diagnostics/      what `launch.report` and `launch.diagnose` made
 
 import dataclasses
 import pathlib
+from collections.abc import Collection
 
 CHECKPOINTS = "checkpoints"
+_LEARNER, _EVALUATOR = "learner", "evaluator"
+
+
+def learner_label(agent: str) -> str:
+    """What an agent's learner's log and its folder of checkpoints are called."""
+    return f"{_LEARNER}-{agent}"
+
+
+def evaluator_label(agent: str, agents: Collection[str]) -> str:
+    """What the log of an agent's evaluator is called in a run of these agents."""
+    return f"{_EVALUATOR}-{agent}" if len(agents) > 1 else _EVALUATOR
+
+
+def learns(label: str) -> bool:
+    """Whether a log is a learner's."""
+    return label.startswith(learner_label(""))
+
+
+def agent_of(label: str) -> str | None:
+    """Whose log this is; None where its label does not tell."""
+    kind, _, agent = label.partition("-")
+    return agent if agent and kind in (_LEARNER, _EVALUATOR) else None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,14 +8,12 @@ from typing import Any
 import tensorflow as tf
 from acme.utils.loggers import aggregators, base, csv
 
-from run_folder.layout import RunFolder
-
-LEARNER = "learner-"  # how the label of an agent's learner's log begins
+from run_folder.layout import RunFolder, learns
 
 
 def steps_key(label: str) -> str:
     """The column of a log that is TensorBoard's step."""
-    return "learner_steps" if label.startswith(LEARNER) else "actor_steps"
+    return "learner_steps" if learns(label) else "actor_steps"
 
 
 def make_logger(run_dir: pathlib.Path, label: str) -> base.Logger:

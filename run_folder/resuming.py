@@ -25,7 +25,7 @@ from run_folder import (
     snapshots,
 )
 from run_folder.checkpoints import CheckpointError, Manifest, Manifests
-from run_folder.layout import CHECKPOINTS
+from run_folder.layout import CHECKPOINTS, learner_label
 from run_folder.settings import Settings, SettingsError
 
 # What another value of would make another run.
@@ -99,7 +99,7 @@ def manifests(
         says which flags leave what is damaged out.
     """
     folder, mirror = run.folder.checkpoints, mirrors.of(run.run_dir)
-    mirror.fetch(*(f"{CHECKPOINTS}/learner-{name}/manifest-*.json" for name in run.agents))
+    mirror.fetch(*(f"{CHECKPOINTS}/{learner_label(name)}/manifest-*.json" for name in run.agents))
     found = _newest(run, folder) if step is None else _kept(run, folder, step)
     if not with_replay:
         found = {name: checkpoints.without_replay(manifest) for name, manifest in found.items()}

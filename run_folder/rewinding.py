@@ -16,8 +16,8 @@ import tensorflow as tf
 
 from run_folder import checkpoints, whole_files
 from run_folder.checkpoints import Manifest
-from run_folder.layout import RunFolder
-from run_folder.log_writer import LEARNER, steps_key
+from run_folder.layout import RunFolder, agent_of
+from run_folder.log_writer import steps_key
 
 Limits = Mapping[str, float]  # counter -> the greatest value that the checkpoint knows of
 
@@ -39,8 +39,7 @@ def rewind(folder: RunFolder, manifests: Mapping[str, Manifest], paced_by: str) 
 
     def limits(label: str) -> Limits:
         """Of a log, or of TensorBoard's group of that name."""
-        agent = label.removeprefix(LEARNER).removeprefix("evaluator-")
-        own = manifests.get(agent if agent != label else paced_by)
+        own = manifests.get(agent_of(label) or paced_by)
         return dict(counts, learner_steps=own.learner_step if own else 0)
 
     for path in sorted(folder.logs.glob("*.csv")):

@@ -18,6 +18,7 @@ import reverb
 from replay import tables
 from run_folder import checkpoints, mirrors, snapshots
 from run_folder.checkpoints import MANIFEST, Manifest
+from run_folder.layout import learner_label
 from run_folder.replay_files import ReplayFiles
 
 RAW_BYTES_PER_SECOND = 100e6  # of uncompressed items: a little less than one core was seen to write
@@ -82,7 +83,7 @@ class Saver:
 
         The learner is safe before the replay is begun, which may take minutes and be cut short.
         """
-        prefix = f"learner-{self._agent}/{learner_step}"
+        prefix = f"{learner_label(self._agent)}/{learner_step}"
         (self._folder / prefix).parent.mkdir(parents=True, exist_ok=True)
         self._write_learner(str(self._folder / prefix))
         last = self.last

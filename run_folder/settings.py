@@ -193,6 +193,14 @@ def of_preset(
     }
 
 
+def check_vacant(run: Settings) -> None:
+    """Raises SettingsError where the folder of a run that begins holds one already."""
+    if run.folder.config.exists() or run.folder.checkpoints.exists():
+        raise SettingsError(
+            f"{run.path} holds a run already: add --resume to go on, or name another folder."
+        )
+
+
 def load(run_dir: pathlib.Path) -> Settings:
     """The settings that a run folder's config.json records; the folder may have been moved since.
 

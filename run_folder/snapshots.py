@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from run_folder import checkpoints
 from run_folder.checkpoints import CheckpointError, Manifest
+from run_folder.layout import learner_label
 
 NUM_KEPT = 12
 
@@ -63,7 +64,7 @@ def least_missed(kept: Sequence[int]) -> int:
 
 
 def _name(agent: str, step: int | str) -> str:
-    return f"learner-{agent}/manifest-{step}.json"
+    return f"{learner_label(agent)}/manifest-{step}.json"
 
 
 def _remove_others(folder: pathlib.Path, kept: Sequence[int]) -> None:

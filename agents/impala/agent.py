@@ -70,6 +70,7 @@ def make(
         make_update=functools.partial(_make_update, config, make_network, make_normaliser),
         initial_priority=None,
         estimates=_estimates,
+        is_recurrent=config.lstm_size > 0,
     )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from analysis.diagnosis import saved_replay
 from run_folder import log_reader
+from run_folder.layout import learner_label
 from run_folder.settings import Settings, SettingsError
 
 
@@ -52,7 +53,7 @@ def measure(run: Settings, name: str, samples: int) -> Lags:
       SettingsError: when nothing was logged yet and no replay was saved.
       CheckpointError: when the checkpoint is damaged.
     """
-    log = log_reader.read(run.folder.log(f"learner-{name}"))
+    log = log_reader.read(run.folder.log(learner_label(name)))
     steps, logged = log.defined("learner_steps", "parameter_lag")
     lags = Lags(steps, logged, saved_replay.sample(run, name, samples))
     if not len(logged) and lags.replay is None:

@@ -2,17 +2,16 @@
 
 from analysis.playing import evaluation
 from analysis.playing.evaluation import Subject
-from r2d2.config import Config
-from run_folder import snapshots
+from run_folder import building, snapshots
 from run_folder.settings import Settings, SettingsError
 
 
 def obstacle(run: Settings, name: str) -> str | None:
     """Why an agent's action values and memory cannot be looked at; None where it has both."""
-    config = run.configs[name]
-    if not isinstance(config, Config):
-        return f"compares action values, and {name} learns none: it has a policy and a value"
-    if not config.lstm_size:
+    agent = building.make_agent(run, name)
+    if not agent.has_action_values:
+        return f"compares action values, and {name} learns none"
+    if not agent.is_recurrent:
         return f"looks at a recurrent state, and {name} is feed-forward"
     return None
 

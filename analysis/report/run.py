@@ -14,7 +14,7 @@ from analysis.report import stored_priorities
 from analysis.report.figures import COLOURS
 from environments import suites
 from run_folder import crews, launches, log_reader, progress, settings
-from run_folder.layout import RunFolder
+from run_folder.layout import RunFolder, evaluator_label, learner_label
 from run_folder.log_reader import Log
 
 
@@ -144,7 +144,7 @@ def _label(runs: Sequence[Run], run: Run, agent: str) -> str:
 
 def _load(path: pathlib.Path, name: str, recorded: settings.Settings) -> Run:
     folder, agents = RunFolder(path), recorded.agents
-    evaluators = {a: f"evaluator-{a}" if len(agents) > 1 else "evaluator" for a in agents}
+    evaluators = {a: evaluator_label(a, agents) for a in agents}
     return Run(
         name=name,
         settings=dataclasses.replace(recorded, run_dir=str(path)),  # it may have been moved
@@ -152,7 +152,7 @@ def _load(path: pathlib.Path, name: str, recorded: settings.Settings) -> Run:
         actor=log_reader.read(folder.log("actor")),
         episodes=log_reader.read(folder.log("episodes"), texts=("task",)),
         tasks=log_reader.read(folder.log("tasks")),
-        learners={a: log_reader.read(folder.log(f"learner-{a}")) for a in agents},
+        learners={a: log_reader.read(folder.log(learner_label(a))) for a in agents},
         evaluators={a: log_reader.read(folder.log(evaluators[a])) for a in agents},
         evaluations=files.read_all(path),
         replay=stored_priorities.read(folder.checkpoints),

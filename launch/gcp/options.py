@@ -54,7 +54,7 @@ class Options:
 
 def wanted() -> bool:
     """Whether the command line asks for Google Cloud."""
-    launch_type: str = flags.FLAGS.lp_launch_type
+    launch_type: str = flags.FLAGS.lp_launch_type  # Launchpad's, which is imported by now
     return launch_type == LAUNCH_TYPE
 
 

@@ -14,7 +14,7 @@ from launch.graph import process
 from launch.graph.actor_node import REPORT_SECONDS
 from run_folder import building, log_writer, task_returns
 from run_folder.building import environment_spec, seed_of
-from run_folder.layout import RunFolder
+from run_folder.layout import RunFolder, evaluator_label
 from run_folder.settings import Settings
 
 
@@ -22,7 +22,7 @@ class EvaluatorNode:
     """Plays one agent as it is evaluated, on environments of its own."""
 
     def __init__(self, settings: Settings, agent: str, learner: Any, coordinator: Any) -> None:
-        self._label = "evaluator" if len(settings.agents) == 1 else f"evaluator-{agent}"
+        self._label = evaluator_label(agent, settings.agents)
         process.enter(
             settings.run_dir, f"{agent}'s evaluator", (str(RunFolder().log(self._label)),)
         )

@@ -19,7 +19,7 @@ from launch.graph.actor_node import REPORT_SECONDS
 from replay import dataset, priorities, tables
 from run_folder import checkpoints, log_writer, mirrors, saver
 from run_folder.building import all_tables, core_state_spec, environment_spec, make_agents, seed_of
-from run_folder.layout import CHECKPOINTS, RunFolder
+from run_folder.layout import CHECKPOINTS, RunFolder, learner_label
 from run_folder.settings import Settings
 
 LOG_SECONDS = 10.0
@@ -40,7 +40,7 @@ class LearnerNode:
         process.enter(
             settings.run_dir,
             f"{name}'s learner",
-            (str(RunFolder().log(f"learner-{name}")), f"{CHECKPOINTS}/learner-{name}/*"),
+            (str(RunFolder().log(learner_label(name))), f"{CHECKPOINTS}/{learner_label(name)}/*"),
         )
         self._settings = settings
         self._name = name
@@ -115,7 +115,7 @@ class LearnerNode:
 
     def _learn(self) -> None:
         limit = self._settings.max_learner_steps
-        logger = log_writer.make_logger(self._settings.path, log_writer.LEARNER + self._name)
+        logger = log_writer.make_logger(self._settings.path, learner_label(self._name))
         save_at, log_at = time.time() + 60 * self._settings.checkpoint_minutes, 0.0
         for _ in self._every(REPORT_SECONDS):
             stop, row = self._report()

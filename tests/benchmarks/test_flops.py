@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sonnet as snt
 import tensorflow as tf
 from acme import specs
 
@@ -32,7 +33,8 @@ def test_a_hand_count_of_a_tiny_update() -> None:
     body = first + second + third + lstm
     forward = 2 * ((3 + 4 + 1) * body + (4 + 1) * head)  # online and target
     backward = 4 * (first + 2 * (second + third + lstm + head))
-    assert flops.per_update(config, [36, 36, 1], NUM_ACTIONS, 2) == 2 * (forward + backward)
+    head = _head(r2d2.make(config), environment_spec((36, 36), np.uint8))
+    assert flops.per_update(config, [36, 36, 1], NUM_ACTIONS, head, 2) == 2 * (forward + backward)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +50,14 @@ def test_a_hand_count_of_a_tiny_update() -> None:
 )
 def test_the_forward_pass_costs_what_tensorflow_counts(agent: Any, names: str) -> None:
     image = [_SIDE, _SIDE, agent.frame_stack]
-    body, head = flops.network_layers(agent.config, image, NUM_ACTIONS)
+    body, head = flops.network_layers(agent.config, image, NUM_ACTIONS, _head(agent, _SPEC))
     counted = sum(layer.forward for layer in (*body, *head))
     assert counted == _operations_of_a_step(agent, _SPEC)
+
+
+def _head(agent: Any, spec: specs.EnvironmentSpec) -> snt.Module:
+    head: snt.Module = agent.make_network(spec).head
+    return head
 
 
 def _operations_of_a_step(agent: Any, spec: specs.EnvironmentSpec) -> int:
@@ -71,7 +78,9 @@ def _operations(operation: tf.Operation) -> int:
 
 
 def test_only_the_first_layer_has_no_gradient_to_its_inputs() -> None:
-    body, head = flops.network_layers(small_config(torso="resnet"), [8, 8, 1], NUM_ACTIONS)
+    config = small_config(torso="resnet")
+    of = _head(r2d2.make(config), _SPEC)
+    body, head = flops.network_layers(config, [8, 8, 1], NUM_ACTIONS, of)
     needed = [layer.inputs_need_gradient for layer in (*body, *head)]
     assert needed == [False] + [True] * (len(needed) - 1)
     assert body[0].backward == body[0].forward

@@ -1,6 +1,7 @@
 """A command's help is one screen, and what its flags cannot be is one sentence."""
 
 import errno
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -8,8 +9,11 @@ import pytest
 from absl import app, flags
 from absl.testing import flagsaver
 
+from agents import fields
+from environments import suites
 from launch import command_line
 from launch.command_line import HYPERPARAMETER
+from run_folder import catalogue
 
 flags.DEFINE_integer("test_number", 7, "A number.")
 flags.DEFINE_string("test_name", None, " ".join(["word"] * 30))
@@ -122,8 +126,77 @@ def test_hyperparameters_are_shown_and_taken_where_a_section_names_them(
     with pytest.raises(SystemExit):
         _run(monkeypatch, sections, "--help")
     assert (
-        "  --<agent>.<field>=             Any field of an agent's Config" in capsys.readouterr().out
+        "  --<agent>.<field>=             A hyperparameter; --help=r2d2" in capsys.readouterr().out
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--help=r2d2"], ["--agent=r2d2: the paper's, for Atari", "--r2d2.burn_in=40 "]),
+        (
+            ["--help=r2d2", "--env=catch"],
+            ["--agent=r2d2: catch, --preset=local", "--r2d2.burn_in=8 ", "[Paper: 40.]"],
+        ),
+        (["--env=dmlab:any", "-help=impala", "--preset=paper"], ["--impala.length=100 "]),
+        (["--help=popart", "--env=atari57"], ["--popart.num_tasks=57 "]),
+        (["--help=r2d2", "--env=catch"], ["--r2d2.hidden_sizes=256 ", "--r2d2.rescale=true "]),
+    ],
+)
+def test_the_help_of_an_agent_has_every_field_with_its_value_there(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: list[str],
+) -> None:
+    monkeypatch.setattr(suites, "check", lambda name: None)  # DMLab need not be installed
+    with pytest.raises(SystemExit) as exit_:
+        _run(monkeypatch, SECTIONS, *arguments)
+    assert exit_.value.code == 0
+    out = capsys.readouterr().out
+    assert [part for part in said if part not in out] == []
+    agent = next(a for a in arguments if "help" in a).partition("=")[2]
+    for field, declared in fields.declared(type(catalogue.entry(agent).config)).items():
+        assert f"--{agent}.{field}=" in out
+        assert declared.meaning.split()[-1] in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_the_help_of_an_agent_that_there_is_not_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        _run(monkeypatch, SECTIONS, "--help=r2d3")
+    assert exit_.value.code == 2
+    assert "Did you mean 'r2d2'?" in capsys.readouterr().err
+
+
+def test_help_may_be_read_in_part() -> None:
+    command = f"{sys.executable} -m launch.train --help=r2d2 | head -n 1"
+    ended = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_names_flags_presets_and_configs_need_no_tensorflow() -> None:
+    """What is mistyped is then answered within a second."""
+    asked = [
+        ["--agent=r2d3", "--env=catch", "--run_dir=run"],
+        ["--agent=r2d2", "--env=cath", "--run_dir=run"],
+        ["--agent=impala", "--env=atari:pong", "--run_dir=run", "--impala.lerning_rate=1"],
+        ["--agent=impala", "--env=memory:recall", "--run_dir=run", "--num_acters=1"],
+        ["--agent=popart", "--env=catch", "--run_dir=run", "--lp_x=y", "--num_actors=0"],
+    ]
+    heavy = ("tensorflow", "reverb", "launchpad", "acme", "sonnet", "matplotlib")
+    program = (
+        "import runpy, sys\n"
+        "try: runpy.run_module('launch.train', run_name='__main__', alter_sys=True)\n"
+        f"finally: print([name for name in {heavy} if name in sys.modules])"
+    )
+    for argv in asked:
+        command = [sys.executable, "-c", program, *argv]
+        ended = subprocess.run(command, capture_output=True, text=True)
+        assert (ended.returncode, ended.stdout) == (2, "[]\n"), ended.stderr
+        assert len(ended.stderr.splitlines()) in (1, 2)  # absl's sentences have a heading
 
 
 def test_a_folder_that_cannot_be_written_is_a_sentence(

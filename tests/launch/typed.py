@@ -9,7 +9,7 @@ import pytest
 from absl import flags
 from absl.testing import flagsaver
 
-from launch import command_line
+from launch import command_line, starting  # noqa: F401 (defines flags, which are put back)
 from launch.local import supervisor
 from run_folder import checkpoints, settings
 

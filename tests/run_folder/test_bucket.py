@@ -73,7 +73,9 @@ def test_what_is_written_changed_and_removed_here_is_so_there(url: str) -> None:
 
 
 def test_another_process_goes_on_with_what_it_fetches_and_leaves_the_rest(url: str) -> None:
-    first, second = Mirror(url), Mirror(url)
+    first = Mirror(url)
+    bucket.local.cache_clear()  # as of another process
+    second = Mirror(url)
     _write(first, "logs/actor.csv", "a\n")
     _write(first, "logs/learner.csv", "l\n")
     assert first.push()

@@ -29,9 +29,9 @@ def _given(**values: Any) -> dict[str, Any]:
 
 
 def test_the_paper_preset_changes_nothing_in_any_config() -> None:
-    for name, entry in catalogue.AGENTS.items():
+    for name in catalogue.AGENTS:
         run = settings.resolve(_given(agent=name, preset="paper"), {})
-        assert run.configs == {name: entry.config("catch")}
+        assert run.configs == {name: catalogue.config(name, "catch")}
     assert (run.num_actors, run.full_action_space) == (256, True)
 
 
@@ -114,7 +114,7 @@ def test_on_dmlab_agents_have_their_papers_network_and_rewards() -> None:
         "multihead_impala": ("resnet", "asymmetric"),
         "popart": ("resnet", "asymmetric"),
     }
-    found = {name: entry.config(DMLAB) for name, entry in catalogue.AGENTS.items()}
+    found = {name: catalogue.config(name, DMLAB) for name in catalogue.AGENTS}
     assert {n: (c.torso, c.reward_transform) for n, c in found.items()} == expected
     assert all(config.frame_stack == 1 for config in found.values())
 

@@ -1,0 +1,201 @@
+"""What `launch.train` does once names and values are right: all else is checked, then a run starts.
+
+Importing this takes seconds: TensorFlow and Launchpad.
+"""
+
+import os
+import pathlib
+import sys
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+from absl import flags
+
+from agents.contract import Update
+from launch.gcp import launcher, options
+from launch.graph import shards
+from launch.hosts import artefact
+from launch.local import supervisor
+from run_folder import (
+    bucket,
+    building,
+    checkpoints,
+    launches,
+    progress,
+    resuming,
+    rewinding,
+    run_lock,
+    settings,
+)
+from run_folder.checkpoints import Manifests
+from run_folder.settings import Settings, SettingsError
+
+flags.FLAGS.set_default("lp_launch_type", "local_mp")  # Launchpad's own default is threads
+
+
+class Resumption(NamedTuple):
+    """What a run goes on with.
+
+    Attributes:
+      values: launch settings by name; None where no flag was given.
+      overrides: agent name -> {config field -> text}.
+      step: of the kept learner to go back to; None goes on from the newest.
+      with_replay: whether the replay is wanted.
+    """
+
+    values: dict[str, Any]
+    overrides: dict[str, dict[str, str]]
+    step: int | None
+    with_replay: bool
+
+
+def start(asked: Settings | Resumption, job: str | None) -> int:
+    """Starts a run where the command line wants it; returns the exit code.
+
+    Args:
+      asked: the settings of a run that begins, or what one goes on with.
+      job: folder for the run as files; None runs it.
+
+    Raises:
+      SettingsError: it cannot be done; the folder is as it was.
+    """
+    tf.config.set_visible_devices([], "GPU")  # the learner's process needs it for itself
+    try:
+        run, manifests = _prepare(asked, job)
+        if job is not None:
+            return write_job(run, manifests, pathlib.Path(job))
+        if options.wanted():
+            return launcher.launch(run, manifests, options.check(run.run_dir))
+        return supervisor.run(run, manifests)
+    except checkpoints.CheckpointError as error:
+        raise SettingsError(str(error)) from None
+
+
+def _prepare(asked: Settings | Resumption, job: str | None) -> tuple[Settings, Manifests]:
+    """Settings, and what the run goes on from, checked to the end; the run folder is made then."""
+    resumption = asked if isinstance(asked, Resumption) else None
+    run_dir = asked.values["run_dir"] if isinstance(asked, Resumption) else asked.run_dir
+    _check_place(run_dir, resume=resumption is not None)
+    if isinstance(asked, Resumption):
+        run = resuming.resumed(asked.values, asked.overrides)
+    else:
+        run = asked
+        settings.check_vacant(run)  # of a bucket, only now is it known
+    shards.check(run)
+    if options.wanted():
+        artefact.check_nodes(run)
+    if job is not None:
+        if not job:
+            raise SettingsError("--job must name a new folder, got ''.")
+        artefact.check(run, pathlib.Path(job))
+    updates = make_updates(run)
+    manifests: Manifests = {}
+    if resumption is not None:
+        manifests = resuming.manifests(
+            run, updates, step=resumption.step, with_replay=resumption.with_replay
+        )
+    if job is not None:
+        _make_folder("job", pathlib.Path(job))
+    _begin(run, manifests, resumption)
+    return run, manifests
+
+
+def _check_place(run_dir: str | None, *, resume: bool) -> None:
+    """Accepts a place for a run and a run folder that belong together."""
+    if options.wanted():
+        launcher.check(options.check(run_dir), run_dir or "", resume=resume)
+    elif flags.FLAGS.lp_launch_type != "local_mp":
+        raise SettingsError(
+            f"--lp_launch_type must be local_mp or {options.LAUNCH_TYPE}, "
+            f"got {flags.FLAGS.lp_launch_type}."
+        )
+    elif options.given():
+        raise SettingsError(
+            f"{' and '.join(options.given())} must come with "
+            f"--lp_launch_type={options.LAUNCH_TYPE}, got --lp_launch_type=local_mp."
+        )
+    elif bucket.is_bucket(run_dir or ""):
+        raise SettingsError(
+            f"--run_dir={run_dir} is for --lp_launch_type={options.LAUNCH_TYPE}; "
+            "a run on hosts of your own needs a folder on a disk."
+        )
+
+
+def make_updates(run: Settings) -> dict[str, Update]:
+    """Each agent's update, made to see that it can be.
+
+    Raises:
+      SettingsError: for tasks that no one network plays, and an agent that cannot learn what they
+        show.
+    """
+    try:
+        spec = building.environment_spec(run)
+    except ValueError as error:
+        raise SettingsError(f"--env={run.env} cannot be played: {error}") from None
+    updates = {}
+    for name in run.agents:
+        try:
+            updates[name] = building.make_agent(run, name).make_update(spec)
+        except ValueError as error:
+            raise SettingsError(
+                f"--agent={name} cannot play --env={run.env} with these settings: {error}"
+            ) from None
+        except (tf.errors.ResourceExhaustedError, MemoryError):
+            raise SettingsError(
+                f"--agent={name} has more parameters with these settings than this machine's "
+                "memory holds."
+            ) from None
+    return updates
+
+
+def _begin(run: Settings, manifests: Manifests, resumption: Resumption | None) -> None:
+    """Makes the run folder, or readies it for another launch; this process holds its lock then.
+
+    Raises:
+      SettingsError: another process runs it, or it cannot be written.
+    """
+    if options.wanted() and options.check(run.run_dir).dry_run:
+        return
+    _make_folder("run_dir", run.path)
+    try:
+        if not bucket.is_bucket(run.run_dir):
+            run_lock.take(run.path)
+        counts = checkpoints.counts(manifests)
+        launches.record(
+            run.path,
+            sys.argv[1:],
+            actor_steps=int(counts["actor_steps"]),
+            walltime=float(counts["walltime"]),
+        )
+        goes_back = resumption is not None and resumption.step is not None
+        in_order = progress.ended_in_order(run.path) and not goes_back
+        supervisor.begin(run)
+        if resumption is not None and not in_order and not bucket.is_bucket(run.run_dir):
+            rewinding.rewind(run.folder, manifests, run.paced_by)
+    except OSError as error:
+        raise SettingsError(
+            f"{error.filename or run.run_dir} cannot be written: {error.strerror}."
+        ) from None
+
+
+def _make_folder(flag: str, path: pathlib.Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"--{flag}={path} cannot be made: {error.strerror}.") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise SettingsError(f"--{flag}={path} cannot be written into.")
+
+
+def write_job(run: Settings, manifests: Manifests, job: pathlib.Path) -> int:
+    """Writes a run as files for the hosts of a cluster; returns the exit code."""
+    pools = artefact.write(run, manifests, job)
+    for pool in pools:
+        print(f"{job / pool.name}: {', '.join(pool.labels)}")
+    count = sum(len(pool.nodes) for pool in pools)
+    print(
+        f"Start {count} processes, --rank=0 to {count - 1}, each in its pool's folder:\n"
+        f"  CLUSTER_SPEC=$(python -m launch.cluster --job={job} --hosts=... --rank=...) "
+        f"python -m launch.node --job={job}"
+    )
+    return 0

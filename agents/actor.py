@@ -1,8 +1,8 @@
 """The one recurrent actor: N environments in lockstep, one batched forward pass per step.
 
-    observation, step_type, lives [N]  --act-->      action [N]
-    action [N]                         --environment--> reward, continuation [N]
-    reward, continuation [N]           --observe-->  one row for the writer
+    observation, step_type, lives [N]  --act-->         action [N] or [N, D]
+    action                             --environment--> reward, continuation [N]
+    reward, continuation [N]           --observe-->     one row for the writer
 
 `RecurrentActor` knows nothing of where the observations come from; `AcmeActor` feeds it from
 `acme.EnvironmentLoop` (N = 1), `agents.environment_loop` from a gymnasium `VectorEnv`.
@@ -20,10 +20,12 @@ from acme.tf import variable_utils
 
 from agents.contract import Agent, Network, Policy
 from agents.finite import check_rewards
+from agents.masking import where_rows
 from replay.frames import FrameStack
 from replay.structures import FIRST, LAST, MID, NO_ACTION, Nest, NetworkInput, Step
 
 AnyNetwork = TypeVar("AnyNetwork", bound=Network)
+_DISCRETE = specs.DiscreteArray(1)
 
 
 class Writer(Protocol):
@@ -55,6 +57,7 @@ class RecurrentActor:
       policy: how the N actors behave.
       initial_state: `[N, ...]`, the core state at an episode's start.
       frame_stack: frames of one network input.
+      actions: the spec of one environment's; of discrete ones the number does not matter.
       resets_on_life_loss: whether a lost life resets the core state as an episode's end does.
       writer: takes the rows; None only acts (evaluation).
       variables: refreshed once a step at most; None keeps the parameters as they are.
@@ -67,6 +70,7 @@ class RecurrentActor:
         *,
         num_environments: int,
         frame_stack: int,
+        actions: specs.BoundedArray = _DISCRETE,
         resets_on_life_loss: bool = False,
         writer: Writer | None = None,
         variables: Variables | None = None,
@@ -78,7 +82,8 @@ class RecurrentActor:
         self._resets_on_life_loss = resets_on_life_loss
         self._writer = writer
         self._variables = variables
-        self._previous_action = np.full(num_environments, NO_ACTION, np.int32)
+        self._no_action = _no_action(actions, num_environments)
+        self._previous_action = self._no_action
         self._previous_reward = np.zeros(num_environments, np.float32)
         self._lives = np.zeros(num_environments, np.uint8)
         self._pending: tuple[Step, Nest, dict[str, np.ndarray]] | None = None
@@ -92,7 +97,7 @@ class RecurrentActor:
           lives: `[N]` lives left; zeros where the environment has none.
 
         Returns:
-          `[N]` int32.
+          `[N]` int32 or `[N, D]` float32: what the policy chose.
 
         Raises:
           RuntimeError: when the row before was not observed.
@@ -104,7 +109,7 @@ class RecurrentActor:
         core_state = self._reset(reset)
         inputs = NetworkInput(
             observation=self._frames.push(observation, first),
-            previous_action=np.where(first, NO_ACTION, self._previous_action),
+            previous_action=where_rows(first, self._no_action, self._previous_action),
             previous_reward=np.where(first, np.float32(0), self._previous_reward),
         )
         output = self._policy(inputs, core_state)
@@ -156,11 +161,7 @@ class RecurrentActor:
     def _reset(self, reset: np.ndarray) -> Nest:
         if not reset.any():
             return self._core_state
-
-        def reset_rows(state: np.ndarray, initial: np.ndarray) -> np.ndarray:
-            return np.where(reset.reshape((-1,) + (1,) * (state.ndim - 1)), initial, state)
-
-        return tree.map_structure(reset_rows, self._core_state, self._initial_state)
+        return where_rows(reset, self._initial_state, self._core_state)
 
 
 def make_actor(
@@ -185,6 +186,7 @@ def make_actor(
         network.initial_state(len(actors)),
         num_environments=len(actors),
         frame_stack=agent.frame_stack,
+        actions=network.actions,
         resets_on_life_loss=agent.resets_on_life_loss,
         writer=writer,
         variables=Variables.of(source, network, agent.variable_update_period),
@@ -213,6 +215,7 @@ def make_evaluator(
         network.initial_state(num_environments),
         num_environments=num_environments,
         frame_stack=agent.frame_stack,
+        actions=network.actions,
         resets_on_life_loss=agent.resets_on_life_loss,
         writer=writer,
         variables=Variables.of(source, network, period) if source is not None else None,
@@ -234,9 +237,15 @@ def network_input(environment_spec: specs.EnvironmentSpec, frame_stack: int) -> 
     )
     return NetworkInput(
         observation=FrameStack(frame_stack).push(observation, np.ones(1, bool)),
-        previous_action=np.full(1, NO_ACTION, np.int32),
+        previous_action=_no_action(environment_spec.actions, 1),
         previous_reward=np.zeros(1, np.float32),
     )
+
+
+def _no_action(actions: specs.BoundedArray, num_environments: int) -> np.ndarray:
+    """The previous actions of N episodes' first steps: `NO_ACTION`, or `[N, D]` zeros."""
+    none = NO_ACTION if isinstance(actions, specs.DiscreteArray) else 0
+    return np.full((num_environments, *actions.shape), none, actions.dtype)
 
 
 class AcmeActor(core.Actor):

@@ -17,6 +17,11 @@ class Network(Protocol):
     trainable_variables: Sequence[tf.Variable]
     variables: Sequence[tf.Variable]
 
+    @property
+    def actions(self) -> specs.BoundedArray:
+        """The spec of the environment's actions; previous ones have its shape and type."""
+        ...
+
     def initial_state(self, batch_size: int) -> Nest:
         """The state at an episode's start: zeros `[batch_size, ...]`; () without a core."""
         ...
@@ -40,9 +45,9 @@ class Network(Protocol):
 
 
 class PolicyOutput(NamedTuple):
-    """What acting on N observations gives."""
+    """What acting on N observations gives. Of bounded actions a probability is a density."""
 
-    action: tf.Tensor  # [N] int32
+    action: tf.Tensor  # [N] int32, or [N, D] float32 in the bounds of the environment's spec
     log_probability: tf.Tensor  # [N] float32: of that action, under the policy that chose it
     values: dict[str, tf.Tensor]  # [N, ...] float32: what `initial_priority`, `estimates` need
     core_state: Nest  # [N, ...] after the step

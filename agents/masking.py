@@ -1,8 +1,22 @@
-"""Sums and means over the rows that hold real steps. What masked rows hold, NaN too, is ignored."""
+"""One of two by row, and sums and means over the rows that hold real steps.
 
+What masked rows hold, NaN too, is ignored.
+"""
+
+import numpy as np
 import tensorflow as tf
+import tree
 
-from replay.structures import UNKNOWN
+from replay.structures import UNKNOWN, Nest
+
+
+def where_rows(condition: np.ndarray, x: Nest, y: Nest) -> Nest:
+    """`[N]` bool and two structures of `[N, ...]`: the first where the condition holds."""
+
+    def choose(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.where(condition.reshape(-1, *[1] * (a.ndim - 1)), a, b)
+
+    return tree.map_structure(choose, x, y)
 
 
 def zero_where_masked(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

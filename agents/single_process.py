@@ -26,7 +26,8 @@ class SingleProcessAgent(core.Actor, core.VariableSource):
 
     Args:
       agent: what to run.
-      environment_spec: of the environment, as `acme.make_environment_spec` gives it.
+      environment_spec: of the environment, as `acme.make_environment_spec` gives it. Actions may be
+        whole numbers or floats of any size there; the agent itself has them as int32 or float32.
       seed: of parameters and policy.
 
     Attributes:
@@ -37,6 +38,10 @@ class SingleProcessAgent(core.Actor, core.VariableSource):
         if not flags.FLAGS.is_parsed():
             # acme.EnvironmentLoop.run asks Launchpad for a flag: an error outside absl's app.run.
             flags.FLAGS.mark_as_parsed()
+        actions = environment_spec.actions
+        self._action_dtype = actions.dtype
+        own_dtype = np.int32 if isinstance(actions, specs.DiscreteArray) else np.float32
+        environment_spec = environment_spec._replace(actions=actions.replace(dtype=own_dtype))
         # The actor is updated after learner steps only; then it should be up to date.
         agent = dataclasses.replace(agent, variable_update_period=1)
         self._process = InProcess(agent, environment_spec, tasks=np.zeros(1, np.int64), seed=seed)
@@ -47,8 +52,8 @@ class SingleProcessAgent(core.Actor, core.VariableSource):
         self._learner_steps = 0
 
     def select_action(self, observation: Any) -> np.ndarray:
-        """The action of one step; observation without a batch axis."""
-        return self._actor.select_action(observation)
+        """The action of one step, as the spec has it; observation without a batch axis."""
+        return self._actor.select_action(observation).astype(self._action_dtype)
 
     def observe_first(self, timestep: dm_env.TimeStep) -> None:
         """A new episode begins."""

@@ -7,7 +7,7 @@ from acme import specs
 from agents.networks.core import make_core
 from agents.networks.language import with_language
 from agents.networks.layers import Linear, relu
-from agents.networks.network import RecurrentNetwork
+from agents.networks.network import RecurrentNetwork, num_discrete
 from agents.networks.torsos import make_torso
 from r2d2.config import Config
 
@@ -42,14 +42,17 @@ def make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> Rec
     """The network of a config; its outputs are action values `[..., A]`.
 
     Without a core it does not see the previous step either: that is memory of a kind.
+
+    Raises:
+      ValueError: if the environment's actions are not discrete.
     """
-    num_actions = environment_spec.actions.num_values
+    num_actions = num_discrete(environment_spec.actions)
     dtype = tf.as_dtype(config.precision)
     torso = make_torso(config.torso, config.hidden_sizes, dtype=dtype)
     return RecurrentNetwork(
         torso=with_language(torso, environment_spec.observations),
         core=make_core(config.lstm_size, dtype),
         head=DuelingHead(num_actions, config.head_size, dtype),
-        num_actions=num_actions,
+        actions=environment_spec.actions,
         sees_previous_step=config.lstm_size > 0,
     )

@@ -215,10 +215,12 @@ def to_batch(info: reverb.SampleInfo, items: Item, shard: Array, layout: Layout)
     lives = rows.gather(items.blocks.lives, t, valid)
     lives_before = rows.gather(items.blocks.lives, t - 1, follows)
     previous_action = rows.gather(items.blocks.action, t - 1, follows)
+    if previous_action.dtype.is_integer:  # bounded ones are zero there already
+        previous_action = tf.where(first, NO_ACTION, previous_action)
     return Batch(
         inputs=NetworkInput(
             observation=_observations(rows, items.blocks, t, valid, layout.frame_stack),
-            previous_action=tf.where(first, NO_ACTION, previous_action),
+            previous_action=previous_action,
             previous_reward=rows.gather(items.blocks.reward, t - 1, follows),
         ),
         reset=first,

@@ -16,6 +16,9 @@ plain numpy, and each environment's K rows leave for Reverb as one `Block`: one 
 chunk, shared by every item, in every table, that covers any of its rows. An `Item` is a few
 consecutive blocks and a `Header` that says where in them it lies. The dataset turns items into one
 time-major `Batch`.
+
+An action is as the environment's spec says: a whole number, int32, where actions are discrete, and
+a vector `[D]`, float32, where they are bounded.
 """
 
 import dataclasses
@@ -31,7 +34,7 @@ Array: TypeAlias = np.ndarray | tf.Tensor
 
 FIRST, MID, LAST = 0, 1, 2  # the values of dm_env.StepType
 UNKNOWN = -1  # the learner step of an item in which another agent's parameters acted
-NO_ACTION = -1  # the previous action of an episode's first step
+NO_ACTION = -1  # the previous action of an episode's first step; zeros where actions are bounded
 
 
 class Step(NamedTuple):
@@ -40,7 +43,7 @@ class Step(NamedTuple):
     observation: Nest  # [N, ...] as the environment gave it: single frames, uint8
     step_type: np.ndarray  # [N] uint8: FIRST, MID or LAST
     lives: np.ndarray  # [N] uint8: lives left when the observation was made; 0 where there are none
-    action: np.ndarray  # [N] int32
+    action: np.ndarray  # [N] int32 or [N, D] float32
     log_probability: np.ndarray  # [N] float32: log mu(a|x) of the behaviour policy
     reward: np.ndarray  # [N] float32: raw
     continuation: np.ndarray  # [N] float32: 0 or 1
@@ -52,7 +55,7 @@ class Block(NamedTuple):
     observation: Nest  # [K + 1, ...]
     step_type: Array  # [K + 1] uint8
     lives: Array  # [K + 1] uint8
-    action: Array  # [K] int32
+    action: Array  # [K] int32 or [K, D] float32
     log_probability: Array  # [K] float32
     reward: Array  # [K] float32
     continuation: Array  # [K] float32
@@ -85,14 +88,14 @@ class NetworkInput(NamedTuple):
     """What a network sees at one step, with any leading axes `[...]`."""
 
     observation: Nest  # [..., *] uint8 images stacked on their last axis, vectors as they are
-    previous_action: Array  # [...] int32; NO_ACTION at an episode's first step
+    previous_action: Array  # [...] int32 or [..., D] float32; NO_ACTION or 0 at an episode's start
     previous_reward: Array  # [...] float32, raw; 0 at an episode's first step
 
 
 class TrainedRows(NamedTuple):
     """The rows of a batch that are learned from: its last L, those after the burn-in."""
 
-    action: tf.Tensor  # [L, B] int32
+    action: tf.Tensor  # [L, B] int32 or [L, B, D] float32
     log_probability: tf.Tensor  # [L, B] float32
     reward: tf.Tensor  # [L, B] float32, raw
     continuation: tf.Tensor  # [L, B] float32
@@ -113,7 +116,7 @@ class Batch(NamedTuple):
     reset: tf.Tensor  # [T + 1, B] bool: the core state resets *before* this row (it is a FIRST row)
     valid: tf.Tensor  # [T + 1, B] bool
     life_lost: tf.Tensor  # [T + 1, B] bool: a life was lost between the row before and this one
-    action: tf.Tensor  # [T, B] int32
+    action: tf.Tensor  # [T, B] int32 or [T, B, D] float32
     log_probability: tf.Tensor  # [T, B] float32
     reward: tf.Tensor  # [T, B] float32, raw
     continuation: tf.Tensor  # [T, B] float32

@@ -120,7 +120,7 @@ def signature(environment_spec: specs.EnvironmentSpec, core_state: Nest, length:
         ),
         step_type=rows((), np.uint8, length + 1),
         lives=rows((), np.uint8, length + 1),
-        action=rows((), np.int32, length),
+        action=rows(environment_spec.actions.shape, environment_spec.actions.dtype, length),
         log_probability=rows((), np.float32, length),
         reward=rows((), np.float32, length),
         continuation=rows((), np.float32, length),

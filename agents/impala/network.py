@@ -9,7 +9,7 @@ from acme import specs
 from agents.impala.config import Config
 from agents.networks.core import make_core
 from agents.networks.language import with_language
-from agents.networks.network import RecurrentNetwork
+from agents.networks.network import RecurrentNetwork, num_discrete
 from agents.networks.torsos import make_torso
 
 # He et al. 2015. Sonnet's default loses two thirds of the signal's size in every layer with a ReLU:
@@ -54,14 +54,17 @@ def make_network(
     """The network of a config; its outputs are `PolicyAndValue`.
 
     Without a core it does not see the previous step either: that is memory of a kind.
+
+    Raises:
+      ValueError: if the environment's actions are not discrete.
     """
-    num_actions = environment_spec.actions.num_values
+    num_actions = num_discrete(environment_spec.actions)
     dtype = tf.as_dtype(config.precision)
     torso = make_torso(config.torso, config.hidden_sizes, KEEPS_VARIANCE, dtype)
     return RecurrentNetwork(
         torso=with_language(torso, environment_spec.observations),
         core=make_core(config.lstm_size, dtype),
         head=ActorCriticHead(num_actions, num_values),
-        num_actions=num_actions,
+        actions=environment_spec.actions,
         sees_previous_step=config.lstm_size > 0,
     )

@@ -7,12 +7,15 @@ Everything but the core is blind to time, so an unroll folds time into the batch
 the head, and only the core's own recurrence runs step by step.
 """
 
+import math
 from collections.abc import Callable
 from typing import Protocol
 
+import numpy as np
 import sonnet as snt
 import tensorflow as tf
 import tree
+from acme import specs
 
 from agents.networks.core import Core
 from replay.structures import Batch, Nest, NetworkInput
@@ -37,7 +40,8 @@ class RecurrentNetwork(snt.Module):
       torso: observation `[B, ...]` -> `[B, D]`, of any floating type.
       core: `agents.networks.core.LSTM` or `NoMemory`.
       head: `[B, H]` -> a structure of `[B, ...]`.
-      num_actions: A, the width of the previous action's one-hot code.
+      actions: the spec of the environment's. The previous one enters the core as a one-hot code of
+        width A where they are discrete, as it is where they are vectors of A; none as zeros.
       sees_previous_step: whether previous action and reward enter the core.
     """
 
@@ -46,7 +50,7 @@ class RecurrentNetwork(snt.Module):
         torso: Torso,
         core: Core,
         head: Callable[[tf.Tensor], Nest],
-        num_actions: int,
+        actions: specs.BoundedArray,
         *,
         sees_previous_step: bool = True,
     ) -> None:
@@ -54,8 +58,13 @@ class RecurrentNetwork(snt.Module):
         self._torso = torso
         self._core = core
         self._head = head
-        self._num_actions = num_actions
+        self._actions = actions
         self._sees_previous_step = sees_previous_step
+
+    @property
+    def actions(self) -> specs.BoundedArray:
+        """The spec of the environment's actions."""
+        return self._actions
 
     @property
     def head(self) -> Callable[[tf.Tensor], Nest]:
@@ -73,7 +82,7 @@ class RecurrentNetwork(snt.Module):
             self._torso,
             core,
             self._head,
-            self._num_actions,
+            self._actions,
             sees_previous_step=self._sees_previous_step,
         )
 
@@ -117,13 +126,34 @@ class RecurrentNetwork(snt.Module):
         x = self._torso(inputs.observation)
         if not self._sees_previous_step:
             return x
-        # NO_ACTION is outside 0..A-1, so its code is all zero.
-        action = tf.one_hot(inputs.previous_action, self._num_actions, dtype=x.dtype)
+        action = self._code(inputs.previous_action, x.dtype)
         reward = tf.clip_by_value(
             inputs.previous_reward, -PREVIOUS_REWARD_LIMIT, PREVIOUS_REWARD_LIMIT
         )
         reward = tf.cast(reward, x.dtype)[:, tf.newaxis]
         return tf.concat([x, action, reward], axis=-1)  # [B, D + A + 1]
+
+    def _code(self, action: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+        """Actions `[B]`, or vectors `[B, A]` -> `[B, A]`."""
+        if isinstance(self._actions, specs.DiscreteArray):
+            # NO_ACTION is outside 0..A-1, so its code is all zero.
+            return tf.one_hot(action, self._actions.num_values, dtype=dtype)
+        return tf.cast(action, dtype)
+
+
+def num_discrete(actions: specs.BoundedArray) -> int:
+    """How many actions there are to choose from.
+
+    Raises:
+      ValueError: if they are not discrete.
+    """
+    if isinstance(actions, specs.DiscreteArray):
+        return int(actions.num_values)
+    size = math.prod(actions.shape)
+    raise ValueError(
+        f"The agent needs discrete actions, but this environment's are {size} "
+        f"number{'s' * (size > 1)} from {np.min(actions.minimum):g} to {np.max(actions.maximum):g}."
+    )
 
 
 def unroll_trained(

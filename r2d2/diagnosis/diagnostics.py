@@ -23,6 +23,7 @@ import tensorflow as tf
 import tree
 
 from agents.contract import Network, Policy, PolicyOutput
+from agents.masking import where_rows
 from r2d2.diagnosis.recording import Played, network_inputs
 from replay.sequences import Cuts
 from replay.structures import LAST, Nest, NetworkInput, Step
@@ -115,8 +116,10 @@ class _Unroll:
             # A sequence with less burn-in begins over and over, until it is its turn.
             rows = np.clip(sequences.trained + offset, begin, last)
             found = self.held(rows) if strategy.stored_state else self._initial
-            state = _where(rows == begin, found, state)
-            state = _where(self._played.reset[rows, sequences.environment], self._initial, state)
+            state = where_rows(rows == begin, found, state)
+            state = where_rows(
+                self._played.reset[rows, sequences.environment], self._initial, state
+            )
             q, state = self.step(rows, state)
             if offset >= 0:
                 yield q
@@ -184,12 +187,3 @@ class Means:
     def means(self) -> dict[str, float]:
         """By the values' names."""
         return {name: total / self._steps for name, total in self._sums.items()}
-
-
-def _where(condition: np.ndarray, x: Nest, y: Nest) -> Nest:
-    """`[M]` bool and two structures of `[M, ...]`: the first where the condition holds."""
-
-    def choose(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return np.where(condition.reshape(-1, *[1] * (a.ndim - 1)), a, b)
-
-    return tree.map_structure(choose, x, y)

@@ -5,11 +5,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 import tree
+from acme import specs
 
 from agents.contract import PolicyOutput
 from replay.structures import Nest, NetworkInput, Step
 
 NUM_ACTIONS = 5
+DISCRETE = specs.DiscreteArray(NUM_ACTIONS)
+BOUNDED = specs.BoundedArray((2,), np.float32, -1, 1)
 
 
 class Row(NamedTuple):
@@ -38,7 +41,7 @@ class Recorder:
         return np.stack([getattr(row.step, name) for row in self.rows])
 
     def value(self, name: str) -> np.ndarray:
-        """One of the policy's values, `[T, N]`."""
+        """One of the policy's values, `[T, N, ...]`."""
         return np.stack([row.values[name] for row in self.rows])
 
 
@@ -57,6 +60,17 @@ def policy(inputs: NetworkInput, core_state: tf.Tensor) -> PolicyOutput:
             "newest": _pixel(inputs.observation, -1),
             "oldest": _pixel(inputs.observation, 0),
         },
+        core_state=core_state + 1.0,
+    )
+
+
+def bounded_policy(inputs: NetworkInput, core_state: tf.Tensor) -> PolicyOutput:
+    """The same with two numbers for an action: that count's hundredth, and minus that."""
+    action = tf.stack([core_state / 100, -core_state / 100], axis=1)  # [N, 2]
+    return PolicyOutput(
+        action=action,
+        log_probability=-core_state,
+        values={"previous_action": tf.convert_to_tensor(inputs.previous_action)},
         core_state=core_state + 1.0,
     )
 

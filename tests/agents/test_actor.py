@@ -12,13 +12,19 @@ from acme import specs
 from acme.tf import variable_utils
 from acme.utils.loggers import base as loggers
 
-from agents.actor import AcmeActor, RecurrentActor, Variables
+from agents.actor import AcmeActor, RecurrentActor, Variables, make_evaluator
+from agents.contract import Policy
 from agents.environment_loop import VectorEnvironmentLoop
+from agents.limited_memory import limit_memory
 from replay.structures import FIRST, LAST, MID, NO_ACTION
-from tests.agents.recording import Recorder, Source, policy
+from tests.agents import steering
+from tests.agents.recording import BOUNDED, DISCRETE, Recorder, Source, bounded_policy, policy
+from tests.batches import environment_spec
 
 
-def _actor(num_environments: int = 2, **changes: Any) -> tuple[RecurrentActor, Recorder]:
+def _actor(
+    num_environments: int = 2, policy: Policy = policy, **changes: Any
+) -> tuple[RecurrentActor, Recorder]:
     recorder = Recorder()
     arguments: dict[str, Any] = dict(
         num_environments=num_environments, frame_stack=1, writer=recorder
@@ -84,6 +90,28 @@ def test_previous_action_and_reward_are_shifts_that_an_episodes_start_resets() -
     assert recorder.value("previous_reward").tolist() == [
         [0, 0], [10, 10], [20, 20], [0, 30], [40, 40], [50, 0],
     ]  # fmt: skip
+
+
+def test_bounded_actions_are_written_and_shown_as_they_are_and_none_is_zero() -> None:
+    actor, recorder = _actor(policy=bounded_policy, actions=BOUNDED)
+    _play(actor, TWO_STREAMS)
+    count = np.array([[0, 0], [1, 1], [2, 2], [0, 3], [1, 4], [2, 0]])
+    previous = np.array([[0, 0], [0, 0], [1, 1], [0, 2], [0, 3], [1, 0]])
+    for actual, expected in (
+        (recorder.column("action"), count),
+        (recorder.value("previous_action"), previous),
+    ):
+        assert actual.dtype == np.float32
+        np.testing.assert_allclose(actual, np.stack([expected, -expected], axis=-1) / 100)
+
+
+def test_an_evaluator_knows_the_actions_from_its_network() -> None:
+    agent, recorder = steering.make(), Recorder()
+    network = agent.make_network(environment_spec((1,), np.uint8)._replace(actions=BOUNDED))
+    for limited in (network, limit_memory(network, 2)):
+        evaluator = make_evaluator(agent, limited, num_environments=2, seed=0, writer=recorder)
+        _play(evaluator, TWO_STREAMS)
+    assert recorder.column("action").shape == (2 * len(TWO_STREAMS), 2, 2)
 
 
 @pytest.mark.parametrize(
@@ -158,9 +186,10 @@ def _observation(episode: int, step: int) -> np.ndarray:
 
 
 class Scripted(dm_env.Environment):
-    """Plays `EPISODES` for ever."""
+    """Plays `EPISODES` for ever, and takes only actions of its spec."""
 
-    def __init__(self) -> None:
+    def __init__(self, actions: specs.BoundedArray) -> None:
+        self._actions = actions
         self._episode = -1
 
     def reset(self) -> dm_env.TimeStep:
@@ -168,6 +197,7 @@ class Scripted(dm_env.Environment):
         return dm_env.restart(_observation(self._episode, 0))
 
     def step(self, action: Any) -> dm_env.TimeStep:
+        self._actions.validate(action)
         rewards, terminates = EPISODES[self._episode % len(EPISODES)]
         reward = rewards[self._step]
         self._step += 1
@@ -180,8 +210,8 @@ class Scripted(dm_env.Environment):
     def observation_spec(self) -> specs.Array:
         return specs.Array((1,), np.float32)
 
-    def action_spec(self) -> specs.DiscreteArray:
-        return specs.DiscreteArray(5)
+    def action_spec(self) -> specs.BoundedArray:
+        return self._actions
 
 
 class ScriptedVector:
@@ -189,8 +219,8 @@ class ScriptedVector:
 
     num_envs = 1
 
-    def __init__(self) -> None:
-        self._environment = Scripted()
+    def __init__(self, actions: specs.BoundedArray) -> None:
+        self._environment = Scripted(actions)
 
     def reset(self) -> tuple[np.ndarray, dict[str, Any]]:
         self._last = False
@@ -209,17 +239,21 @@ class ScriptedVector:
         )
 
 
-def test_acmes_loop_and_the_vector_loop_write_the_same_rows() -> None:
+@pytest.mark.parametrize(("policy", "actions"), [(policy, DISCRETE), (bounded_policy, BOUNDED)])
+def test_acmes_loop_and_the_vector_loop_write_the_same_rows(
+    policy: Policy, actions: specs.BoundedArray
+) -> None:
     from_acme, from_vector = Recorder(), Recorder()
     num_rows = sum(len(rewards) + 1 for rewards, _ in EPISODES)
 
-    actor, _ = _actor(1, writer=from_acme)
-    loop = acme.EnvironmentLoop(Scripted(), AcmeActor(actor), logger=loggers.NoOpLogger())
+    actor, _ = _actor(1, policy, actions=actions, writer=from_acme)
+    loop = acme.EnvironmentLoop(Scripted(actions), AcmeActor(actor), logger=loggers.NoOpLogger())
     for _ in EPISODES:
         loop.run_episode()
 
-    environments: gymnasium.vector.VectorEnv = ScriptedVector()  # type: ignore[assignment]
-    actor, _ = _actor(1, writer=from_vector)
+    environments: gymnasium.vector.VectorEnv
+    environments = ScriptedVector(actions)  # type: ignore[assignment]
+    actor, _ = _actor(1, policy, actions=actions, writer=from_vector)
     vector_loop = VectorEnvironmentLoop(environments, actor, ["scripted"])
     steps, episodes = 0, []
     for _ in range(num_rows):

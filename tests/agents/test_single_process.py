@@ -3,14 +3,18 @@
 from typing import Any
 
 import acme
+import dm_env
+import numpy as np
 import pytest
+from acme import specs
 from acme.utils import loggers
 
 from agents.contract import Agent
 from agents.impala import agent as impala
-from agents.single_process import Pace, pace_of
+from agents.single_process import Pace, SingleProcessAgent, pace_of
 from environments import dm
 from r2d2 import agent as r2d2
+from tests.agents import steering
 
 SMALL: dict[str, Any] = dict(torso="mlp", hidden_sizes=(8,), lstm_size=4, frame_stack=1)
 
@@ -57,6 +61,58 @@ def test_impala_learns_from_every_unroll_and_never_waits(
         loop.run_episode()
     unrolls = (30 * 10 - 1) // 4  # the row after an unroll completes it
     assert agent.learner.num_steps == unrolls // (1 if replay_fraction else 2)
+    agent.close()
+
+
+class Target(dm_env.Environment):
+    """Episodes of five steps, to act near `AIM` in. Its actions are float64, as dm_control's."""
+
+    AIM = np.array([0.6, -0.3])
+
+    def __init__(self) -> None:
+        self.rewards: list[float] = []
+
+    def reset(self) -> dm_env.TimeStep:
+        return dm_env.restart(np.ones(1, np.float32))
+
+    def step(self, action: np.ndarray) -> dm_env.TimeStep:
+        self.action_spec().validate(action)
+        self.rewards.append(-float(np.square(action - self.AIM).sum()))
+        end = dm_env.transition if len(self.rewards) % 5 else dm_env.termination
+        return end(self.rewards[-1], np.ones(1, np.float32))
+
+    def observation_spec(self) -> specs.Array:
+        return specs.Array((1,), np.float32)
+
+    def action_spec(self) -> specs.BoundedArray:
+        return specs.BoundedArray((2,), np.float64, -1, 1)
+
+
+def test_an_agent_of_bounded_actions_learns_in_acmes_loop() -> None:
+    environment = Target()
+    agent = SingleProcessAgent(steering.make(), acme.make_environment_spec(environment), seed=1)
+    loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
+    for _ in range(100):
+        loop.run_episode()
+    assert agent.learner.num_steps == (100 * 6 - 1) // 4 // 2
+    # Noise around the aim costs 2 * 0.3², noise around zero 0.45 more.
+    assert np.mean(environment.rewards[:10]) < -0.4
+    assert np.mean(environment.rewards[-100:]) > -0.25
+    agent.close()
+
+
+def test_the_environment_gets_whole_numbers_of_its_own_size() -> None:
+    environment = dm.make("catch")
+    spec = acme.make_environment_spec(environment)
+    wide = spec._replace(actions=spec.actions.replace(dtype=np.int64))
+    agent = impala.IMPALA(wide, _impala(), seed=3)
+    loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
+    for _ in range(2):
+        loop.run_episode()
+    assert agent.learner.num_steps > 0
+    timestep = environment.reset()
+    agent.observe_first(timestep)
+    wide.actions.validate(agent.select_action(timestep.observation))
     agent.close()
 
 

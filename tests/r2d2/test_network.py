@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from acme import specs
 
 from r2d2.agent import VARIANTS
 from r2d2.network import DuelingHead, make_network
@@ -100,3 +101,9 @@ def test_the_recurrent_network_sees_the_previous_step() -> None:
     for other in (_inputs(2, 0.0), _inputs(0, 1.0)):
         assert np.abs(network.step(other, state)[0] - first).max() > 1e-4
     assert np.abs(network.step(_inputs(0, 0.0), after)[0] - first).max() > 1e-4
+
+
+def test_bounded_actions_are_refused() -> None:
+    spec = environment_spec()._replace(actions=specs.BoundedArray((2,), np.float32, -1, 1))
+    with pytest.raises(ValueError, match="discrete actions, but this environment's are 2 numbers"):
+        make_network(small_config(), spec)

@@ -131,14 +131,16 @@ def _network_input(
 ) -> NetworkInput:
     first = valid and rows[r].step.step_type[n] == FIRST
     follows = valid and not first
+    action = rows[0].step.action[n]
+    none = NO_ACTION if action.dtype == np.int32 else 0
     observation = {
         name: _stack(rows, n, r, name, valid, layout.frame_stack)
         for name in rows[0].step.observation
     }
     return NetworkInput(
         observation=observation,
-        previous_action=np.int32(
-            NO_ACTION if first else rows[r - 1].step.action[n] if follows else 0
+        previous_action=np.full_like(
+            action, rows[r - 1].step.action[n] if follows else none if first else 0
         ),
         previous_reward=np.float32(rows[r - 1].step.reward[n] if follows else 0),
     )

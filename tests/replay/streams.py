@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 import reverb
 import tensorflow as tf
 import tree
@@ -22,6 +23,9 @@ OBSERVATION = {
     "vector": specs.Array((2,), np.float32),
     "words": specs.Array((3,), np.int32),
 }
+DISCRETE = specs.DiscreteArray(5)
+BOUNDED = specs.BoundedArray((2,), np.float32, [-1, -2], [1, 2])
+ACTIONS = pytest.mark.parametrize("actions", [DISCRETE, BOUNDED], ids=["discrete", "bounded"])
 
 
 class Row(NamedTuple):
@@ -33,9 +37,11 @@ class Row(NamedTuple):
     learner_step: int
 
 
-def environment_spec(observation: Any = OBSERVATION) -> specs.EnvironmentSpec:
+def environment_spec(
+    observation: Any = OBSERVATION, actions: specs.BoundedArray = DISCRETE
+) -> specs.EnvironmentSpec:
     number = specs.Array((), np.float32)
-    return specs.EnvironmentSpec(observation, specs.DiscreteArray(5), number, number)
+    return specs.EnvironmentSpec(observation, actions, number, number)
 
 
 def queue(name: str, layout: Layout) -> TableSpec:
@@ -53,17 +59,23 @@ def step_types(lengths: Sequence[int], num_rows: int) -> list[int]:
 
 
 def random_stream(
-    rng: np.random.Generator, num_environments: int, num_rows: int, longest: int
+    rng: np.random.Generator,
+    num_environments: int,
+    num_rows: int,
+    longest: int,
+    actions: specs.BoundedArray = DISCRETE,
 ) -> list[Row]:
     """Episodes of 1 to `longest` steps, terminated or truncated; and lives are lost on the way."""
     types = [
         step_types(rng.integers(1, longest + 1, size=num_rows).tolist(), num_rows)
         for _ in range(num_environments)
     ]
-    return stream(rng, np.asarray(types, np.uint8))
+    return stream(rng, np.asarray(types, np.uint8), actions)
 
 
-def stream(rng: np.random.Generator, types: np.ndarray) -> list[Row]:
+def stream(
+    rng: np.random.Generator, types: np.ndarray, actions: specs.BoundedArray = DISCRETE
+) -> list[Row]:
     """Random rows with the given step types `[N, num_rows]`; nothing in them is zero."""
     num_environments, num_rows = types.shape
     rows: list[Row] = []
@@ -74,7 +86,7 @@ def stream(rng: np.random.Generator, types: np.ndarray) -> list[Row]:
         # A terminated episode ends with continuation 0 on the row before its LAST one.
         ends = (types[:, t + 1] == LAST) if t + 1 < num_rows else np.zeros(num_environments, bool)
         terminated = ends & (rng.random(num_environments) < 0.5)
-        rows.append(_row(rng, types[:, t], lives, terminated, learner_step=10 + 3 * t))
+        rows.append(_row(rng, types[:, t], lives, terminated, 10 + 3 * t, actions))
     return rows
 
 
@@ -84,6 +96,7 @@ def _row(
     lives: np.ndarray,
     terminated: np.ndarray,
     learner_step: int,
+    actions: specs.BoundedArray,
 ) -> Row:
     n = len(step_type)
 
@@ -98,7 +111,9 @@ def _row(
         observation=observation,
         step_type=step_type,
         lives=lives,
-        action=rng.integers(1, 5, size=n).astype(np.int32),
+        action=rng.integers(1, 5, size=n).astype(np.int32)
+        if actions is DISCRETE
+        else rng.uniform(actions.minimum, actions.maximum, (n, 2)).astype(np.float32),
         log_probability=-positive(),
         reward=positive(),
         continuation=1.0 - terminated.astype(np.float32),
@@ -106,9 +121,13 @@ def _row(
     return Row(step, (positive(3), positive()), {"q": positive(), "v": positive()}, learner_step)
 
 
-def serve(tables: Sequence[TableSpec], block_length: int) -> reverb.Server:
+def serve(
+    tables: Sequence[TableSpec], block_length: int, actions: specs.BoundedArray = DISCRETE
+) -> reverb.Server:
     states = {spec.name: CORE_STATE for spec in tables}
-    return reverb.Server(make_tables(tables, environment_spec(), states, block_length))
+    return reverb.Server(
+        make_tables(tables, environment_spec(actions=actions), states, block_length)
+    )
 
 
 def make_writer(
@@ -172,10 +191,14 @@ def _stack(*nests: Nest) -> Nest:
 
 
 def through_reverb(
-    rows: Sequence[Row], spec: TableSpec, block_length: int, **overrides: Any
+    rows: Sequence[Row],
+    spec: TableSpec,
+    block_length: int,
+    actions: specs.BoundedArray = DISCRETE,
+    **overrides: Any,
 ) -> Batch:
     """Writes a stream into one queue and reads it back."""
-    server = serve([spec], block_length)
+    server = serve([spec], block_length, actions)
     writer = make_writer(server, [spec], len(rows[0].step.reward), block_length, **overrides)
     write(writer, rows)
     return read(server, spec, block_length)

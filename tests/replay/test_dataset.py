@@ -7,6 +7,7 @@ import pytest
 import reverb
 import tensorflow as tf
 import tree
+from acme import specs
 
 from replay.dataset import make_dataset
 from replay.frames import FrameStack
@@ -51,6 +52,22 @@ def test_an_episode_of_four_steps(continuation: float) -> None:
     assert inputs.observation["vector"][:, column, 0].tolist() == [0, 0, 1, 2, 3, 4, 5, 0, 0]
     stacks = inputs.observation["frame"][:, column, 0, 0].tolist()
     assert stacks == [[0, 0]] * 2 + [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]] + [[0, 0]] * 2
+
+
+def test_bounded_actions_of_an_episode_and_none_of_them_is_zero() -> None:
+    """As above, with vectors: what was done before the first step and what pads are zeros alike."""
+    types = np.asarray([[FIRST, MID, MID, LAST, FIRST, *[MID] * 8]], np.uint8)
+    rows = streams.stream(np.random.default_rng(0), types, streams.BOUNDED)
+    for t, row in enumerate(rows):
+        row.step.action[:] = [t + 1, -t - 1]
+    spec = streams.queue("q", Layout(2, 6, 6))
+    batch = streams.through_reverb(rows, spec, 1, streams.BOUNDED)
+    done = np.asarray([0, 0, 1, 2, 3, 0, 0, 0], np.float32)
+    before = np.asarray([0, 0, 0, 1, 2, 3, 0, 0, 0], np.float32)
+    np.testing.assert_array_equal(batch.action[:, 0], np.stack([done, -done], axis=1))
+    np.testing.assert_array_equal(
+        batch.inputs.previous_action[:, 0], np.stack([before, -before], axis=1)
+    )
 
 
 @pytest.mark.parametrize("num_steps", [1, 3, 6, 7])
@@ -110,8 +127,9 @@ def test_the_stack_is_the_one_the_actor_acted_on() -> None:
 
 
 @pytest.mark.parametrize("with_accelerator", [False, True])
+@streams.ACTIONS
 def test_the_dataset_gives_the_same_batch_as_its_function(
-    with_accelerator: bool, monkeypatch: pytest.MonkeyPatch
+    actions: specs.BoundedArray, with_accelerator: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With Reverb's own facts of the sample: the key it answers to, its probability, the size."""
     if with_accelerator:  # the processor stands in for one
@@ -119,16 +137,17 @@ def test_the_dataset_gives_the_same_batch_as_its_function(
         monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [device])
     layout = Layout(2, 4, 4, 4)
     spec = TableSpec("t", "prioritized", layout, max_size=100)
-    server = streams.serve([spec, streams.queue("q", layout)], 4)
-    rows = streams.random_stream(np.random.default_rng(2), 2, 41, longest=12)
-    specs = [spec, streams.queue("q", layout)]
+    tables = [spec, streams.queue("q", layout)]
+    server = streams.serve(tables, 4, actions)
+    rows = streams.random_stream(np.random.default_rng(2), 2, 41, 12, actions)
     priorities = {"t": lambda inputs: inputs.values["q"].sum(axis=0)}
-    writer = streams.make_writer(server, specs, 2, 4, initial_priorities=priorities)
+    writer = streams.make_writer(server, tables, 2, 4, initial_priorities=priorities)
     streams.write(writer, rows)
-    expected = streams.read(server, specs[1], 4)
+    expected = streams.read(server, tables[1], 4)
     states = streams.CORE_STATE
     address = f"localhost:{server.port}"
-    dataset = make_dataset([address], [spec], streams.environment_spec(), states, 4, [8])
+    environment_spec = streams.environment_spec(actions=actions)
+    dataset = make_dataset([address], [spec], environment_spec, states, 4, [8])
     batch = tree.map_structure(lambda x: x.numpy(), next(iter(dataset)))
     size = expected.mask.shape[1]
     assert (batch.table_size == size).all()
@@ -201,6 +220,6 @@ def test_refuses_what_could_never_give_a_batch(kind: str, batch_size: int, messa
 def test_refuses_tables_that_do_not_fit_together(
     tables: list[Layout], batch_sizes: list[int], message: str
 ) -> None:
-    specs = [TableSpec(f"t{i}", "uniform", x, max_size=9) for i, x in enumerate(tables)]
+    uniform = [TableSpec(f"t{i}", "uniform", x, max_size=9) for i, x in enumerate(tables)]
     with pytest.raises(ValueError, match=message):
-        make_dataset(["localhost:1"], specs, streams.environment_spec(), (), 4, batch_sizes)
+        make_dataset(["localhost:1"], uniform, streams.environment_spec(), (), 4, batch_sizes)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import reverb
+from acme import specs
 
 from replay.layout import Layout
 from replay.structures import FIRST, LAST, MID, PriorityInput, TableSpec
@@ -25,11 +26,12 @@ RANDOM_CASES = [
 
 @pytest.mark.parametrize(("layout", "length", "num_environments"), RANDOM_CASES)
 @pytest.mark.parametrize("seed", [0, 1])
+@streams.ACTIONS
 def test_equals_the_naive_twin(
-    layout: Layout, length: int, num_environments: int, seed: int
+    actions: specs.BoundedArray, layout: Layout, length: int, num_environments: int, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    rows = streams.random_stream(rng, num_environments, 60, longest=3 * layout.length)
+    rows = streams.random_stream(rng, num_environments, 60, 3 * layout.length, actions)
     spec = streams.queue("r2d2", layout)
     seen: list[PriorityInput] = []
 
@@ -37,7 +39,8 @@ def test_equals_the_naive_twin(
         seen.append(inputs)
         return inputs.values["q"].sum(axis=0)
 
-    batch = streams.through_reverb(rows, spec, length, initial_priorities={"r2d2": priority})
+    priorities = {"r2d2": priority}
+    batch = streams.through_reverb(rows, spec, length, actions, initial_priorities=priorities)
     items = naive.spans(rows, layout, length)
     naive.assert_equal(batch, naive.batch(rows, layout, items))
     expected = naive.priority_input(rows, layout, items)
@@ -57,12 +60,15 @@ def test_equals_the_naive_twin(
         (Layout(2, 8, 4, 3, crosses_episodes=True), 6),
     ],
 )
-def test_one_stream_feeds_two_kinds_of_table(crossing: Layout, longest: int) -> None:
-    rows = streams.random_stream(np.random.default_rng(2), 3, 50, longest)
-    specs = [streams.queue("r2d2", Layout(2, 8, 4, 4)), streams.queue("impala", crossing)]
-    server = streams.serve(specs, 4)
-    streams.write(streams.make_writer(server, specs, 3, 4), rows)
-    for spec in specs:
+@streams.ACTIONS
+def test_one_stream_feeds_two_kinds_of_table(
+    actions: specs.BoundedArray, crossing: Layout, longest: int
+) -> None:
+    rows = streams.random_stream(np.random.default_rng(2), 3, 50, longest, actions)
+    tables = [streams.queue("r2d2", Layout(2, 8, 4, 4)), streams.queue("impala", crossing)]
+    server = streams.serve(tables, 4, actions)
+    streams.write(streams.make_writer(server, tables, 3, 4), rows)
+    for spec in tables:
         items = naive.spans(rows, spec.layout, 4)
         batch = streams.read(server, spec, 4)
         naive.assert_equal(batch, naive.batch(rows, spec.layout, items))
@@ -122,12 +128,12 @@ def test_a_period_of_one_block_shares_its_blocks() -> None:
 
 def test_another_network_s_reader_gets_its_own_initial_state() -> None:
     rows = streams.random_stream(np.random.default_rng(5), 2, 30, longest=9)
-    specs = [streams.queue("acts", Layout(0, 4, 4)), streams.queue("reads", Layout(0, 4, 4))]
-    server = streams.serve(specs, 4)
+    tables = [streams.queue("acts", Layout(0, 4, 4)), streams.queue("reads", Layout(0, 4, 4))]
+    server = streams.serve(tables, 4)
     foreign = {"reads": streams.CORE_STATE}
-    streams.write(streams.make_writer(server, specs, 2, 4, foreign_core_states=foreign), rows)
-    assert (streams.read(server, specs[0], 4).core_state[0] > 0).all()
-    assert (streams.read(server, specs[1], 4).core_state[0] == 0).all()
+    streams.write(streams.make_writer(server, tables, 2, 4, foreign_core_states=foreign), rows)
+    assert (streams.read(server, tables[0], 4).core_state[0] > 0).all()
+    assert (streams.read(server, tables[1], 4).core_state[0] == 0).all()
 
 
 def prioritized(**overrides: Any) -> TableSpec:

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from acme import specs
 
 from agents.impala.agent import ATARI, DMLAB
 from agents.impala.network import ActorCriticHead, make_network
@@ -67,3 +68,9 @@ def test_what_differs_between_two_images_is_not_lost_in_the_torso() -> None:
         tf.ones([1, 8], tf.bool),
     )
     assert 0.5 < np.sqrt(np.mean(np.square(x))) < 2.0  # 1 at the input; 0.3 by Sonnet's default
+
+
+def test_bounded_actions_are_refused() -> None:
+    spec = environment_spec()._replace(actions=specs.BoundedArray((2,), np.float32, -1, 1))
+    with pytest.raises(ValueError, match="discrete actions, but this environment's are 2 numbers"):
+        make_network(small_config(), spec)

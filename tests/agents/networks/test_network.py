@@ -7,13 +7,16 @@ import pytest
 import sonnet as snt
 import tensorflow as tf
 import tree
+from acme import specs
 
 from agents.networks.core import make_core
-from agents.networks.network import RecurrentNetwork, apply_to_rows
+from agents.networks.network import RecurrentNetwork, apply_to_rows, num_discrete
 from agents.networks.torsos import make_torso
 from replay.structures import NO_ACTION, Nest, NetworkInput
 
 T, B, A = 5, 3, 4
+DISCRETE = specs.DiscreteArray(A)
+BOUNDED = specs.BoundedArray((A,), np.float32, -1, 1)
 
 
 class TwoHeads(snt.Module):
@@ -28,30 +31,36 @@ class TwoHeads(snt.Module):
         return {"logits": self._logits(x), "value": self._value(x)[:, 0]}
 
 
-def _network(lstm_size: int = 6, *, sees_previous_step: bool = True) -> RecurrentNetwork:
+def _network(
+    lstm_size: int = 6,
+    *,
+    actions: specs.BoundedArray = DISCRETE,
+    sees_previous_step: bool = True,
+) -> RecurrentNetwork:
     tf.random.set_seed(0)
     network = RecurrentNetwork(
         make_torso("mlp", (7,)),
         make_core(lstm_size),
         TwoHeads(),
-        A,
+        actions,
         sees_previous_step=sees_previous_step,
     )
-    network.step(tree.map_structure(lambda x: x[0], _inputs()), network.initial_state(B))
+    network.step(_row(0, actions), network.initial_state(B))
     return network
 
 
-def _inputs() -> NetworkInput:
+def _inputs(actions: specs.BoundedArray = DISCRETE) -> NetworkInput:
     rng = np.random.default_rng(0)
-    return NetworkInput(
-        tf.constant(rng.integers(256, size=(T, B, 2, 3)), tf.uint8),
-        tf.constant(rng.integers(NO_ACTION, A, size=(T, B)), tf.int32),
-        tf.constant(rng.normal(size=(T, B)), tf.float32),
-    )
+    image = tf.constant(rng.integers(256, size=(T, B, 2, 3)), tf.uint8)
+    if actions is DISCRETE:
+        previous_action = tf.constant(rng.integers(NO_ACTION, A, size=(T, B)), tf.int32)
+    else:
+        previous_action = tf.constant(rng.uniform(-1, 1, size=(T, B, A)), tf.float32)
+    return NetworkInput(image, previous_action, tf.constant(rng.normal(size=(T, B)), tf.float32))
 
 
-def _row(t: int) -> NetworkInput:
-    return tree.map_structure(lambda x: x[t], _inputs())
+def _row(t: int, actions: specs.BoundedArray = DISCRETE) -> NetworkInput:
+    return tree.map_structure(lambda x: x[t], _inputs(actions))
 
 
 def _flags(value: bool) -> tf.Tensor:
@@ -59,13 +68,15 @@ def _flags(value: bool) -> tf.Tensor:
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
-@pytest.mark.parametrize("lstm_size", [6, 0])
-def test_unroll_equals_repeated_steps(lstm_size: int, wrap: Callable) -> None:
-    network = _network(lstm_size)
+@pytest.mark.parametrize(("lstm_size", "actions"), [(6, DISCRETE), (6, BOUNDED), (0, DISCRETE)])
+def test_unroll_equals_repeated_steps(
+    lstm_size: int, actions: specs.BoundedArray, wrap: Callable
+) -> None:
+    network = _network(lstm_size, actions=actions)
     state = network.initial_state(B)
-    outputs, final = wrap(network.unroll)(_inputs(), state, _flags(False), _flags(True))
+    outputs, final = wrap(network.unroll)(_inputs(actions), state, _flags(False), _flags(True))
     for t in range(T):
-        expected, state = network.step(_row(t), state)
+        expected, state = network.step(_row(t, actions), state)
         for name in ("logits", "value"):
             np.testing.assert_allclose(outputs[name][t], expected[name], atol=1e-6)
     tree.map_structure(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-6), final, state)
@@ -99,6 +110,33 @@ def test_previous_action_is_one_hot_and_none_is_all_zero() -> None:
     w_input.assign(weights)
     for action in actions:
         np.testing.assert_array_equal(_value(network, previous_action=action), values[0])
+
+
+def test_bounded_previous_actions_enter_the_core_as_they_are() -> None:
+    network = _network(actions=BOUNDED)
+    inputs = _row(0, BOUNDED)
+    image = network._torso(inputs.observation)
+    reward = np.clip(inputs.previous_reward, -1, 1)[:, None]
+    expected = np.concatenate([image, inputs.previous_action, reward], axis=1)
+    np.testing.assert_array_equal(network._embed(inputs), expected)
+    none = network._embed(inputs._replace(previous_action=tf.zeros([B, A])))
+    np.testing.assert_array_equal(none[:, 7 : 7 + A], np.zeros([B, A]))
+
+
+@pytest.mark.parametrize(
+    ("actions", "are"),
+    [
+        (specs.BoundedArray((2,), np.float32, -1, 1), "2 numbers from -1 to 1"),
+        (specs.BoundedArray((3,), np.float32, [-1, -2, 0], 0.5), "3 numbers from -2 to 0.5"),
+        (specs.BoundedArray((1,), np.float32, -np.inf, np.inf), "1 number from -inf to inf"),
+    ],
+)
+def test_who_needs_discrete_actions_says_what_these_are(
+    actions: specs.BoundedArray, are: str
+) -> None:
+    with pytest.raises(ValueError, match=f"needs discrete actions, but .*'s are {are}\\.$"):
+        num_discrete(actions)
+    assert num_discrete(DISCRETE) == A
 
 
 def test_previous_reward_is_clipped_to_one() -> None:

@@ -7,6 +7,7 @@ from acme import specs
 
 from agents.contract import Agent
 from environments import suites
+from environments.spec import make_environment_spec
 from run_folder import catalogue, presets, settings
 
 GAME = "atari:pong"  # what is played; all 18 actions, as every Atari game has them
@@ -50,5 +51,5 @@ def make(name: str, preset: str, overrides: dict[str, dict[str, str]]) -> Subjec
     catalogue.check(name)
     values = presets.config(preset, name, _SUITE)
     config = settings.make_configs(_SUITE, {name: values}, overrides)[name]
-    spec = suites.make_environment_spec(GAME)
+    spec = make_environment_spec(GAME)
     return Subject(preset, catalogue.make(name, config), spec, len(suites.tasks(_SUITE)))

@@ -124,7 +124,7 @@ class MultiTaskEnv(VectorEnv):
         """Steps every row.
 
         Args:
-            actions: integers [N].
+            actions: integers [N], or float32 [N, D].
 
         Raises:
             ValueError: the actions have another shape or lie outside the range.

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 from gymnasium.vector import VectorEnv, VectorWrapper
 
 from environments import atari, gym, seeding, suites
@@ -26,13 +27,19 @@ class Screen:
     Attributes:
         env: one copy, as `suites.make` makes it; `render()` returns its present picture as the
             only element of a tuple, uint8 [H, W, 3].
-        action_names: what each action is called.
+        action_names: what each action is called; none where an action is a vector.
         frames_per_second: steps of a second, for people; real time where there is such a thing.
     """
 
     env: VectorEnv
     action_names: tuple[str, ...]
     frames_per_second: int
+
+    def action_name(self, action: np.ndarray) -> str:
+        """What an action is called, a number or a vector [D]; a vector, its components."""
+        if self.action_names:
+            return self.action_names[int(action)]
+        return " ".join(f"{component:+.2f}" for component in action)
 
 
 def make(name: str, *, seed: int, full_action_space: bool = True) -> Screen:
@@ -51,11 +58,11 @@ def make(name: str, *, seed: int, full_action_space: bool = True) -> Screen:
         ValueError: as `suites.make`.
     """
     env = _make(name, seed, full_action_space)
-    kind, _, task = name.partition(":")
-    speed = gym.frames_per_second(task) if kind == "gym" else None
-    return Screen(
-        env, _action_names(env), speed or _FRAMES_PER_SECOND.get(name) or _FRAMES_PER_SECOND[kind]
-    )
+    if suites.made_singly(name):
+        speed = gym.frames_per_second(name)
+    else:
+        speed = _FRAMES_PER_SECOND.get(name) or _FRAMES_PER_SECOND[name.partition(":")[0]]
+    return Screen(env, _action_names(env), speed)
 
 
 def _make(name: str, seed: int, full_action_space: bool) -> VectorEnv:
@@ -63,8 +70,8 @@ def _make(name: str, seed: int, full_action_space: bool) -> VectorEnv:
     suites.check(name)
     if kind == "atari":
         return seeding.SeededVectorEnv(_Twins(task, full_action_space), seed)
-    if kind == "gym" and gym.draws(task):
-        return seeding.SeededVectorEnv(gym.Gym(task, 1, render_mode="rgb_array"), seed)
+    if suites.made_singly(name) and gym.draws(name):
+        return seeding.SeededVectorEnv(gym.make(name, 1, drawing=True), seed)
     env = suites.make(name, 1, seed=seed, full_action_space=full_action_space)
     return env if name == "memory:cartpole" else _Drawn(env)
 
@@ -140,6 +147,7 @@ def _action_names(env: VectorEnv) -> tuple[str, ...]:
     """What the environment inside all wrappers calls them, or else their numbers."""
     while not hasattr(env, "action_names") and isinstance(env, VectorWrapper):
         env = env.env
-    count = env.single_action_space.n  # type: ignore[attr-defined]
+    space = env.single_action_space
+    count = int(space.n) if isinstance(space, spaces.Discrete) else 0
     names: tuple[str, ...] = getattr(env, "action_names", tuple(map(str, range(count))))
     return names

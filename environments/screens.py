@@ -25,10 +25,10 @@ class Screen:
     """An environment that can be watched.
 
     Attributes:
-        env: one copy, as `suites.make` makes it; `render()` returns its present picture as the
-            only element of a tuple, uint8 [H, W, 3].
-        action_names: what each action is called; none where an action is a vector.
-        frames_per_second: steps of a second, for people; real time where there is such a thing.
+      env: one copy, as `suites.make` makes it; `render()` returns its present picture as the
+        only element of a tuple, uint8 [H, W, 3].
+      action_names: what each action is called; none where an action is a vector.
+      frames_per_second: steps of a second, for people; real time where there is such a thing.
     """
 
     env: VectorEnv
@@ -50,12 +50,12 @@ def make(name: str, *, seed: int, full_action_space: bool = True) -> Screen:
     is drawn.
 
     Args:
-        name: of one environment.
-        seed: as for `suites.make`.
-        full_action_space: as for `suites.make`.
+      name: of one environment.
+      seed: as for `suites.make`.
+      full_action_space: as for `suites.make`.
 
     Raises:
-        ValueError: as `suites.make`.
+      ValueError: as `suites.make`.
     """
     env = _make(name, seed, full_action_space)
     if suites.made_singly(name):
@@ -83,7 +83,7 @@ class _Twins(VectorWrapper):
     the other. The no-ops at the start, the only chance in a game, follow from the seed.
     """
 
-    def __init__(self, game: str, full_action_space: bool):
+    def __init__(self, game: str, full_action_space: bool) -> None:
         super().__init__(atari.Atari(game, 1, full_action_space=full_action_space))
         self._twin = atari.Atari(game, 1, full_action_space=full_action_space, for_people=True)
         self._picture: np.ndarray | None = None
@@ -105,7 +105,7 @@ class _Twins(VectorWrapper):
 class _Drawn(VectorWrapper):
     """Draws the observation."""
 
-    def __init__(self, env: VectorEnv):
+    def __init__(self, env: VectorEnv) -> None:
         super().__init__(env)
         self._observation: Any = None
 
@@ -128,11 +128,11 @@ def drawn(observation: np.ndarray) -> np.ndarray:
     """A picture of one observation.
 
     Args:
-        observation: uint8 [H, W] grey or [H, W, 3]; or a vector [D], which becomes a row of cells:
-            green where a number is above zero, red where it is below, black at zero.
+      observation: uint8 [H, W] grey or [H, W, 3]; or a vector [D], which becomes a row of cells:
+        green where a number is above zero, red where it is below, black at zero.
 
     Returns:
-        uint8 [H, W, 3], or [1, D, 3].
+      uint8 [H, W, 3], or [1, D, 3].
     """
     if observation.ndim == 2:
         observation = observation[..., np.newaxis]

@@ -1,7 +1,6 @@
 """What an environment takes and gives, in Acme's terms.
 
-Apart from `suites`, which has to answer a misspelt name before Acme, and with it TensorFlow, could
-be imported.
+Apart from `suites`, which answers a misspelt name in less time than Acme takes to be imported.
 """
 
 import contextlib
@@ -20,11 +19,11 @@ def make_environment_spec(name: str, *, full_action_space: bool = True) -> specs
     """Describes one environment in Acme's terms; of a suite, what all its tasks share.
 
     Args:
-        name: for example `atari:pong` or `atari57`.
-        full_action_space: as for `make`.
+      name: for example `atari:pong` or `atari57`.
+      full_action_space: as for `suites.make`.
 
     Raises:
-        ValueError: the name is unknown, or two tasks differ in their observations or actions.
+      ValueError: the name is unknown, or two tasks differ in their observations or actions.
     """
     suites.check(name)
     samples = _samples(suites.tasks(name), full_action_space)

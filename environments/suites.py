@@ -42,20 +42,20 @@ _PLANNED = ("control", "control-pixels")
 
 
 def tasks(name: str) -> tuple[str, ...]:
-    """Returns the names of a suite's tasks in order; of one environment, its own name.
+    """The names of a suite's tasks in order; of one environment, its own name.
 
     Args:
-        name: for example `atari:pong`, `atari:pong,atari:breakout` or `atari57`; not checked.
+      name: for example `atari:pong`, `atari:pong,atari:breakout` or `atari57`; not checked.
     """
     parts = (_SUITES.get(part, (part,)) for part in name.split(","))
     return tuple(itertools.chain.from_iterable(parts))
 
 
 def evaluation_task(name: str) -> str:
-    """Returns the task on which play of a task is evaluated: itself, or its held-out twin.
+    """The task on which play of a task is evaluated: itself, or its held-out twin.
 
     Args:
-        name: of one environment; not checked.
+      name: of one environment; not checked.
     """
     return scores.HELD_OUT.get(name, name)
 
@@ -63,24 +63,25 @@ def evaluation_task(name: str) -> str:
 def make(name: str, num_envs: int, *, seed: int, full_action_space: bool = True) -> VectorEnv:
     """Makes environments that share a name and differ in their random streams.
 
-    Every one has a single Box observation, or a dictionary of them, discrete actions, float32
-    rewards, and autoresets on the next step: after an episode's end, `step` ignores the action and
-    returns a reward of 0 and the new episode's first observation.
+    Every one has a single Box observation, or a dictionary of them, actions that are discrete or a
+    bounded float32 vector, float32 rewards, and autoresets on the next step: after an episode's
+    end, `step` ignores the action and returns a reward of 0 and the new episode's first
+    observation.
 
     Args:
-        name: of one environment, for example `atari:pong`; `make_each` makes suites.
-        num_envs: N, the number of environments.
-        seed: a non-negative integer. The first `reset()` uses it; the same seed and actions give
-            the same stream, bit for bit.
-        full_action_space: for Atari, all 18 actions instead of those the game makes use of; for
-            DeepMind Lab, the 15 of R2D2 instead of IMPALA's nine.
+      name: of one environment, for example `atari:pong`; `make_each` makes suites.
+      num_envs: N, the number of environments.
+      seed: a non-negative integer. The first `reset()` uses it; the same seed and actions give
+        the same stream, bit for bit; a dm_env environment of a user's own knows no seeds.
+      full_action_space: for Atari, all 18 actions instead of those the game makes use of; for
+        DeepMind Lab, the 15 of R2D2 instead of IMPALA's nine.
 
     Raises:
-        ValueError: the name is unknown or a suite's, or a number is too small.
+      ValueError: the name is unknown or a suite's, or a number is too small.
     """
     _check_single(name)
     if num_envs < 1:
-        raise ValueError(f"num_envs must be at least 1, but it is {num_envs}.")
+        raise ValueError(f"num_envs must be at least 1, got {num_envs}.")
     return seeding.SeededVectorEnv(_make(name, num_envs, full_action_space), seed)
 
 
@@ -88,20 +89,19 @@ def make_each(names: Sequence[str], *, seed: int, full_action_space: bool = True
     """Makes one environment per entry: row i plays `names[i]`.
 
     Args:
-        names: of one environment each; equal ones stand side by side. With a single name among
-            them the result is that of `make`.
-        seed: as for `make`.
-        full_action_space: as for `make`.
+      names: of one environment each; equal ones stand side by side. With a single name among
+        them the result is that of `make`.
+      seed: as for `make`.
+      full_action_space: as for `make`.
 
     Raises:
-        ValueError: a name is unknown or a suite's, equal names are apart, or two environments
-            differ in their observations or actions.
+      ValueError: a name is unknown or a suite's, equal names are apart, or two environments
+        differ in their observations or actions.
     """
     counts = {name: len(list(rows)) for name, rows in itertools.groupby(names)}
     if sum(counts.values()) != len(names) or not names:
         raise ValueError(
-            "Expected at least one name, and equal names side by side, but received "
-            f"{list(names)!r}."
+            f"At least one name is needed, and equal names side by side, got {list(names)!r}."
         )
     if len(counts) == 1:
         return make(names[0], len(names), seed=seed, full_action_space=full_action_space)
@@ -130,11 +130,11 @@ def check(name: str) -> None:
     Whether a suite's tasks share observations and actions is left to `make_environment_spec`.
 
     Args:
-        name: of an environment or a suite.
+      name: of an environment or a suite.
 
     Raises:
-        ValueError: a sentence that quotes the name, or the bad one among a suite's, and, if one is
-            near, suggests the right one; or a suite has the same task twice.
+      ValueError: a sentence that quotes the name, or the bad one among a suite's, and, if one is
+        near, suggests the right one; or a suite has the same task twice.
     """
     check_names(name)
     for task in tasks(name):
@@ -148,22 +148,20 @@ def check_names(name: str) -> None:
         _check_name(task)
     twice = [task for task in names if names.count(task) > 1]
     if twice:
-        raise ValueError(f"Expected each task of a suite once, but {name!r} repeats {twice[0]!r}.")
+        raise ValueError(f"A suite's tasks must differ, but {name!r} repeats {twice[0]!r}.")
 
 
 def _check_single(name: str) -> None:
     check(name)
     if len(tasks(name)) > 1:
-        raise ValueError(
-            f"Expected the name of one environment, but {name!r} has {len(tasks(name))} tasks."
-        )
+        raise ValueError(f"{name!r} must name one environment, got {len(tasks(name))} tasks.")
 
 
 def made_singly(name: str) -> bool:
     """Whether copies of an environment are made one at a time, by `environments.gym`.
 
     Args:
-        name: of one environment that `check_names` accepts.
+      name: of one environment that `check_names` accepts.
     """
     kind = name.partition(":")[0]
     return kind == "gym" or kind not in _TASKS
@@ -217,10 +215,10 @@ def _advice(kind: str, task: str) -> str:
 
 
 def observation_space(name: str) -> spaces.Space:
-    """Returns what one environment shows; of a suite, what its first task does, as all others must.
+    """What one environment shows; of a suite, what its first task does, as all others must.
 
     Args:
-        name: of an environment or a suite that `check` accepts. No engine is started for it.
+      name: of an environment or a suite that `check` accepts. No engine is started for it.
     """
     first = tasks(name)[0]
     if made_singly(first):

@@ -119,7 +119,7 @@ def test_spaces_shapes_and_types(make_dmlab: engines.Make) -> None:
 @pytest.mark.parametrize("actions", [[0, 15], [0], [-1, 0], [[0, 0]], [0.0, 1.0]])
 def test_bad_actions_are_refused(make_dmlab: engines.Make, actions: list) -> None:
     env = make_dmlab()
-    with pytest.raises(ValueError, match=r"Expected actions in .*received array"):
+    with pytest.raises(ValueError, match=r"Actions must lie in .*got array"):
         env.step(np.array(actions))
 
 

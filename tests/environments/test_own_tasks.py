@@ -156,7 +156,7 @@ def test_tasks_of_ones_own_in_a_suite(module: str) -> None:
     env = suites.make_each(suites.tasks(name), seed=0)
     env.reset()
     assert env.step(np.zeros((2, 3), np.float32))[0].shape == (2, 2)
-    with pytest.raises(ValueError, match="Expected actions in Box"):
+    with pytest.raises(ValueError, match="Actions must lie in Box"):
         env.step(np.full((2, 3), 3, np.float32))
     with pytest.raises(ValueError, match=r"must have the same observations and actions, but '\w+:"):
         make_environment_spec(f"{module}:Room,{name}")

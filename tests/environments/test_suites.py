@@ -232,10 +232,13 @@ def test_make_each_of_one_name_is_make() -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ([], "at least one name"),
-        (["catch", "catch:large_rewards", "catch"], "side by side, but received ['catch', "),
-        (["catch", "atari57"], "Expected the name of one environment, but 'atari57' has 57"),
-        (["catch,catch:large_rewards"], "but 'catch,catch:large_rewards' has 2 tasks"),
+        ([], "At least one name is needed"),
+        (["catch", "catch:large_rewards", "catch"], "side by side, got ['catch', "),
+        (["catch", "atari57"], "'atari57' must name one environment, got 57 tasks."),
+        (
+            ["catch,catch:large_rewards"],
+            "'catch,catch:large_rewards' must name one environment, got 2 t",
+        ),
         (["catch", "ctach"], "did you mean catch?"),
     ],
 )
@@ -245,17 +248,17 @@ def test_make_each_refuses(names: list[str], message: str) -> None:
 
 
 def test_make_refuses_a_suite() -> None:
-    with pytest.raises(ValueError, match="one environment, but 'atari57' has 57 tasks"):
+    with pytest.raises(ValueError, match="'atari57' must name one environment, got 57 tasks"):
         suites.make("atari57", 57, seed=0)
 
 
 @pytest.mark.parametrize("num_envs", [0, -3])
 def test_no_environments_are_refused(num_envs: int) -> None:
-    with pytest.raises(ValueError, match=f"at least 1, but it is {num_envs}"):
+    with pytest.raises(ValueError, match=f"at least 1, got {num_envs}"):
         suites.make("catch", num_envs, seed=0)
 
 
 @pytest.mark.parametrize("name", ["catch", "memory:cartpole", "atari:pong", "gym:CartPole-v1"])
 def test_a_negative_seed_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="must not be negative, but it is -1"):
+    with pytest.raises(ValueError, match="must not be negative, got -1"):
         suites.make(name, 2, seed=-1)

@@ -8,6 +8,7 @@ from acme import specs
 from agents.contract import Agent
 from agents.entry import Entry
 from environments import suites
+from environments.spec import make_environment_spec
 from run_folder import catalogue, configs, presets
 
 GAME = "atari:pong"  # what is played; all 18 actions, as every Atari game has them
@@ -53,5 +54,5 @@ def make(agent: str, preset: str, overrides: dict[str, dict[str, str]]) -> Subje
     (name,) = named = catalogue.named(agent)
     values = presets.config(preset, entry, _SUITE)
     config = configs.make(_SUITE, named, {name: values}, overrides)[name]
-    spec = suites.make_environment_spec(GAME)
+    spec = make_environment_spec(GAME)
     return Subject(preset, entry, entry.make(config, name), spec, len(suites.tasks(_SUITE)))

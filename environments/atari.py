@@ -24,7 +24,7 @@ _FOR_TWO_PLAYERS = {"combat", "joust", "maze_craze", "warlords"}
 
 
 def games() -> list[str]:
-    """Returns the names of the games that can be played, in snake_case, sorted."""
+    """The names of the games that can be played, in snake_case, sorted."""
     # The emulator ships these four too, but ends the process when it is to load one.
     return sorted(set(roms.get_all_rom_ids()) - _FOR_TWO_PLAYERS)
 
@@ -59,7 +59,7 @@ class Atari(VectorWrapper):
     Actions are never repeated at random, and an episode begins with 0 to 30 no-op frames.
 
     Attributes:
-        action_names: what each action does, in words.
+      action_names: what each action does, in words.
     """
 
     def __init__(
@@ -70,16 +70,16 @@ class Atari(VectorWrapper):
         full_action_space: bool = True,
         max_frames: int = MAX_FRAMES_PER_EPISODE,
         for_people: bool = False,
-    ):
+    ) -> None:
         """Loads the game.
 
         Args:
-            game: one of `games()`.
-            num_envs: N, the number of copies.
-            full_action_space: all 18 actions, or only those that do something in this game.
-            max_frames: emulator frames after which an episode is truncated.
-            for_people: observations are the screen as people see it, [N, 210, 160, 3]; all else,
-                chance included, is the same.
+          game: one of `games()`.
+          num_envs: N, the number of copies.
+          full_action_space: all 18 actions, or only those that do something in this game.
+          max_frames: emulator frames after which an episode is truncated.
+          for_people: observations are the screen as people see it, [N, 210, 160, 3]; all else,
+            chance included, is the same.
         """
         height, width = SCREEN if for_people else (HEIGHT, WIDTH)
         env = AtariVectorEnv(
@@ -126,11 +126,11 @@ class Atari(VectorWrapper):
         """Steps every copy.
 
         Args:
-            actions: integers [N].
+          actions: integers [N].
 
         Returns:
-            (observations uint8 [N, 84, 84], rewards float32 [N], terminated bool [N], truncated
-            bool [N], infos): a game over terminates, the limit of `max_frames` truncates.
+          (observations uint8 [N, 84, 84], rewards float32 [N], terminated bool [N], truncated
+          bool [N], infos): a game over terminates, the limit of `max_frames` truncates.
         """
         self.send(actions)
         return self.recv()

@@ -17,13 +17,13 @@ class BatchedEnv(VectorEnv, abc.ABC):
     every row advances (`_advance`), and what every row shows (`_observe`).
     """
 
-    def __init__(self, num_envs: int, observation_space: spaces.Box, num_actions: int):
+    def __init__(self, num_envs: int, observation_space: spaces.Box, num_actions: int) -> None:
         """Declares the spaces.
 
         Args:
-            num_envs: N, the number of rows.
-            observation_space: what one row shows.
-            num_actions: A; actions are 0 to A - 1.
+          num_envs: N, the number of rows.
+          observation_space: what one row shows.
+          num_actions: A; actions are 0 to A - 1.
         """
         self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
         self.num_envs = num_envs
@@ -43,7 +43,7 @@ class BatchedEnv(VectorEnv, abc.ABC):
 
     @abc.abstractmethod
     def _observe(self) -> np.ndarray:
-        """Returns what each row shows, [N, ...], in a new array."""
+        """What each row shows, [N, ...], in a new array."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -60,17 +60,17 @@ class BatchedEnv(VectorEnv, abc.ABC):
         """Steps every row.
 
         Args:
-            actions: integers [N], each in [0, A).
+          actions: integers [N], each in [0, A).
 
         Returns:
-            (observations [N, ...], rewards float32 [N], terminated bool [N], truncated bool [N],
-            infos); these environments have no time limit, so nothing is ever truncated.
+          (observations [N, ...], rewards float32 [N], terminated bool [N], truncated bool [N],
+          infos); these environments have no time limit, so nothing is ever truncated.
 
         Raises:
-            ValueError: the actions have another shape or lie outside the range.
+          ValueError: the actions have another shape or lie outside the range.
         """
         if not self.action_space.contains(actions):
-            raise ValueError(f"Expected actions in {self.action_space}, but received {actions!r}.")
+            raise ValueError(f"Actions must lie in {self.action_space}, got {actions!r}.")
         resetting = self._ended
         rewards, terminated = self._advance(actions)
         self._begin(resetting)

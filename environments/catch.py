@@ -23,11 +23,11 @@ class Catch(BatchedEnv):
 
     action_names = ("left", "stay", "right")
 
-    def __init__(self, num_envs: int):
+    def __init__(self, num_envs: int) -> None:
         """Makes the games.
 
         Args:
-            num_envs: N, the number of games.
+          num_envs: N, the number of games.
         """
         super().__init__(num_envs, spaces.Box(0, 255, (ROWS, COLUMNS), np.uint8), num_actions=3)
         self._ball_row = np.zeros(num_envs, np.int64)

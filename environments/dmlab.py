@@ -82,12 +82,12 @@ Observations = dict[str, np.ndarray]
 
 
 def levels() -> list[str]:
-    """Returns the names of the levels: the classic ones, and DMLab-30 with both of a pair."""
+    """The names of the levels: the classic ones, and DMLab-30 with both of a pair."""
     return sorted((*_CLASSICS, *_DMLAB30))
 
 
 def installed() -> bool:
-    """Returns whether there is a Python module `deepmind_lab`, without importing it."""
+    """Whether there is a Python module `deepmind_lab`, without importing it."""
     return importlib.util.find_spec("deepmind_lab") is not None
 
 
@@ -95,10 +95,10 @@ def check(level: str) -> None:
     """Refuses every level where the engine is missing.
 
     Args:
-        level: one of `levels()`.
+      level: one of `levels()`.
 
     Raises:
-        ValueError: a sentence that says where to get the engine.
+      ValueError: a sentence that says where to get the engine.
     """
     if not installed():
         raise ValueError(
@@ -122,7 +122,7 @@ class DMLab(VectorEnv):
     [N], counts the engines that were lost in this step.
 
     Attributes:
-        action_names: what each action does, in words.
+      action_names: what each action does, in words.
     """
 
     def __init__(
@@ -133,15 +133,15 @@ class DMLab(VectorEnv):
         full_action_space: bool = True,
         cache: Path | None = None,
         patience: float = PATIENCE,
-    ):
+    ) -> None:
         """Starts no engine yet: the first `reset` does.
 
         Args:
-            level: one of `levels()`.
-            num_envs: N, the number of copies.
-            full_action_space: the 15 actions of R2D2 and PopArt-IMPALA, or IMPALA's nine.
-            cache: the folder of compiled maps; None for the user's own.
-            patience: seconds after which a silent engine is given up.
+          level: one of `levels()`.
+          num_envs: N, the number of copies.
+          full_action_space: the 15 actions of R2D2 and PopArt-IMPALA, or IMPALA's nine.
+          cache: the folder of compiled maps; None for the user's own.
+          patience: seconds after which a silent engine is given up.
         """
         self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
         self.num_envs = num_envs
@@ -173,12 +173,12 @@ class DMLab(VectorEnv):
         """Begins an episode in every copy and returns (observations, infos).
 
         Args:
-            seed: starts new engines, since only the first episode of each can be repeated: it is
-                the same for the same seed and actions, while later ones only have the same seeds.
-            options: not used.
+          seed: starts new engines, since only the first episode of each can be repeated: it is
+            the same for the same seed and actions, while later ones only have the same seeds.
+          options: not used.
 
         Raises:
-            RuntimeError: as `step`.
+          RuntimeError: as `step`.
         """
         super().reset(seed=seed, options=options)
         if seed is not None or not self._copies:
@@ -199,14 +199,14 @@ class DMLab(VectorEnv):
         """Steps every copy.
 
         Args:
-            actions: integers [N].
+          actions: integers [N].
 
         Returns:
-            (observations, rewards float32 [N], terminated bool [N], truncated bool [N], infos).
+          (observations, rewards float32 [N], terminated bool [N], truncated bool [N], infos).
 
         Raises:
-            ValueError: the actions have another shape or lie outside the range.
-            RuntimeError: one copy has lost several engines in a row without a step in between.
+          ValueError: the actions have another shape or lie outside the range.
+          RuntimeError: one copy has lost several engines in a row without a step in between.
         """
         self.send(actions)
         return self.recv()
@@ -214,7 +214,7 @@ class DMLab(VectorEnv):
     def send(self, actions: np.ndarray) -> None:
         """Begins a step, which goes on in the engines until `recv` fetches its result."""
         if not self.action_space.contains(actions):
-            raise ValueError(f"Expected actions in {self.action_space}, but received {actions!r}.")
+            raise ValueError(f"Actions must lie in {self.action_space}, got {actions!r}.")
         for copy, ended, action in zip(self._copies, self._ended, actions, strict=True):
             if ended:
                 copy.begin()

@@ -23,13 +23,13 @@ class EngineLost(Exception):
 class Engine:
     """One engine in a process of its own, which ends when this object's process does."""
 
-    def __init__(self, level: str, config: dict[str, str], cache: Path):
+    def __init__(self, level: str, config: dict[str, str], cache: Path) -> None:
         """Starts the process, without waiting for it.
 
         Args:
-            level: the engine's name of it, a path.
-            config: the engine's settings.
-            cache: the folder of compiled maps.
+          level: the engine's name of it, a path.
+          config: the engine's settings.
+          cache: the folder of compiled maps.
         """
         self._folder = Path(tempfile.mkdtemp(prefix="dmlab-"))
         self._output = self._folder / "output.txt"
@@ -72,10 +72,10 @@ class Engine:
         """Waits for the answer to what was asked last.
 
         Args:
-            patience: seconds.
+          patience: seconds.
 
         Raises:
-            EngineLost: the process has ended, or was silent for longer.
+          EngineLost: the process has ended, or was silent for longer.
         """
         try:
             if self._connection.poll(patience):

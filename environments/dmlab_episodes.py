@@ -22,15 +22,15 @@ class Episodes:
 
     def __init__(
         self, level: str, config: dict[str, str], *, cache: Path, patience: float, seed: int
-    ):
+    ) -> None:
         """Starts nothing: the first `begin` does.
 
         Args:
-            level: the engine's name of it, a path.
-            config: the engine's settings.
-            cache: the folder of compiled maps.
-            patience: seconds after which a silent engine is given up.
-            seed: from it comes every episode's own.
+          level: the engine's name of it, a path.
+          config: the engine's settings.
+          cache: the folder of compiled maps.
+          patience: seconds after which a silent engine is given up.
+          seed: from it comes every episode's own.
         """
         self._level = level
         self._config = config
@@ -55,7 +55,7 @@ class Episodes:
         """Waits until the episode has begun; engines that fail at it are replaced.
 
         Raises:
-            RuntimeError: `MAX_LOSSES` engines were lost since one made a step.
+          RuntimeError: `MAX_LOSSES` engines were lost since one made a step.
         """
         while True:
             try:
@@ -76,7 +76,7 @@ class Episodes:
         last step, let alone after its own.
 
         Raises:
-            RuntimeError: as `first_frame`.
+          RuntimeError: as `first_frame`.
         """
         try:
             reward, frame = self._running().answer(self._patience)

@@ -33,11 +33,11 @@ def serve(
     """Answers until the pipe ends, which raises EOFError.
 
     Args:
-        connection: the pipe.
-        level: the engine's name of it, a path.
-        config: the engine's settings.
-        temp_folder: where the engine may write.
-        cache: the folder of compiled maps.
+      connection: the pipe.
+      level: the engine's name of it, a path.
+      config: the engine's settings.
+      temp_folder: where the engine may write.
+      cache: the folder of compiled maps.
     """
     import deepmind_lab  # here, since those who start this process may not have it
 

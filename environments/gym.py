@@ -1,20 +1,34 @@
-"""Any environment registered with gymnasium whose actions are discrete."""
+"""Environments that are made one at a time: registered with gymnasium, or a user's own.
+
+`gym:<id>` is registered; so is `gym:<module>:<id>`, by a module that gymnasium imports first.
+`<package.module>:<function>` is a user's own: a function without arguments that gives one
+`gymnasium.Env` or one `dm_env.Environment`.
+"""
 
 import functools
+import reprlib
 from typing import Any, NamedTuple
 
+import dm_env
 import gymnasium
-import numpy as np
 from gymnasium import spaces
-from gymnasium.vector import AutoresetMode, VectorWrapper
-from gymnasium.wrappers import TransformAction
 
-from environments import seeding
+from environments import import_path
+from environments.copies import Copies, actions, observations
+from environments.from_dm import FromDm
+
+_REGISTERED = "gym:"
 
 
 def ids() -> list[str]:
-    """Returns the ids that are registered, sorted."""
+    """The ids that are registered, sorted."""
     return sorted(gymnasium.registry)
+
+
+def may_register(env_id: str) -> bool:
+    """Whether an id has the form `<module>:<id>`, whose module may then register it."""
+    module, _, rest = env_id.partition(":")
+    return import_path.is_module(module) and bool(rest)
 
 
 class _Description(NamedTuple):
@@ -23,143 +37,119 @@ class _Description(NamedTuple):
     observations: spaces.Space
     actions: spaces.Space
     metadata: dict[str, Any]
+    draws: bool
 
 
-def check(env_id: str) -> None:
+def check(name: str) -> None:
     """Makes the environment, unless that was done before, to see that it can be used.
 
     Args:
-        env_id: a registered id.
+      name: `gym:<id>`, or an import path.
 
     Raises:
-        ValueError: it cannot be made here, its actions are not discrete, or its observations
-            cannot be flattened into a vector.
+      ValueError: it cannot be made here, its actions are neither discrete nor a bounded vector, or
+        its observations cannot be flattened into a vector.
     """
-    actions = _described(env_id).actions
-    if not isinstance(actions, spaces.Discrete):
-        raise ValueError(f"'gym:{env_id}' must have a discrete action space, but has {actions}.")
-    observation_space(env_id)
+    space = _described(name).actions
+    if actions(space) is None:
+        raise ValueError(
+            f"{name!r} must have discrete actions, or one vector of floats within finite bounds, "
+            f"got {_in_a_line(space)}."
+        )
+    observation_space(name)
 
 
-def observation_space(env_id: str) -> spaces.Box:
-    """Returns the space of what one copy of an environment shows in `Gym`.
+def observation_space(name: str) -> spaces.Box:
+    """The space of what one copy of an environment shows in `make`.
 
     Raises:
-        ValueError: as `check`, whatever the actions are.
+      ValueError: as `check`, whatever the actions are.
     """
-    space = _described(env_id).observations
-    wanted = f"'gym:{env_id}' must have observations that form one array, but"
+    space = _described(name).observations
+    wanted = f"{name!r} must have observations that form one array"
     try:
-        shown = _as_array(space) if space.is_np_flattenable else None
+        shown = observations(space)
     except Exception as error:  # a space of somebody's own need not know
-        raise ValueError(f"{wanted} its space cannot say whether: {_in_a_line(error)}") from error
+        said = import_path.first_line(error)
+        raise ValueError(f"{wanted}, but its space cannot say whether: {said}") from error
     if shown is None:
-        raise ValueError(f"{wanted} has {space}.")
+        raise ValueError(f"{wanted}, got {_in_a_line(space)}.")
     return shown
 
 
-def draws(env_id: str) -> bool:
-    """Returns whether an environment that `check` accepts can draw itself."""
-    return "rgb_array" in _described(env_id).metadata.get("render_modes", ())
+def draws(name: str) -> bool:
+    """Whether an environment that `check` accepts can draw itself."""
+    return _described(name).draws
 
 
-def frames_per_second(env_id: str) -> int:
-    """Returns how many steps of it people should see in a second."""
-    return int(_described(env_id).metadata.get("render_fps", 30))
+def frames_per_second(name: str) -> int:
+    """How many steps of it people should see in a second."""
+    return int(_described(name).metadata.get("render_fps", 30))
+
+
+def make(name: str, num_envs: int, *, drawing: bool = False) -> Copies:
+    """Makes N copies.
+
+    Args:
+      name: one that `check` accepts.
+      num_envs: N.
+      drawing: whether `render()` will be called, which takes one that `draws`.
+    """
+    return Copies(functools.partial(_make, name, drawing=drawing), num_envs)
+
+
+def _make(name: str, *, drawing: bool) -> gymnasium.Env:
+    if not name.startswith(_REGISTERED):
+        return _make_own(name)
+    # An environment that cannot be drawn need not take a render mode.
+    how: dict[str, Any] = {"render_mode": "rgb_array"} if drawing else {}
+    try:
+        return gymnasium.make(name.removeprefix(_REGISTERED), **how)
+    except Exception as error:  # whatever somebody's constructor raises
+        raise ValueError(
+            f"gymnasium cannot make {name!r}: {import_path.first_line(error)}"
+        ) from error
+
+
+def _make_own(path: str) -> gymnasium.Env:
+    make = import_path.load(path, what="an environment", example="my_package.tasks:make")
+    if not callable(make):
+        raise ValueError(
+            f"{path!r} must be a function without arguments that makes an environment, got "
+            f"{reprlib.repr(make)}."
+        )
+    try:
+        env = make()
+        env = FromDm(env) if isinstance(env, dm_env.Environment) else env
+    except Exception as error:  # whatever somebody's function raises
+        raise ValueError(
+            f"{path!r}, called without arguments, makes no environment: "
+            f"{import_path.first_line(error)}"
+        ) from error
+    if not isinstance(env, gymnasium.Env):
+        kind = f"{type(env).__module__}.{type(env).__qualname__}"
+        raise ValueError(
+            f"{path!r} must return a gymnasium.Env or a dm_env.Environment, got a {kind}."
+        )
+    return env
 
 
 @functools.cache
-def _described(env_id: str) -> _Description:
+def _described(name: str) -> _Description:
     """Makes the environment, once: some take seconds and a lot of memory."""
+    env = _make(name, drawing=False)
     try:
-        env = gymnasium.make(env_id)
-        description = _Description(env.observation_space, env.action_space, env.metadata)
+        # A registered one is made again to be drawn; a user's own is only ever made in one way.
+        can_draw = "rgb_array" in env.metadata.get("render_modes", ())
+        draws = can_draw if name.startswith(_REGISTERED) else env.render_mode == "rgb_array"
+        description = _Description(env.observation_space, env.action_space, env.metadata, draws)
         env.close()
-    except Exception as error:  # whatever somebody's constructor raises
-        raise ValueError(f"gymnasium cannot make 'gym:{env_id}': {_in_a_line(error)}") from error
+    except Exception as error:  # whatever somebody's properties raise
+        raise ValueError(
+            f"{name!r} makes an environment that cannot be used: {import_path.first_line(error)}"
+        ) from error
     return description
 
 
-def _in_a_line(error: Exception) -> str:
-    """The exception's type and the first line of what it says, if it says anything."""
-    kind, words = type(error).__name__, str(error).strip()
-    return f"{kind}: {words.splitlines()[0]}" if words else f"{kind}."
-
-
-class _AsArray(gymnasium.ObservationWrapper):
-    """Leaves an image as it is and makes one float32 vector of everything else."""
-
-    def __init__(self, env: gymnasium.Env):
-        super().__init__(env)
-        self._flattens = not _is_image(env.observation_space)
-        self.observation_space = _as_array(env.observation_space)
-
-    def observation(self, observation: Any) -> Any:
-        if not self._flattens:
-            return observation
-        flat = spaces.flatten(self.env.observation_space, observation)
-        return np.asarray(flat, np.float32)
-
-
-def _as_array(space: spaces.Space) -> spaces.Box:
-    if _is_image(space):
-        assert isinstance(space, spaces.Box)
-        return space
-    flat = spaces.flatten_space(space)
-    assert isinstance(flat, spaces.Box)
-    low, high = flat.low.astype(np.float32), flat.high.astype(np.float32)
-    return spaces.Box(low, high, dtype=np.float32)
-
-
-def _is_image(space: spaces.Space) -> bool:
-    return isinstance(space, spaces.Box) and space.dtype == np.uint8 and len(space.shape) in (2, 3)
-
-
-def _from_zero(env: gymnasium.Env) -> TransformAction:
-    """Numbers the actions from 0, whatever the environment's own first one is."""
-    space = env.action_space
-    assert isinstance(space, spaces.Discrete)
-    start = space.start
-    return TransformAction(env, lambda action: action + start, spaces.Discrete(space.n))
-
-
-class Gym(VectorWrapper):
-    """N copies of a registered environment, stepped one after the other.
-
-    A uint8 image [H, W] or [H, W, C] stays what it is; any other observation becomes one float32
-    vector, in which a discrete value is one-hot.
-    """
-
-    def __init__(self, env_id: str, num_envs: int, *, render_mode: str | None = None):
-        """Makes the copies.
-
-        Args:
-            env_id: an id that `check` accepts.
-            num_envs: N, the number of copies.
-            render_mode: how `render()` draws them; None where nobody looks on.
-        """
-        super().__init__(
-            gymnasium.make_vec(
-                env_id,
-                num_envs,
-                vectorization_mode="sync",
-                vector_kwargs={"autoreset_mode": AutoresetMode.NEXT_STEP},
-                wrappers=[_AsArray, _from_zero],
-                # An environment that cannot be drawn need not take a render mode.
-                **({} if render_mode is None else {"render_mode": render_mode}),
-            )
-        )
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begins an episode in every copy and returns (observations, infos)."""
-        seeds: Any = None if seed is None else seeding.spread(seed, self.num_envs).tolist()
-        return self.env.reset(seed=seeds, options=options)
-
-    def step(
-        self, actions: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Steps every copy; the rewards are float32 [N]."""
-        observations, rewards, terminated, truncated, infos = self.env.step(actions)
-        return observations, rewards.astype(np.float32), terminated, truncated, infos
+def _in_a_line(space: spaces.Space) -> str:
+    return " ".join(str(space).split())  # numpy lays long bounds out in several

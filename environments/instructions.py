@@ -19,11 +19,11 @@ def word_ids(instruction: str) -> np.ndarray:
     """Hashes each word; which words there are need not be known.
 
     Args:
-        instruction: words between spaces; any after the first `MAX_WORDS` are dropped.
+      instruction: words between spaces; any after the first `MAX_WORDS` are dropped.
 
     Returns:
-        int32 [MAX_WORDS], read-only: an id in [1, NUM_WORDS) for each word, the same in every
-        process and on every machine, then zeros.
+      int32 [MAX_WORDS], read-only: an id in [1, NUM_WORDS) for each word, the same in every
+      process and on every machine, then zeros.
     """
     ids = np.zeros(MAX_WORDS, np.int32)
     for place, word in enumerate(instruction.split()[:MAX_WORDS]):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def default_folder() -> Path:
-    """Returns the user's own: below `XDG_CACHE_HOME`, or else below `~/.cache`."""
+    """The user's own: below `XDG_CACHE_HOME`, or else below `~/.cache`."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "recurrent-replay" / "dmlab-levels"
 
@@ -20,7 +20,7 @@ class LevelCache:
     that makes a new map for every episode lets the folder grow for ever.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path) -> None:
         """Makes a cache of a folder, which `write` makes where it is missing."""
         self._folder = folder
 

@@ -35,11 +35,11 @@ class Recall(BatchedEnv):
 
     action_names = tuple(f"cue {number}" for number in range(NUM_CUES))
 
-    def __init__(self, num_envs: int):
+    def __init__(self, num_envs: int) -> None:
         """Makes the episodes.
 
         Args:
-            num_envs: N, the number of rows.
+          num_envs: N, the number of rows.
         """
         super().__init__(num_envs, spaces.Box(0, 1, (NUM_CUES + 1,), np.float32), NUM_CUES)
         self._cue = np.zeros(num_envs, np.int64)
@@ -75,11 +75,11 @@ class PositionCartPole(VectorWrapper):
 
     action_names = ("left", "right")
 
-    def __init__(self, num_envs: int):
+    def __init__(self, num_envs: int) -> None:
         """Makes the carts.
 
         Args:
-            num_envs: N, the number of carts.
+          num_envs: N, the number of carts.
         """
         super().__init__(
             gymnasium.make_vec(

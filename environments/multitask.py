@@ -32,7 +32,7 @@ class TwoPart(Protocol):
 class _AtOnce:
     """The two halves of a step for an environment that has but one."""
 
-    def __init__(self, env: VectorEnv):
+    def __init__(self, env: VectorEnv) -> None:
         self._env = env
 
     def send(self, actions: np.ndarray) -> None:
@@ -43,13 +43,13 @@ class _AtOnce:
 
 
 def shared_spaces(tasks: Iterable[tuple[str, VectorEnv]]) -> tuple[spaces.Space, spaces.Space]:
-    """Returns the (observation space, action space) of one environment of any of the tasks.
+    """The (observation space, action space) of one environment of any of the tasks.
 
     Args:
-        tasks: names and environments, at least one; none is asked for after one that differs.
+      tasks: names and environments, at least one; none is asked for after one that differs.
 
     Raises:
-        ValueError: a sentence that quotes the first two tasks that differ.
+      ValueError: a sentence that quotes the first two tasks that differ.
     """
     tasks = iter(tasks)
     first, env = next(tasks)
@@ -83,14 +83,14 @@ class MultiTaskEnv(VectorEnv):
     none.
     """
 
-    def __init__(self, tasks: Mapping[str, VectorEnv]):
+    def __init__(self, tasks: Mapping[str, VectorEnv]) -> None:
         """Joins the tasks in their order.
 
         Args:
-            tasks: from each task's name to its environments, which autoreset on the next step.
+          tasks: from each task's name to its environments, which autoreset on the next step.
 
         Raises:
-            ValueError: two tasks differ in their observations or actions.
+          ValueError: two tasks differ in their observations or actions.
         """
         observation_space, action_space = shared_spaces(tasks.items())
         self._envs = list(tasks.values())
@@ -109,8 +109,8 @@ class MultiTaskEnv(VectorEnv):
         """Begins an episode in every row and returns (observations, infos).
 
         Args:
-            seed: each task derives a seed of its own from it.
-            options: handed to every task.
+          seed: each task derives a seed of its own from it.
+          options: handed to every task.
         """
         count = len(self._envs)
         seeds = [None] * count if seed is None else seeding.spread(seed, count).tolist()
@@ -124,14 +124,14 @@ class MultiTaskEnv(VectorEnv):
         """Steps every row.
 
         Args:
-            actions: integers [N].
+          actions: integers [N], or float32 [N, D].
 
         Raises:
-            ValueError: the actions have another shape or lie outside the range.
+          ValueError: the actions have another shape or lie outside the range.
         """
         # Checked before any is sent: a task that refused its part would leave others half stepped.
         if not self.action_space.contains(actions):
-            raise ValueError(f"Expected actions in {self.action_space}, but received {actions!r}.")
+            raise ValueError(f"Actions must lie in {self.action_space}, got {actions!r}.")
         parts = np.split(actions, self._ends[:-1])
         for half, part in zip(self._halves, parts, strict=True):
             half.send(part)

@@ -55,12 +55,12 @@ def human_normalised(name: str, score: float) -> float | None:
     (score - random) / (human - random): 0 is random play, 1 a human, and both may be exceeded.
 
     Args:
-        name: an environment's name, for example `atari:pong`; the training level of a pair has
-            the scores of the held-out one.
-        score: a mean undiscounted, unclipped return.
+      name: an environment's name, for example `atari:pong`; the training level of a pair has
+        the scores of the held-out one.
+      score: a mean undiscounted, unclipped return.
 
     Returns:
-        None where no human score is known.
+      None where no human score is known.
     """
     name = HELD_OUT.get(name, name)
     if name not in SCORES:
@@ -82,13 +82,13 @@ def aggregate(normalised: Sequence[float]) -> Aggregate:
     """Sums up a suite.
 
     Args:
-        normalised: one `human_normalised` score for each task; a nan makes everything nan.
+      normalised: one `human_normalised` score for each task; a nan makes everything nan.
 
     Raises:
-        ValueError: there are none.
+      ValueError: there are none.
     """
     if not len(normalised):
-        raise ValueError("Expected the normalised score of at least one task, but received none.")
+        raise ValueError("The normalised score of at least one task is needed, got none.")
     return Aggregate(
         median=float(np.median(normalised)),
         mean=float(np.mean(normalised)),

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 from gymnasium.vector import VectorEnv, VectorWrapper
 
 from environments import atari, gym, seeding, suites
@@ -24,15 +25,21 @@ class Screen:
     """An environment that can be watched.
 
     Attributes:
-        env: one copy, as `suites.make` makes it; `render()` returns its present picture as the
-            only element of a tuple, uint8 [H, W, 3].
-        action_names: what each action is called.
-        frames_per_second: steps of a second, for people; real time where there is such a thing.
+      env: one copy, as `suites.make` makes it; `render()` returns its present picture as the
+        only element of a tuple, uint8 [H, W, 3].
+      action_names: what each action is called; none where an action is a vector.
+      frames_per_second: steps of a second, for people; real time where there is such a thing.
     """
 
     env: VectorEnv
     action_names: tuple[str, ...]
     frames_per_second: int
+
+    def action_name(self, action: np.ndarray) -> str:
+        """What an action is called, a number or a vector [D]; a vector, its components."""
+        if self.action_names:
+            return self.action_names[int(action)]
+        return " ".join(f"{component:+.2f}" for component in action)
 
 
 def make(name: str, *, seed: int, full_action_space: bool = True) -> Screen:
@@ -43,19 +50,19 @@ def make(name: str, *, seed: int, full_action_space: bool = True) -> Screen:
     is drawn.
 
     Args:
-        name: of one environment.
-        seed: as for `suites.make`.
-        full_action_space: as for `suites.make`.
+      name: of one environment.
+      seed: as for `suites.make`.
+      full_action_space: as for `suites.make`.
 
     Raises:
-        ValueError: as `suites.make`.
+      ValueError: as `suites.make`.
     """
     env = _make(name, seed, full_action_space)
-    kind, _, task = name.partition(":")
-    speed = gym.frames_per_second(task) if kind == "gym" else None
-    return Screen(
-        env, _action_names(env), speed or _FRAMES_PER_SECOND.get(name) or _FRAMES_PER_SECOND[kind]
-    )
+    if suites.made_singly(name):
+        speed = gym.frames_per_second(name)
+    else:
+        speed = _FRAMES_PER_SECOND.get(name) or _FRAMES_PER_SECOND[name.partition(":")[0]]
+    return Screen(env, _action_names(env), speed)
 
 
 def _make(name: str, seed: int, full_action_space: bool) -> VectorEnv:
@@ -63,8 +70,8 @@ def _make(name: str, seed: int, full_action_space: bool) -> VectorEnv:
     suites.check(name)
     if kind == "atari":
         return seeding.SeededVectorEnv(_Twins(task, full_action_space), seed)
-    if kind == "gym" and gym.draws(task):
-        return seeding.SeededVectorEnv(gym.Gym(task, 1, render_mode="rgb_array"), seed)
+    if suites.made_singly(name) and gym.draws(name):
+        return seeding.SeededVectorEnv(gym.make(name, 1, drawing=True), seed)
     env = suites.make(name, 1, seed=seed, full_action_space=full_action_space)
     return env if name == "memory:cartpole" else _Drawn(env)
 
@@ -76,7 +83,7 @@ class _Twins(VectorWrapper):
     the other. The no-ops at the start, the only chance in a game, follow from the seed.
     """
 
-    def __init__(self, game: str, full_action_space: bool):
+    def __init__(self, game: str, full_action_space: bool) -> None:
         super().__init__(atari.Atari(game, 1, full_action_space=full_action_space))
         self._twin = atari.Atari(game, 1, full_action_space=full_action_space, for_people=True)
         self._picture: np.ndarray | None = None
@@ -98,7 +105,7 @@ class _Twins(VectorWrapper):
 class _Drawn(VectorWrapper):
     """Draws the observation."""
 
-    def __init__(self, env: VectorEnv):
+    def __init__(self, env: VectorEnv) -> None:
         super().__init__(env)
         self._observation: Any = None
 
@@ -121,11 +128,11 @@ def drawn(observation: np.ndarray) -> np.ndarray:
     """A picture of one observation.
 
     Args:
-        observation: uint8 [H, W] grey or [H, W, 3]; or a vector [D], which becomes a row of cells:
-            green where a number is above zero, red where it is below, black at zero.
+      observation: uint8 [H, W] grey or [H, W, 3]; or a vector [D], which becomes a row of cells:
+        green where a number is above zero, red where it is below, black at zero.
 
     Returns:
-        uint8 [H, W, 3], or [1, D, 3].
+      uint8 [H, W, 3], or [1, D, 3].
     """
     if observation.ndim == 2:
         observation = observation[..., np.newaxis]
@@ -140,6 +147,7 @@ def _action_names(env: VectorEnv) -> tuple[str, ...]:
     """What the environment inside all wrappers calls them, or else their numbers."""
     while not hasattr(env, "action_names") and isinstance(env, VectorWrapper):
         env = env.env
-    count = env.single_action_space.n  # type: ignore[attr-defined]
+    space = env.single_action_space
+    count = int(space.n) if isinstance(space, spaces.Discrete) else 0
     names: tuple[str, ...] = getattr(env, "action_names", tuple(map(str, range(count))))
     return names

@@ -13,11 +13,11 @@ def spread(seed: int, num_envs: int) -> np.ndarray:
     but one of the streams of process `seed`; hashed seeds do not collide.
 
     Args:
-        seed: a non-negative integer.
-        num_envs: N, the number of environments.
+      seed: a non-negative integer.
+      num_envs: N, the number of environments.
 
     Returns:
-        int64 [N], each in [0, 2^31), the range of the emulator's seeds.
+      int64 [N], each in [0, 2^31), the range of the emulator's seeds.
     """
     return np.random.SeedSequence(seed).generate_state(num_envs).astype(np.int64) >> 1
 
@@ -29,19 +29,19 @@ class SeededVectorEnv(VectorWrapper):
     it; one with a seed begins them anew. Either way the same calls give the same stream.
     """
 
-    def __init__(self, env: VectorEnv, seed: int):
+    def __init__(self, env: VectorEnv, seed: int) -> None:
         """Wraps an environment.
 
         Args:
-            env: the environment.
-            seed: a non-negative Python or numpy integer.
+          env: the environment.
+          seed: a non-negative Python or numpy integer.
 
         Raises:
-            ValueError: the seed is negative.
+          ValueError: the seed is negative.
         """
         super().__init__(env)
         if seed < 0:
-            raise ValueError(f"An environment's seed must not be negative, but it is {seed}.")
+            raise ValueError(f"An environment's seed must not be negative, got {seed}.")
         self._first_seed: int | None = int(seed)
 
     def reset(

@@ -1,7 +1,8 @@
 """From an environment's name to the environment.
 
-`catch`, `catch:large_rewards`, `memory:<task>`, `atari:<game>`, `dmlab:<level>` and `gym:<id>` can
-be made.
+`catch`, `catch:large_rewards`, `memory:<task>`, `atari:<game>`, `dmlab:<level>`, `gym:<id>` and
+`gym:<module>:<id>` can be made, and a user's own task, `<package.module>:<function>`. The words
+before the first colon that are listed here are never modules.
 
 A *suite* is several tasks with the same observations and actions: names joined by commas, as in
 `atari:pong,atari:breakout`; `atari57`, the 57 games on which the papers report; or `dmlab30`, the
@@ -11,15 +12,22 @@ A *suite* is several tasks with the same observations and actions: names joined 
 import contextlib
 import difflib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-import numpy as np
-from acme import specs
 from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
-from environments import atari, catch, dmlab, gym, memory, multitask, scores, seeding
+from environments import (
+    atari,
+    catch,
+    dmlab,
+    gym,
+    import_path,
+    memory,
+    multitask,
+    scores,
+    seeding,
+)
 
 _TASKS: dict[str, Callable[[], list[str]]] = {
     "catch": lambda: sorted(catch.TASKS),
@@ -34,20 +42,20 @@ _PLANNED = ("control", "control-pixels")
 
 
 def tasks(name: str) -> tuple[str, ...]:
-    """Returns the names of a suite's tasks in order; of one environment, its own name.
+    """The names of a suite's tasks in order; of one environment, its own name.
 
     Args:
-        name: for example `atari:pong`, `atari:pong,atari:breakout` or `atari57`; not checked.
+      name: for example `atari:pong`, `atari:pong,atari:breakout` or `atari57`; not checked.
     """
     parts = (_SUITES.get(part, (part,)) for part in name.split(","))
     return tuple(itertools.chain.from_iterable(parts))
 
 
 def evaluation_task(name: str) -> str:
-    """Returns the task on which play of a task is evaluated: itself, or its held-out twin.
+    """The task on which play of a task is evaluated: itself, or its held-out twin.
 
     Args:
-        name: of one environment; not checked.
+      name: of one environment; not checked.
     """
     return scores.HELD_OUT.get(name, name)
 
@@ -55,24 +63,25 @@ def evaluation_task(name: str) -> str:
 def make(name: str, num_envs: int, *, seed: int, full_action_space: bool = True) -> VectorEnv:
     """Makes environments that share a name and differ in their random streams.
 
-    Every one has a single Box observation, or a dictionary of them, discrete actions, float32
-    rewards, and autoresets on the next step: after an episode's end, `step` ignores the action and
-    returns a reward of 0 and the new episode's first observation.
+    Every one has a single Box observation, or a dictionary of them, actions that are discrete or a
+    bounded float32 vector, float32 rewards, and autoresets on the next step: after an episode's
+    end, `step` ignores the action and returns a reward of 0 and the new episode's first
+    observation.
 
     Args:
-        name: of one environment, for example `atari:pong`; `make_each` makes suites.
-        num_envs: N, the number of environments.
-        seed: a non-negative integer. The first `reset()` uses it; the same seed and actions give
-            the same stream, bit for bit.
-        full_action_space: for Atari, all 18 actions instead of those the game makes use of; for
-            DeepMind Lab, the 15 of R2D2 instead of IMPALA's nine.
+      name: of one environment, for example `atari:pong`; `make_each` makes suites.
+      num_envs: N, the number of environments.
+      seed: a non-negative integer. The first `reset()` uses it; the same seed and actions give
+        the same stream, bit for bit; a dm_env environment of a user's own knows no seeds.
+      full_action_space: for Atari, all 18 actions instead of those the game makes use of; for
+        DeepMind Lab, the 15 of R2D2 instead of IMPALA's nine.
 
     Raises:
-        ValueError: the name is unknown or a suite's, or a number is too small.
+      ValueError: the name is unknown or a suite's, or a number is too small.
     """
     _check_single(name)
     if num_envs < 1:
-        raise ValueError(f"num_envs must be at least 1, but it is {num_envs}.")
+        raise ValueError(f"num_envs must be at least 1, got {num_envs}.")
     return seeding.SeededVectorEnv(_make(name, num_envs, full_action_space), seed)
 
 
@@ -80,20 +89,19 @@ def make_each(names: Sequence[str], *, seed: int, full_action_space: bool = True
     """Makes one environment per entry: row i plays `names[i]`.
 
     Args:
-        names: of one environment each; equal ones stand side by side. With a single name among
-            them the result is that of `make`.
-        seed: as for `make`.
-        full_action_space: as for `make`.
+      names: of one environment each; equal ones stand side by side. With a single name among
+        them the result is that of `make`.
+      seed: as for `make`.
+      full_action_space: as for `make`.
 
     Raises:
-        ValueError: a name is unknown or a suite's, equal names are apart, or two environments
-            differ in their observations or actions.
+      ValueError: a name is unknown or a suite's, equal names are apart, or two environments
+        differ in their observations or actions.
     """
     counts = {name: len(list(rows)) for name, rows in itertools.groupby(names)}
     if sum(counts.values()) != len(names) or not names:
         raise ValueError(
-            "Expected at least one name, and equal names side by side, but received "
-            f"{list(names)!r}."
+            f"At least one name is needed, and equal names side by side, got {list(names)!r}."
         )
     if len(counts) == 1:
         return make(names[0], len(names), seed=seed, full_action_space=full_action_space)
@@ -113,7 +121,7 @@ def _make(name: str, num_envs: int, full_action_space: bool) -> VectorEnv:
         return atari.Atari(task, num_envs, full_action_space=full_action_space)
     if kind == "dmlab":
         return dmlab.DMLab(task, num_envs, full_action_space=full_action_space)
-    return gym.Gym(task, num_envs)
+    return gym.make(name, num_envs)
 
 
 def check(name: str) -> None:
@@ -122,11 +130,11 @@ def check(name: str) -> None:
     Whether a suite's tasks share observations and actions is left to `make_environment_spec`.
 
     Args:
-        name: of an environment or a suite.
+      name: of an environment or a suite.
 
     Raises:
-        ValueError: a sentence that quotes the name, or the bad one among a suite's, and, if one is
-            near, suggests the right one; or a suite has the same task twice.
+      ValueError: a sentence that quotes the name, or the bad one among a suite's, and, if one is
+        near, suggests the right one; or a suite has the same task twice.
     """
     check_names(name)
     for task in tasks(name):
@@ -140,22 +148,34 @@ def check_names(name: str) -> None:
         _check_name(task)
     twice = [task for task in names if names.count(task) > 1]
     if twice:
-        raise ValueError(f"Expected each task of a suite once, but {name!r} repeats {twice[0]!r}.")
+        raise ValueError(f"A suite's tasks must differ, but {name!r} repeats {twice[0]!r}.")
 
 
 def _check_single(name: str) -> None:
     check(name)
     if len(tasks(name)) > 1:
-        raise ValueError(
-            f"Expected the name of one environment, but {name!r} has {len(tasks(name))} tasks."
-        )
+        raise ValueError(f"{name!r} must name one environment, got {len(tasks(name))} tasks.")
+
+
+def made_singly(name: str) -> bool:
+    """Whether copies of an environment are made one at a time, by `environments.gym`.
+
+    Args:
+      name: of one environment that `check_names` accepts.
+    """
+    kind = name.partition(":")[0]
+    return kind == "gym" or kind not in _TASKS
 
 
 def _check_name(name: str) -> None:
     kind, _, task = name.partition(":")
     if kind in _PLANNED:
         raise ValueError(f"The environment {name!r} is not built yet.")
-    if name != "catch" and (kind not in _TASKS or task not in _TASKS[kind]()):
+    if kind in _TASKS:
+        known = task in _TASKS[kind]() or (kind == "gym" and gym.may_register(task))
+    else:
+        known = kind not in _SUITES and import_path.is_import_path(name)
+    if not known and name != "catch":
         raise ValueError(f"Unknown environment {name!r}: {_advice(kind, task)}")
 
 
@@ -164,8 +184,18 @@ def _check_here(name: str) -> None:
     kind, _, task = name.partition(":")
     if kind == "dmlab":
         dmlab.check(task)
-    if kind == "gym":
-        gym.check(task)
+    if not made_singly(name):
+        return
+    try:
+        gym.check(name)
+    except ValueError as error:
+        missing = error.__cause__
+        if isinstance(missing, ModuleNotFoundError) and missing.name == kind:
+            # Neither reading of the colon fits: a misspelt kind of environment, or a module.
+            raise ValueError(
+                f"Unknown environment {name!r}: {_advice(kind, task)} {error}"
+            ) from error
+        raise
 
 
 def _advice(kind: str, task: str) -> str:
@@ -178,65 +208,20 @@ def _advice(kind: str, task: str) -> str:
             return f"did you mean {near}?"
     return (
         f"expected catch[:{'|'.join(catch.TASKS)}], memory:<{'|'.join(memory.TASKS)}>, "
-        "atari:<game in snake_case>, dmlab:<level>, gym:<id known to gymnasium>, several of these "
-        "joined by commas, atari57 or dmlab30."
+        "atari:<game in snake_case>, dmlab:<level>, gym:<id known to gymnasium>, "
+        "gym:<module>:<id>, <package.module>:<function>, several of these joined by commas, "
+        "atari57 or dmlab30."
     )
 
 
 def observation_space(name: str) -> spaces.Space:
-    """Returns what one environment shows; of a suite, what its first task does, as all others must.
+    """What one environment shows; of a suite, what its first task does, as all others must.
 
     Args:
-        name: of an environment or a suite that `check` accepts. No engine is started for it.
+      name: of an environment or a suite that `check` accepts. No engine is started for it.
     """
-    kind, _, task = tasks(name)[0].partition(":")
-    if kind == "gym":
-        return gym.observation_space(task)
-    with contextlib.closing(_make(tasks(name)[0], 1, full_action_space=True)) as env:
+    first = tasks(name)[0]
+    if made_singly(first):
+        return gym.observation_space(first)
+    with contextlib.closing(_make(first, 1, full_action_space=True)) as env:
         return env.single_observation_space
-
-
-def make_environment_spec(name: str, *, full_action_space: bool = True) -> specs.EnvironmentSpec:
-    """Describes one environment in Acme's terms; of a suite, what all its tasks share.
-
-    Args:
-        name: for example `atari:pong` or `atari57`.
-        full_action_space: as for `make`.
-
-    Raises:
-        ValueError: the name is unknown, or two tasks differ in their observations or actions.
-    """
-    check(name)
-    observations, actions = multitask.shared_spaces(_samples(tasks(name), full_action_space))
-    assert isinstance(actions, spaces.Discrete)
-    return specs.EnvironmentSpec(
-        observations=_observation_spec(observations),
-        actions=specs.DiscreteArray(int(actions.n), dtype=np.int32, name="action"),
-        rewards=specs.Array((), np.float32, name="reward"),
-        discounts=specs.BoundedArray((), np.float32, 0.0, 1.0, name="discount"),
-    )
-
-
-def _samples(names: Sequence[str], full_action_space: bool) -> Iterator[tuple[str, VectorEnv]]:
-    """Makes one environment of each task, each closed before the next."""
-    games = 0
-    for name in names:
-        games += name.startswith("atari:")
-        if full_action_space and name.startswith("atari:") and games > 1:
-            continue  # as the first game, and 57 games take seconds to load
-        with contextlib.closing(_make(name, 1, full_action_space)) as env:
-            yield name, env
-
-
-def _observation_spec(space: spaces.Space) -> Any:
-    """An array's spec, or a dictionary of them."""
-    if isinstance(space, spaces.Dict):
-        return {name: _array_spec(part, name) for name, part in space.items()}
-    return _array_spec(space, "observation")
-
-
-def _array_spec(space: spaces.Space, name: str) -> specs.Array:
-    assert isinstance(space, spaces.Box)
-    if space.is_bounded():
-        return specs.BoundedArray(space.shape, space.dtype, space.low, space.high, name=name)
-    return specs.Array(space.shape, space.dtype, name=name)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from acme import specs
 
 from agents.contract import Agent
-from environments import suites
+from environments.spec import make_environment_spec
 from replay import tables
 from replay.structures import Nest, TableSpec
 from run_folder.settings import Settings
@@ -25,7 +25,7 @@ def seed_of(settings: Settings, role: str, index: int = 0) -> int:
 
 def environment_spec(settings: Settings) -> specs.EnvironmentSpec:
     """What the run's environment takes and gives."""
-    return suites.make_environment_spec(settings.env, full_action_space=settings.full_action_space)
+    return make_environment_spec(settings.env, full_action_space=settings.full_action_space)
 
 
 def make_agent(settings: Settings, name: str, config: Any = None) -> Agent:

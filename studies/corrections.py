@@ -18,6 +18,7 @@ from agents.environment_loop import VectorEnvironmentLoop
 from agents.impala.agent import Config, make
 from agents.impala.learner import ImpalaUpdate
 from environments import suites
+from environments.spec import make_environment_spec
 from studies import arguments
 from studies.corrections_results import (
     CORRECTIONS,
@@ -90,7 +91,7 @@ def train(run: Run) -> Result:
     )
     tf.random.set_seed(run.seed)
     agent = make(config)
-    update = agent.make_update(suites.make_environment_spec(run.task))
+    update = agent.make_update(make_environment_spec(run.task))
     assert isinstance(update, ImpalaUpdate)
     num_environments = config.batch_size - config.num_replayed
     collector, replay = Collector(config.length), UniformReplay(config.replay_size, run.seed)

@@ -22,6 +22,7 @@ from agents.environment_loop import VectorEnvironmentLoop
 from agents.in_process import InProcess
 from agents.single_process import pace_of
 from environments import suites
+from environments.spec import make_environment_spec
 from studies.performance_results import replace_block
 from studies.reproduction_arms import STUDIES, TASKS, make_agent, runs
 from studies.reproduction_results import (
@@ -48,7 +49,7 @@ EVALUATION_EPISODES = 200
 def train(run: Run, steps: int) -> Result:
     """Trains for so many environment steps, then evaluates. The seed does not fix all of it."""
     began, agent = time.process_time(), make_agent(run)
-    spec = suites.make_environment_spec(run.task)
+    spec = make_environment_spec(run.task)
     process = InProcess(agent, spec, tasks=np.zeros(NUM_ENVIRONMENTS, np.int64), seed=run.seed)
     environments = suites.make(run.task, NUM_ENVIRONMENTS, seed=run.seed)
     loop = VectorEnvironmentLoop(environments, process.actor, [run.task] * NUM_ENVIRONMENTS)

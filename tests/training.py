@@ -9,6 +9,7 @@ from agents.contract import Agent
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.in_process import InProcess
 from environments import suites
+from environments.spec import make_environment_spec
 
 
 def train(agent: Agent, env: str, **options: Any) -> float:
@@ -39,7 +40,7 @@ def train_suite(
     """
     suite = suites.tasks(env)
     tasks = np.sort(np.arange(num_environments) % len(suite))
-    process = InProcess(agent, suites.make_environment_spec(env), tasks=tasks, seed=seed)
+    process = InProcess(agent, make_environment_spec(env), tasks=tasks, seed=seed)
     learner = process.learner
     names = [suite[task] for task in tasks]
     loop = VectorEnvironmentLoop(suites.make_each(names, seed=seed), process.actor, names)

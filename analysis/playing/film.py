@@ -75,8 +75,9 @@ def _frames(subject: Subject, task: str, screen: screens.Screen) -> Iterator[Fra
                 picture,
                 step,
                 score,
-                screen.action_names[int(onlooker.row.action[0])],
-                float(np.exp(onlooker.row.log_probability[0])),
+                screen.action_name(onlooker.row.action[0]),
+                # Of a vector there is only a density, which is no probability.
+                float(np.exp(onlooker.row.log_probability[0])) if screen.action_names else 1.0,
                 told,
             )
             score += float(onlooker.row.reward[0])

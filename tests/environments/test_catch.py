@@ -78,7 +78,7 @@ def test_following_the_ball_wins_and_fleeing_it_loses(towards: int, expected: fl
 def test_bad_actions_are_refused(actions: list) -> None:
     env = catch.Catch(2)
     env.reset(seed=0)
-    with pytest.raises(ValueError, match=r"Expected actions in .*received"):
+    with pytest.raises(ValueError, match=r"Actions must lie in .*, got"):
         env.step(np.array(actions))
 
 

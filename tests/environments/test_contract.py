@@ -8,6 +8,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from environments import suites
+from environments.spec import make_environment_spec
 
 NUM_ENVS = 3
 SEED = 11
@@ -191,7 +192,7 @@ def test_resets(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_environment_spec_describes_the_environment(name: str) -> None:
-    spec = suites.make_environment_spec(name)
+    spec = make_environment_spec(name)
     env = _make(name)
     observations, _ = env.reset()
     _, rewards, *_ = env.step(_actions(env, 1, 0)[0])

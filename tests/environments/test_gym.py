@@ -9,6 +9,7 @@ import pytest
 from gymnasium import spaces
 
 from environments import gym, suites
+from environments.spec import make_environment_spec
 
 
 class Probe(gymnasium.Env):
@@ -77,6 +78,11 @@ ACTIONS = {
     "shifted": spaces.Discrete(3, start=-1),
     "several": spaces.MultiDiscrete([2, 2]),
     "continuous": spaces.Box(-1, 1, (2,)),
+    "unbounded": spaces.Box(np.array([-1, -1], np.float32), np.array([1, np.inf], np.float32)),
+    "beyond_float32": spaces.Box(-1e300, 1e300, (2,), np.float64),
+    "matrix_of_actions": spaces.Box(-1, 1, (2, 2)),
+    "no_actions": spaces.Box(-1, 1, (0,)),
+    "whole": spaces.Box(-1, 1, (2,), np.int32),
 }
 
 
@@ -114,7 +120,7 @@ def test_observations(name: str) -> None:
     observations, _ = env.reset()
     assert (observations.shape, observations.dtype) == ((2, *shape), dtype)
     assert env.observation_space.contains(observations)
-    spec = suites.make_environment_spec(f"gym:probe/{name}-v0").observations
+    spec = make_environment_spec(f"gym:probe/{name}-v0").observations
     spec.validate(observations[0])
 
 
@@ -144,10 +150,13 @@ def test_a_time_limit_truncates() -> None:
 @pytest.mark.parametrize(
     ("env_id", "message"),
     [
-        ("probe/several-v0", "must have a discrete action space, but has MultiDiscrete"),
-        ("probe/continuous-v0", "must have a discrete action space, but has Box"),
-        ("probe/sequence-v0", "must have observations that form one array, but has Sequence"),
-        ("Pendulum-v1", "must have a discrete action space, but has Box"),
+        ("probe/several-v0", "must have discrete actions, or one vector .* got MultiDiscrete"),
+        ("probe/unbounded-v0", r"must have .* within finite bounds, got Box\(-1.0, \[ 1. inf\]"),
+        ("probe/beyond_float32-v0", "must have .* within finite bounds, got Box"),
+        ("probe/matrix_of_actions-v0", r"must have .* one vector of floats .* \(2, 2\), float32"),
+        ("probe/no_actions-v0", r"must have .* one vector of floats .* \(0,\), float32"),
+        ("probe/whole-v0", r"must have .* one vector of floats .* \(2,\), int32"),
+        ("probe/sequence-v0", "must have observations that form one array, got Sequence"),
         ("GymV21Environment-v0", "gymnasium cannot make"),
         ("probe/sentence-v0", "cannot say whether: NotImplementedError."),
         ("probe/blind-v0", "cannot make 'gym:probe/blind-v0': OSError: no screen"),
@@ -181,6 +190,6 @@ def test_an_environment_is_made_once_to_be_looked_at(monkeypatch: pytest.MonkeyP
     for _ in range(2):
         suites.check("gym:probe/once-v0")
         assert suites.observation_space("gym:probe/once-v0").shape == (2,)
-        assert not gym.draws("probe/once-v0")
-        assert gym.frames_per_second("probe/once-v0") == 30
+        assert not gym.draws("gym:probe/once-v0")
+        assert gym.frames_per_second("gym:probe/once-v0") == 30
     assert made == ["probe/once-v0"]

@@ -117,7 +117,7 @@ def test_bad_actions_reach_no_part(actions: list) -> None:
     parts = {name: Sending(catch.Catch(n), name, log) for name, n in (("a", 2), ("b", 1))}
     env = MultiTaskEnv(parts)
     env.reset(seed=0)
-    with pytest.raises(ValueError, match=r"Expected actions in .*received array"):
+    with pytest.raises(ValueError, match=r"Actions must lie in .*got array"):
         env.step(np.array(actions))
     assert log == []
 

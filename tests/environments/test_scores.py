@@ -81,5 +81,5 @@ def test_aggregate() -> None:
     assert scores.aggregate([0.5, 3.0, -1.0, 0.7]) == pytest.approx((0.6, 0.8, 0.3))
     assert scores.aggregate([2.0]) == (2, 2, 1)
     assert all(math.isnan(value) for value in scores.aggregate([1.0, math.nan]))
-    with pytest.raises(ValueError, match="at least one task, but received none"):
+    with pytest.raises(ValueError, match="at least one task is needed, got none"):
         scores.aggregate([])

@@ -11,6 +11,7 @@ from gymnasium import spaces
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.in_process import InProcess
 from environments import suites
+from environments.spec import make_environment_spec
 from run_folder import catalogue, configs, presets
 
 IMAGES = {"grey": (84, 84), "one_colour": (64, 48, 1), "colour": (210, 160, 3), "least": (20, 20)}
@@ -109,7 +110,7 @@ def test_agents_play_images_and_learn_from_them(agent: str, name: str) -> None:
     assert config.torso == "shallow"
     process = InProcess(
         catalogue.entry(agent).make(config, agent),
-        suites.make_environment_spec(env),
+        make_environment_spec(env),
         tasks=np.zeros(2, int),
         seed=0,
     )

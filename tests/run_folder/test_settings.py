@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 import tree
 
-from environments import dmlab, suites
+from environments import dmlab
+from environments.spec import make_environment_spec
 from replay import dataset, tables
 from run_folder import building, catalogue, configs, presets, settings
 
@@ -221,7 +222,7 @@ def test_every_agent_learns_on_every_kind_of_environment(name: str, env: str) ->
         small["period"] = "2"  # a queue's unrolls follow one another
     run = settings.resolve(_given(agent=name, env=env), {name: small})
     agent = building.make_agent(run, name)
-    spec = suites.make_environment_spec(env, full_action_space=run.full_action_space)
+    spec = make_environment_spec(env, full_action_space=run.full_action_space)
     core_state = building.core_state_spec(agent, spec)
     batches = dataset.make_dataset(
         ["localhost:1"],

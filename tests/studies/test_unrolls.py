@@ -12,6 +12,7 @@ from agents.actor import RecurrentActor, Writer
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.impala.agent import Config, make
 from environments import suites
+from environments.spec import make_environment_spec
 from replay import tables
 from replay.dataset import make_dataset
 from replay.structures import LAST, Batch, Step
@@ -38,7 +39,7 @@ def test_unrolls_equal_those_of_the_replay_server() -> None:
     config = Config(
         torso="mlp", hidden_sizes=(8,), frame_stack=1, length=LENGTH, batch_size=N, lstm_size=8
     )
-    agent, spec = make(config), suites.make_environment_spec(ENV)
+    agent, spec = make(config), make_environment_spec(ENV)
     network = agent.make_network(spec)
     state = tree.map_structure(lambda x: x[0], network.initial_state(1))
     server = reverb.Server(tables.make_tables(agent.tables, spec, {"impala": state}, LENGTH))

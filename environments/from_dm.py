@@ -1,0 +1,70 @@
+"""dm_env's environments as gymnasium's; `environments.dm` is the other direction."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dm_env
+import gymnasium
+import numpy as np
+from dm_env import specs
+from gymnasium import spaces
+
+
+class FromDm(gymnasium.Env):
+    """A dm_env environment behind gymnasium's interface.
+
+    A LAST step with discount 0 terminates, with any other one truncates. dm_env knows no seeds, so
+    that of `reset` changes nothing: chance is the environment's own.
+
+    Args:
+      environment: what is stepped.
+
+    Raises:
+      ValueError: a spec is neither an `Array` of numbers nor a dictionary of them.
+    """
+
+    def __init__(self, environment: dm_env.Environment) -> None:
+        self._environment = environment
+        self.observation_space = _space(environment.observation_spec())
+        self.action_space = _space(environment.action_spec())
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode and returns its first observation and no infos."""
+        return self._environment.reset().observation, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """One step."""
+        timestep = self._environment.step(np.asarray(action, self.action_space.dtype)[()])
+        terminated = bool(timestep.last() and timestep.discount == 0)
+        truncated = timestep.last() and not terminated
+        return timestep.observation, float(timestep.reward), terminated, truncated, {}
+
+    def close(self) -> None:
+        """Ends the environment."""
+        self._environment.close()
+
+
+def _space(spec: Any) -> spaces.Space:
+    """The space of what a spec describes."""
+    if isinstance(spec, Mapping):
+        return spaces.Dict({name: _space(part) for name, part in spec.items()})
+    if isinstance(spec, specs.DiscreteArray):
+        return spaces.Discrete(spec.num_values, dtype=spec.dtype)
+    if not isinstance(spec, specs.Array) or spec.dtype.kind not in "biuf":
+        raise ValueError(f"A spec must be an Array of numbers or a dictionary of them, got {spec}.")
+    if isinstance(spec, specs.BoundedArray):
+        low, high = spec.minimum, spec.maximum
+    else:
+        low, high = _range(spec.dtype)
+    low, high = (np.broadcast_to(bound, spec.shape).astype(spec.dtype) for bound in (low, high))
+    return spaces.Box(low, high, dtype=spec.dtype)
+
+
+def _range(dtype: np.dtype) -> tuple[Any, Any]:
+    if dtype.kind == "f":
+        return -np.inf, np.inf
+    if dtype.kind == "b":
+        return False, True
+    return np.iinfo(dtype).min, np.iinfo(dtype).max

@@ -1,0 +1,66 @@
+"""What an environment that is made one at a time is given and shows, N at a time."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from environments import copies
+
+LOW, HIGH = np.array([0.7, -3.0]), np.array([1.1, 5.0])
+
+
+class Echo(gymnasium.Env):
+    """Shows the action it was given, and pays its sum."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float64)
+
+    def __init__(self, dtype: Any) -> None:
+        self.action_space = spaces.Box(LOW.astype(dtype), HIGH.astype(dtype), dtype=dtype)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        return np.zeros(2), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert action.dtype == self.action_space.dtype
+        assert self.action_space.contains(action)
+        return action, float(action.sum()), False, False, {}
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_vectors_reach_each_copy_in_its_own_type_and_bounds(dtype: Any) -> None:
+    env = copies.Copies(lambda: Echo(dtype), 3)
+    space = env.single_action_space
+    assert isinstance(space, spaces.Box)
+    assert space.dtype == env.action_space.dtype == np.float32
+    env.reset(seed=0)
+    third = np.array([1, 0.25], np.float32)
+    given = np.stack([space.low, space.high, third])  # [N, D], the bounds too
+    assert env.action_space.contains(given)
+    observations, rewards, *_ = env.step(given)
+    np.testing.assert_allclose(observations, given, rtol=1e-3)
+    np.testing.assert_allclose(rewards, given.sum(axis=1), rtol=1e-3)
+    assert rewards.dtype == np.float32
+
+
+def test_the_bounds_above_are_of_those_that_float32_rounds_outwards() -> None:
+    assert np.float64(np.float32(LOW[0])) < LOW[0]
+    assert np.float64(np.float32(HIGH[0])) > HIGH[0]
+
+
+@pytest.mark.parametrize(
+    ("space", "expected"),
+    [
+        (spaces.Discrete(4, start=3), spaces.Discrete(4)),
+        (spaces.Box(-1, 1, (2,), np.float64), spaces.Box(-1, 1, (2,), np.float32)),
+        (spaces.Box(-1, 1, (), np.float32), None),
+        (spaces.Box(0, 255, (2,), np.uint8), None),
+        (spaces.MultiBinary(3), None),
+    ],
+)
+def test_actions(space: spaces.Space, expected: spaces.Space | None) -> None:
+    assert copies.actions(space) == expected

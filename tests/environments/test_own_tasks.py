@@ -1,0 +1,209 @@
+"""A user's own task: what it may be, how it plays, what is said of one that is none."""
+
+import contextlib
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from environments import copies, dm, screens, suites
+from environments.spec import make_environment_spec
+
+Write = Callable[[str], str]
+
+TASKS = """
+import dm_env, gymnasium, numpy as np
+from dm_env import specs
+from gymnasium import spaces
+
+class Walk(gymnasium.Env):
+    observation_space = spaces.Box(-1, 1, (2,), np.float64)
+    action_space = spaces.Box(-2, 2, (3,), np.float32)
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 7}
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return self.np_random.uniform(-1, 1, 2), {}
+
+    def step(self, action):
+        self.steps += 1
+        observation = self.np_random.uniform(-1, 1, 2)
+        return observation, float(action.sum()), self.steps == 3, False, {}
+
+    def render(self):
+        return np.full((4, 6, 3), self.steps, np.uint8)
+
+class Room(dm_env.Environment):
+    def reset(self):
+        self.steps = 0
+        return dm_env.restart(self.seen())
+
+    def step(self, action):
+        self.steps += 1
+        return (dm_env.truncation if self.steps == 4 else dm_env.transition)(action, self.seen())
+
+    def seen(self):
+        return {"image": np.full((2, 2), self.steps, np.uint8), "where": np.int32(self.steps)}
+
+    def observation_spec(self):
+        return {"image": specs.BoundedArray((2, 2), np.uint8, 0, 9),
+                "where": specs.DiscreteArray(5)}
+
+    def action_spec(self):
+        return specs.DiscreteArray(3)
+
+def drawing(): return Walk("rgb_array")
+def text(): return "an environment"
+def division(): return 1 / 0
+def needs(size): return Walk()
+def silent(): raise NotImplementedError
+
+class Several(Walk):
+    action_space = spaces.MultiDiscrete([2, 2])
+
+class Blind(gymnasium.Env):
+    action_space = spaces.Discrete(2)
+
+class Words(Room):
+    def observation_spec(self):
+        return specs.StringArray(())
+
+number = 3
+"""
+
+REFUSED = {
+    "mkae": "has no 'mkae'",
+    "drawin": "did you mean 'drawing'?",
+    "number": "must be a function without arguments that makes an environment, got 3.",
+    "text": "must return a gymnasium.Env or a dm_env.Environment, got a builtins.str.",
+    "division": "called without arguments, makes no environment: ZeroDivisionError: division",
+    "needs": "makes no environment: TypeError: needs() missing 1 required positional argument",
+    "silent": "makes no environment: NotImplementedError.",
+    "Several": "must have discrete actions, or one vector of floats within finite bounds, got Mu",
+    "Blind": "makes an environment that cannot be used: AttributeError: 'Blind' object has no",
+    "Words": "makes no environment: ValueError: A spec must be an Array of numbers",
+}
+
+
+@pytest.fixture
+def module(write_module: Write) -> str:
+    """A module with tasks of every kind."""
+    return write_module(TASKS)
+
+
+@pytest.mark.parametrize("function", REFUSED)
+def test_what_is_no_task_is_refused_in_a_sentence(function: str, module: str) -> None:
+    name = f"{module}:{function}"
+    with pytest.raises(ValueError, match=re.escape(REFUSED[function])) as told:
+        suites.check(name)
+    assert repr(name) in str(told.value)
+    assert "\n" not in str(told.value)
+    suites.check_names(name)  # which imports nothing
+
+
+def test_the_users_traceback_is_kept(module: str) -> None:
+    with pytest.raises(ValueError, match="makes no environment") as told:
+        suites.check(f"{module}:division")
+    assert isinstance(told.value.__cause__, ZeroDivisionError)
+
+
+def test_a_gymnasium_environment_with_bounded_actions(module: str) -> None:
+    name = f"{module}:Walk"  # a class is a function without arguments too
+    env = suites.make(name, 2, seed=0)
+    assert isinstance(env.env, copies.Copies)  # type: ignore[attr-defined]
+    assert env.single_action_space == spaces.Box(-2, 2, (3,), np.float32)
+    observations = [env.reset()[0]]
+    for step in range(1, 9):
+        observation, rewards, terminated, truncated, _ = env.step(
+            np.array([[1, 1, 0], [0, 0, 0]], np.float32)
+        )
+        np.testing.assert_array_equal(rewards, [0, 0] if step % 4 == 0 else [2, 0])
+        np.testing.assert_array_equal(terminated, step % 4 == 3)
+        assert not truncated.any()
+        observations.append(observation)
+    assert observations[0].dtype == np.float32
+    again = suites.make(name, 2, seed=0)
+    np.testing.assert_array_equal(again.reset()[0], observations[0])
+    assert (observations[0][0] != observations[0][1]).all()
+    spec = make_environment_spec(name)
+    assert spec.actions.shape == (3,)
+    assert suites.observation_space(name).shape == spec.observations.shape == (2,)
+
+
+def test_a_dm_env_environment(module: str) -> None:
+    env = suites.make(f"{module}:Room", 3, seed=0)
+    assert env.single_action_space == spaces.Discrete(3)
+    np.testing.assert_array_equal(env.reset()[0], [[0] * 4 + [1, 0, 0, 0, 0]] * 3)
+    for step in range(1, 5):
+        observations, rewards, terminated, truncated, _ = env.step(np.array([0, 1, 2]))
+        np.testing.assert_array_equal(observations, [[step] * 4 + list(np.eye(5)[step])] * 3)
+        np.testing.assert_array_equal(rewards, [0, 1, 2])
+        np.testing.assert_array_equal(truncated, step == 4)
+        assert not terminated.any()
+    observations, rewards, *_ = env.step(np.array([0, 1, 2]))
+    np.testing.assert_array_equal(observations[:, 0], 0)
+    np.testing.assert_array_equal(rewards, 0)
+
+
+def test_tasks_of_ones_own_in_a_suite(module: str) -> None:
+    name = f"{module}:Walk,{module}:drawing"
+    env = suites.make_each(suites.tasks(name), seed=0)
+    env.reset()
+    assert env.step(np.zeros((2, 3), np.float32))[0].shape == (2, 2)
+    with pytest.raises(ValueError, match="Actions must lie in Box"):
+        env.step(np.full((2, 3), 3, np.float32))
+    with pytest.raises(ValueError, match=r"must have the same observations and actions, but '\w+:"):
+        make_environment_spec(f"{module}:Room,{name}")
+
+
+def test_acmes_loop_plays_bounded_actions(module: str) -> None:
+    environment = dm.make(f"{module}:Walk", seed=1)
+    for _ in range(3):
+        timestep = environment.reset()
+        while not timestep.last():
+            timestep = environment.step([0.5, 0.5, 0])  # whatever type an actor has
+            assert timestep.reward == 1
+    environment.action_spec().validate(np.array([2, 2, -2], np.float32))
+
+
+def test_a_task_that_was_made_to_be_drawn_draws_itself(module: str) -> None:
+    screen = screens.make(f"{module}:drawing", seed=0)
+    with contextlib.closing(screen.env) as env:
+        env.reset()
+        env.step(np.zeros((1, 3), np.float32))
+        (picture,) = env.render() or ()
+    np.testing.assert_array_equal(picture, np.ones((4, 6, 3)))
+    assert screen.frames_per_second == 7
+    assert screen.action_name(np.array([1, -0.256, 0], np.float32)) == "+1.00 -0.26 +0.00"
+
+
+@pytest.mark.parametrize(("function", "fps"), [("Walk", 7), ("Room", 30)])
+def test_any_other_is_drawn_from_its_observation(function: str, fps: int, module: str) -> None:
+    screen = screens.make(f"{module}:{function}", seed=0)
+    with contextlib.closing(screen.env) as env:
+        observation, _ = env.reset()
+        (picture,) = env.render() or ()
+    np.testing.assert_array_equal(picture, screens.drawn(observation[0]))
+    assert screen.frames_per_second == fps
+
+
+def test_a_module_may_register_ids(write_module: Write) -> None:
+    walk = write_module(TASKS)
+    module = write_module(
+        f"import gymnasium\ngymnasium.register('{walk}/Walk-v0', '{walk}:Walk', "
+        "max_episode_steps=2)"
+    )
+    name = f"gym:{module}:{walk}/Walk-v0"
+    env = suites.make(name, 2, seed=0)
+    env.reset()
+    env.step(np.zeros((2, 3), np.float32))
+    assert env.step(np.zeros((2, 3), np.float32))[3].all()  # truncated
+    assert screens.make(name, seed=0).frames_per_second == 7
+    with pytest.raises(ValueError, match="gymnasium cannot make 'gym:no_such_module:Walk-v0': Mod"):
+        suites.check("gym:no_such_module:Walk-v0")

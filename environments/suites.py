@@ -190,7 +190,7 @@ def _check_here(name: str) -> None:
         gym.check(name)
     except ValueError as error:
         missing = error.__cause__
-        if isinstance(missing, ModuleNotFoundError) and missing.name == kind:
+        if isinstance(missing, ModuleNotFoundError) and missing.name == kind and "." not in kind:
             # Neither reading of the colon fits: a misspelt kind of environment, or a module.
             raise ValueError(
                 f"Unknown environment {name!r}: {_advice(kind, task)} {error}"

@@ -27,6 +27,7 @@ BAD_NAMES = {
     "catch:": "did you mean catch?",
     "json:make": "but <module 'json' from",
     "nonsense:make": "expected catch[:large_rewards], memory:<",
+    "json.no_such_module:make": "got 'json.no_such_module:make', but there is no module 'json.no",
     "no_such.module:make": "but there is no module 'no_such' on PYTHONPATH.",
     "control:make": "not built yet",
     "ctach:foo": "did you mean catch? Expected an environment such as my_package.tasks:make",

@@ -93,6 +93,7 @@ def _make_actor(measured: Subject, count: int) -> RecurrentActor:
         network.initial_state(count),
         num_environments=count,
         frame_stack=agent.frame_stack,
+        actions=network.actions,
         resets_on_life_loss=agent.resets_on_life_loss,
     )
 

@@ -51,6 +51,28 @@ def tasks(name: str) -> tuple[str, ...]:
     return tuple(itertools.chain.from_iterable(parts))
 
 
+def kind(name: str) -> str:
+    """`atari`, `dmlab`, `gym`, ...: of a suite, that of its first task; `own` for a user's.
+
+    Args:
+      name: of an environment or a suite; not checked.
+    """
+    word = tasks(name)[0].partition(":")[0]
+    return word if word in _TASKS else "own"
+
+
+def module_of(task: str) -> str | None:
+    """The module that has to be imported to make a task: a user's own; None of those listed here.
+
+    Args:
+      task: that `check_names` accepts.
+    """
+    word, _, rest = task.partition(":")
+    if word == "gym":
+        return rest.partition(":")[0] if ":" in rest else None
+    return word if kind(task) == "own" else None
+
+
 def evaluation_task(name: str) -> str:
     """The task on which play of a task is evaluated: itself, or its held-out twin.
 
@@ -112,14 +134,14 @@ def make_each(names: Sequence[str], *, seed: int, full_action_space: bool = True
 
 
 def _make(name: str, num_envs: int, full_action_space: bool) -> VectorEnv:
-    kind, _, task = name.partition(":")
-    if kind == "catch":
+    word, _, task = name.partition(":")
+    if word == "catch":
         return catch.TASKS[task](num_envs) if task else catch.Catch(num_envs)
-    if kind == "memory":
+    if word == "memory":
         return memory.TASKS[task].make(num_envs)
-    if kind == "atari":
+    if word == "atari":
         return atari.Atari(task, num_envs, full_action_space=full_action_space)
-    if kind == "dmlab":
+    if word == "dmlab":
         return dmlab.DMLab(task, num_envs, full_action_space=full_action_space)
     return gym.make(name, num_envs)
 
@@ -163,26 +185,25 @@ def made_singly(name: str) -> bool:
     Args:
       name: of one environment that `check_names` accepts.
     """
-    kind = name.partition(":")[0]
-    return kind == "gym" or kind not in _TASKS
+    return kind(name) in ("gym", "own")
 
 
 def _check_name(name: str) -> None:
-    kind, _, task = name.partition(":")
-    if kind in _PLANNED:
+    word, _, task = name.partition(":")
+    if word in _PLANNED:
         raise ValueError(f"The environment {name!r} is not built yet.")
-    if kind in _TASKS:
-        known = task in _TASKS[kind]() or (kind == "gym" and gym.may_register(task))
+    if word in _TASKS:
+        known = task in _TASKS[word]() or (word == "gym" and gym.may_register(task))
     else:
-        known = kind not in _SUITES and import_path.is_import_path(name)
+        known = word not in _SUITES and import_path.is_import_path(name)
     if not known and name != "catch":
-        raise ValueError(f"Unknown environment {name!r}: {_advice(kind, task)}")
+        raise ValueError(f"Unknown environment {name!r}: {_advice(word, task)}")
 
 
 def _check_here(name: str) -> None:
     """Refuses what this machine cannot make."""
-    kind, _, task = name.partition(":")
-    if kind == "dmlab":
+    word, _, task = name.partition(":")
+    if word == "dmlab":
         dmlab.check(task)
     if not made_singly(name):
         return
@@ -190,17 +211,17 @@ def _check_here(name: str) -> None:
         gym.check(name)
     except ValueError as error:
         missing = error.__cause__
-        if isinstance(missing, ModuleNotFoundError) and missing.name == kind and "." not in kind:
+        if isinstance(missing, ModuleNotFoundError) and missing.name == word and "." not in word:
             # Neither reading of the colon fits: a misspelt kind of environment, or a module.
             raise ValueError(
-                f"Unknown environment {name!r}: {_advice(kind, task)} {error}"
+                f"Unknown environment {name!r}: {_advice(word, task)} {error}"
             ) from error
         raise
 
 
-def _advice(kind: str, task: str) -> str:
+def _advice(word: str, task: str) -> str:
     """Names the nearest right name, or else the forms that a name can take."""
-    for near in difflib.get_close_matches(kind, [*_WITHOUT_TASK, *_TASKS], n=1):
+    for near in difflib.get_close_matches(word, [*_WITHOUT_TASK, *_TASKS], n=1):
         of_kind = _TASKS[near]() if near in _TASKS else []
         for near_task in difflib.get_close_matches(task, of_kind, n=1):
             return f"did you mean {near}:{near_task}?"

@@ -26,7 +26,7 @@ from rich.console import Console
 from agents.limited_memory import MOST_MEMORY_STEPS
 from analysis.diagnosis import discrepancy, figures, lag, memory, output, subjects
 from launch import command_line
-from run_folder import checkpoints, settings
+from run_folder import building, checkpoints, settings
 from run_folder.settings import Settings, SettingsError
 
 ANALYSES = ("discrepancy", "lag", "memory")
@@ -109,12 +109,13 @@ def wanted_of_flags() -> Wanted:
         subjects.check(run, name, analysis)
     meaningful = ["lag"] if subjects.obstacle(run, name) else ANALYSES
     burn_ins = _whole_numbers(_BURN_INS, 0, _LONGEST_BURN_IN)
+    layout = building.make_agent(run, name).tables[0].layout
     return Wanted(
         run=run,
         agent=name,
         analyses=_ANALYSES.value or meaningful,
         all_or_nothing=bool(_ANALYSES.value),
-        burn_ins=burn_ins or discrepancy.default_burn_ins(run.configs[name].layout),
+        burn_ins=burn_ins or discrepancy.default_burn_ins(layout),
         sequences=_SEQUENCES.value,
         replay_samples=_SAMPLES.value,
         memories=_whole_numbers(_MEMORIES, 1, MOST_MEMORY_STEPS),

@@ -135,7 +135,7 @@ def make_updates(run: Settings) -> dict[str, Update]:
     updates = {}
     for name in run.agents:
         try:
-            updates[name] = building.make_agent(run, name).make_update(spec)
+            updates[name] = _checked(building.make_agent(run, name).make_update(spec))
         except ValueError as error:
             raise SettingsError(
                 f"--agent={name} cannot play --env={run.env} with these settings: {error}"
@@ -146,6 +146,18 @@ def make_updates(run: Settings) -> dict[str, Update]:
                 "memory holds."
             ) from None
     return updates
+
+
+def _checked(update: Update) -> Update:
+    """Raises ValueError for an update whose network is none by the contract."""
+    wanted = ("actions", "initial_state", "step", "unroll", "trainable_variables", "variables")
+    missing = [name for name in wanted if not hasattr(update.network, name)]
+    if missing:
+        raise ValueError(
+            f"its network must be an agents.contract.Network, got a "
+            f"{type(update.network).__name__} without {', '.join(missing)}."
+        )
+    return update
 
 
 def _begin(run: Settings, manifests: Manifests, resumption: Resumption | None) -> None:

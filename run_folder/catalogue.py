@@ -67,7 +67,7 @@ def entry(agent: str) -> Entry:
 def config(agent: str, env: str) -> Any:
     """The paper's Config of an agent for an environment or suite."""
     found = entry(agent)
-    on_dmlab = env.startswith("dmlab") and found.dmlab is not None
+    on_dmlab = suites.kind(env) == "dmlab" and found.dmlab is not None
     paper = found.dmlab if on_dmlab else found.config
     if found.num_tasks_field is None:
         return paper

@@ -71,13 +71,13 @@ def config(name: str, agent: Entry, env: str, *, shared: bool = False) -> dict[s
       env: name of what is played. The local preset looks at what it shows, so it must exist here.
       shared: whether other agents read the same stream.
     """
-    values = dict(agent.shared) if shared and not env.startswith("atari") else {}
+    values = dict(agent.shared) if shared and suites.kind(env) != "atari" else {}
     return values | dict(agent.local.get(kind_of(env), {})) if name == "local" else values
 
 
 def kind_of(env: str) -> Kind:
     """What the local preset tells apart; of any but Atari and DMLab only what is seen matters."""
-    if env.startswith("atari"):
+    if suites.kind(env) == "atari":
         return "atari"
     if _is_dmlab(env):
         return "dmlab"
@@ -87,4 +87,4 @@ def kind_of(env: str) -> Kind:
 
 
 def _is_dmlab(env: str) -> bool:
-    return env.startswith("dmlab")
+    return suites.kind(env) == "dmlab"

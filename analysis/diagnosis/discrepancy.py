@@ -85,7 +85,7 @@ def measure(
     actors = subjects.newest_first(run, name, MOST_SNAPSHOTS)
     learner = actors[0]
     strategies = [Strategy(stored, n) for stored in (False, True) for n in burn_ins]
-    layout = dataclasses.replace(learner.agent.config.layout, burn_in=max(burn_ins))
+    layout = dataclasses.replace(learner.agent.tables[0].layout, burn_in=max(burn_ins))
     rows = []
     for task in run.tasks:
         for actor in actors:
@@ -127,6 +127,7 @@ def _play(subject: Subject, task: str, rows: int, seed: int) -> Played:
         network.initial_state(_ENVIRONMENTS),
         num_environments=_ENVIRONMENTS,
         frame_stack=agent.frame_stack,
+        actions=network.actions,
         resets_on_life_loss=agent.resets_on_life_loss,
         writer=recorder,
     )

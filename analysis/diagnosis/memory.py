@@ -83,6 +83,7 @@ def _play(subject: Subject, task: str, memory_steps: int | None, episodes: int) 
         (limited.initial_state(episodes), network.initial_state(episodes)),
         num_environments=episodes,
         frame_stack=agent.frame_stack,
+        actions=network.actions,
         resets_on_life_loss=agent.resets_on_life_loss,
         writer=values,
     )

@@ -78,7 +78,8 @@ def _sample_shard(
     with _served(run, replay, shard) as client:
         size = client.server_info()[table.name].current_size
         most = size if table.kind == "queue" else count * (size > 0)
-        samples = client.sample(table.name, min(count, most), emit_timesteps=False)
+        drawn = min(count, most)  # Reverb takes 0 for an error
+        samples = client.sample(table.name, drawn, emit_timesteps=False) if drawn else ()
         pairs = [
             (Header(*sample.data[header]).learner_step, sample.info.probability)
             for sample in samples

@@ -122,7 +122,7 @@ def check_agent(run: Settings, name: str) -> None:
 
 def num_episodes(task: str) -> int:
     """How many episodes the papers play of a task; a hundred where they say nothing."""
-    return _EPISODES.get(task.partition(":")[0], _OTHER_EPISODES)
+    return _EPISODES.get(suites.kind(task), _OTHER_EPISODES)
 
 
 def play(
@@ -143,7 +143,7 @@ def play(
       The episodes, environment after environment.
     """
     episodes = episodes or num_episodes(task)
-    at_once = min(_MAX_ENGINES if task.startswith("dmlab") else _MAX_ENVIRONMENTS, episodes)
+    at_once = min(_MAX_ENGINES if suites.kind(task) == "dmlab" else _MAX_ENVIRONMENTS, episodes)
     shares = episodes // at_once + (np.arange(at_once) < episodes % at_once)
     seed = subject.played.seed
     player = actor.make_evaluator(

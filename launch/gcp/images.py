@@ -21,6 +21,7 @@ import launchpad as lp
 
 from launch.gcp.hardware import Hardware
 from launch.hosts import artefact
+from run_folder.settings import Settings
 
 NAME = "recurrent-replay"
 LOCK, GPU_LOCK, GCP_LOCK = "requirements.lock", "requirements-gpu.lock", "requirements-gcp.lock"
@@ -87,21 +88,27 @@ class Images:
 
     Args:
       program: whose nodes are to be packed.
-      run_dir: of the run, as the nodes are to use it.
+      settings: of the run.
       region: where the job runs.
       folder: to write to; a folder for each pool is made in it.
       dry: whether to end, with `Packed`, once every node is in a pool.
     """
 
     def __init__(
-        self, program: lp.Program, run_dir: str, region: str, folder: pathlib.Path, *, dry: bool
+        self,
+        program: lp.Program,
+        settings: Settings,
+        region: str,
+        folder: pathlib.Path,
+        *,
+        dry: bool,
     ) -> None:
         self._labels = {
             id(node): f"{group}/{index}"
             for group, nodes in program.groups.items()
             for index, node in enumerate(nodes)
         }
-        self._run_dir = run_dir
+        self._settings = settings
         self._region = region
         self._folder = folder
         self._dry = dry
@@ -118,7 +125,7 @@ class Images:
         labels = tuple(self._labels[id(node)] for node in nodes)
         pool = artefact.Pool(pool_name, config.code_directory, labels, tuple(nodes))
         context = self._folder / pool_name
-        write_context(context, pool, self._run_dir, self._region, config.docker_requirements)
+        write_context(context, pool, self._settings, self._region, config.docker_requirements)
         self.packaged.append(Packaged(pool, config))
         if self._dry and sum(len(p.pool.nodes) for p in self.packaged) == len(self._labels):
             raise Packed
@@ -128,10 +135,10 @@ class Images:
 
 
 def write_context(
-    context: pathlib.Path, pool: artefact.Pool, run_dir: str, region: str, lock: str
+    context: pathlib.Path, pool: artefact.Pool, settings: Settings, region: str, lock: str
 ) -> None:
     """Writes a folder of which Docker builds a pool's image; nothing but what it needs is there."""
-    artefact.write_pool(context / pool.name, pool, run_dir)
+    artefact.write_pool(context / pool.name, pool, settings)
     for name in (lock, GCP_LOCK):
         shutil.copyfile(artefact.ROOT / name, context / name)
     (context / "Dockerfile").write_text(dockerfile(pool.name, region, lock))

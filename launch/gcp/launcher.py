@@ -163,9 +163,7 @@ def submit(run: Settings, manifests: checkpoints.Manifests, options: Options) ->
 def _images(program: lp.Program, run: Settings, options: Options) -> Iterator[Images]:
     """Our images in the place of Launchpad's."""
     with tempfile.TemporaryDirectory() as folder:
-        made = Images(
-            program, run.run_dir, options.region, pathlib.Path(folder), dry=options.dry_run
-        )
+        made = Images(program, run, options.region, pathlib.Path(folder), dry=options.dry_run)
         with images.in_place_of_launchpads(made.executables, options.repository):
             yield made
 

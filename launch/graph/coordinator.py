@@ -60,6 +60,7 @@ class Coordinator:
         )
         self._started = time.time()
         self._begun = dict(counts)
+        self._logged = counts["actor_steps"]  # in the newest row
         self._limits = {"actor_steps": max_actor_steps, "learner_steps": max_learner_steps}
         self._asked_at: float | None = None
         self._learning = set(learned)
@@ -229,7 +230,10 @@ class Coordinator:
                 replays_per_observation=self._replays_per_observation(),
                 environments_lost=self._counts["environments_lost"],
             )
-        actor_log.write(row)
         self._episodes.write(ended, counts["actor_steps"], counts["walltime"])
+        if counts["actor_steps"] == self._logged:  # by this part of the run or the one before it
+            return
+        self._logged = counts["actor_steps"]
+        actor_log.write(row)
         if task_log is not None:
             task_log.write(counts | task_returns.columns(returns))

@@ -23,6 +23,7 @@ from launchpad.launch import serialization
 from launchpad.nodes.python import addressing
 
 from launch.graph.program import make_program
+from launch.hosts import own_code
 from launch.hosts.job import NODES_FILE, POOL_FILE, POOL_NAMES
 from run_folder import bucket, checkpoints
 from run_folder.settings import Settings, SettingsError
@@ -84,20 +85,21 @@ def source_files(root: pathlib.Path = ROOT) -> list[pathlib.Path]:
     return sorted(found)
 
 
-def write_pool(folder: pathlib.Path, pool: Pool, run_dir: str) -> None:
-    """Writes all that one pool's hosts need: pickled nodes, their names, the project's sources."""
+def write_pool(folder: pathlib.Path, pool: Pool, settings: Settings) -> None:
+    """Writes all that one pool's hosts need: pickled nodes, their names, all sources."""
+    own_code.copy(own_code.modules(settings), folder)
     for file in source_files():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / file, folder / file)
     serialization.serialize_functions(
         str(folder / NODES_FILE), pool.name, [node.function for node in pool.nodes]
     )
-    facts = dict(kind=pool.kind, run_dir=run_dir, labels=pool.labels)
+    facts = dict(kind=pool.kind, run_dir=settings.run_dir, labels=pool.labels)
     (folder / POOL_FILE).write_text(json.dumps(facts) + "\n")
 
 
 def check_nodes(settings: Settings) -> None:
-    """Checks that every node of a run can have a host of its own.
+    """Checks that every node of a run can have a host of its own, and that host its code.
 
     Raises:
       SettingsError: it cannot.
@@ -107,6 +109,7 @@ def check_nodes(settings: Settings) -> None:
             "--colocate_learners puts several servers into one process, and CLUSTER_SPEC has one "
             "address for each: leave it out where a run is to have hosts of its own."
         )
+    own_code.check(settings)
 
 
 def check(settings: Settings, folder: pathlib.Path) -> None:
@@ -136,5 +139,5 @@ def write(settings: Settings, manifests: checkpoints.Manifests, folder: pathlib.
     found = pools(make_program(settings, manifests))
     bind(found)
     for pool in found:
-        write_pool(folder / pool.name, pool, settings.run_dir)
+        write_pool(folder / pool.name, pool, settings)
     return found

@@ -96,7 +96,10 @@ def test_the_recipe_installs_the_locks_alone_and_leaves_signals_to_python(lock: 
 def test_a_context_holds_what_is_listed(tmp_path: pathlib.Path) -> None:
     node = lp.PyNode(print)
     pool = artefact.Pool("workerpool0", "actor", ("actor/0",), (node,))
-    images.write_context(tmp_path, pool, "gs://b/r", "us-central1", images.LOCK)
+    run = settings.resolve(
+        dict(agent="r2d2", env="catch", run_dir="gs://b/r", preset="local"), overrides={}
+    )
+    images.write_context(tmp_path, pool, run, "us-central1", images.LOCK)
     assert {path.name for path in tmp_path.iterdir()} == {
         *("Dockerfile", images.LOCK, images.GCP_LOCK, "workerpool0"),
     }

@@ -187,14 +187,14 @@ def test_logs_hold_means_of_a_period_and_every_episode(
     clock.on_wait = step
     node.run()
     rows = _rows(tmp_path, "actor")
-    assert [row["actor_steps"] for row in rows] == ["600", "1200", "1200"]
-    assert [row["learner_steps"] for row in rows] == ["4", "4", "4"]
-    assert [float(row["walltime"]) for row in rows] == [10, 20, 25]
+    assert [row["actor_steps"] for row in rows] == ["600", "1200"]  # at 25 no newer
+    assert [row["learner_steps"] for row in rows] == ["4", "4"]
+    assert [float(row["walltime"]) for row in rows] == [10, 20]
     assert float(rows[0]["episode_return"]) == 0
     assert float(rows[0]["episode_length"]) == 10
     assert math.isnan(float(rows[1]["episode_return"]))  # none ended
     assert rows[0]["replay_size"] == "14"  # both tables of both shards
-    assert [float(row["replays_per_observation"]) for row in rows] == [2, 1, 1]
+    assert [float(row["replays_per_observation"]) for row in rows] == [2, 1]
     assert float(rows[0]["actor_steps_per_second"]) == pytest.approx(600 / 9)
     assert _rows(tmp_path, "episodes") == [
         dict(
@@ -207,6 +207,23 @@ def test_logs_hold_means_of_a_period_and_every_episode(
         )
         for actor, episode_return, length in [("0", "1.0", "9"), ("3", "-1.0", "11")]
     ]
+
+
+def test_a_resumed_run_logs_no_step_again(tmp_path: pathlib.Path, clock: Clock) -> None:
+    node = _make(tmp_path, dict(actor_steps=3_464, episodes=3, walltime=60.0))
+    seconds = 0
+
+    def step() -> None:
+        nonlocal seconds
+        seconds += 1
+        if seconds == 15:
+            node.report_steps(36, [], 0)
+        if seconds == 35:
+            node.report_saved("r2d2")
+
+    clock.on_wait = step
+    node.run()
+    assert [row["actor_steps"] for row in _rows(tmp_path, "actor")] == ["3500"]
 
 
 def test_progress_holds_what_the_view_shows(tmp_path: pathlib.Path, clock: Clock) -> None:
@@ -314,6 +331,7 @@ def test_one_task_needs_no_log_of_its_own(tmp_path: pathlib.Path, clock: Clock) 
 def test_a_busy_replay_does_not_stop_the_logs(tmp_path: pathlib.Path, clock: Clock) -> None:
     node = _make(tmp_path)
     node._replays[1].busy = True
+    node.report_steps(8, [], 0)
     node.report_saved("r2d2")
     node.run()
     assert math.isnan(_progress(tmp_path)["replay_size"])

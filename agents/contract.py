@@ -102,15 +102,15 @@ class Agent:
     config: Any
     tables: tuple[TableSpec, ...]
     batch_sizes: tuple[int, ...]
-    frame_stack: int
-    resets_on_life_loss: bool
     variable_update_period: int
     make_network: Callable[[specs.EnvironmentSpec], Network]
     make_policy: Callable[[Network, np.ndarray, int, int], Policy]
     make_evaluation_policy: Callable[[Network, int], Policy]
     make_update: Callable[[specs.EnvironmentSpec], Update]
-    initial_priority: Callable[[PriorityInput], np.ndarray] | None
     estimates: Callable[[Any, Mapping[str, tf.Tensor], int], Mapping[str, tf.Tensor]]
+    initial_priority: Callable[[PriorityInput], np.ndarray] | None = None
+    frame_stack: int = 1
+    resets_on_life_loss: bool = False
     has_action_values: bool = False
     is_recurrent: bool = True
 

@@ -96,19 +96,6 @@ def test_evaluate_plays_what_was_saved(solved: Ended) -> None:
     assert float(result.stdout.split("mean return ")[1].split(" ")[0]) >= SOLVED
 
 
-def test_resuming_a_run_that_reached_its_limit_ends_at_once(solved: Ended) -> None:
-    before = solved.run.manifest()
-    limit = f"--max_learner_steps={before['learner_step']}"
-    with Run(solved.run.path, "--resume", limit, "--evaluation_episodes=0") as run:
-        code, out, err = run.finish(PATIENCE)
-    assert (code, err) == (0, "")
-    assert f"Saved: the learner at update {before['learner_step']:,}, " in out
-    assert run.manifest()["learner_step"] == before["learner_step"]
-    assert run.manifest()["actor_steps"] >= before["actor_steps"]
-    lines = (run.path / "logs" / "actor.csv").read_text().splitlines()
-    assert [line.startswith("actor_steps,") for line in lines].count(True) == 1
-
-
 COUNTS = ("actor_steps", "episodes", "trained_steps", "walltime")
 
 

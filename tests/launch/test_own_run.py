@@ -1,0 +1,65 @@
+"""An agent, a torso and a task of a user's own go all the way, with no line changed here."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests import extending
+from tests.launch.runs import PATIENCE, Run, all_gone
+
+pytestmark = [pytest.mark.launchpad, pytest.mark.slow]
+
+LEARNED = 6.0  # of 8; by chance it would be 2
+UPDATES = 600
+
+
+def _run(*command: str) -> str:
+    argv = [sys.executable, "-m", *command]
+    ended = subprocess.run(argv, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
+    return ended.stdout
+
+
+def test_a_package_of_ones_own_is_trained_stopped_resumed_played_filmed_reported_and_diagnosed(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(extending.write(tmp_path / "package")))
+    path = tmp_path / "run"
+    named = (f"--agent={extending.AGENT}", f"--env={extending.TASK}")
+    own = (f"--REINFORCE.torso={extending.TORSO}", "--REINFORCE.discount=0.5")
+    few = ("--num_actors=8", "--evaluation_episodes=0")
+    with Run(path, *named, *own, *few) as run:
+        run.wait_until_learning()
+        nodes = run.nodes()
+        os.kill(run.pid, signal.SIGTERM)
+        code, out, err = run.finish()
+        assert all_gone(nodes)
+    assert (code, err) == (0, "")
+    assert "The run has ended: it was asked to stop." in out
+    stopped_at = run.manifest()["learner_step"]
+    assert 0 < stopped_at < UPDATES
+
+    with Run(path, "--resume", f"--max_learner_steps={UPDATES}") as run:
+        code, out, err = run.finish(PATIENCE)
+    assert (code, err) == (0, "")
+    assert f"Saved: the learner at update {UPDATES}, " in out
+    assert run.manifest()["actor_steps"] > 0
+    lines = (path / "logs" / "actor.csv").read_text().splitlines()
+    assert [line.startswith("actor_steps,") for line in lines].count(True) == 1
+    recorded = json.loads((path / "config.json").read_text())
+    assert (recorded["agent"], recorded["env"]) == (extending.AGENT, extending.TASK)
+    assert recorded["configs"] == {"REINFORCE": dict(discount=0.5, torso=extending.TORSO)}
+
+    played = _run("launch.evaluate", f"--run_dir={path}", "--episodes=20", "--video")
+    assert float(played.split("mean return ")[1].split(" ")[0]) >= LEARNED
+    assert len(list((path / "videos").glob("REINFORCE-*.mp4"))) == 1
+    _run("launch.report", f"--run_dir={path}")
+    page = (path / "report" / "index.html").read_text()
+    assert "of policy and value, the mean of a step" in page  # what it says of its log
+    diagnosed = _run("launch.diagnose", f"--run_dir={path}", "--analyses=lag")
+    assert str(path / "diagnostics" / "lag-REINFORCE.csv") in diagnosed.replace("\n", "")

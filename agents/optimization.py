@@ -1,13 +1,112 @@
-"""What learners need around Sonnet's optimizers."""
+"""RMSProp as a function of its slots, and what learners need around optimizers."""
 
+import functools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import sonnet as snt
 import tensorflow as tf
 
 
+class Slots(NamedTuple):
+    """What RMSProp remembers of each parameter, in the parameter's shape."""
+
+    mean_square: Sequence[tf.Tensor]  # s
+    momentum: Sequence[tf.Tensor]  # m
+
+
+def rmsprop_step(
+    parameters: Sequence[tf.Tensor],
+    gradients: Sequence[tf.Tensor],
+    slots: Slots,
+    *,
+    learning_rate: float | tf.Tensor,
+    decay: float | tf.Tensor,
+    momentum: float | tf.Tensor,
+    epsilon: float | tf.Tensor,
+) -> tuple[list[tf.Tensor], Slots]:
+    """One step of RMSProp with momentum, to be differentiated by any of its arguments.
+
+        s ← β s + (1 − β) g²
+        m ← μ m + α g / √(s + ε)
+        θ ← θ − m
+
+    Args:
+      parameters: θ.
+      gradients: g, of the parameters' shapes.
+      slots: s and m.
+      learning_rate: α.
+      decay: β.
+      momentum: μ.
+      epsilon: ε, inside the root.
+
+    Returns:
+      The new parameters and slots.
+    """
+    new_parameters, squares, moves = [], [], []
+    for parameter, gradient, square, move in zip(parameters, gradients, *slots, strict=True):
+        gradient = tf.convert_to_tensor(gradient)  # a lookup's is slices
+        kept = tf.convert_to_tensor(decay, gradient.dtype)
+        square = tf.square(gradient) * (1.0 - kept) + square * kept
+        move = momentum * move + learning_rate * gradient * tf.math.rsqrt(square + epsilon)
+        new_parameters.append(parameter - move)
+        squares.append(square)
+        moves.append(move)
+    return new_parameters, Slots(squares, moves)
+
+
+class RMSProp(tf.Module):
+    """Makes `rmsprop_step` on variables. A checkpoint holds the slots.
+
+    Args:
+      parameters: that will be learned.
+      decay: β.
+      momentum: μ.
+      epsilon: ε, inside the root.
+    """
+
+    def __init__(
+        self,
+        parameters: Sequence[tf.Variable],
+        *,
+        decay: float,
+        momentum: float,
+        epsilon: float,
+    ) -> None:
+        super().__init__(name="rmsprop")
+        # By these names checkpoints know the slots.
+        self.mom = [_slot(tf.zeros_like(p), "momentum") for p in parameters]
+        # From 0 the first steps would be tenfold, which can switch units off for good.
+        self.ms = [_slot(tf.ones_like(p), "mean_square") for p in parameters]
+        self._step = functools.partial(
+            rmsprop_step, decay=decay, momentum=momentum, epsilon=epsilon
+        )
+
+    # TensorFlow orders the factors of single numbers by their names: a scope of its own keeps the
+    # last bit as Sonnet's RMSProp had it.
+    @tf.Module.with_name_scope
+    def apply(
+        self,
+        gradients: Sequence[tf.Tensor],
+        parameters: Sequence[tf.Variable],
+        learning_rate: float | tf.Tensor,
+    ) -> None:
+        """Makes one step; the parameters are those it was made with, in the same order."""
+        slots = Slots(self.ms, self.mom)
+        values, (squares, moves) = self._step(
+            parameters, gradients, slots, learning_rate=learning_rate
+        )
+        variables = [*parameters, *self.ms, *self.mom]
+        for variable, value in zip(variables, [*values, *squares, *moves], strict=True):
+            variable.assign(value)
+
+
+def _slot(value: tf.Tensor, name: str) -> tf.Variable:
+    return tf.Variable(value, trainable=False, name=name)
+
+
 def create_slots(optimizer: snt.Optimizer, parameters: Sequence[tf.Variable]) -> None:
-    """Makes the optimizer's variables now, for a checkpoint to find them: by a step of zeros."""
+    """Makes Sonnet's variables now, for a checkpoint to find them: by a step of zeros."""
     optimizer.apply([tf.zeros_like(p) for p in parameters], parameters)
 
 

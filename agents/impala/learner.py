@@ -6,43 +6,21 @@ What else an agent adds comes as an object: a normaliser of the values, an auxil
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-import sonnet as snt
 import tensorflow as tf
 
 from agents.contract import Network
 from agents.impala.config import Config
 from agents.impala.lag import LaggedCopy
-from agents.impala.losses import baseline_loss, entropy_loss, policy_gradient_loss
-from agents.impala.policy import log_probability
-from agents.impala.vtrace import corrected_log_probability, importance_weights, vtrace_returns
-from agents.masking import masked_mean, mean_age
+from agents.impala.losses import Evaluation, Hyperparameters, Outputs, vtrace_losses
+from agents.masking import mean_age
 from agents.networks.language import image_of
 from agents.networks.network import RecurrentNetwork, apply_to_rows, unroll_trained_core
-from agents.optimization import annealed, clip_by_global_norm, create_slots
+from agents.optimization import RMSProp, annealed, clip_by_global_norm
 from agents.pixel_control import PixelControl
 from agents.rewards import transform_reward
 from replay.structures import UNKNOWN, Batch, TrainedRows
-
-
-class Losses(NamedTuple):
-    """Sums over the real steps of a batch: scalars."""
-
-    policy_gradient: tf.Tensor
-    baseline: tf.Tensor
-    entropy: tf.Tensor  # the negative entropy
-    pixel_control: tf.Tensor  # 0 where there is none
-
-
-class Evaluation(NamedTuple):
-    """What the network says of a batch's trained rows."""
-
-    loss: tf.Tensor  # []
-    losses: Losses
-    log_ratio: tf.Tensor  # [L, B], log π / μ of the actions taken
-    value: tf.Tensor  # [L, B], in the rewards' own units
-    target: tf.Tensor  # [L, B], v, in the rewards' own units
 
 
 class Normaliser(Protocol):
@@ -86,17 +64,13 @@ class ImpalaUpdate(tf.Module):
         self._learning_rate = tf.Variable(
             config.learning_rate, trainable=False, dtype=tf.float32, name="learning_rate"
         )
-        self._optimizer = snt.optimizers.RMSProp(
-            self._learning_rate,
+        self._pixel_control = pixel_control
+        self._optimizer = RMSProp(
+            self._parameters,
             decay=config.rmsprop_decay,
             momentum=config.rmsprop_momentum,
             epsilon=config.rmsprop_epsilon,
         )
-        self._pixel_control = pixel_control
-        create_slots(self._optimizer, self._parameters)
-        for mean_square in self._optimizer.ms:
-            # From 0 the first steps would be tenfold, which can switch units off for good.
-            mean_square.assign(tf.ones_like(mean_square))
         self._lagged = (
             LaggedCopy(network, lagging_network, config.policy_lag) if lagging_network else None
         )
@@ -110,18 +84,21 @@ class ImpalaUpdate(tf.Module):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(parameters)
             evaluation = self.evaluate(batch)
-        gradients = tape.gradient(evaluation.loss, parameters)
+        gradients = tape.gradient(
+            evaluation.loss, parameters, unconnected_gradients=tf.UnconnectedGradients.ZERO
+        )
         gradients, norm = clip_by_global_norm(gradients, config.max_gradient_norm)
         if self._lagged is not None:
             self._lagged.before_update(self.step)
         learning_rate = annealed(config.learning_rate, self.step, config.annealing_steps)
         self._learning_rate.assign(learning_rate)
         age = self._age(batch)
-        self._optimizer.apply(gradients, parameters)
+        self._optimizer.apply(gradients, parameters, self._learning_rate)
         statistics = self._adapt(batch, evaluation.target)
         self.step.assign_add(1)
         return None, {
-            **self._metrics(batch, evaluation),
+            "loss": evaluation.loss,
+            **evaluation.metrics,
             **statistics,
             "gradient_norm": norm,
             "learning_rate": learning_rate,
@@ -145,39 +122,24 @@ class ImpalaUpdate(tf.Module):
             self.learned_network, batch, batch.core_state, reset, config.burn_in
         )
         logits, outputs = apply_to_rows(self.learned_network.head, core_output)
-        logits = logits[:-1]  # [L, B, A]; outputs: [L + 1, B, K]
-        rows = self._trained(batch)
-        log_pi = log_probability(logits, rows.action)  # [L, B]
-        log_ratio = tf.stop_gradient(log_pi) - rows.log_probability
-        weights = importance_weights(
-            log_ratio,
+        output = outputs_of_tasks(outputs, batch.task)  # [L + 1, B]
+        rows = self._rows(batch)
+        evaluation = vtrace_losses(
+            Outputs(logits[:-1], output, *self._shift_and_scale(batch.task)),
+            rows,
+            self._hyperparameters,
             config.correction,
-            rho_bar=config.rho_bar,
-            c_bar=config.c_bar,
-            lambda_=config.lambda_,
         )
-        reward = transform_reward(rows.reward, config.reward_transform)
-        # V = σ n + μ: targets are in the rewards' units, losses in those of n.
-        shift, scale = self._shift_and_scale(batch.task)  # μ, σ
-        output = outputs_of_tasks(outputs, batch.task)  # n, [L + 1, B]
-        value = scale * output + shift
-        discount = config.discount * self._continuation(rows)
-        returns = vtrace_returns(value, reward, discount, weights, rows.mask)
-        advantage = (returns.q - shift) / scale - output[:-1]
-        log_pi = corrected_log_probability(log_pi, config.correction)
-        losses = Losses(
-            policy_gradient_loss(log_pi, advantage, weights.policy, rows.mask),
-            baseline_loss(output[:-1], (returns.value - shift) / scale, rows.mask),
-            entropy_loss(logits, rows.mask),
-            self._pixel_control_loss(batch, core_output),
+        if self._pixel_control is None:
+            return evaluation
+        images = image_of(batch.inputs.observation)[config.burn_in :]
+        auxiliary = self._pixel_control.loss(
+            core_output, images, rows.action, rows.continuation, rows.mask
         )
-        loss = (
-            losses.policy_gradient
-            + config.baseline_cost * losses.baseline
-            + config.entropy_cost * losses.entropy
-            + config.pixel_control_cost * losses.pixel_control
+        return evaluation._replace(
+            loss=evaluation.loss + config.pixel_control_cost * auxiliary,
+            metrics={"pixel_control_loss": auxiliary, **evaluation.metrics},
         )
-        return Evaluation(loss, losses, log_ratio, value[:-1], returns.value)
 
     def values_of_task(self, outputs: tf.Tensor, task: int) -> tf.Tensor:
         """The network's value outputs `[N, K]` as V of one task, `[N]`, in the rewards' units."""
@@ -190,53 +152,39 @@ class ImpalaUpdate(tf.Module):
             return tf.zeros([]), tf.ones([])
         return self._normaliser.shift_and_scale(task)
 
+    @property
+    def _hyperparameters(self) -> Hyperparameters:
+        config = self._config
+        return Hyperparameters(
+            discount=config.discount,
+            lambda_=config.lambda_,
+            rho_bar=config.rho_bar,
+            c_bar=config.c_bar,
+            policy_gradient_cost=1.0,
+            baseline_cost=config.baseline_cost,
+            entropy_cost=config.entropy_cost,
+        )
+
     def _adapt(self, batch: Batch, target: tf.Tensor) -> Mapping[str, tf.Tensor]:
         if self._normaliser is None:
             return {}
-        return self._normaliser.adapt(target, self._trained(batch).mask, batch.task)
+        return self._normaliser.adapt(target, batch.mask[self._config.burn_in :], batch.task)
 
-    def _pixel_control_loss(self, batch: Batch, core_output: tf.Tensor) -> tf.Tensor:
-        if self._pixel_control is None:
-            return tf.zeros([])
-        images = image_of(batch.inputs.observation)[self._config.burn_in :]
-        rows = self._trained(batch)
-        return self._pixel_control.loss(
-            core_output, images, rows.action, self._continuation(rows), rows.mask
-        )
-
-    def _trained(self, batch: Batch) -> TrainedRows:
-        return batch.trained(self._config.burn_in)
-
-    def _continuation(self, rows: TrainedRows) -> tf.Tensor:
-        """0 on trained rows after which the episode ended, for this learner; 1 elsewhere."""
+    def _rows(self, batch: Batch) -> TrainedRows:
+        """The trained rows, with the rewards and the episodes' ends that this learner sees."""
+        rows = batch.trained(self._config.burn_in)
+        rows = rows._replace(reward=transform_reward(rows.reward, self._config.reward_transform))
         if not self._config.life_loss:
-            return rows.continuation
+            return rows
         # The life that step t lost is seen on row t + 1.
         nothing = tf.zeros_like(rows.continuation)
-        return tf.where(rows.life_lost[1:], nothing, rows.continuation)
+        return rows._replace(continuation=tf.where(rows.life_lost[1:], nothing, rows.continuation))
 
     def _age(self, batch: Batch) -> tf.Tensor:
         """Updates since those whose parameters acted: items know when they were fetched."""
         known = tf.not_equal(batch.learner_step, UNKNOWN)
         acted = tf.maximum(batch.learner_step - self._config.policy_lag, 0)
         return mean_age(self.step, tf.where(known, acted, batch.learner_step))
-
-    def _metrics(self, batch: Batch, evaluation: Evaluation) -> Mapping[str, tf.Tensor]:
-        mask = self._trained(batch).mask
-        ratio = tf.exp(evaluation.log_ratio)
-        clipped = tf.cast(ratio > self._config.rho_bar, tf.float32)
-        num_steps = tf.maximum(tf.reduce_sum(mask), 1.0)
-        auxiliary = {"pixel_control_loss": evaluation.losses.pixel_control}
-        return {
-            **(auxiliary if self._pixel_control is not None else {}),
-            "loss": evaluation.loss,
-            "policy_gradient_loss": evaluation.losses.policy_gradient,
-            "baseline_loss": evaluation.losses.baseline,
-            "entropy": -evaluation.losses.entropy / num_steps,
-            "mean_value": masked_mean(evaluation.value, mask),
-            "mean_rho": masked_mean(tf.minimum(ratio, self._config.rho_bar), mask),
-            "clipped_rho": masked_mean(clipped, mask),
-        }
 
 
 def outputs_of_tasks(outputs: tf.Tensor, task: tf.Tensor) -> tf.Tensor:

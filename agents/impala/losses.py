@@ -1,8 +1,107 @@
-"""The losses of a V-trace actor-critic (Espeholt et al. 2018, Section 4.2)."""
+"""The losses of a V-trace actor-critic (Espeholt et al. 2018, Section 4.2).
+
+Functions of what a network said: their gradient, too, can be differentiated by hyperparameters.
+"""
+
+from typing import NamedTuple
 
 import tensorflow as tf
 
-from agents.masking import masked_sum, zero_where_masked
+from agents.impala.config import Correction
+from agents.impala.policy import log_probability
+from agents.impala.vtrace import (
+    Scalar,
+    corrected_log_probability,
+    importance_weights,
+    vtrace_returns,
+)
+from agents.masking import masked_mean, masked_sum, zero_where_masked
+from replay.structures import TrainedRows
+
+
+class Outputs(NamedTuple):
+    """What a network says of the trained rows and, of its values, the row after them."""
+
+    logits: tf.Tensor  # [L, B, A], of π
+    value: tf.Tensor  # [L + 1, B], n: a value in the rewards' units is V = σ n + μ
+    shift: tf.Tensor  # [B] or [], μ
+    scale: tf.Tensor  # [B] or [], σ
+
+
+class Hyperparameters(NamedTuple):
+    """Numbers, or scalar tensors to differentiate by."""
+
+    discount: Scalar  # γ
+    lambda_: Scalar  # λ
+    rho_bar: Scalar  # ρ̄
+    c_bar: Scalar  # c̄
+    policy_gradient_cost: Scalar
+    baseline_cost: Scalar
+    entropy_cost: Scalar
+
+
+class Evaluation(NamedTuple):
+    """The loss of a batch, and what it is made of."""
+
+    loss: tf.Tensor  # []
+    metrics: dict[str, tf.Tensor]  # [] each, for the log
+    log_ratio: tf.Tensor  # [L, B], log π / μ of the actions taken
+    value: tf.Tensor  # [L, B], V, in the rewards' own units
+    target: tf.Tensor  # [L, B], v, in the rewards' own units
+
+
+def vtrace_losses(
+    outputs: Outputs,
+    rows: TrainedRows,
+    hyperparameters: Hyperparameters,
+    correction: Correction = "vtrace",
+) -> Evaluation:
+    """The policy's, the baseline's and the entropy's loss, each times its cost (Section 4.2).
+
+        loss = cost_π L_π + cost_V L_V + cost_H L_H
+
+    Targets, advantages and importance weights take the outputs as constants. A gradient flows
+    through them only to those hyperparameters that are tensors; IMPALA has none.
+
+    Args:
+      outputs: of the network.
+      rows: what was played, with the learner's own rewards and continuations.
+      hyperparameters: of targets and losses.
+      correction: for off-policy data.
+    """
+    h, mask = hyperparameters, rows.mask
+    # 0 times the NaN of a masked row would be NaN in a derivative by a hyperparameter.
+    reward, continuation, log_mu = (
+        zero_where_masked(x, mask) for x in (rows.reward, rows.continuation, rows.log_probability)
+    )
+    log_pi = log_probability(outputs.logits, rows.action)  # [L, B]
+    log_ratio = tf.stop_gradient(log_pi) - log_mu
+    weights = importance_weights(
+        log_ratio, correction, rho_bar=h.rho_bar, c_bar=h.c_bar, lambda_=h.lambda_
+    )
+    # V = σ n + μ: targets are in the rewards' units, losses in those of n.
+    output, shift, scale = (tf.stop_gradient(x) for x in outputs[1:])  # n, μ, σ
+    value = scale * output + shift
+    returns = vtrace_returns(value, reward, h.discount * continuation, weights, mask)
+    advantage = (returns.q - shift) / scale - output[:-1]
+    target = (returns.value - shift) / scale
+    log_pi = corrected_log_probability(log_pi, correction)
+    policy_gradient = policy_gradient_loss(log_pi, advantage, weights.policy, mask)
+    baseline = baseline_loss(outputs.value[:-1], target, mask)
+    entropy = entropy_loss(outputs.logits, mask)
+    loss = (
+        h.policy_gradient_cost * policy_gradient
+        + h.baseline_cost * baseline
+        + h.entropy_cost * entropy
+    )
+    metrics = {
+        "policy_gradient_loss": policy_gradient,
+        "baseline_loss": baseline,
+        "entropy": -entropy / tf.maximum(tf.reduce_sum(mask), 1.0),
+        "mean_value": masked_mean(value[:-1], mask),
+        **_importance_metrics(log_ratio, h.rho_bar, mask),
+    }
+    return Evaluation(loss, metrics, log_ratio, value[:-1], returns.value)
 
 
 def policy_gradient_loss(
@@ -14,7 +113,7 @@ def policy_gradient_loss(
 
     Args:
       log_pi: `[L, B]`, log π(a | x).
-      advantage: `[L, B]`, A; no gradient flows into it, nor into ρ.
+      advantage: `[L, B]`, A.
       rho: `[L, B]`, ρ.
       mask: `[L, B]`, 1 on real steps.
 
@@ -22,7 +121,7 @@ def policy_gradient_loss(
       A scalar.
     """
     tf.debugging.assert_shapes([(x, ("L", "B")) for x in (log_pi, advantage, rho, mask)])
-    weight = zero_where_masked(tf.stop_gradient(rho * advantage), mask)
+    weight = zero_where_masked(rho * advantage, mask)
     return -tf.reduce_sum(weight * log_pi)
 
 
@@ -33,14 +132,14 @@ def baseline_loss(value: tf.Tensor, target: tf.Tensor, mask: tf.Tensor) -> tf.Te
 
     Args:
       value: `[L, B]`, V(x).
-      target: `[L, B]`, v; no gradient flows into it.
+      target: `[L, B]`, v.
       mask: `[L, B]`, 1 on real steps.
 
     Returns:
       A scalar.
     """
     tf.debugging.assert_shapes([(x, ("L", "B")) for x in (value, target, mask)])
-    error = zero_where_masked(tf.stop_gradient(target) - value, mask)
+    error = zero_where_masked(target - value, mask)
     return 0.5 * tf.reduce_sum(tf.square(error))
 
 
@@ -59,3 +158,13 @@ def entropy_loss(logits: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     tf.debugging.assert_shapes([(logits, ("L", "B", "A")), (mask, ("L", "B"))])
     log_pi = tf.nn.log_softmax(logits)
     return masked_sum(tf.reduce_sum(tf.exp(log_pi) * log_pi, axis=-1), mask)
+
+
+def _importance_metrics(
+    log_ratio: tf.Tensor, rho_bar: Scalar, mask: tf.Tensor
+) -> dict[str, tf.Tensor]:
+    ratio = tf.exp(log_ratio)
+    return {
+        "mean_rho": masked_mean(tf.minimum(ratio, rho_bar), mask),
+        "clipped_rho": masked_mean(tf.cast(ratio > rho_bar, mask.dtype), mask),
+    }

@@ -5,12 +5,14 @@ episode's last observation, after a time limit, or padding. Such a row's value b
 before it, and nothing passes through it from the episode that follows.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import tensorflow as tf
 
 from agents.impala.config import Correction
 from agents.masking import zero_where_masked
+
+Scalar: TypeAlias = float | tf.Tensor  # a number, or a scalar to differentiate by
 
 EPSILON = 1e-6  # of the ε-correction
 
@@ -31,7 +33,12 @@ class Returns(NamedTuple):
 
 
 def importance_weights(
-    log_ratio: tf.Tensor, correction: Correction, *, rho_bar: float, c_bar: float, lambda_: float
+    log_ratio: tf.Tensor,
+    correction: Correction,
+    *,
+    rho_bar: Scalar,
+    c_bar: Scalar,
+    lambda_: Scalar,
 ) -> Weights:
     """The weights of a correction (Sections 4.1 and 5.2.2, Remark 2).
 
@@ -51,10 +58,10 @@ def importance_weights(
       lambda_: λ.
     """
     ratio = tf.exp(log_ratio)
-    rho = tf.minimum(rho_bar, ratio)
+    rho = tf.minimum(ratio, rho_bar)
     one = tf.ones_like(ratio)
     if correction == "vtrace":
-        return Weights(delta=rho, trace=lambda_ * tf.minimum(c_bar, ratio), policy=rho)
+        return Weights(delta=rho, trace=lambda_ * tf.minimum(ratio, c_bar), policy=rho)
     return Weights(delta=one, trace=lambda_ * one, policy=rho if correction == "one_step" else one)
 
 

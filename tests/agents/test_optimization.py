@@ -1,11 +1,22 @@
-"""Annealing, clipping, and optimizers whose variables exist."""
+"""RMSProp against Sonnet's and a loop; annealing, clipping, optimizers whose variables exist."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 import sonnet as snt
 import tensorflow as tf
 
-from agents.optimization import annealed, clip_by_global_norm, create_slots
+from agents.optimization import (
+    RMSProp,
+    Slots,
+    annealed,
+    clip_by_global_norm,
+    create_slots,
+    rmsprop_step,
+)
 
 
 def test_a_line_to_zero_that_stays_there() -> None:
@@ -27,12 +38,136 @@ def test_clipping_by_the_common_norm(limit: float | None, scale: float) -> None:
     np.testing.assert_allclose([float(g) for g in gradients], [3.0 * scale, 4.0 * scale])
 
 
-@pytest.mark.parametrize("make", [snt.optimizers.Adam, snt.optimizers.RMSProp])
-def test_slots_exist_and_parameters_stay(make: type) -> None:
+def test_slots_exist_and_parameters_stay() -> None:
     parameter = tf.Variable([1.0, -2.0])
-    optimizer = make(0.1)
+    optimizer = snt.optimizers.Adam(0.1)
     create_slots(optimizer, [parameter])
     np.testing.assert_array_equal(parameter, [1.0, -2.0])
     slots = [v for v in optimizer.variables if v.shape == parameter.shape]
     assert len(slots) == 2
     assert not any(np.any(v) for v in slots)
+
+
+TRACED = functools.partial(tf.function, autograph=False)
+SHAPES = ((), (1,), (3, 2))
+OPTIONS = dict(decay=0.9, momentum=0.6, epsilon=0.1)
+
+
+def _arrays(seed: int, dtype: type = np.float32) -> list[np.ndarray]:
+    """One of each shape, with small and large elements."""
+    rng = np.random.default_rng(seed)
+    return [
+        (rng.normal(size=shape) * 10.0 ** rng.integers(-2, 2)).astype(dtype) for shape in SHAPES
+    ]
+
+
+def _sonnets(parameters: list[tf.Variable], learning_rate: float) -> snt.optimizers.RMSProp:
+    """With the mean square from 1."""
+    optimizer = snt.optimizers.RMSProp(learning_rate, **OPTIONS)
+    create_slots(optimizer, parameters)
+    for square in optimizer.ms:
+        square.assign(tf.ones_like(square))
+    return optimizer
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, TRACED], ids=["eager", "traced"])
+def test_a_hundred_steps_of_rmsprop_are_sonnets(wrap: Callable) -> None:
+    ours, theirs = ([tf.Variable(x) for x in _arrays(0)] for _ in range(2))
+    optimizer, sonnets = RMSProp(ours, **OPTIONS), _sonnets(theirs, 0.01)
+
+    @wrap
+    def step(gradients: list[tf.Tensor]) -> None:
+        optimizer.apply(gradients, ours, 0.01)
+        sonnets.apply(gradients, theirs)
+
+    for seed in range(1, 101):
+        step([tf.constant(x) for x in _arrays(seed)])
+    pairs = zip(
+        [*ours, *optimizer.mom, *optimizer.ms], [*theirs, *sonnets.mom, *sonnets.ms], strict=True
+    )
+    for x, y in pairs:
+        np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-6)
+    assert max(np.abs(x - y).max() for x, y in zip(_arrays(0), ours, strict=True)) > 0.1
+
+
+def test_rmsprop_is_a_loop_over_elements() -> None:
+    parameters, gradients, squares, moves = (_arrays(seed, np.float64) for seed in range(4))
+    squares = [x**2 for x in squares]
+    new, slots = rmsprop_step(
+        parameters, gradients, Slots(squares, moves), learning_rate=0.01, **OPTIONS
+    )
+    for i, shape in enumerate(SHAPES):
+        for index in np.ndindex(shape):
+            g = gradients[i][index]
+            square = 0.9 * squares[i][index] + 0.1 * g * g
+            move = 0.6 * moves[i][index] + 0.01 * g / np.sqrt(square + 0.1)
+            expected = (parameters[i][index] - move, square, move)
+            actual = (x[i].numpy()[index] for x in (new, *slots))
+            np.testing.assert_allclose(list(actual), expected, rtol=1e-12)
+
+
+def test_slots_advance_once_a_step() -> None:
+    """Of gradients of 0 a mean square of 1 leaves β^n, and a momentum of 1 leaves μ^n."""
+    parameters = [tf.Variable([5.0, 5.0])]
+    optimizer = RMSProp(parameters, **OPTIONS)
+    np.testing.assert_array_equal(optimizer.mom[0], [0.0, 0.0])
+    np.testing.assert_array_equal(optimizer.ms[0], [1.0, 1.0])
+    optimizer.mom[0].assign([1.0, 1.0])
+    for n in range(1, 5):
+        optimizer.apply([tf.zeros([2])], parameters, 0.01)
+        np.testing.assert_allclose(optimizer.ms[0], [0.9**n] * 2, rtol=1e-6)
+        np.testing.assert_allclose(optimizer.mom[0], [0.6**n] * 2, rtol=1e-6)
+        left = 5.0 - sum(0.6**k for k in range(1, n + 1))
+        np.testing.assert_allclose(parameters[0], [left] * 2, rtol=1e-6)
+
+
+def test_a_gradient_of_some_rows_is_one_of_zeros_elsewhere() -> None:
+    slices = tf.IndexedSlices(tf.constant([[1.0], [2.0]]), tf.constant([2, 2]), tf.constant([3, 1]))
+    results = []
+    for gradient in (slices, tf.constant([[0.0], [0.0], [3.0]])):
+        parameters = [tf.Variable(tf.ones([3, 1]))]
+        optimizer = RMSProp(parameters, **OPTIONS)
+        optimizer.apply([gradient], parameters, 0.1)
+        results.append([v.numpy() for v in (*parameters, *optimizer.variables)])
+    for x, y in zip(*results, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("name", ["gradient", "learning_rate", "decay", "momentum", "epsilon"])
+def test_a_step_of_rmsprop_can_be_differentiated(name: str) -> None:
+    """As in a metagradient: by what the gradients depend on, against central differences."""
+    point = {"gradient": 1.3, "learning_rate": 0.1, **OPTIONS}
+    arrays = [[tf.constant(x) for x in _arrays(seed, np.float64)] for seed in range(4)]
+    parameters, gradients, squares, moves = arrays
+
+    def total(x: tf.Tensor) -> tf.Tensor:
+        values = {**point, name: x}
+        scale = values.pop("gradient")
+        new, slots = rmsprop_step(
+            parameters,
+            [scale * g for g in gradients],
+            Slots([tf.square(s) for s in squares], moves),
+            **values,
+        )
+        return tf.add_n([tf.reduce_sum(tf.sin(y)) for y in (*new, *slots.momentum)])
+
+    x = tf.constant(point[name], tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = total(x)
+    derivative = float(tape.gradient(y, x))
+    difference = float(total(x + 1e-5) - total(x - 1e-5)) / 2e-5
+    assert derivative == pytest.approx(difference, rel=1e-6)
+    assert abs(derivative) > 1e-4
+
+
+def test_a_checkpoint_of_sonnets_rmsprop_is_read(tmp_path: Path) -> None:
+    """Runs begun with it go on."""
+    parameters = [tf.Variable(x) for x in _arrays(0)]
+    sonnets = _sonnets(parameters, 0.01)
+    sonnets.apply([tf.constant(x) for x in _arrays(1)], parameters)
+    path = tf.train.Checkpoint(optimizer=sonnets).write(str(tmp_path / "optimizer"))
+    optimizer = RMSProp(parameters, **OPTIONS)
+    tf.train.Checkpoint(optimizer=optimizer).read(path).assert_consumed()
+    for x, y in zip([*sonnets.mom, *sonnets.ms], [*optimizer.mom, *optimizer.ms], strict=True):
+        np.testing.assert_array_equal(x, y)

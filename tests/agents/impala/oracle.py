@@ -4,6 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from agents.impala.losses import Hyperparameters, Outputs
+from replay.structures import TrainedRows
+
 
 class Unrolls(NamedTuple):
     """Random unrolls, float32."""
@@ -68,3 +71,42 @@ def _target(column: Any, rho: np.ndarray, c: np.ndarray, s: int) -> float:
         error = column.reward[t] + column.discount[t] * column.value[t + 1] - column.value[t]
         total += weight * rho[t] * error
     return float(total)
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """Over the last axis."""
+    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+
+
+def log_ratio(outputs: Outputs, rows: TrainedRows) -> np.ndarray:
+    """log π / μ of the actions taken, `[L, B]`."""
+    return _taken(outputs, rows) - rows.log_probability
+
+
+def losses(
+    outputs: Outputs, rows: TrainedRows, hyperparameters: Hyperparameters, correction: str
+) -> tuple[float, np.ndarray]:
+    """The loss of arrays, and the targets `[L, B]` in the rewards' units; NaN where masked."""
+    h, n = hyperparameters, outputs.value
+    ratio = log_ratio(outputs, rows)
+    unrolls = Unrolls(
+        value=outputs.scale * n + outputs.shift,
+        reward=rows.reward,
+        discount=h.discount * rows.continuation,
+        log_ratio=ratio,
+        mask=rows.mask,
+    )
+    rho, c, policy = weights(ratio, correction, h.rho_bar, h.c_bar, h.lambda_)
+    v, q = returns(unrolls, rho, c)
+    log_pi, taken = log_softmax(outputs.logits), _taken(outputs, rows)
+    if correction == "epsilon":
+        taken = np.log(np.exp(taken) + 1e-6)
+    advantage = (q - outputs.shift) / outputs.scale - n[:-1]
+    loss = -h.policy_gradient_cost * policy * advantage * taken
+    loss += h.baseline_cost * 0.5 * ((v - outputs.shift) / outputs.scale - n[:-1]) ** 2
+    loss += h.entropy_cost * (np.exp(log_pi) * log_pi).sum(axis=-1)
+    return float(loss[rows.mask > 0].sum()), v
+
+
+def _taken(outputs: Outputs, rows: TrainedRows) -> np.ndarray:
+    return np.take_along_axis(log_softmax(outputs.logits), rows.action[..., None], -1)[..., 0]

@@ -9,7 +9,8 @@ import tree
 
 from agents.impala.agent import Config, make
 from agents.impala.learner import ImpalaUpdate
-from replay.structures import Batch
+from agents.impala.losses import Hyperparameters, Outputs
+from replay.structures import Batch, TrainedRows
 from tests.agents.impala import oracle
 from tests.agents.impala.batches import (
     ENDS,
@@ -32,39 +33,34 @@ def _expected_loss(update: ImpalaUpdate, batch: Batch, config: Config) -> float:
         np.stack(x, axis=1)
         for x in zip(*(outputs_of(update, batch, b) for b in columns), strict=True)
     )
-    value = value[..., 0]
-    taken = np.take_along_axis(log_pi[:-1], batch.action.numpy()[..., None], -1)[..., 0]
     trained = slice(config.burn_in, None)
-    unrolls = oracle.Unrolls(
-        value=value[trained],
-        reward=batch.reward.numpy()[trained],
-        discount=config.discount * batch.continuation.numpy()[trained],
-        log_ratio=(taken - batch.log_probability.numpy())[trained],
-        mask=batch.mask.numpy()[trained],
-    )
-    rho, c, policy = oracle.weights(
-        unrolls.log_ratio, config.correction, config.rho_bar, config.c_bar, config.lambda_
-    )
-    ratio = np.exp(unrolls.log_ratio)[unrolls.mask > 0]
+    outputs = Outputs(log_pi[trained][:-1], value[trained][..., 0], shift=0.0, scale=1.0)
+    rows = TrainedRows(*(x.numpy() for x in batch.trained(config.burn_in)))
+    ratio = np.exp(oracle.log_ratio(outputs, rows))[rows.mask > 0]
     assert (ratio > config.rho_bar).any()
     assert (ratio < config.c_bar).any()
-    v, q = oracle.returns(unrolls, rho, c)
-    pi = taken[trained]
-    if config.correction == "epsilon":
-        pi = np.log(np.exp(pi) + 1e-6)
-    everything = log_pi[trained][:-1]
-    entropy = -(np.exp(everything) * everything).sum(axis=-1)
-    loss = -policy * (q - unrolls.value[:-1]) * pi
-    loss += config.baseline_cost * 0.5 * (v - unrolls.value[:-1]) ** 2
-    loss -= config.entropy_cost * entropy
-    return float(loss[unrolls.mask > 0].sum())
+    hyperparameters = Hyperparameters(
+        discount=config.discount,
+        lambda_=config.lambda_,
+        rho_bar=config.rho_bar,
+        c_bar=config.c_bar,
+        policy_gradient_cost=1.0,
+        baseline_cost=config.baseline_cost,
+        entropy_cost=config.entropy_cost,
+    )
+    return oracle.losses(outputs, rows, hyperparameters, config.correction)[0]
 
 
 @pytest.mark.parametrize("burn_in", [0, 2])
 @pytest.mark.parametrize("correction", ["vtrace", "one_step", "epsilon", "none"])
 def test_the_loss_of_a_batch_is_the_oracles_sum(correction: str, burn_in: int) -> None:
     config = small_config(
-        correction=correction, burn_in=burn_in, entropy_cost=0.3, rho_bar=1.1, c_bar=0.9
+        correction=correction,
+        burn_in=burn_in,
+        entropy_cost=0.3,
+        rho_bar=1.1,
+        c_bar=0.9,
+        lambda_=0.8,
     )
     update, batch = make_update(config), _batch(config)
     expected = _expected_loss(update, batch, config)

@@ -93,15 +93,23 @@ def test_metrics_of_a_batch() -> None:
     assert priorities is None
     expected = {
         "loss": float(evaluation.loss),
-        "policy_gradient_loss": float(evaluation.losses.policy_gradient),
-        "baseline_loss": float(evaluation.losses.baseline),
-        "entropy": -float(evaluation.losses.entropy) / real.sum(),
+        **{name: float(value) for name, value in evaluation.metrics.items()},
         "mean_value": evaluation.value.numpy()[real].mean(),
         "mean_rho": np.minimum(ratio, 1.2).mean(),
         "clipped_rho": (ratio > 1.2).mean(),
     }
     for name, value in expected.items():
         assert float(metrics[name]) == pytest.approx(value, rel=1e-4), name
+
+
+def test_a_parameter_that_the_loss_does_not_reach_stays() -> None:
+    update = make_update(small_config())
+    network = update.learned_network
+    network.unused = tf.Variable([1.0, -2.0])
+    with_unused = ImpalaUpdate(network, small_config())
+    assert len(parameters_of(with_unused)) == len(parameters_of(make_update(small_config()))) + 1
+    with_unused(random_batch(small_config()))
+    np.testing.assert_array_equal(network.unused, [1.0, -2.0])
 
 
 def _fetched(update: ImpalaUpdate) -> list[np.ndarray]:

@@ -6,8 +6,9 @@ import tensorflow as tf
 
 from agents.impala import agent as impala
 from agents.impala.learner import ImpalaUpdate
+from agents.impala.losses import Hyperparameters, Outputs
 from agents.popart.agent import make
-from replay.structures import Batch
+from replay.structures import Batch, TrainedRows
 from tests.agents.impala import oracle
 from tests.agents.impala.batches import gradients_of, outputs_of
 from tests.agents.popart.batches import (
@@ -33,20 +34,11 @@ def _expected_loss(
     pairs = [outputs_of(update, batch, b) for b in range(len(TASKS))]
     log_pi = np.stack([x for x, _ in pairs], axis=1)
     n = np.stack([x[:, task] for task, (_, x) in zip(TASKS, pairs, strict=True)], axis=1)
-    taken = np.take_along_axis(log_pi[:-1], batch.action.numpy()[..., None], -1)[..., 0]
-    unrolls = oracle.Unrolls(
-        value=sigma * n + mu,
-        reward=batch.reward.numpy(),
-        discount=config.discount * batch.continuation.numpy(),
-        log_ratio=taken - batch.log_probability.numpy(),
-        mask=batch.mask.numpy(),
+    rows = TrainedRows(*(x.numpy() for x in batch.trained(config.burn_in)))
+    costs = Hyperparameters(
+        config.discount, 1.0, 1.0, 1.0, 1.0, config.baseline_cost, config.entropy_cost
     )
-    rho, c, policy = oracle.weights(unrolls.log_ratio, "vtrace", 1.0, 1.0, 1.0)
-    v, q = oracle.returns(unrolls, rho, c)
-    loss = -policy * ((q - mu) / sigma - n[:-1]) * taken
-    loss += config.baseline_cost * 0.5 * ((v - mu) / sigma - n[:-1]) ** 2
-    loss += config.entropy_cost * (np.exp(log_pi) * log_pi).sum(axis=-1)[:-1]
-    return float(loss[unrolls.mask > 0].sum()), v
+    return oracle.losses(Outputs(log_pi[:-1], n, mu, sigma), rows, costs, "vtrace")
 
 
 def test_the_loss_of_a_batch_is_the_oracles_sum() -> None:

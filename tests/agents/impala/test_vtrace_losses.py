@@ -1,0 +1,239 @@
+"""The losses with their costs against the oracle; their derivatives against differences."""
+
+from collections.abc import Callable
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tree
+
+from agents.impala.losses import Evaluation, Hyperparameters, Outputs, vtrace_losses
+from agents.impala.vtrace import Correction
+from replay.structures import TrainedRows
+from tests.agents.impala import oracle
+
+L, B, A = 8, 5, 3
+HYPERPARAMETERS = Hyperparameters(
+    discount=0.9,
+    lambda_=0.8,
+    rho_bar=1.3,
+    c_bar=0.8,
+    policy_gradient_cost=0.7,
+    baseline_cost=0.4,
+    entropy_cost=0.2,
+)
+
+
+def _played(seed: int = 0) -> tuple[Outputs, TrainedRows]:
+    """Float64 arrays; episodes that the environment ended, or a time limit; padding."""
+    rng = np.random.default_rng(seed)
+    mask, continuation = np.ones((2, L, B))
+    for row, column, terminated in [(3, 0, True), (3, 1, False), (1, 2, True), (7, 2, False)]:
+        mask[row, column] = 0
+        continuation[row - 1, column] = 0 if terminated else 1
+    mask[:2, 3] = 0
+    outputs = Outputs(
+        logits=rng.normal(size=(L, B, A)),
+        value=rng.normal(size=(L + 1, B)),
+        shift=rng.normal(size=B),
+        scale=rng.uniform(0.5, 3.0, size=B),
+    )
+    rows = TrainedRows(
+        action=rng.integers(A, size=(L, B), dtype=np.int32),
+        log_probability=oracle.log_softmax(rng.normal(size=(L, B, A)))[..., 0],
+        reward=rng.normal(size=(L, B)),
+        continuation=continuation,
+        mask=mask,
+        life_lost=np.zeros((L + 1, B), bool),
+    )
+    return outputs, rows
+
+
+def _evaluate(
+    outputs: Any, rows: Any, hyperparameters: Any = HYPERPARAMETERS, correction: Any = "vtrace"
+) -> Evaluation:
+    outputs, rows = (tree.map_structure(tf.convert_to_tensor, x) for x in (outputs, rows))
+    return vtrace_losses(outputs, rows, hyperparameters, correction)
+
+
+def test_what_was_played_reaches_both_sides_of_every_clip() -> None:
+    outputs, rows = _played()
+    ratio = np.exp(oracle.log_ratio(outputs, rows))[rows.mask > 0]
+    for least, most in [(0, 0.8), (0.8, 1.3), (1.3, np.inf)]:
+        assert ((ratio > least) & (ratio < most)).sum() > 3
+    assert (rows.continuation == 0).sum() == 2
+    assert (rows.mask == 0).sum() == 6
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
+@pytest.mark.parametrize("correction", get_args(Correction))
+def test_the_loss_and_its_targets_are_the_oracles(correction: Correction, wrap: Callable) -> None:
+    outputs, rows = _played()
+    evaluation = wrap(lambda: _evaluate(outputs, rows, correction=correction))()
+    loss, v = oracle.losses(outputs, rows, HYPERPARAMETERS, correction)
+    assert float(evaluation.loss) == pytest.approx(loss, rel=1e-9)
+    real = rows.mask > 0
+    np.testing.assert_allclose(evaluation.target[real], v[real], rtol=1e-9)
+    value = outputs.scale * outputs.value[:-1] + outputs.shift
+    np.testing.assert_allclose(evaluation.value, value)
+    np.testing.assert_allclose(
+        evaluation.log_ratio[real], oracle.log_ratio(outputs, rows)[real], rtol=1e-9
+    )
+
+
+def test_each_loss_is_logged_without_its_cost() -> None:
+    outputs, rows = _played()
+    metrics = _evaluate(outputs, rows).metrics
+    costs = {"policy_gradient": (1, 0, 0), "baseline": (0, 1, 0), "entropy": (0, 0, 1)}
+    alone = {
+        name: oracle.losses(outputs, rows, Hyperparameters(*HYPERPARAMETERS[:4], *cost), "vtrace")
+        for name, cost in costs.items()
+    }
+    assert float(metrics["policy_gradient_loss"]) == pytest.approx(alone["policy_gradient"][0])
+    assert float(metrics["baseline_loss"]) == pytest.approx(alone["baseline"][0])
+    assert float(metrics["entropy"]) == pytest.approx(-alone["entropy"][0] / rows.mask.sum())
+
+
+def _columns(outputs: Outputs, rows: TrainedRows, columns: slice) -> Any:
+    """Some unrolls of a batch."""
+    logits, value, *statistics = outputs
+    return (
+        Outputs(logits[:, columns], value[:, columns], *(x[columns] for x in statistics)),
+        TrainedRows(*(x[:, columns] for x in rows)),
+    )
+
+
+def test_the_loss_of_a_batch_is_the_sum_of_its_unrolls() -> None:
+    outputs, rows = _played()
+    whole = _evaluate(outputs, rows)
+    alone = [_evaluate(*_columns(outputs, rows, slice(b, b + 1))) for b in range(B)]
+    assert float(whole.loss) == pytest.approx(sum(float(x.loss) for x in alone), rel=1e-9)
+    for name in ("log_ratio", "value", "target"):
+        together = np.concatenate([getattr(x, name) for x in alone], axis=1)
+        np.testing.assert_allclose(getattr(whole, name), together, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("column", "continuation"), [(0, 0.0), (1, 1.0)])
+def test_an_unroll_of_two_episodes_is_two_unrolls(column: int, continuation: float) -> None:
+    """Row 3 holds the last observation of the first: a time limit bootstraps from it alone."""
+    outputs, rows = _columns(*_played(), slice(column, column + 1))
+    assert rows.continuation[2] == continuation
+    parts = [
+        _evaluate(
+            outputs._replace(logits=outputs.logits[a:b], value=outputs.value[a : b + 1]),
+            TrainedRows(*(x[a : b + (len(x) > L)] for x in rows)),
+        )
+        for a, b in ((0, 3), (4, L))
+    ]
+    whole = float(_evaluate(outputs, rows).loss)
+    assert whole == pytest.approx(sum(float(x.loss) for x in parts), rel=1e-9)
+
+
+def _derivatives(outputs: Outputs, rows: TrainedRows) -> tuple[Evaluation, list[Any]]:
+    """By logits, values and their statistics, then by each hyperparameter."""
+    at = tree.map_structure(tf.convert_to_tensor, (outputs, _as_tensors(HYPERPARAMETERS)))
+    with tf.GradientTape() as tape:
+        tape.watch(at)
+        evaluation = _evaluate(at[0], rows, at[1])
+    return evaluation, tree.flatten(tape.gradient(evaluation.loss, at))
+
+
+def _as_tensors(hyperparameters: Hyperparameters) -> Any:
+    return Hyperparameters(*(tf.constant(x, tf.float64) for x in hyperparameters))
+
+
+def test_masked_rows_may_hold_anything() -> None:
+    outputs, rows = _played()
+    dirty = rows._replace(
+        **{
+            name: np.where(rows.mask > 0, getattr(rows, name), np.nan)
+            for name in ("reward", "continuation", "log_probability")
+        }
+    )
+    (before, gradients), (after, others) = (_derivatives(outputs, r) for r in (rows, dirty))
+    assert float(before.loss) == float(after.loss)
+    assert len(gradients) == 4 + 7
+    for x, y in zip(gradients, others, strict=True):
+        if x is not None:  # of a statistic
+            np.testing.assert_array_equal(x, y)
+
+
+def test_targets_advantages_and_weights_are_constants_to_the_network() -> None:
+    outputs, rows = _played()
+    h, real = HYPERPARAMETERS, rows.mask[..., None] > 0
+    evaluation, (by_logits, by_value, by_shift, by_scale, *_) = _derivatives(outputs, rows)
+    assert by_shift is None
+    assert by_scale is None
+    target = (evaluation.target - outputs.shift) / outputs.scale
+    error = np.where(real[..., 0], outputs.value[:-1] - target, 0.0)
+    np.testing.assert_allclose(by_value[:-1], h.baseline_cost * error, atol=1e-12)
+    np.testing.assert_array_equal(by_value[-1], np.zeros(B))
+    log_pi = oracle.log_softmax(outputs.logits)
+    pi, taken = np.exp(log_pi), np.eye(A)[rows.action]
+    unrolls = oracle.Unrolls(
+        outputs.scale * outputs.value + outputs.shift,
+        rows.reward,
+        h.discount * rows.continuation,
+        evaluation.log_ratio.numpy(),
+        rows.mask,
+    )
+    rho, c, policy = oracle.weights(unrolls.log_ratio, "vtrace", h.rho_bar, h.c_bar, h.lambda_)
+    q = oracle.returns(unrolls, rho, c)[1]
+    advantage = policy * ((q - outputs.shift) / outputs.scale - outputs.value[:-1])
+    expected = -h.policy_gradient_cost * advantage[..., None] * (taken - pi)
+    expected += h.entropy_cost * pi * (log_pi - (pi * log_pi).sum(axis=-1, keepdims=True))
+    np.testing.assert_allclose(by_logits, np.where(real, expected, 0.0), atol=1e-12)
+
+
+def _difference(f: Callable[[Any], tf.Tensor], name: str) -> float:
+    """The derivative of f by a hyperparameter, as a central difference."""
+    value, step = getattr(HYPERPARAMETERS, name), 1e-5
+    ends = [float(f(HYPERPARAMETERS._replace(**{name: value + x}))) for x in (-step, step)]
+    return (ends[1] - ends[0]) / (2 * step)
+
+
+def _derivative(f: Callable[[Any], tf.Tensor], name: str) -> float:
+    x = tf.constant(getattr(HYPERPARAMETERS, name), tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(HYPERPARAMETERS._replace(**{name: x}))
+    return float(tape.gradient(y, x))
+
+
+@pytest.mark.parametrize("name", ["discount", "lambda_", "rho_bar", "c_bar"])
+def test_targets_can_be_differentiated(name: str) -> None:
+    outputs, rows = _played()
+    weights = np.random.default_rng(1).normal(size=(L, B)) * rows.mask
+
+    def total(hyperparameters: Any) -> tf.Tensor:
+        return tf.reduce_sum(weights * _evaluate(outputs, rows, hyperparameters).target)
+
+    derivative = _derivative(total, name)
+    assert derivative == pytest.approx(_difference(total, name), rel=1e-6)
+    assert abs(derivative) > 1e-2
+
+
+@pytest.mark.parametrize("name", Hyperparameters._fields)
+def test_the_loss_and_its_gradient_can_be_differentiated(name: str) -> None:
+    """The gradient is what a metagradient sees of the loss: through the step that it makes."""
+    outputs, rows = _played()
+    direction = tree.map_structure(np.random.default_rng(1).normal, outputs)
+
+    def loss(hyperparameters: Any) -> tf.Tensor:
+        return _evaluate(outputs, rows, hyperparameters).loss
+
+    def along_gradient(hyperparameters: Any) -> tf.Tensor:
+        at = [tf.constant(x) for x in outputs[:2]]
+        with tf.GradientTape() as tape:
+            tape.watch(at)
+            y = _evaluate(
+                Outputs(at[0], at[1], outputs.shift, outputs.scale), rows, hyperparameters
+            ).loss
+        products = zip(tape.gradient(y, at), direction[:2], strict=True)
+        return tf.add_n([tf.reduce_sum(g * d) for g, d in products])
+
+    for f in (loss, along_gradient):
+        derivative = _derivative(f, name)
+        assert derivative == pytest.approx(_difference(f, name), rel=1e-6)
+        assert abs(derivative) > 1e-2

@@ -87,10 +87,10 @@ def source_files(root: pathlib.Path = ROOT) -> list[pathlib.Path]:
 
 def write_pool(folder: pathlib.Path, pool: Pool, settings: Settings) -> None:
     """Writes all that one pool's hosts need: pickled nodes, their names, all sources."""
-    own_code.copy(own_code.modules(settings), folder)
     for file in source_files():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / file, folder / file)
+    own_code.copy(own_code.modules(settings), folder)
     serialization.serialize_functions(
         str(folder / NODES_FILE), pool.name, [node.function for node in pool.nodes]
     )

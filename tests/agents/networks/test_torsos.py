@@ -1,5 +1,7 @@
 """Torsos: shapes, sizes, scaling of pixels, refusals."""
 
+import pathlib
+
 import numpy as np
 import pytest
 import sonnet as snt
@@ -153,3 +155,80 @@ def test_every_layer_takes_the_initial_weights_that_it_is_given(kind: str, num_l
     weights = [v for v in torso.trainable_variables if v.shape.rank > 1]
     assert len(weights) == num_layers
     assert all((v.numpy() == 0.25).all() for v in weights)
+
+
+OWN = """
+import sonnet as snt
+import tensorflow as tf
+
+class Flat(snt.Module):
+    def __call__(self, observation):
+        assert observation.dtype == tf.float32
+        return snt.flatten(observation)
+
+class Whole(snt.Module):
+    def __call__(self, observation):
+        return observation
+
+class Raises(snt.Module):
+    def __call__(self, observation):
+        raise RuntimeError("too dark")
+
+class Unmade(snt.Module):
+    def __init__(self, size):
+        super().__init__()
+
+def flat():
+    return Flat()
+
+SIZE = 3
+"""
+
+
+@pytest.fixture
+def own(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "torsos_of_a_test.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["Flat", "flat"])
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
+def test_a_torso_of_ones_own_sees_fractions_and_gives_vectors(
+    own: None, name: str, dtype: tf.DType
+) -> None:
+    torso = make_torso(f"torsos_of_a_test:{name}", dtype=dtype)
+    images = np.full((2, 3, 4, 1), 51, np.uint8)
+    for observation in (images, torso.prepare(images)):
+        vectors = torso(observation)
+        assert (vectors.shape, vectors.dtype) == ((2, 12), dtype)
+        np.testing.assert_allclose(tf.cast(vectors, tf.float32), 0.2, rtol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("no_such_module:Torso", "a torso such as my_package.torsos:Torso.*no module"),
+        ("torsos_of_a_test:Flt", "did you mean 'Flat'"),
+        ("torsos_of_a_test:SIZE", r"torsos_of_a_test:SIZE\(\) raised TypeError"),
+        ("torsos_of_a_test:Unmade", r"Unmade\(\) raised TypeError.*'size'"),
+        ("os:getcwd", "os:getcwd must be a Sonnet module's class.*it made a str"),
+    ],
+)
+def test_what_makes_no_torso_is_refused(own: None, path: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        make_torso(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Raises", r"raised RuntimeError for observations of shape \(2, 3, 4\): too dark"),
+        ("Whole", r"shape \(2, 3, 4\) into a floating tensor \[B, D\], got float32 of shape"),
+    ],
+)
+def test_a_torso_of_ones_own_that_gives_no_vectors_is_named(
+    own: None, name: str, said: str
+) -> None:
+    torso = make_torso(f"torsos_of_a_test:{name}")
+    with pytest.raises(ValueError, match=f"torsos_of_a_test:{name} .*{said}"):
+        torso(np.zeros((2, 3, 4), np.float32))

@@ -1,0 +1,99 @@
+"""Prints docs/hyperparameters.md: python -m studies.hyperparameters > docs/hyperparameters.md"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
+
+from agents import fields
+from agents.entry import Entry, Kind
+from run_folder import catalogue
+from run_folder.presets import PRESETS
+from run_folder.settings import Settings
+
+_PAGE = """\
+# Settings and hyperparameters
+
+`python -m studies.hyperparameters` writes this page from the declarations in
+`run_folder/settings.py` and in each agent's `config.py`. `python -m launch.train --help=r2d2
+--env=catch` shows those of one agent for one environment.
+
+Of the local preset, *image* is any other image of at least 20 x 20 pixels, *small* everything else.
+An empty cell has the paper's value: for DeepMind Lab its own, elsewhere that for Atari.
+"""
+
+
+def main() -> None:
+    print(page(), end="")
+
+
+def page() -> str:
+    """The text of docs/hyperparameters.md."""
+    parts = [_PAGE, "## Launch\n", _launch()]
+    first: dict[type, str] = {}  # the agent of each Config that has the whole table
+    for name, entry in catalogue.AGENTS.items():
+        like = first.setdefault(type(entry.config), name)
+        parts += [f"## {name}\n", _table(entry) if like == name else _difference(name, like)]
+    return "\n".join(parts)
+
+
+def _launch() -> str:
+    rows = [
+        [
+            f"`--{name}`",
+            *(_text(field.presets.get(p, "")) for p in PRESETS),
+            field.meaning,
+        ]
+        for name, field in fields.declared(Settings).items()
+        if name != "configs"
+    ]
+    return _markdown(["flag", *PRESETS, "what it is"], rows)
+
+
+def _table(entry: Entry) -> str:
+    columns = dict(_columns(entry))
+    rows = []
+    for name, field in fields.declared(type(entry.config)).items():
+        values = [column.get(name, "") for column in columns.values()]
+        rows.append([f"`{name}`", *values, field.meaning])
+    return _markdown(["field", *columns, "what it is"], rows)
+
+
+def _columns(entry: Entry) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """What each column holds, by field: the paper's for Atari, and where others differ."""
+    paper = dataclasses.asdict(entry.config)
+    yield "paper", {name: _text(value) for name, value in paper.items()}
+    dmlab = dataclasses.asdict(entry.dmlab)
+    yield "paper, DMLab", _changed(paper, dmlab)
+    for kind in get_args(Kind):
+        base = dmlab if kind == "dmlab" else paper
+        yield f"local, {kind}", _changed(base, base | dict(entry.local[kind]))
+
+
+def _difference(name: str, like: str) -> str:
+    """In what an agent is not as another of the same Config."""
+    mine, other = catalogue.AGENTS[name], catalogue.AGENTS[like]
+    changed = _changed(dataclasses.asdict(other.config), dataclasses.asdict(mine.config))
+    said = ", ".join(f"`{field}` {value}" for field, value in changed.items())
+    return f"As {like}, but for {said}.\n"
+
+
+def _changed(base: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, str]:
+    return {name: _text(value) for name, value in values.items() if value != base[name]}
+
+
+def _text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _markdown(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(map(_escaped, line))} |\n" for line in lines)
+
+
+def _escaped(text: str) -> str:
+    """A cell's text: bars would end the cell, and what is in angles would be HTML."""
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+if __name__ == "__main__":
+    main()

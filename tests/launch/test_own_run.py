@@ -4,12 +4,11 @@ import json
 import os
 import pathlib
 import signal
-import subprocess
-import sys
 
 import pytest
 
 from tests import extending
+from tests.commands import Commands
 from tests.launch.runs import PATIENCE, Run, all_gone
 
 pytestmark = [pytest.mark.launchpad, pytest.mark.slow]
@@ -18,17 +17,17 @@ LEARNED = 6.0  # of 8; by chance it would be 2
 UPDATES = 600
 
 
-def _run(*command: str) -> str:
-    argv = [sys.executable, "-m", *command]
-    ended = subprocess.run(argv, capture_output=True, text=True)
-    assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
-    return ended.stdout
-
-
 def test_a_package_of_ones_own_is_trained_stopped_resumed_played_filmed_reported_and_diagnosed(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, commands: Commands
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(extending.write(tmp_path / "package")))
+    package = str(extending.write(tmp_path / "package"))
+    monkeypatch.setenv("PYTHONPATH", package)
+
+    def run_command(module: str, *arguments: str) -> str:
+        ended = commands.run(module, f"--run_dir={path}", *arguments, path=[package])
+        assert (ended.code, ended.err) == (0, "")
+        return ended.out
+
     path = tmp_path / "run"
     named = (f"--agent={extending.AGENT}", f"--env={extending.TASK}")
     own = (f"--REINFORCE.torso={extending.TORSO}", "--REINFORCE.discount=0.5")
@@ -55,11 +54,11 @@ def test_a_package_of_ones_own_is_trained_stopped_resumed_played_filmed_reported
     assert (recorded["agent"], recorded["env"]) == (extending.AGENT, extending.TASK)
     assert recorded["configs"] == {"REINFORCE": dict(discount=0.5, torso=extending.TORSO)}
 
-    played = _run("launch.evaluate", f"--run_dir={path}", "--episodes=20", "--video")
+    played = run_command("launch.evaluate", "--episodes=20", "--video")
     assert float(played.split("mean return ")[1].split(" ")[0]) >= LEARNED
     assert len(list((path / "videos").glob("REINFORCE-*.mp4"))) == 1
-    _run("launch.report", f"--run_dir={path}")
+    run_command("launch.report")
     page = (path / "report" / "index.html").read_text()
     assert "of policy and value, the mean of a step" in page  # what it says of its log
-    diagnosed = _run("launch.diagnose", f"--run_dir={path}", "--analyses=lag")
+    diagnosed = run_command("launch.diagnose", "--analyses=lag")
     assert str(path / "diagnostics" / "lag-REINFORCE.csv") in diagnosed.replace("\n", "")

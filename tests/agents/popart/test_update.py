@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from agents.impala.learner import ImpalaUpdate
@@ -46,12 +47,13 @@ def test_first_the_optimizer_then_the_statistics_then_the_outputs() -> None:
     )
 
 
-def test_statistics_follow_the_targets_from_before_the_step() -> None:
-    config = small_config(learning_rate=0.1)
+@pytest.mark.parametrize("burn_in", [0, 2])
+def test_statistics_follow_the_targets_from_before_the_step(burn_in: int) -> None:
+    config = small_config(learning_rate=0.1, burn_in=burn_in)
     update, batch = make_update(config), batch_of_tasks(config)
     statistics = statistics_of(update)
     mu, nu = statistics.mu.numpy(), statistics.nu.numpy()
-    targets, real = update.evaluate(batch).target.numpy(), batch.mask.numpy() > 0
+    targets, real = update.evaluate(batch).target.numpy(), batch.mask.numpy()[burn_in:] > 0
     for b, task in enumerate(TASKS):
         mean = targets[real[:, b], b].mean(dtype=np.float64)
         mu[task] = 0.9 * mu[task] + 0.1 * mean

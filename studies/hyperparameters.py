@@ -1,6 +1,7 @@
-"""Prints docs/hyperparameters.md: python -m studies.hyperparameters > docs/hyperparameters.md"""
+"""Writes the page of hyperparameters: python -m studies.hyperparameters docs/hyperparameters.md"""
 
 import dataclasses
+import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
@@ -9,11 +10,12 @@ from agents.entry import Entry, Kind
 from run_folder import catalogue
 from run_folder.presets import PRESETS
 from run_folder.settings import Settings
+from studies import arguments
 
 _PAGE = """\
 # Settings and hyperparameters
 
-`python -m studies.hyperparameters` writes this page from the declarations in
+`python -m studies.hyperparameters docs/hyperparameters.md` writes this page from the declarations in
 `run_folder/settings.py` and in each agent's `config.py`. `python -m launch.train --help=r2d2
 --env=catch` shows those of one agent for one environment.
 
@@ -23,7 +25,8 @@ An empty cell has the paper's value: for DeepMind Lab its own, elsewhere that fo
 
 
 def main() -> None:
-    print(page(), end="")
+    (output,) = arguments.positional(__doc__, "output")
+    pathlib.Path(output).write_text(page())
 
 
 def page() -> str:

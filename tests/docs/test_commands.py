@@ -12,6 +12,7 @@ from bazel.rooms import imports
 from studies import pages
 from studies.pages import ROOT, Words
 from studies.performance_rows import ROWS
+from tests import extending
 from tests.commands import Commands, Outcome
 
 pytestmark = pytest.mark.repository
@@ -79,12 +80,13 @@ def test_a_command_that_cannot_be_is_found(commands: Commands, words: Words) -> 
 
 
 def test_every_command_of_the_pages_is_accepted(
-    commands: Commands, written: dict[Words, str]
+    commands: Commands, written: dict[Words, str], tmp_path: pathlib.Path
 ) -> None:
+    path = [str(FAKES), str(extending.write(tmp_path))]
     assert {module for module, *_ in written} > {"launch.train", "launch.evaluate"}
     for words, page in written.items():
-        outcome = commands.run(*words, stop=True, path=[str(FAKES)])
-        helped = "--help" in words and outcome.out
+        outcome = commands.run(*words, stop=True, path=path)
+        helped = any(word.startswith("--help") for word in words) and outcome.out
         assert outcome.code == 0, f"{page}: {shlex.join(words)}: {outcome.err}"
         assert outcome.began or helped, f"{page}: {shlex.join(words)} did nothing."
 

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.repository
 
 
 def test_the_page_is_as_new() -> None:
-    """`python -m studies.hyperparameters > docs/hyperparameters.md` makes it so."""
+    """`python -m studies.hyperparameters docs/hyperparameters.md` makes it so."""
     assert (ROOT / "docs" / "hyperparameters.md").read_text() == hyperparameters.page()
 
 

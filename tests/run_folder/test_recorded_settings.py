@@ -93,7 +93,7 @@ GONE = object()  # a field that is missing
         ("num_actor", 3, "num_actor is no field here, the nearest is num_actors"),
         ("configs", [], "configs must be an object, each anything, got []"),
         ("configs", {}, "configs must be an object with a Config for each agent, got {}"),
-        ("configs", {"r2d3": {}}, "agent='r2d3' is unknown"),
+        ("configs", {"r2d3": {}}, "agent must be r2d3, as configs are named, got 'r2d2,popart'"),
         ("configs.r2d2", None, "configs.r2d2 must be an object, got None"),
         ("configs.r2d2", [1], "configs.r2d2 must be an object, got [1]"),
         ("configs.r2d2.length", "16", "configs.r2d2.length must be a whole number, got '16'"),

@@ -288,6 +288,8 @@ def test_several_tasks_have_a_log_of_their_own(tmp_path: pathlib.Path, clock: Cl
     def step() -> None:
         nonlocal seconds
         seconds += 1
+        if seconds in (5, 22):
+            node.report_steps(60, [], 0)
         if seconds == 12:
             node.report_steps(60, [(0, 0, 1.0, 9), (4, 1, -21.0, 800), (1, 1, -19.0, 900)], 0)
         if seconds == 25:
@@ -298,9 +300,9 @@ def test_several_tasks_have_a_log_of_their_own(tmp_path: pathlib.Path, clock: Cl
     node.run()
     rows = _rows(tmp_path, "tasks")
     assert [(row["actor_steps"], row["learner_steps"]) for row in rows] == [
-        ("0", "0"),
         ("60", "0"),
-        ("60", "4"),
+        ("120", "0"),
+        ("180", "4"),
     ]
     assert [float(row["walltime"]) for row in rows] == [10, 20, 25]
     assert all(math.isnan(float(row["return/atari:boxing"])) for row in rows)

@@ -2,6 +2,7 @@
 
 from typing import Literal, get_args
 
+from agents.networks.kernels import TORSO_EXAMPLE
 from agents.requirements import Requirement
 from environments.import_path import is_import_path
 
@@ -9,7 +10,6 @@ Precision = Literal["float32", "bfloat16"]
 RewardTransform = Literal["none", "clip", "asymmetric"]
 TorsoKind = Literal["dqn", "shallow", "resnet", "mlp"]
 
-TORSO_EXAMPLE = "my_package.torsos:Torso"
 TORSO = Requirement(
     f"one of {', '.join(get_args(TorsoKind))}, or your own as {TORSO_EXAMPLE}",
     lambda name: name in get_args(TorsoKind) or is_import_path(name),

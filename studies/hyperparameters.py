@@ -15,8 +15,8 @@ from studies import arguments
 _PAGE = """\
 # Settings and hyperparameters
 
-`python -m studies.hyperparameters docs/hyperparameters.md` writes this page from the declarations in
-`run_folder/settings.py` and in each agent's `config.py`. `python -m launch.train --help=r2d2
+`python -m studies.hyperparameters docs/hyperparameters.md` writes this page from the declarations
+in `run_folder/settings.py` and in each agent's `config.py`. `python -m launch.train --help=r2d2
 --env=catch` shows those of one agent for one environment.
 
 Of the local preset, *image* is any other image of at least 20 x 20 pixels, *small* everything else.

@@ -4,8 +4,9 @@ import dataclasses
 from typing import Literal
 
 from agents import fields
-from agents.choices import TORSO, TORSO_EXAMPLE, Precision, RewardTransform
+from agents.choices import TORSO, Precision, RewardTransform
 from agents.fields import field
+from agents.networks.kernels import TORSO_EXAMPLE
 from agents.requirements import (
     BATCH_SIZE,
     BURN_IN,

@@ -1,7 +1,9 @@
-"""The convolutions of the torsos by name: numbers alone, so that no TensorFlow is needed to ask."""
+"""The torsos by name: words and numbers alone, so that no TensorFlow is needed to ask."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+TORSO_EXAMPLE = "my_package.torsos:Torso"
 
 
 class Convolution(NamedTuple):

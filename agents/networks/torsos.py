@@ -10,9 +10,8 @@ from typing import Any
 import sonnet as snt
 import tensorflow as tf
 
-from agents.choices import TORSO_EXAMPLE
 from agents.networks.convolution import Blocks, Conv2D
-from agents.networks.kernels import CONVOLUTIONS, Convolution, least_side
+from agents.networks.kernels import CONVOLUTIONS, TORSO_EXAMPLE, Convolution, least_side
 from agents.networks.layers import Linear, as_float, relu
 from environments import import_path
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import dm_env
 import gymnasium
+import numpy as np
 from gymnasium import spaces
 
 from environments import import_path
@@ -143,12 +144,33 @@ def _described(name: str) -> _Description:
         can_draw = "rgb_array" in env.metadata.get("render_modes", ())
         draws = can_draw if name.startswith(_REGISTERED) else env.render_mode == "rgb_array"
         description = _Description(env.observation_space, env.action_space, env.metadata, draws)
+        if not name.startswith(_REGISTERED):
+            _try(env)
         env.close()
     except Exception as error:  # whatever somebody's properties raise
         raise ValueError(
             f"{name!r} makes an environment that cannot be used: {import_path.first_line(error)}"
         ) from error
     return description
+
+
+def _try(env: gymnasium.Env) -> None:
+    """Plays one step of an environment that nobody else has checked. Raises what it raises."""
+    begun = env.reset(seed=0)
+    if not (isinstance(begun, tuple) and len(begun) == 2):
+        raise ValueError(f"reset() must give (observation, info), got {reprlib.repr(begun)}")
+    stepped = env.step(env.action_space.sample())
+    if not (isinstance(stepped, tuple) and len(stepped) == 5):
+        raise ValueError(
+            "step() must give (observation, reward, terminated, truncated, info), got "
+            f"{reprlib.repr(stepped)}"
+        )
+    shape = env.observation_space.shape
+    for observation in (begun[0], stepped[0]):
+        if shape is not None and np.shape(observation) != shape:
+            raise ValueError(
+                f"an observation must have the space's shape {shape}, got {np.shape(observation)}"
+            )
 
 
 def _in_a_line(space: spaces.Space) -> str:

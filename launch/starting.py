@@ -6,12 +6,14 @@ Importing this takes seconds: TensorFlow and Launchpad.
 import os
 import pathlib
 import sys
+import traceback
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 from absl import flags
 
 from agents.contract import Update
+from environments import import_path
 from launch.gcp import launcher, options
 from launch.graph import shards
 from launch.hosts import artefact
@@ -144,6 +146,12 @@ def make_updates(run: Settings) -> dict[str, Update]:
             raise SettingsError(
                 f"--agent={name} has more parameters with these settings than this machine's "
                 "memory holds."
+            ) from None
+        except Exception as error:  # whatever somebody's agent raises; its author needs to see it
+            traceback.print_exc()
+            raise SettingsError(
+                f"--agent={run.agent} cannot play --env={run.env}: making its update raised "
+                f"{import_path.first_line(error)}"
             ) from None
     return updates
 

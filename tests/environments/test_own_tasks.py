@@ -70,6 +70,21 @@ class Several(Walk):
 class Blind(gymnasium.Env):
     action_space = spaces.Discrete(2)
 
+class Dark(Walk):
+    def reset(self, *, seed=None, options=None):
+        raise RuntimeError("no display")
+
+class OldReset(Walk):
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=seed)[0]
+
+class OldStep(Walk):
+    def step(self, action):
+        return super().step(action)[:4]
+
+class Large(Walk):
+    observation_space = spaces.Box(-1, 1, (3,), np.float64)
+
 class Words(Room):
     def observation_spec(self):
         return specs.StringArray(())
@@ -87,6 +102,10 @@ REFUSED = {
     "silent": "makes no environment: NotImplementedError.",
     "Several": "must have discrete actions, or one vector of floats within finite bounds, got Mu",
     "Blind": "makes an environment that cannot be used: AttributeError: 'Blind' object has no",
+    "Dark": "makes an environment that cannot be used: RuntimeError: no display",
+    "OldReset": "cannot be used: ValueError: reset() must give (observation, info), got array(",
+    "OldStep": "step() must give (observation, reward, terminated, truncated, info), got (array",
+    "Large": "an observation must have the space's shape (3,), got (2,)",
     "Words": "makes no environment: ValueError: A spec must be an Array of numbers",
 }
 

@@ -102,7 +102,7 @@ def test_unrolls_follow_one_another_across_episodes() -> None:
         ("entropy_cost", float("inf"), "entropy_cost must be a number from 0"),
         ("life_loss", "true", "life_loss must be true or false, got 'true'"),
         ("replay_fraction", "0.5", "less than 1, got '0.5'"),
-        ("torso", "vgg", "one of dqn, shallow, resnet, mlp, got 'vgg'"),
+        ("torso", "vgg", "one of dqn, shallow, resnet, mlp, or your own as .*, got 'vgg'"),
         ("hidden_sizes", (), "1 to 64 layers"),
         ("lstm_size", -1, "lstm_size must be"),
         ("precision", "float16", "precision must be one of float32, bfloat16, got 'float16'"),

@@ -73,7 +73,7 @@ class Learner(acme.Learner):
         threading.Thread(target=self._fetch, args=(batches,), daemon=True).start()
 
     @property
-    def num_steps(self) -> int:
+    def learner_steps(self) -> int:
         """Updates made so far, those before a restore included."""
         return int(self._steps)
 
@@ -190,7 +190,7 @@ class Learner(acme.Learner):
     def _newest(self) -> list[np.ndarray] | None:
         """What `get_variables` last served, unless an update was made since."""
         served = self._served
-        return served[1] if served is not None and served[0] == self.num_steps else None
+        return served[1] if served is not None and served[0] == self.learner_steps else None
 
     def _copy(self) -> list[np.ndarray]:
         try:
@@ -200,14 +200,14 @@ class Learner(acme.Learner):
             if self._served is None:
                 raise
             return self._served[1]
-        steps = self.num_steps
+        steps = self.learner_steps
         values = [v.numpy() for v in self._update.network.variables]
         self._served = steps, [*values, np.asarray(steps, np.int64)]
         return self._served[1]
 
     def _check(self) -> None:
         """Raises if an update was not finite, and again whenever it is asked later."""
-        first = self.num_steps - len(self._unchecked) + 1
+        first = self.learner_steps - len(self._unchecked) + 1
         for step, metrics in enumerate(self._unchecked, first):
             check_update(step, metrics)
         self._unchecked.clear()

@@ -34,15 +34,15 @@ def masked_mean(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     return masked_sum(x, mask) / tf.maximum(tf.reduce_sum(mask), 1.0)
 
 
-def mean_age(num_updates: tf.Tensor, learner_step: tf.Tensor) -> tf.Tensor:
+def mean_age(learner_steps: tf.Tensor, learner_step: tf.Tensor) -> tf.Tensor:
     """How many updates old the parameters were that acted, averaged over the items that know it.
 
     Args:
-      num_updates: that the learner has made, int64.
+      learner_steps: that the learner has made, int64.
       learner_step: `[B]` int64, of the oldest parameters; `UNKNOWN` where another agent acted.
 
     Returns:
       A float32 scalar; 0 if no item knows.
     """
-    age = tf.cast(num_updates - learner_step, tf.float32)
+    age = tf.cast(learner_steps - learner_step, tf.float32)
     return masked_mean(age, tf.cast(tf.not_equal(learner_step, UNKNOWN), tf.float32))

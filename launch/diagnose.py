@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from agents.limited_memory import MOST_MEMORY_STEPS
-from analysis.diagnosis import discrepancy, figures, lag, memory, output, subjects
+from analysis.diagnosis import discrepancy, figures, lag, memory, output, players
 from launch import command_line
 from run_folder import building, checkpoints, settings
 from run_folder.settings import Settings, SettingsError
@@ -106,8 +106,8 @@ def wanted_of_flags() -> Wanted:
             raise SettingsError(
                 f"--analyses names {analysis!r}, but there are {', '.join(ANALYSES)}."
             )
-        subjects.check(run, name, analysis)
-    meaningful = ["lag"] if subjects.obstacle(run, name) else ANALYSES
+        players.check(run, name, analysis)
+    meaningful = ["lag"] if players.obstacle(run, name) else ANALYSES
     burn_ins = _whole_numbers(_BURN_INS, 0, _LONGEST_BURN_IN)
     layout = building.make_agent(run, name).tables[0].layout
     return Wanted(

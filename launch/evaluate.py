@@ -17,7 +17,7 @@ from absl import flags
 
 from agents.limited_memory import MOST_MEMORY_STEPS
 from analysis.playing import captions, evaluation, files, film, progress_bar, summary, videos
-from analysis.playing.evaluation import Subject
+from analysis.playing.evaluation import Player
 from launch import command_line
 from run_folder import checkpoints, settings
 from run_folder.settings import SettingsError
@@ -46,7 +46,7 @@ _SECTIONS = {
 }
 
 
-def subject_of_flags() -> Subject:
+def player_of_flags() -> Player:
     """Who the command line asks for.
 
     Raises:
@@ -75,31 +75,31 @@ def _checkpoint(text: str) -> int | None:
     return int(text)
 
 
-def play_all(subject: Subject) -> None:
+def play_all(player: Player) -> None:
     """Plays task after task; prints and records what comes of it."""
-    agent = subject.agent.name
-    file = files.File(subject.run.path, subject.played)
+    agent = player.agent.name
+    file = files.File(player.run.path, player.played)
     returns = {}
-    for task in subject.tasks:
+    for task in player.tasks:
         episodes = _EPISODES.value or evaluation.num_episodes(task)
         with progress_bar.Progress(task, episodes) as progress:
-            played = evaluation.play(subject, task, episodes, progress.step)
+            played = evaluation.play(player, task, episodes, progress.step)
         file.append(task, played)
         returns[task] = np.array([episode.episode_return for episode in played])
         print(summary.of_task(agent, task, returns[task]), flush=True)
     for line in summary.of_suite(agent, returns):
         print(line)
-    print(f"Every episode, of update {subject.played.learner_steps:,}: {file.path}")
+    print(f"Every episode, of update {player.played.learner_steps:,}: {file.path}")
 
 
-def film_all(subject: Subject) -> None:
+def film_all(player: Player) -> None:
     """Films an episode of each task."""
-    name = files.name(subject.played)
-    for task in subject.tasks:
+    name = files.name(player.played)
+    for task in player.tasks:
         of_task = re.sub(r"\W+", "_", task)
-        path = files.vacant(subject.run.folder.videos, f"{name}-{of_task}", ".mp4")
-        title = (task, f"{subject.agent.name}, update {subject.played.learner_steps:,}")
-        speed, frames = film.shoot(subject, task)
+        path = files.vacant(player.run.folder.videos, f"{name}-{of_task}", ".mp4")
+        title = (task, f"{player.agent.name}, update {player.played.learner_steps:,}")
+        speed, frames = film.shoot(player, task)
         with progress_bar.Progress(f"film of {task}", 1) as progress:
             videos.write(path, _drawn(frames, captions.Captions(*title), progress), speed)
         print(f"Film: {path}", flush=True)
@@ -117,13 +117,13 @@ def _drawn(
 
 def main(_: Sequence[str]) -> None:
     try:
-        subject = subject_of_flags()
+        player = player_of_flags()
     except (SettingsError, checkpoints.CheckpointError) as error:
         command_line.fail(str(error))
     try:
-        play_all(subject)
+        play_all(player)
         if _VIDEO.value:
-            film_all(subject)
+            film_all(player)
     except KeyboardInterrupt:  # what was printed has been recorded
         sys.exit(130)
     sys.exit(0)

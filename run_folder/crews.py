@@ -13,7 +13,7 @@ class Crew(NamedTuple):
     agent: str  # whose policy they follow
     actors: tuple[int, ...]  # indices among all actors of the run
     ranks: tuple[int, ...]  # theirs among the actors that follow the same agent ...
-    peers: int  # ... which are so many
+    num_actors: int  # ... which are so many
     tasks: tuple[int, ...]  # what each plays: indices in `Settings.tasks`
 
 
@@ -36,7 +36,7 @@ def crews(settings: Settings) -> list[Crew]:
                     name,
                     actors=tuple(int(share[rank]) for rank in ranks),
                     ranks=tuple(ranks),
-                    peers=len(share),
+                    num_actors=len(share),
                     tasks=tuple(rank % num_tasks for rank in ranks),
                 )
             )

@@ -58,7 +58,7 @@ def train(run: Run, steps: int) -> Result:
     for rows in itertools.count(NUM_ENVIRONMENTS, NUM_ENVIRONMENTS):
         made, episodes = loop.step()
         windows[taken * POINTS // steps] += [episode.episode_return for episode in episodes]
-        while process.learner.num_steps < pace.learner_steps(rows):
+        while process.learner.learner_steps < pace.learner_steps(rows):
             process.learner.step()
         taken += made
         if taken >= steps:
@@ -72,7 +72,7 @@ def train(run: Run, steps: int) -> Result:
     process.close()
     return Result(
         taken,
-        process.learner.num_steps,
+        process.learner.learner_steps,
         time.process_time() - began,
         final_return=float(np.mean([episode.episode_return for episode in final])),
         curve=tuple(float(np.mean(found)) if found else np.nan for found in windows),

@@ -48,7 +48,7 @@ def train_suite(
         loop.step()
         if agent.tables[0].kind == "queue":
             due = num_environments * (step // agent.tables[0].layout.period) // agent.batch_sizes[0]
-            num_updates = due - learner.num_steps
+            num_updates = due - learner.learner_steps
         else:
             enough = process.num_items() >= agent.tables[0].min_size
             num_updates = int(enough and step % steps_per_update == 0)

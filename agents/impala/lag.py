@@ -32,13 +32,13 @@ class LaggedCopy(tf.Module):
         for mine, theirs in zip(copy.variables, network.variables, strict=True):
             mine.assign(theirs)
 
-    def before_update(self, num_updates: tf.Tensor) -> None:
+    def before_update(self, learner_steps: tf.Tensor) -> None:
         """Remembers the network's parameters, and sets the copy's to what they are due to be.
 
         Args:
-          num_updates: the network's so far, the one that follows excluded.
+          learner_steps: the network's so far, the one that follows excluded.
         """
-        write, read = num_updates % self._lag, (num_updates + 1) % self._lag
+        write, read = learner_steps % self._lag, (learner_steps + 1) % self._lag
         variables = zip(self._copy.variables, self._network.variables, self._history, strict=True)
         for mine, theirs, history in variables:
             history.scatter_update(tf.IndexedSlices(theirs[tf.newaxis], write[tf.newaxis]))

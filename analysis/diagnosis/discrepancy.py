@@ -13,8 +13,8 @@ import numpy as np
 
 from agents.actor import RecurrentActor
 from agents.environment_loop import VectorEnvironmentLoop
-from analysis.diagnosis import subjects
-from analysis.playing.evaluation import Subject
+from analysis.diagnosis import players
+from analysis.playing.evaluation import Player
 from environments import suites
 from r2d2.diagnosis.diagnostics import Strategy, q_discrepancies
 from r2d2.diagnosis.recording import Played, Recorder, cut_sequences
@@ -81,8 +81,8 @@ def measure(
         too short.
       CheckpointError: when nothing was saved, or it is damaged.
     """
-    subjects.check(run, name, "discrepancy")
-    actors = subjects.newest_first(run, name, MOST_SNAPSHOTS)
+    players.check(run, name, "discrepancy")
+    actors = players.newest_first(run, name, MOST_SNAPSHOTS)
     learner = actors[0]
     strategies = [Strategy(stored, n) for stored in (False, True) for n in burn_ins]
     layout = dataclasses.replace(learner.agent.tables[0].layout, burn_in=max(burn_ins))
@@ -117,9 +117,9 @@ def measure(
     return rows
 
 
-def _play(subject: Subject, task: str, rows: int, seed: int) -> Played:
+def _play(player: Player, task: str, rows: int, seed: int) -> Played:
     """What actors do with these parameters, from epsilons all over the run's ladder."""
-    agent, network, run = subject.agent, subject.network, subject.run
+    agent, network, run = player.agent, player.network, player.run
     ranks = np.linspace(0, run.num_actors - 1, _ENVIRONMENTS).round().astype(int)
     recorder = Recorder()
     actor = RecurrentActor(

@@ -9,9 +9,9 @@ import numpy as np
 from agents.actor import RecurrentActor
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.limited_memory import limit_memory
-from analysis.diagnosis import subjects
+from analysis.diagnosis import players
 from analysis.playing import evaluation, intervals
-from analysis.playing.evaluation import Subject
+from analysis.playing.evaluation import Player
 from environments import suites
 from r2d2.diagnosis.diagnostics import Means, make_limited_policy
 from run_folder.settings import Settings
@@ -64,18 +64,18 @@ def measure(
       SettingsError: when the agent has no action values or no memory.
       CheckpointError: when nothing was saved, or it is damaged.
     """
-    subjects.check(run, name, "memory")
-    subject = evaluation.load(run, name, seed=seed)
+    players.check(run, name, "memory")
+    player = evaluation.load(run, name, seed=seed)
     rows = []
-    for task in subject.tasks:
+    for task in player.tasks:
         for k in (*sorted(memories), None):
             report(f"{task}: remembering {'all' if k is None else f'{k:,} inputs'}")
-            rows.append(_play(subject, task, k, episodes))
+            rows.append(_play(player, task, k, episodes))
     return rows
 
 
-def _play(subject: Subject, task: str, memory_steps: int | None, episodes: int) -> Row:
-    network, agent, seed = subject.network, subject.agent, subject.played.seed
+def _play(player: Player, task: str, memory_steps: int | None, episodes: int) -> Row:
+    network, agent, seed = player.network, player.agent, player.played.seed
     limited = network if memory_steps is None else limit_memory(network, memory_steps)
     values = Means()
     actor = RecurrentActor(
@@ -88,7 +88,7 @@ def _play(subject: Subject, task: str, memory_steps: int | None, episodes: int) 
         writer=values,
     )
     environments = suites.make(
-        task, episodes, seed=seed, full_action_space=subject.run.full_action_space
+        task, episodes, seed=seed, full_action_space=player.run.full_action_space
     )
     with contextlib.closing(environments):
         loop = VectorEnvironmentLoop(environments, actor, [task] * episodes)

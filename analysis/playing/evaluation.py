@@ -3,9 +3,9 @@
 For notebooks and other commands; `launch.evaluate` prints what comes of it:
 
     run = settings.load(pathlib.Path("runs/pong"))
-    subject = evaluation.load(run, "r2d2", memory_steps=8)
-    returns = {task: [e.episode_return for e in evaluation.play(subject, task)]
-               for task in subject.tasks}
+    player = evaluation.load(run, "r2d2", memory_steps=8)
+    returns = {task: [e.episode_return for e in evaluation.play(player, task)]
+               for task in player.tasks}
 
 Episodes begin with up to 30 no-ops and end after 30 minutes on Atari (`environments.atari`); their
 returns are undiscounted and unclipped.
@@ -36,7 +36,7 @@ _MAX_ENGINES = 8  # of DeepMind Lab, each a process of hundreds of megabytes
 
 
 @dataclasses.dataclass(frozen=True)
-class Subject:
+class Player:
     """An agent's parameters, and how they are to be played.
 
     Attributes:
@@ -67,7 +67,7 @@ def load(
     epsilon: float | None = None,
     memory_steps: int | None = None,
     seed: int = 0,
-) -> Subject:
+) -> Player:
     """An agent of a run, ready to play.
 
     Args:
@@ -105,7 +105,7 @@ def load(
         memory_steps=memory_steps,
         seed=seed,
     )
-    return Subject(run, agent, update, network, played)
+    return Player(run, agent, update, network, played)
 
 
 def check_agent(run: Settings, name: str) -> None:
@@ -126,7 +126,7 @@ def num_episodes(task: str) -> int:
 
 
 def play(
-    subject: Subject,
+    player: Player,
     task: str,
     episodes: int | None = None,
     on_step: Callable[[int, int], None] = lambda steps, ended: None,
@@ -134,8 +134,8 @@ def play(
     """Plays episodes of a task in several environments at once, each its share of them.
 
     Args:
-      subject: who plays.
-      task: one of `subject.tasks`.
+      player: who plays.
+      task: one of `player.tasks`.
       episodes: how many; None for `num_episodes`.
       on_step: told the agent steps and the episodes that every step of the environments brought.
 
@@ -145,16 +145,16 @@ def play(
     episodes = episodes or num_episodes(task)
     at_once = min(_MAX_ENGINES if suites.kind(task) == "dmlab" else _MAX_ENVIRONMENTS, episodes)
     shares = episodes // at_once + (np.arange(at_once) < episodes % at_once)
-    seed = subject.played.seed
-    player = actor.make_evaluator(
-        subject.agent, subject.network, num_environments=at_once, seed=seed
+    seed = player.played.seed
+    evaluator = actor.make_evaluator(
+        player.agent, player.network, num_environments=at_once, seed=seed
     )
     environments = suites.make(
-        task, at_once, seed=seed, full_action_space=subject.run.full_action_space
+        task, at_once, seed=seed, full_action_space=player.run.full_action_space
     )
     finished: list[Episode] = []
     with contextlib.closing(environments):
-        loop = environment_loop.VectorEnvironmentLoop(environments, player, [task] * at_once)
+        loop = environment_loop.VectorEnvironmentLoop(environments, evaluator, [task] * at_once)
         for steps, ended in loop.play(shares.tolist()):
             finished += ended
             on_step(steps, len(ended))

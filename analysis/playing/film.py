@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents import actor, environment_loop
-from analysis.playing.evaluation import Subject
+from analysis.playing.evaluation import Player
 from environments import screens
 from replay.structures import Nest, Step
 
@@ -37,30 +37,30 @@ class _Onlooker:
         self.row, self.values = step, values
 
 
-def shoot(subject: Subject, task: str) -> tuple[int, Iterator[Frame]]:
+def shoot(player: Player, task: str) -> tuple[int, Iterator[Frame]]:
     """Plays one episode in front of a camera.
 
     Args:
-      subject: who plays.
-      task: one of `subject.tasks`.
+      player: who plays.
+      task: one of `player.tasks`.
 
     Returns:
       Frames per second, and the frames: one for each step, then the last picture.
     """
     screen = screens.make(
-        task, seed=subject.played.seed, full_action_space=subject.run.full_action_space
+        task, seed=player.played.seed, full_action_space=player.run.full_action_space
     )
-    return screen.frames_per_second, _frames(subject, task, screen)
+    return screen.frames_per_second, _frames(player, task, screen)
 
 
-def _frames(subject: Subject, task: str, screen: screens.Screen) -> Iterator[Frame]:
+def _frames(player: Player, task: str, screen: screens.Screen) -> Iterator[Frame]:
     onlooker = _Onlooker()
-    seed, index = subject.played.seed, subject.tasks.index(task)
-    player = actor.make_evaluator(
-        subject.agent, subject.network, num_environments=1, seed=seed, writer=onlooker
+    seed, index = player.played.seed, player.tasks.index(task)
+    evaluator = actor.make_evaluator(
+        player.agent, player.network, num_environments=1, seed=seed, writer=onlooker
     )
     with contextlib.closing(screen.env):
-        loop = environment_loop.VectorEnvironmentLoop(screen.env, player, [task])
+        loop = environment_loop.VectorEnvironmentLoop(screen.env, evaluator, [task])
         score, ended = 0.0, False
         told: dict[str, float] = {}
         for step in itertools.count():
@@ -69,7 +69,7 @@ def _frames(subject: Subject, task: str, screen: screens.Screen) -> Iterator[Fra
                 yield Frame(picture, step, score, "", 1.0, told)
                 return
             ended = bool(loop.step()[1])
-            estimates = subject.agent.estimates(subject.update, onlooker.values, index)
+            estimates = player.agent.estimates(player.update, onlooker.values, index)
             told = {name: float(value[0]) for name, value in estimates.items()}
             yield Frame(
                 picture,

@@ -57,7 +57,7 @@ class ActorNode:
             agents[crew.agent],
             spec,
             actors=crew.ranks,
-            num_actors=crew.peers,
+            num_actors=crew.num_actors,
             seed=building.seed_of(settings, "policy", crew.actors[0]),
             source=self._learner,
             writer=self._make_writer(agents, spec),

@@ -119,7 +119,7 @@ class LearnerNode:
         save_at, log_at = time.time() + 60 * self._settings.checkpoint_minutes, 0.0
         for _ in self._every(REPORT_SECONDS):
             stop, row = self._report()
-            ends = stop or (limit is not None and self._learner.num_steps >= limit)
+            ends = stop or (limit is not None and self._learner.learner_steps >= limit)
             if row and (ends or time.time() >= log_at):
                 logger.write(row)
                 log_at = time.time() + LOG_SECONDS
@@ -134,13 +134,13 @@ class LearnerNode:
         limit = self._settings.max_learner_steps
         while True:
             until = time.time() + seconds
-            while time.time() < until and (limit is None or self._learner.num_steps < limit):
+            while time.time() < until and (limit is None or self._learner.learner_steps < limit):
                 self._learner.try_step(timeout=max(until - time.time(), 0.01))
             yield
 
     def _report(self) -> tuple[bool, dict[str, float]]:
         """Tells the coordinator how far it is; returns whether to stop, and a row for the log."""
-        step = self._learner.num_steps
+        step = self._learner.learner_steps
         metrics, of_tasks = split_metrics(self._metrics, self._settings.tasks)
         if self._learner.largest_priority:
             metrics["largest_priority"] = self._learner.largest_priority
@@ -163,7 +163,7 @@ class LearnerNode:
 
     def _write_checkpoint(self, *, with_replay: bool) -> None:
         counts = {**self._counts, "trained_steps": self._trained_steps()}
-        self._saver.save(self._learner.num_steps, counts, with_replay=with_replay)
+        self._saver.save(self._learner.learner_steps, counts, with_replay=with_replay)
 
     def _save_last(self) -> None:
         """Saves the learner; the replay too if the time that stopping may take is enough."""
@@ -194,7 +194,7 @@ class LearnerNode:
     def _is_saved(self) -> bool:
         """Whether the newest checkpoint is of the parameters as they are."""
         last = self._saver.last
-        return last is not None and last.learner_step == self._learner.num_steps
+        return last is not None and last.learner_step == self._learner.learner_steps
 
     def _trained_steps(self) -> int:
         return int(self._counter.get_counts().get("trained_steps", 0))

@@ -161,7 +161,7 @@ def test_the_library_s_agents_run_in_acme_s_loop(name: str) -> None:
     loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
     for _ in range(10):
         loop.run_episode()
-    assert agent.learner.num_steps > 0
+    assert agent.learner.learner_steps > 0
     agent.close()
 
 

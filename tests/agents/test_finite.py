@@ -183,10 +183,10 @@ def test_a_learner_that_is_set_back_goes_on(tmp_path: pathlib.Path) -> None:
     _raises(learner.step)
     learner.read_checkpoint(prefix)
     learner.step()
-    assert learner.num_steps == 3
+    assert learner.learner_steps == 3
     learner.restore(state)
     learner.step()
-    assert learner.num_steps == 2
+    assert learner.learner_steps == 2
 
 
 def test_other_metrics_need_not_be_finite() -> None:

@@ -27,7 +27,7 @@ def test_a_step_learns_counts_and_writes_priorities_back() -> None:
     )
     learner.step()
     learner.step()
-    assert learner.num_steps == 2
+    assert learner.learner_steps == 2
     np.testing.assert_array_equal(update.network.weight, [9.0, 9.0])
     shards, keys = [1, 0], [7, 2**63 + 1]
     assert priorities.updates == [(shards, keys, [1, 2]), (shards, keys, [2, 4])]
@@ -56,10 +56,10 @@ def test_waiting_for_a_batch_can_be_given_up() -> None:
 
     learner, _ = make_learner(late())
     assert not learner.try_step(timeout=0.01)
-    assert learner.num_steps == 0
+    assert learner.learner_steps == 0
     arrives.set()
     assert learner.try_step(timeout=60.0)
-    assert learner.num_steps == 1
+    assert learner.learner_steps == 1
 
 
 def test_a_skipped_batch_teaches_nothing() -> None:
@@ -168,7 +168,7 @@ def test_save_and_restore_undo_steps() -> None:
     learner.step()
     learner.get_variables(["policy"])
     learner.restore(state)
-    assert (learner.num_steps, float(update.moment)) == (1, 1.0)
+    assert (learner.learner_steps, float(update.moment)) == (1, 1.0)
     ((weight, at),) = learner.get_variables(["policy"])
     assert (weight.tolist(), int(at)) == ([3.0, 3.0], 1)
 
@@ -183,7 +183,7 @@ def test_a_checkpoint_holds_all_that_learning_depends_on(tmp_path: pathlib.Path)
     again, update = make_learner(for_ever())
     again.get_variables(["policy"])
     again.read_checkpoint(prefix)
-    assert (again.num_steps, float(update.moment)) == (2, 2.0)
+    assert (again.learner_steps, float(update.moment)) == (2, 2.0)
     ((weight, at),) = again.get_variables(["policy"])
     assert (weight.tolist(), int(at)) == ([6.0, 6.0], 2)
     learner.step()

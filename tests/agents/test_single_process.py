@@ -60,7 +60,7 @@ def test_impala_learns_from_every_unroll_and_never_waits(
     for _ in range(30):
         loop.run_episode()
     unrolls = (30 * 10 - 1) // 4  # the row after an unroll completes it
-    assert agent.learner.num_steps == unrolls // (1 if replay_fraction else 2)
+    assert agent.learner.learner_steps == unrolls // (1 if replay_fraction else 2)
     agent.close()
 
 
@@ -94,7 +94,7 @@ def test_an_agent_of_bounded_actions_learns_in_acmes_loop() -> None:
     loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
     for _ in range(100):
         loop.run_episode()
-    assert agent.learner.num_steps == (100 * 6 - 1) // 4 // 2
+    assert agent.learner.learner_steps == (100 * 6 - 1) // 4 // 2
     # Noise around the aim costs 2 * 0.3², noise around zero 0.45 more.
     assert np.mean(environment.rewards[:10]) < -0.4
     assert np.mean(environment.rewards[-100:]) > -0.25
@@ -109,7 +109,7 @@ def test_the_environment_gets_whole_numbers_of_its_own_size() -> None:
     loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
     for _ in range(2):
         loop.run_episode()
-    assert agent.learner.num_steps > 0
+    assert agent.learner.learner_steps > 0
     timestep = environment.reset()
     agent.observe_first(timestep)
     wide.actions.validate(agent.select_action(timestep.observation))
@@ -122,7 +122,7 @@ def test_the_actor_has_the_learners_newest_parameters() -> None:
     loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
     for _ in range(5):
         loop.run_episode()
-    assert agent.learner.num_steps > 0
+    assert agent.learner.learner_steps > 0
     (variables,) = agent.get_variables(["policy"])
-    assert int(variables[-1]) == agent.learner.num_steps
+    assert int(variables[-1]) == agent.learner.learner_steps
     agent.close()

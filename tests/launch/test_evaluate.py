@@ -6,7 +6,7 @@ import av
 import pytest
 
 from analysis.playing import files
-from analysis.playing.evaluation import Subject
+from analysis.playing.evaluation import Player
 from launch import evaluate
 from tests.launch import typed
 from tests.run_folder import saved_runs
@@ -104,7 +104,7 @@ def test_a_folder_without_a_run(capsys: pytest.CaptureFixture[str], tmp_path: pa
 def test_ctrl_c_ends_it_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch, run_dir: pathlib.Path
 ) -> None:
-    def stopped(subject: Subject) -> None:
+    def stopped(player: Player) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(evaluate, "play_all", stopped)

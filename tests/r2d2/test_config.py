@@ -126,7 +126,11 @@ def test_layout() -> None:
         ("epsilon_alpha", -7.0, "epsilon_alpha must be a number from 0"),
         ("evaluation_epsilon", -0.1, "evaluation_epsilon must be a number from 0 to 1"),
         ("life_loss", "ignore", "life_loss must be one of none, reset, roll, got 'ignore'"),
-        ("torso", "vgg", "torso must be one of dqn, shallow, resnet, mlp, or your own as .*, got 'vgg'"),
+        (
+            "torso",
+            "vgg",
+            "one of dqn, shallow, resnet, mlp, or your own as .*, got 'vgg'",
+        ),
         ("hidden_sizes", (), "1 to 64 layers"),
         ("hidden_sizes", (8, 0), r"each a whole number from 1 to 65,536, got \(8, 0\)"),
         ("lstm_size", -1, "lstm_size must be"),

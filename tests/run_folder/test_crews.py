@@ -93,7 +93,7 @@ def test_each_acting_agent_plays_every_task_evenly_with_policies_of_its_whole_ra
         mine = [crew for crew in made if crew.agent == name]
         ranks = np.array([rank for crew in mine for rank in crew.ranks])
         tasks = np.array([task for crew in mine for task in crew.tasks])
-        assert {crew.peers for crew in mine} == {len(ranks)}
+        assert {crew.num_actors for crew in mine} == {len(ranks)}
         assert sorted(ranks) == list(range(len(ranks)))
         counts = Counter(tasks)
         assert set(counts) == set(range(num_tasks))

@@ -119,4 +119,4 @@ def test_agents_play_images_and_learn_from_them(agent: str, name: str) -> None:
         loop.step()
     process.learner.step()
     process.close()
-    assert process.learner.num_steps == 1
+    assert process.learner.learner_steps == 1

@@ -58,7 +58,7 @@ def test_it_learns_in_acmes_loop(num_tasks: int) -> None:
     loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
     loop.run(num_episodes=10)
     after = agent.get_variables(["policy"])[0]
-    assert agent.learner.num_steps == (10 * 10 - 1) // 4 // 2
+    assert agent.learner.learner_steps == (10 * 10 - 1) // 4 // 2
     assert any((x != y).any() for x, y in zip(before[:-1], after[:-1], strict=True))
     assert all(np.isfinite(x).all() for x in after)
     agent.close()

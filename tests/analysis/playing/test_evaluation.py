@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from analysis.playing import evaluation
-from analysis.playing.evaluation import Subject
+from analysis.playing.evaluation import Player
 from environments import atari
 from run_folder.checkpoints import CheckpointError
 from run_folder.settings import Settings, SettingsError
@@ -24,40 +24,40 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def r2d2(run: Settings) -> Subject:
+def r2d2(run: Settings) -> Player:
     """R2D2's newest."""
     return evaluation.load(run, "r2d2")
 
 
 @pytest.fixture(scope="module")
-def impala(run: Settings) -> Subject:
+def impala(run: Settings) -> Player:
     """IMPALA's newest."""
     return evaluation.load(run, "impala")
 
 
-def _with_seed(subject: Subject, seed: int) -> Subject:
-    return dataclasses.replace(subject, played=dataclasses.replace(subject.played, seed=seed))
+def _with_seed(player: Player, seed: int) -> Player:
+    return dataclasses.replace(player, played=dataclasses.replace(player.played, seed=seed))
 
 
-def _parameters(subject: Subject) -> list[np.ndarray]:
-    return [variable.numpy() for variable in subject.network.trainable_variables]
+def _parameters(player: Player) -> list[np.ndarray]:
+    return [variable.numpy() for variable in player.network.trainable_variables]
 
 
 @pytest.mark.parametrize(("checkpoint", "step"), [(None, 7), (7, 7), (3, 3)])
 def test_the_parameters_are_those_of_the_checkpoint(
     run: Settings, checkpoint: int | None, step: int
 ) -> None:
-    subject = evaluation.load(run, "r2d2", checkpoint=checkpoint)
-    assert (subject.played.learner_steps, subject.played.actor_steps) == (step, 100 * step)
-    found = _parameters(subject)
-    saved_runs.set_parameters(subject.update, step)
-    for x, y in zip(found, _parameters(subject), strict=True):
+    player = evaluation.load(run, "r2d2", checkpoint=checkpoint)
+    assert (player.played.learner_steps, player.played.actor_steps) == (step, 100 * step)
+    found = _parameters(player)
+    saved_runs.set_parameters(player.update, step)
+    for x, y in zip(found, _parameters(player), strict=True):
         np.testing.assert_array_equal(x, y)
-    saved_runs.set_parameters(subject.update, 10 - step)
-    assert any((x != y).any() for x, y in zip(found, _parameters(subject), strict=True))
+    saved_runs.set_parameters(player.update, 10 - step)
+    assert any((x != y).any() for x, y in zip(found, _parameters(player), strict=True))
 
 
-def test_every_environment_plays_its_share(r2d2: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_environment_plays_its_share(r2d2: Player, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation, "_MAX_ENVIRONMENTS", 3)
     told: list[tuple[int, int]] = []
     episodes = evaluation.play(r2d2, "catch", 7, lambda *step: told.append(step))
@@ -69,12 +69,12 @@ def test_every_environment_plays_its_share(r2d2: Subject, monkeypatch: pytest.Mo
     assert sum(steps for steps, _ in told) == 3 * 27
 
 
-def test_fewer_episodes_than_environments_are_one_each(impala: Subject) -> None:
+def test_fewer_episodes_than_environments_are_one_each(impala: Player) -> None:
     episodes = evaluation.play(impala, "catch", 5)
     assert Counter(episode.environment for episode in episodes) == dict.fromkeys(range(5), 1)
 
 
-def test_a_seed_fixes_every_episode(impala: Subject) -> None:
+def test_a_seed_fixes_every_episode(impala: Player) -> None:
     first, again, other = (
         evaluation.play(_with_seed(impala, seed), "catch", 60) for seed in (1, 1, 2)
     )
@@ -97,7 +97,7 @@ def test_as_many_episodes_as_in_the_papers(task: str, episodes: int) -> None:
 
 
 def test_that_many_are_played_where_no_number_is_given(
-    r2d2: Subject, monkeypatch: pytest.MonkeyPatch
+    r2d2: Player, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evaluation, "_OTHER_EPISODES", 6)
     assert len(evaluation.play(r2d2, "catch")) == 6
@@ -110,19 +110,19 @@ def test_an_episode_may_last_half_an_hour() -> None:
 
 
 def test_epsilon_is_the_probability_of_a_random_action(
-    run: Settings, r2d2: Subject, impala: Subject
+    run: Settings, r2d2: Player, impala: Player
 ) -> None:
     random = evaluation.load(run, "r2d2", epsilon=1.0)
     assert [s.played.epsilon for s in (r2d2, random, impala)] == [0.0, 1.0, None]
     assert random.agent.config.evaluation_epsilon == 1.0
     returns = [
-        [episode.episode_return for episode in evaluation.play(subject, "catch", 60)]
-        for subject in (r2d2, random)
+        [episode.episode_return for episode in evaluation.play(player, "catch", 60)]
+        for player in (r2d2, random)
     ]
     assert returns[0] != returns[1]
 
 
-def test_memory_can_be_limited(run: Settings, r2d2: Subject) -> None:
+def test_memory_can_be_limited(run: Settings, r2d2: Player) -> None:
     limited = evaluation.load(run, "r2d2", memory_steps=2)
     assert (r2d2.played.memory_steps, limited.played.memory_steps) == (None, 2)
     assert r2d2.network is r2d2.update.network
@@ -164,16 +164,16 @@ def test_a_checkpoint_that_is_not_there(run: Settings, tmp_path: pathlib.Path) -
 
 def test_a_suite_is_played_task_by_task(tmp_path: pathlib.Path) -> None:
     env = "catch,catch:large_rewards"
-    subject = evaluation.load(saved_runs.save(tmp_path / "run", "popart", env), "popart")
-    assert subject.tasks == ["catch", "catch:large_rewards"]
+    player = evaluation.load(saved_runs.save(tmp_path / "run", "popart", env), "popart")
+    assert player.tasks == ["catch", "catch:large_rewards"]
     sizes = [
-        {abs(episode.episode_return) for episode in evaluation.play(subject, task, 4)}
-        for task in subject.tasks
+        {abs(episode.episode_return) for episode in evaluation.play(player, task, 4)}
+        for task in player.tasks
     ]
     assert sizes == [{1.0}, {1000.0}]
 
 
-def test_a_level_with_a_held_out_twin_is_evaluated_on_that(run: Settings, r2d2: Subject) -> None:
+def test_a_level_with_a_held_out_twin_is_evaluated_on_that(run: Settings, r2d2: Player) -> None:
     env = "dmlab:language_select_described_object,dmlab:rooms_collect_good_objects_train"
     of_levels = dataclasses.replace(run, env=env)
     assert dataclasses.replace(r2d2, run=of_levels).tasks == [

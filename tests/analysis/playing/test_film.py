@@ -14,8 +14,8 @@ MOVES = {"left": -1, "stay": 0, "right": 1}
 
 
 def _shoot(folder: pathlib.Path, agent: str, **how: Any) -> list[film.Frame]:
-    subject = evaluation.load(saved_runs.save(folder, agent), agent, **how)
-    speed, frames = film.shoot(subject, "catch")
+    player = evaluation.load(saved_runs.save(folder, agent), agent, **how)
+    speed, frames = film.shoot(player, "catch")
     assert speed == 4
     return list(frames)
 

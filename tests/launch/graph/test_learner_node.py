@@ -115,7 +115,7 @@ def test_what_was_learned_is_saved_when_all_is_torn_down(
 ) -> None:
     torn = TornDown(tmp_path, monkeypatch)
     torn.node._save(with_replay=False)
-    torn.node._learner.num_steps = 5  # type: ignore[misc]
+    torn.node._learner.learner_steps = 5  # type: ignore[misc]
     torn.stop.set()
     torn.join()
     assert torn.codes == [0]

@@ -1,7 +1,7 @@
 """Whose action values and recurrent states are looked at."""
 
 from analysis.playing import evaluation
-from analysis.playing.evaluation import Subject
+from analysis.playing.evaluation import Player
 from run_folder import building, snapshots
 from run_folder.settings import Settings, SettingsError
 
@@ -16,7 +16,7 @@ def obstacle(run: Settings, name: str) -> str | None:
     return None
 
 
-def newest_first(run: Settings, name: str, most: int) -> list[Subject]:
+def newest_first(run: Settings, name: str, most: int) -> list[Player]:
     """The newest parameters of an agent, then those of its snapshots, the newest first.
 
     Args:

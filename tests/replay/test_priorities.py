@@ -51,9 +51,10 @@ def test_refuses_an_eta_that_is_no_mix(eta: float) -> None:
         mixed_priorities(tf.ones([1, 1]), tf.ones([1, 1]), eta)
 
 
+@pytest.mark.parametrize("rarest", [1e-4, 1e-60])  # beside the second every other weight is 0
 @pytest.mark.parametrize("beta", [0.0, 0.6, 1.0])
-def test_importance_weights_undo_the_probabilities(beta: float) -> None:
-    probability = np.asarray([0.5, 1e-3, 0.1, 1e-60])
+def test_importance_weights_undo_the_probabilities(beta: float, rarest: float) -> None:
+    probability = np.asarray([0.5, 1e-3, 0.1, rarest])
     size = np.asarray([10, 1000, 50, 100_000])
     raw = [(n * p) ** -beta for n, p in zip(size, probability, strict=True)]
     weights = importance_weights(tf.constant(probability), tf.constant(size), beta)

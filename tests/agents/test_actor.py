@@ -118,7 +118,8 @@ def test_an_evaluator_knows_the_actions_from_its_network() -> None:
     ("resets", "core_states"),
     [
         (False, [0, 1, 2, 3, 4, 0, 1]),
-        # Row 2 has one life less. So has row 4's LAST; row 5 begins an episode with three again.
+        # Row 2 has one life less, row 3 a life won. Row 4's LAST has lost both; row 5 begins an
+        # episode with three again.
         (True, [0, 1, 0, 1, 0, 0, 1]),
     ],
 )
@@ -127,11 +128,11 @@ def test_a_lost_life_resets_the_core_state_if_it_should(
 ) -> None:
     actor, recorder = _actor(1, resets_on_life_loss=resets)
     step_types = [[FIRST], [MID], [MID], [MID], [LAST], [FIRST], [MID]]
-    _play(actor, step_types, lives=[[3], [3], [2], [2], [1], [3], [3]])
+    _play(actor, step_types, lives=[[3], [3], [2], [3], [1], [3], [3]])
     assert [row.core_state.item() for row in recorder.rows] == core_states
     # A life is no episode: what was done before is still known.
     assert recorder.value("previous_action")[2].item() == 1
-    assert recorder.column("lives")[:, 0].tolist() == [3, 3, 2, 2, 1, 3, 3]
+    assert recorder.column("lives")[:, 0].tolist() == [3, 3, 2, 3, 1, 3, 3]
 
 
 def test_frames_are_stacked_for_the_network_and_stored_single() -> None:

@@ -65,7 +65,7 @@ def random_stream(
     longest: int,
     actions: specs.BoundedArray = DISCRETE,
 ) -> list[Row]:
-    """Episodes of 1 to `longest` steps, terminated or truncated; and lives are lost on the way."""
+    """Episodes of 1 to `longest` steps, terminated or truncated; lives are lost and won."""
     types = [
         step_types(rng.integers(1, longest + 1, size=num_rows).tolist(), num_rows)
         for _ in range(num_environments)
@@ -81,8 +81,9 @@ def stream(
     rows: list[Row] = []
     lives = np.full(num_environments, 5, np.uint8)
     for t in range(num_rows):
-        lost = rng.random(num_environments) < 0.3
-        lives = np.where(types[:, t] == FIRST, 5, np.maximum(lives - lost, 1)).astype(np.uint8)
+        later = np.clip(lives + rng.choice([-1, 0, 1], num_environments, p=[0.3, 0.5, 0.2]), 1, 9)
+        begun = rng.integers(1, 6, num_environments)  # maybe fewer than the last episode ended with
+        lives = np.where(types[:, t] == FIRST, begun, later).astype(np.uint8)
         # A terminated episode ends with continuation 0 on the row before its LAST one.
         ends = (types[:, t + 1] == LAST) if t + 1 < num_rows else np.zeros(num_environments, bool)
         terminated = ends & (rng.random(num_environments) < 0.5)

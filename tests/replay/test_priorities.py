@@ -52,19 +52,28 @@ def test_refuses_an_eta_that_is_no_mix(eta: float) -> None:
         mixed_priorities(tf.ones([1, 1]), tf.ones([1, 1]), eta)
 
 
+@pytest.mark.parametrize("rarest", [1e-4, 1e-60])  # beside the second every other weight is 0
 @pytest.mark.parametrize("beta", [0.0, 0.6, 1.0])
-def test_importance_weights_undo_the_probabilities(beta: float) -> None:
-    probability = np.asarray([0.5, 1e-3, 0.1, 1e-60])
+def test_importance_weights_undo_the_probabilities(beta: float, rarest: float) -> None:
+    probability = np.asarray([0.5, 1e-3, 0.1, rarest])
     size = np.asarray([10, 1000, 50, 100_000])
     raw = [(n * p) ** -beta for n, p in zip(size, probability, strict=True)]
     weights = importance_weights(tf.constant(probability), tf.constant(size), beta)
     np.testing.assert_allclose(weights, np.asarray(raw) / max(raw), rtol=1e-5, atol=1e-30)
     assert np.max(weights) == 1
+    assert weights.dtype == tf.float32
 
 
 def test_importance_weights_refuse_a_negative_exponent() -> None:
     with pytest.raises(ValueError, match=r"beta must not be negative, got -0\.5"):
         importance_weights(tf.ones([1]), tf.ones([1]), -0.5)
+
+
+def test_shapes_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="dimension"):
+        mixed_priorities(tf.ones([3, 2]), tf.ones([3, 1]), 0.9)
+    with pytest.raises(ValueError, match="dimension"):
+        importance_weights(tf.ones([2]), tf.ones([1]), 0.6)
 
 
 def table_of_items() -> tuple[reverb.Server, reverb.Client, list[int]]:
@@ -83,12 +92,12 @@ def test_updates_reach_the_table() -> None:
     updater.update(np.zeros(len(keys), int), np.asarray(keys, np.uint64), np.zeros(len(keys)))
     chosen = keys[2]
     updater.update(
-        np.zeros(2, int), np.asarray([chosen, chosen], np.uint64), np.asarray([9.0, 2.5])
+        np.zeros(2, int), np.asarray([chosen, chosen], np.uint64), np.asarray([9.0, 0.1])
     )
     updater.close()
     samples = list(client.sample("r2d2", 20, emit_timesteps=False))
     assert {int(sample.info.key) for sample in samples} == {chosen}
-    assert samples[0].info.priority == 2.5
+    assert samples[0].info.priority == 0.1  # to the last digit: no float32 came between
     assert server.port
 
 
@@ -116,13 +125,17 @@ def test_nothing_is_dropped_when_the_server_is_slow() -> None:
         updater.update(np.zeros(1, int), np.zeros(1, np.uint64), np.ones(1))
 
 
-class BrokenClient:
+class BrokenClient(SlowClient):
     def mutate_priorities(self, table: str, updates: dict[int, float]) -> None:
+        self.release.wait()
         raise ConnectionError("gone")
 
 
 def test_errors_of_the_server_reach_the_caller() -> None:
-    updater = PriorityUpdater([BrokenClient()], "r2d2", max_waiting=1)
+    """Also the one who waits, at that moment, for room in the queue."""
+    client = BrokenClient()
+    updater = PriorityUpdater([client], "r2d2", max_waiting=1)
+    threading.Timer(0.3, client.release.set).start()
 
     def keep_updating() -> None:
         while True:
@@ -134,14 +147,50 @@ def test_errors_of_the_server_reach_the_caller() -> None:
         updater.close()
 
 
+class InterruptedClient:
+    """Breaks off the first update, then answers again."""
+
+    server_address = "host:1"
+
+    def __init__(self) -> None:
+        self.updates: list[dict[int, float]] = []
+
+    def server_info(self, timeout: float) -> None:
+        """Says that the server is there."""
+
+    def mutate_priorities(self, table: str, updates: dict[int, float]) -> None:
+        self.updates.append(updates)
+        if len(self.updates) == 1:
+            raise RuntimeError("Socket closed")
+
+
+def test_an_update_that_broke_off_is_made_again() -> None:
+    client = InterruptedClient()
+    updater = PriorityUpdater([client], "r2d2")
+    updater.update(np.zeros(1, int), np.asarray([5], np.uint64), np.ones(1))
+    updater.close()
+    assert client.updates == [{5: 1.0}] * 2
+
+
+def test_its_thread_is_named_after_the_table_and_keeps_no_process_alive() -> None:
+    updater = PriorityUpdater([SlowClient()], "named")
+    (thread,) = (t for t in threading.enumerate() if t.name == "priorities-named")
+    assert thread.daemon
+    updater.close()
+
+
 @pytest.mark.parametrize(
     ("shard", "priority", "message"),
     [
-        ([0, 0], [1.0, -2.0], "got -2.0"),
+        ([0, 0], [1.0, -0.5], "got -0.5"),
         ([0, 0], [1.0, np.nan], "got nan"),
+        ([0, 0], [1.0, np.inf], "got inf"),
         ([0, 0], [1.0], r"got \(2,\), \(2,\) and \(1,\)"),
+        ([0, 0], [1.0, 2.0, 3.0], r"got \(2,\), \(2,\) and \(3,\)"),
         ([0], [1.0, 2.0], r"got \(1,\), \(2,\) and \(2,\)"),
+        ([0, 0, 0], [1.0, 2.0], r"got \(3,\), \(2,\) and \(2,\)"),
         ([0, 1], [1.0, 2.0], "must lie between 0 and 0, got 1"),
+        ([0, 2], [1.0, 2.0], "must lie between 0 and 0, got 2"),
         ([-1, 0], [1.0, 2.0], "must lie between 0 and 0, got -1"),
     ],
 )
@@ -151,6 +200,14 @@ def test_refuses_priorities_that_make_no_sense(
     updater = PriorityUpdater([SlowClient()], "r2d2")
     with pytest.raises(ValueError, match=message):
         updater.update(np.asarray(shard), np.zeros(2, np.uint64), np.asarray(priority))
+    updater.close()
+
+
+@pytest.mark.parametrize("shape", [(), (1, 2)])
+def test_refuses_what_is_no_batch(shape: tuple[int, ...]) -> None:
+    updater = PriorityUpdater([SlowClient()], "r2d2")
+    with pytest.raises(ValueError, match=r"must all be \[B\], got"):
+        updater.update(np.zeros(shape, int), np.zeros(shape, np.uint64), np.ones(shape))
     updater.close()
 
 

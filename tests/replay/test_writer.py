@@ -21,6 +21,7 @@ RANDOM_CASES = [
     (Layout(4, 6, 3, 4), 3, 2),  # a period that does not divide the length
     (Layout(4, 8, 4, 2), 4, 5),
     (Layout(2, 10, 10, 4), 5, 2),
+    (Layout(2, 4, 4, 2, crosses_episodes=True), 2, 2),
 ]
 
 
@@ -46,10 +47,10 @@ def test_equals_the_naive_twin(
     expected = naive.priority_input(rows, layout, items)
     values = {name: np.concatenate([i.values[name] for i in seen], axis=1) for name in ("q", "v")}
     for name, value in values.items():
-        np.testing.assert_array_equal(value, expected.values[name], err_msg=name)
+        np.testing.assert_array_equal(value, expected.values[name], err_msg=name, strict=True)
     for name in ("reward", "continuation", "life_lost", "mask"):
         joined = np.concatenate([getattr(inputs, name) for inputs in seen], axis=1)
-        np.testing.assert_array_equal(joined, getattr(expected, name), err_msg=name)
+        np.testing.assert_array_equal(joined, getattr(expected, name), err_msg=name, strict=True)
 
 
 @pytest.mark.parametrize(

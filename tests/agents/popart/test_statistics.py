@@ -93,6 +93,11 @@ def test_values_begin_as_the_outputs() -> None:
     assert popart.sigma.numpy().tolist() == [1.0] * K
 
 
+def test_no_gradient_moves_the_statistics() -> None:
+    popart = _popart()
+    assert [x.trainable for x in (popart.mu, popart.nu)] == [False, False]
+
+
 def test_each_rollout_is_normalised_by_its_task() -> None:
     popart = _popart()
     popart.mu.assign([1, 2, 3, 4])
@@ -133,6 +138,7 @@ def test_no_value_changes_and_absent_tasks_keep_everything(scale: float) -> None
     assert (popart.sigma.numpy() <= 1e6).all()
     np.testing.assert_allclose(metrics["mu"], popart.mu, rtol=1e-6)
     np.testing.assert_allclose(metrics["sigma"], popart.sigma, rtol=1e-6)
+    assert metrics["mu"].dtype == metrics["sigma"].dtype == tf.float32
 
 
 def test_statistics_settle_at_the_moments_of_the_rollouts_means() -> None:
@@ -141,3 +147,10 @@ def test_statistics_settle_at_the_moments_of_the_rollouts_means() -> None:
     np.testing.assert_allclose(popart.mu.numpy()[[0, 2, 3]], 50.0, atol=3.0)
     np.testing.assert_allclose(popart.sigma.numpy()[[0, 2, 3]], 20.0, atol=3.0)
     assert popart.sigma[1] == 1.0
+
+
+def test_shapes_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="dimension"):
+        rollout_means(tf.zeros([2, 3]), tf.ones([2, 1]), tf.zeros([3], tf.int32), num_tasks=K)
+    with pytest.raises(ValueError, match="dimension"):
+        moving_average(tf.zeros([K]), tf.zeros([3]), tf.ones([3, 1]), 0.1)

@@ -51,6 +51,7 @@ class Entry:
         fields are best declared with `agents.fields.field`, which gives them a help text.
       make: (config, name) -> the agent.
       dmlab: the paper's hyperparameters for DeepMind Lab, where those are others.
+      of_env: what is played -> those hyperparameters of the paper's that follow from its name.
       local: where `--preset=local`, which is for two cores, differs from them.
       shared: where other agents read the same stream, except on Atari; `local` goes before it.
       num_tasks_field: the field of the Config that holds the number of tasks, if one does.
@@ -67,6 +68,7 @@ class Entry:
     config: Any
     make: "Callable[[Any, str], Agent]"
     dmlab: Any = None
+    of_env: Callable[[str], Values] = dataclasses.field(default=lambda env: {})
     local: Mapping[Kind, Values] = dataclasses.field(default_factory=dict)
     shared: Values = dataclasses.field(default_factory=dict)
     num_tasks_field: str | None = None

@@ -110,19 +110,22 @@ def create_slots(optimizer: snt.Optimizer, parameters: Sequence[tf.Variable]) ->
     optimizer.apply([tf.zeros_like(p) for p in parameters], parameters)
 
 
-def annealed(initial: float, step: tf.Tensor, num_steps: int) -> tf.Tensor:
-    """A line from `initial` at step 0 to 0 at step `num_steps` and ever after, float32.
+def annealed(initial: float, final: float, step: tf.Tensor, num_steps: float | None) -> tf.Tensor:
+    """A line from `initial` at step 0 to `final` at step `num_steps` and ever after, float32.
 
-        α_n = α_0 max(0, 1 − n / N)
+        α_n = α_N + (α_0 − α_N) max(0, 1 − n / N)
 
     Args:
       initial: α_0.
+      final: α_N.
       step: n, an integer.
-      num_steps: N.
+      num_steps: N, which need not be whole; None stays at α_0.
     """
+    if num_steps is None:
+        return tf.constant(initial, tf.float32)
     # In float64: float32 cannot tell steps apart beyond 2^24.
     left = 1.0 - tf.cast(step, tf.float64) / num_steps
-    return tf.cast(initial * tf.maximum(left, 0.0), tf.float32)
+    return tf.cast(final + (initial - final) * tf.maximum(left, 0.0), tf.float32)
 
 
 def clip_by_global_norm(

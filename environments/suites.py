@@ -21,6 +21,7 @@ from environments import (
     atari,
     catch,
     dmlab,
+    dmlab_process,
     gym,
     import_path,
     memory,
@@ -38,6 +39,7 @@ _TASKS: dict[str, Callable[[], list[str]]] = {
 }
 _SUITES = {"atari57": scores.ATARI57, "dmlab30": scores.DMLAB30_TRAINING}
 _WITHOUT_TASK = ("catch", *_SUITES)
+_FRAMES_PER_STEP = {"atari": atari.FRAMES_PER_STEP, "dmlab": dmlab_process.FRAMES_PER_STEP}
 _PLANNED = ("control", "control-pixels")
 
 
@@ -59,6 +61,15 @@ def kind(name: str) -> str:
     """
     word = tasks(name)[0].partition(":")[0]
     return word if word in _TASKS else "own"
+
+
+def frames_per_step(name: str) -> int:
+    """Frames for which an action is repeated: 4 on Atari and DeepMind Lab, 1 elsewhere.
+
+    Args:
+      name: of an environment or a suite; not checked.
+    """
+    return _FRAMES_PER_STEP.get(kind(name), 1)
 
 
 def module_of(task: str) -> str | None:

@@ -134,7 +134,7 @@ def agent_help(agent: str, argv: Sequence[str]) -> str:
     env, preset = said.get("env", ""), said.get("preset", presets.PRESETS[0])
     try:
         (name,) = named = catalogue.named(agent)
-        paper = catalogue.config(agent, env)
+        paper = catalogue.config(agent, env) if env else catalogue.entry(agent).config
         config, of = paper, "the paper's, for Atari"
         if env:
             suites.check(env)

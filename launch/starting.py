@@ -40,7 +40,7 @@ class Resumption(NamedTuple):
 
     Attributes:
       values: launch settings by name; None where no flag was given.
-      overrides: agent name -> {config field -> text}.
+      overrides: as `configs.make` takes them.
       step: of the kept learner to go back to; None goes on from the newest.
       with_replay: whether the replay is wanted.
     """

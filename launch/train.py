@@ -16,7 +16,7 @@ from absl import flags
 from agents import fields
 from launch import command_line
 from launch.gcp import options
-from run_folder import presets, run_lock, settings
+from run_folder import configs, presets, run_lock, settings
 from run_folder.settings import Settings, SettingsError
 
 _RESUME = flags.DEFINE_boolean("resume", False, "Go on with the run in --run_dir.")
@@ -28,6 +28,9 @@ _RESUME_STEP = flags.DEFINE_integer(
 )
 _WITHOUT_REPLAY = flags.DEFINE_boolean(
     "resume_without_replay", False, "Go on with the learner; fill the replay anew."
+)
+_ANNEALING_FRAMES = flags.DEFINE_string(
+    "annealing_frames", None, "Until learning rates have fallen, or none; the paper's by default."
 )
 _ELSEWHERE = {
     "agent": command_line.AGENT,
@@ -46,7 +49,7 @@ _SECTIONS: command_line.Sections = {
     ),
     "How much, and how long": (
         *("num_actors", "actors_per_node", "num_replay_shards"),
-        *("max_actor_steps", "max_learner_steps"),
+        *("max_actor_steps", "max_learner_steps", _ANNEALING_FRAMES.name),
     ),
     f"On several hosts: docs/clusters.md; docs/gcp.md, --lp_launch_type={options.LAUNCH_TYPE}": (
         *("job", *options.NAMES),
@@ -76,6 +79,8 @@ def main(_: Sequence[str]) -> None:
     """Checks names and values first, which takes no TensorFlow and so no time."""
     values = {name: flag.value for name, flag in _SETTINGS.items()}
     overrides = command_line.config_overrides(sys.argv)
+    if _ANNEALING_FRAMES.value is not None:
+        overrides[configs.EVERY_AGENT] = {_ANNEALING_FRAMES.name: _ANNEALING_FRAMES.value}
     try:
         for flag in (_RESUME_STEP, _WITHOUT_REPLAY):
             if flag.value not in (None, False) and not _RESUME.value:

@@ -69,6 +69,7 @@ def config(agent: str, env: str) -> Any:
     found = entry(agent)
     on_dmlab = suites.kind(env) == "dmlab" and found.dmlab is not None
     paper = found.dmlab if on_dmlab else found.config
-    if found.num_tasks_field is None:
-        return paper
-    return dataclasses.replace(paper, **{found.num_tasks_field: len(suites.tasks(env))})
+    values = dict(found.of_env(env))
+    if found.num_tasks_field is not None:
+        values[found.num_tasks_field] = len(suites.tasks(env))
+    return dataclasses.replace(paper, **values)

@@ -5,7 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents import fields
+from agents.requirements import COUNT
 from run_folder import catalogue, recorded, texts
+
+EVERY_AGENT = ""  # in place of an agent's name: every agent that has the field
 
 
 def make(
@@ -20,33 +23,46 @@ def make(
       env: name of the environment.
       agents: name -> as the catalogue knows it.
       presets: name -> {config field -> value}.
-      overrides: name -> {config field -> text}.
+      overrides: name -> {config field -> text}. An agent's own go before those of `EVERY_AGENT`.
 
     Raises:
       ValueError: a field or value that a Config does not take, or a field of another agent.
     """
+    shared = overrides.get(EVERY_AGENT, {})
+    for field in shared:
+        if not any(hasattr(catalogue.config(agent, env), field) for agent in agents.values()):
+            raise ValueError(
+                f"--{field} sets a hyperparameter that none of this run's agents has: "
+                f"{', '.join(agents)}."
+            )
     for name in overrides:
-        if name not in agents:
+        if name not in (*agents, EVERY_AGENT):
             raise ValueError(
                 f"--{name}.{next(iter(overrides[name]))} sets a field of {name!r}, but this run's "
                 f"agents are {', '.join(agents)}."
             )
     return {
-        name: _make(name, agent, env, presets[name], overrides.get(name, {}))
+        name: _make(name, agent, env, presets[name], overrides.get(name, {}), shared)
         for name, agent in agents.items()
     }
 
 
 def _make(
-    name: str, agent: str, env: str, preset: Mapping[str, Any], typed: Mapping[str, str]
+    name: str,
+    agent: str,
+    env: str,
+    preset: Mapping[str, Any],
+    own: Mapping[str, str],
+    shared: Mapping[str, str],
 ) -> Any:
     default = catalogue.config(agent, env)
     declared = fields.declared(type(default))
-    for field in typed:
+    for field in own:
         if field not in declared:
             raise ValueError(
                 f"--{name}.{field} is no field of {name}'s Config." + texts.suggest(field, declared)
             )
+    typed = {field: text for field, text in shared.items() if field in declared} | dict(own)
     try:
         parsed = {
             field: texts.value_of(field, text, declared[field].annotation)
@@ -54,7 +70,9 @@ def _make(
         }
         return _checked(agent, env, default, {**preset, **parsed})
     except ValueError as error:  # which begins with the field's name
-        raise ValueError(f"--{name}.{error}") from None
+        field = str(error).partition(" ")[0]
+        of = "" if field in typed.keys() - own.keys() else f"{name}."
+        raise ValueError(f"--{of}{error}") from None
 
 
 def restored(env: str, agents: Mapping[str, str], said: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,7 +81,23 @@ def restored(env: str, agents: Mapping[str, str], said: Mapping[str, Any]) -> di
     Raises:
       ValueError: no run would have recorded it.
     """
-    return {name: _restored(name, agents[name], env, values) for name, values in said.items()}
+    return {
+        name: _restored(name, agents[name], env, _in_frames(name, agents[name], env, values))
+        for name, values in said.items()
+    }
+
+
+def _in_frames(name: str, agent: str, env: str, said: Any) -> Any:
+    """What config.json holds of an agent, with the horizon of annealing in frames.
+
+    It was once recorded as a number of updates, `annealing_steps`.
+    """
+    today = hasattr(catalogue.config(agent, env), "annealing_frames")
+    if not (today and isinstance(said, dict) and COUNT.holds(said.get("annealing_steps"))):
+        return said
+    rest = {field: value for field, value in said.items() if field != "annealing_steps"}
+    config = _restored(name, agent, env, rest)
+    return rest | {"annealing_frames": said["annealing_steps"] * config.frames_per_update}
 
 
 def _restored(name: str, agent: str, env: str, said: Any) -> Any:

@@ -39,7 +39,7 @@ def resumed(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
 
     Args:
       values: launch settings by name; None where no flag was given.
-      overrides: agent name -> {config field -> text}.
+      overrides: as `configs.make` takes them.
 
     Raises:
       SettingsError: when there is no run, another process runs it, or the agent, environment or

@@ -31,8 +31,8 @@ class Settings:
     agent: str = required(None, "What learns, by `run_folder.catalogue`; several with commas.")
     env: str = required(
         None,
-        "What is played: catch, memory:<task>, atari:<game>, dmlab:<level>, gym:<id>, your own "
-        "my_package.tasks:make; several with commas; atari57, dmlab30.",
+        "Played: catch, memory:<task>, atari:<game>, atari57, dmlab:<level>, dmlab30, gym:<id>, "
+        "your package.tasks:make; several with commas.",
     )
     run_dir: str = required(None, "Folder for everything about the run, or where in a bucket.")
     preset: str = required(
@@ -151,7 +151,7 @@ def resolve(given: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Sett
 
     Args:
       given: launch settings by name; None where the flag was not given.
-      overrides: agent name -> {config field -> text}.
+      overrides: as `configs.make` takes them.
 
     Raises:
       SettingsError: a value that is unknown, of the wrong type, or out of range.

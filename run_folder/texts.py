@@ -17,7 +17,8 @@ def value_of(name: str, text: str, annotation: Any) -> Any:
       ValueError: when the text is no such value.
     """
     kind = annotation.__name__ if type(annotation) is type else str(annotation)
-    if "None" in kind and text.lower() == "none":
+    or_none = " or none" * ("None" in kind)
+    if or_none and text.lower() == "none":
         return None
     kind = kind.removesuffix(" | None")
     try:
@@ -28,7 +29,7 @@ def value_of(name: str, text: str, annotation: Any) -> Any:
         if kind.startswith("tuple[int"):
             return tuple(int(part) for part in text.split(",") if part)
     except (ValueError, KeyError):
-        raise ValueError(f"{name} must be of type {kind}, got {text!r}.") from None
+        raise ValueError(f"{name} must be of type {kind}{or_none}, got {text!r}.") from None
     return text
 
 

@@ -6,6 +6,7 @@ trains what docs/data/impala-corrections.csv does not hold yet, then draws and p
 Actors and learner take turns in one process, so a run follows from its seed.
 """
 
+import dataclasses
 import itertools
 import pathlib
 from typing import Any, NamedTuple
@@ -84,11 +85,11 @@ def train(run: Run) -> Result:
     task = TASKS[run.task]
     config = Config(
         **task.config,
-        annealing_steps=task.updates,
         correction=run.correction,
         replay_fraction=run.replay,
         policy_lag=run.lag,
     )
+    config = dataclasses.replace(config, annealing_frames=task.updates * config.frames_per_update)
     tf.random.set_seed(run.seed)
     agent = make(config)
     update = agent.make_update(make_environment_spec(run.task))

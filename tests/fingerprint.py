@@ -15,6 +15,7 @@ from run_folder import catalogue
 from tests.batches import environment_spec, random_batch
 
 NUM_UPDATES = 20
+SIZE = 16  # steps of a batch
 SMALL: dict[str, Any] = dict(
     torso="mlp", hidden_sizes=(8,), frame_stack=1, burn_in=2, length=4, batch_size=4
 )
@@ -26,6 +27,9 @@ def _update(name: str) -> tuple[Update, Any]:
     own: dict[str, Any] = {"lstm_size": 8 if config.lstm_size else 0}
     if not hasattr(config, "queue_size"):
         own |= {"period": 4, "head_size": 8, "target_update_period": 3}
+    else:
+        # As many updates as the paper makes on one game, or on 57.
+        own["annealing_frames"] = SIZE * 78_125 * (57 if hasattr(config, "num_tasks") else 1)
     config = dataclasses.replace(config, **SMALL, **own)
     tf.random.set_seed(0)
     return catalogue.entry(name).make(config, name).make_update(environment_spec()), config

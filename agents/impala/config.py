@@ -113,13 +113,15 @@ class Config:
         "learning rate suits this batch size, and `length`.",
     )
     learning_rate: float = field(6e-4, POSITIVE, "Of RMSProp, at first.")
-    annealing_steps: int = field(
-        78_125,
-        COUNT,
-        "Updates after which the learning rate has fallen linearly to 0. The paper anneals from "
-        "beginning to end of training: here 200 million frames, four to a step, in batches of 32 "
-        "x 20 steps.",
+    final_learning_rate: float = field(0.0, NOT_NEGATIVE, "What it falls to, linearly.")
+    annealing_frames: int | None = field(
+        200_000_000,
+        or_none(COUNT),
+        "New frames of all environments by which it has fallen; None leaves it as it is. The paper "
+        "anneals from beginning to end of training: 200 million frames of each Atari game (Section "
+        "5.3.2).",
     )
+    frames_per_step: int = field(4, COUNT, "Frames of one step, which repeats its action.")
     rmsprop_decay: float = field(
         0.99, FRACTION, "Of the mean square; the code's, where it begins at 1 as it does here."
     )
@@ -181,6 +183,18 @@ class Config:
         )
 
     @property
+    def frames_per_update(self) -> int:
+        """Frames that a batch is the first to hold: replay brings none, and no unrolls overlap."""
+        return (self.batch_size - self.num_replayed) * self.length * self.frames_per_step
+
+    @property
+    def annealing_updates(self) -> float | None:
+        """Updates by which the learning rate has fallen; None if it never does."""
+        if self.annealing_frames is None:
+            return None
+        return self.annealing_frames / self.frames_per_update
+
+    @property
     def num_replayed(self) -> int:
         """Unrolls of a batch that come from replay."""
         return int(self.batch_size * self.replay_fraction)
@@ -191,8 +205,7 @@ ATARI = Config()
 # Tables C.1 and C.3 as on DMLab-30 and for its experts, with Figure 4's large network; Section
 # 5.2's studies of single levels have `torso="shallow"` and `reward_transform="clip"`. Entropy cost,
 # learning rate and ε lie in Table C.1's ranges, which the paper searched for every experiment: the
-# values are the code's, as is its not clipping the gradient. A billion frames, four to a step, in
-# batches of 32 x 100 steps, are as many updates as on Atari.
+# values are the code's, as are its not clipping the gradient and a level's billion frames.
 DMLAB = Config(
     length=100,
     frame_stack=1,
@@ -200,7 +213,7 @@ DMLAB = Config(
     reward_transform="asymmetric",
     entropy_cost=0.00025,
     learning_rate=0.00048,
-    annealing_steps=78_125,
+    annealing_frames=1_000_000_000,
     rmsprop_epsilon=0.1,
     max_gradient_norm=None,
     lstm_size=256,

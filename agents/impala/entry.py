@@ -1,7 +1,7 @@
 """IMPALA as it can be named."""
 
 from agents.entry import Entry, imported
-from agents.impala import presets
+from agents.impala import horizon, presets
 from agents.impala.columns import COLUMNS
 from agents.impala.config import ATARI, DMLAB
 
@@ -10,6 +10,7 @@ ENTRIES = {
         ATARI,
         imported("agents.impala.agent:make"),
         dmlab=DMLAB,
+        of_env=horizon.of_env,
         local=presets.LOCAL,
         shared=presets.SHARED,
         all_dmlab_actions=False,

@@ -90,7 +90,9 @@ class ImpalaUpdate(tf.Module):
         gradients, norm = clip_by_global_norm(gradients, config.max_gradient_norm)
         if self._lagged is not None:
             self._lagged.before_update(self.step)
-        learning_rate = annealed(config.learning_rate, self.step, config.annealing_steps)
+        learning_rate = annealed(
+            config.learning_rate, config.final_learning_rate, self.step, config.annealing_updates
+        )
         self._learning_rate.assign(learning_rate)
         age = self._age(batch)
         self._optimizer.apply(gradients, parameters, self._learning_rate)

@@ -14,7 +14,6 @@ SMALL: dict[str, Any] = dict(
     learning_rate=5e-3,
     rmsprop_decay=0.9,  # of 0.99 the first 500 updates are slow
     rmsprop_epsilon=1e-3,
-    annealing_steps=1_000_000,
 )
 
 # Unrolls of 16, so that they and R2D2's items can be cut from blocks of 16 rows. Of several tasks a

@@ -6,13 +6,7 @@ from agents import fields
 from agents.choices import RewardTransform
 from agents.fields import field
 from agents.impala.config import Config as ImpalaConfig
-from agents.requirements import (
-    COUNT,
-    FRACTION,
-    POSITIVE,
-    or_infinite,
-    whole,
-)
+from agents.requirements import FRACTION, POSITIVE, or_infinite, whole
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,12 +24,6 @@ class Config(ImpalaConfig):
         "The paper trains with clipped rewards and without. Here rewards are as they are, since "
         "scales that differ between tasks are what the normalisation is for; with `clip` the "
         "agent learns how often it is rewarded, not how much.",
-    )
-    annealing_steps: int = field(
-        57 * 78_125,
-        COUNT,
-        "Updates after which the learning rate has fallen linearly to 0: 200 million frames for "
-        "each of 57 games (Figure 1), four to a step, in batches of 32 x 20 steps.",
     )
     num_tasks: int = field(
         1, whole(1, 1_000), "K, the tasks of the suite; each has a value output and statistics."
@@ -64,9 +52,8 @@ class Config(ImpalaConfig):
 
 ATARI = Config()
 
-# Tables 4, 6 and 7: the deep network with an LSTM, and ten billion frames, four to a step, in
-# batches of 32 x 100 steps. What was tuned is as for IMPALA on DMLab. The 15 actions are the
-# environment's (Table 2).
+# Tables 4, 6 and 7: the deep network with an LSTM. What was tuned is as for IMPALA on DMLab, and so
+# is a level's horizon. The 15 actions are the environment's (Table 2).
 DMLAB = Config(
     length=100,
     frame_stack=1,
@@ -74,7 +61,7 @@ DMLAB = Config(
     reward_transform="asymmetric",
     entropy_cost=0.00025,
     learning_rate=0.00048,
-    annealing_steps=781_250,
+    annealing_frames=1_000_000_000,
     rmsprop_epsilon=0.1,
     max_gradient_norm=None,
     lstm_size=256,

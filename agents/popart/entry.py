@@ -3,6 +3,7 @@
 from typing import Any
 
 from agents.entry import Entry, imported
+from agents.impala import horizon
 from agents.popart import presets
 from agents.popart.columns import BAND, COLUMNS
 from agents.popart.config import ATARI, DMLAB, MULTIHEAD_ATARI, MULTIHEAD_DMLAB, Config
@@ -13,6 +14,7 @@ def _entry(atari: Config, dmlab: Config, **arguments: Any) -> Entry:
         atari,
         imported("agents.popart.agent:make"),
         dmlab=dmlab,
+        of_env=horizon.of_env,
         local=presets.LOCAL,
         shared=presets.SHARED,
         num_tasks_field="num_tasks",

@@ -19,15 +19,24 @@ from agents.optimization import (
 )
 
 
-def test_a_line_to_zero_that_stays_there() -> None:
-    rates = [float(annealed(0.5, tf.constant(step, tf.int64), 4)) for step in range(7)]
-    np.testing.assert_allclose(rates, [0.5, 0.375, 0.25, 0.125, 0.0, 0.0, 0.0])
+@pytest.mark.parametrize("final", [0.0, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("num_steps", [4, 4.5])
+def test_a_line_that_ends_and_stays_there(final: float, num_steps: float) -> None:
+    for step in range(8):
+        done = step / num_steps if step < num_steps else 1.0
+        rate = annealed(0.5, final, tf.constant(step, tf.int64), num_steps)
+        assert float(rate) == pytest.approx((1.0 - done) * 0.5 + done * final)
+
+
+def test_a_rate_without_a_horizon_stays() -> None:
+    rate = annealed(0.3, 0.1, tf.constant(2**40, tf.int64), None)
+    assert (rate.dtype, rate) == (tf.float32, np.float32(0.3))
 
 
 def test_every_one_of_many_steps_lowers_the_rate() -> None:
     """Where float32 has run out of integers."""
     steps = tf.constant([2**24, 2**24 + 1], tf.int64)
-    rates = [annealed(1.0, step, 2**24 + 2) for step in steps]
+    rates = [annealed(1.0, 0.0, step, 2**24 + 2) for step in steps]
     assert rates[1] == rates[0] / 2
 
 

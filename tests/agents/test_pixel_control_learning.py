@@ -84,7 +84,7 @@ def test_pixel_control_learns_which_cells_its_actions_change() -> None:
         entropy_cost=0.0,
         pixel_control_cost=1.0,
         learning_rate=3e-3,
-        annealing_steps=600,
+        annealing_frames=600 * SIZE * LENGTH,
     )
     tf.random.set_seed(0)
     update = make(config).make_update(environment_spec((SIDE, SIDE), np.uint8))
@@ -97,7 +97,7 @@ def test_pixel_control_learns_which_cells_its_actions_change() -> None:
         return float((error**2).sum() / ((expected - expected.mean()) ** 2).sum())
 
     before = unexplained()
-    for _ in range(config.annealing_steps):
+    for _ in range(600):
         update(_batch(rng, template))
     after = unexplained()
     assert before > 1.0

@@ -263,3 +263,14 @@ def test_no_environments_are_refused(num_envs: int) -> None:
 def test_a_negative_seed_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="must not be negative, got -1"):
         suites.make(name, 2, seed=-1)
+
+
+@pytest.mark.parametrize(
+    ("name", "frames"),
+    [
+        *(("atari57", 4), ("atari:pong,atari:qbert", 4), ("dmlab:any", 4), ("dmlab30", 4)),
+        *(("catch", 1), ("memory:recall", 1), ("gym:CartPole-v1", 1), ("my_package.tasks:make", 1)),
+    ],
+)
+def test_atari_and_dmlab_repeat_an_action(name: str, frames: int) -> None:
+    assert suites.frames_per_step(name) == frames

@@ -146,6 +146,7 @@ _DAMAGE = {
         ("nothing", ["--resume", "--r2d2.length=32"], "--r2d2.length=32: its replay"),
         ("nothing", ["--resume", "--r2d2.burn_in=-1"], "--r2d2.burn_in must be"),
         ("nothing", ["--resume", "--r2d2_plus.length=8"], "sets a field of 'r2d2_plus'"),
+        ("nothing", ["--resume", "--annealing_frames=9"], "none of this run's agents has: r2d2."),
         ("nothing", ["--resume", "--num_actors=0"], "--num_actors must be a whole number from 1"),
         ("manifest no JSON", ["--resume"], "manifest.json is corrupt"),
         ("manifest a list", ["--resume"], "manifest.json is corrupt"),

@@ -127,6 +127,15 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:
             ["--agent=impala", "--env=catch", "--impala.pixel_control_cost=0.1"],
             ["cannot play --env=catch", "at least 32 x 32 pixels", "(10, 5)"],
         ),
+        ([*NEW, "--annealing_frames=none"], ["--annealing_frames sets", "has: r2d2."]),
+        (
+            ["--agent=r2d2,impala", "--env=catch", "--annealing_frames=0"],
+            ["--annealing_frames must be a whole number from 1 to", "or None, got 0."],
+        ),
+        (
+            ["--agent=popart", "--env=catch", "--annealing_frames="],
+            ["--annealing_frames must be of type int or none, got ''."],
+        ),
         ([*NEW, "--r2d2.length"], ["--r2d2.length needs a value"]),
         ([*NEW, "--r2d2_plus.length=8"], ["--r2d2_plus.length", "this run's agents are r2d2."]),
     ],
@@ -251,3 +260,13 @@ def test_good_input_starts_a_run(tmp_path: pathlib.Path, started: list[settings.
     (launch,) = launches.read(run.path)
     assert launch.command == shlex.join(["python", "-m", "launch.train", *argv])
     assert (launch.actor_steps, launch.walltime) == (0, 0.0)
+
+
+@pytest.mark.parametrize(("text", "frames"), [("none", None), ("9000", 9_000)])
+def test_a_flag_is_for_all_agents_that_anneal(
+    text: str, frames: int | None, tmp_path: pathlib.Path, started: list[settings.Settings]
+) -> None:
+    argv = ("--agent=r2d2,impala", "--env=catch", f"--annealing_frames={text}")
+    assert typed.run(train.main, *argv, f"--run_dir={tmp_path / 'run'}") == 0
+    (run,) = started
+    assert run.configs["impala"].annealing_frames == frames

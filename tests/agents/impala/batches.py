@@ -1,5 +1,6 @@
 """A small config, updates and unrolls with episode ends for the tests of IMPALA."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ SMALL: dict[str, Any] = {
     "queue_size": 8,
     "reward_transform": "none",
     "learning_rate": 1e-3,
-    "annealing_steps": 1_000,
+    "frames_per_step": 1,
     "torso": "mlp",
     "hidden_sizes": (8,),
     "lstm_size": 6,
@@ -29,6 +30,11 @@ SMALL: dict[str, Any] = {
 def small_config(**changes: Any) -> Config:
     """A config whose update takes milliseconds, for observations of OBSERVATION_SIZE floats."""
     return Config(**{**SMALL, **changes})
+
+
+def annealed_in(updates: int, config: Config) -> Config:
+    """The config with another horizon."""
+    return dataclasses.replace(config, annealing_frames=updates * config.frames_per_update)
 
 
 def make_update(config: Config, seed: int = 0) -> ImpalaUpdate:

@@ -26,7 +26,9 @@ TABLE_F1 = {
     "rmsprop_epsilon": 0.01,
     "learning_rate": 0.0006,
     "max_gradient_norm": 40.0,
-    "annealing_steps": 200_000_000 // 4 // (32 * 20),
+    "final_learning_rate": 0.0,
+    "annealing_frames": 200_000_000,  # Section 5.3.2
+    "frames_per_step": 4,
 }
 TABLE_C3 = {  # DMLab-30, including experts
     "length": 100,
@@ -88,7 +90,18 @@ def test_unrolls_follow_one_another_across_episodes() -> None:
         ("entropy_cost", -0.5, "entropy_cost must be a number from 0"),
         ("batch_size", 0, "batch_size must be"),
         ("learning_rate", 0.0, r"learning_rate must be a number from 1e-15 to 1e\+15, got 0.0"),
-        ("annealing_steps", 0, "annealing_steps must be"),
+        (
+            "final_learning_rate",
+            -0.1,
+            "final_learning_rate must be a number from 0 to",
+        ),
+        (
+            "annealing_frames",
+            0,
+            "annealing_frames must be a whole number from 1 to .* or None, got 0",
+        ),
+        ("annealing_frames", 2e8, "annealing_frames must be .* or None, got 200000000.0"),
+        ("frames_per_step", 0, "frames_per_step must be a whole number from 1"),
         ("rmsprop_decay", 1.5, "rmsprop_decay must be a number from 0 to 1"),
         ("rmsprop_momentum", -0.1, "rmsprop_momentum must be a number from 0 to 1"),
         ("rmsprop_epsilon", 0.0, "rmsprop_epsilon must be a number from 1e-15"),

@@ -9,7 +9,14 @@ import tensorflow as tf
 
 from agents.impala.learner import ImpalaUpdate
 from replay.structures import Batch
-from tests.agents.impala.batches import ENDS, gradients_of, make_update, small_config, with_ends
+from tests.agents.impala.batches import (
+    ENDS,
+    annealed_in,
+    gradients_of,
+    make_update,
+    small_config,
+    with_ends,
+)
 from tests.batches import random_batch
 from tests.updates import parameters_of, same
 
@@ -21,13 +28,12 @@ def test_three_steps_of_annealed_rmsprop_by_hand() -> None:
     """
     config = small_config(
         learning_rate=1e-2,
-        annealing_steps=4,
         rmsprop_decay=0.9,
         rmsprop_momentum=0.5,
         rmsprop_epsilon=0.5,
         max_gradient_norm=None,
     )
-    update = make_update(config)
+    update = make_update(annealed_in(4, config))
     expected = [p.astype(np.float64) for p in parameters_of(update)]
     squares = [np.ones_like(p) for p in expected]
     momentum = [np.zeros_like(p) for p in expected]
@@ -51,8 +57,8 @@ def test_three_steps_of_annealed_rmsprop_by_hand() -> None:
 
 
 def test_the_learning_rate_falls_to_0_and_stays_there() -> None:
-    config = small_config(learning_rate=0.1, annealing_steps=3)
-    update = make_update(config)
+    config = small_config(learning_rate=0.1)
+    update = make_update(annealed_in(3, config))
     rates, moved = [], []
     for step in range(5):
         before = parameters_of(update)
@@ -61,6 +67,28 @@ def test_the_learning_rate_falls_to_0_and_stays_there() -> None:
         moved.append(not same(before, parameters_of(update)))
     np.testing.assert_allclose(rates, [0.1, 0.2 / 3, 0.1 / 3, 0.0, 0.0], atol=1e-7)
     assert moved == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("changes", "frames", "expected"),
+    [
+        (dict(final_learning_rate=0.04), 56, [0.1, 0.07, 0.04, 0.04]),
+        (dict(final_learning_rate=0.4), 56, [0.1, 0.25, 0.4, 0.4]),
+        (dict(final_learning_rate=0.04), None, [0.1, 0.1, 0.1, 0.1]),
+        (dict(), 70, [0.1, 0.06, 0.02, 0.0]),  # two updates and a half
+        (dict(frames_per_step=4), 280, [0.1, 0.06, 0.02, 0.0]),
+        (dict(replay_fraction=0.5), 56, [0.1, 0.075, 0.05, 0.025]),  # half of a batch is new
+        (dict(burn_in=2), 56, [0.1, 0.05, 0.0, 0.0]),  # another unroll's rows
+    ],
+)
+def test_the_learning_rate_falls_by_a_number_of_new_frames(
+    changes: dict[str, Any], frames: int | None, expected: list[float]
+) -> None:
+    """An update has 4 unrolls of 7 steps."""
+    config = small_config(learning_rate=0.1, annealing_frames=frames, **changes)
+    update = make_update(config)
+    rates = [float(update(random_batch(config))[1]["learning_rate"]) for _ in expected]
+    np.testing.assert_allclose(rates, expected, atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +204,7 @@ def test_recorded_batches_reproduce_the_parameters_bit_for_bit() -> None:
 
 @pytest.mark.parametrize("lag", [0, 2])
 def test_a_checkpoint_reproduces_the_next_updates_bit_for_bit(tmp_path: Path, lag: int) -> None:
-    config = small_config(policy_lag=lag, annealing_steps=10)
+    config = annealed_in(10, small_config(policy_lag=lag))
     update = make_update(config)
     for step in range(3):
         update(random_batch(config, seed=step))

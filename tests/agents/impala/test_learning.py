@@ -12,6 +12,7 @@ SMALL: dict[str, Any] = dict(
     torso="mlp",
     hidden_sizes=(64,),
     frame_stack=1,
+    frames_per_step=1,
     learning_rate=5e-3,
     rmsprop_epsilon=1e-3,
 )
@@ -21,7 +22,11 @@ SMALL: dict[str, Any] = dict(
 @pytest.mark.parametrize("replay_fraction", [0.0, 0.5])
 def test_impala_solves_catch(replay_fraction: float) -> None:
     config = Config(
-        **SMALL, length=10, annealing_steps=600, replay_fraction=replay_fraction, replay_size=1_000
+        **SMALL,
+        length=10,
+        annealing_frames=192_000,
+        replay_fraction=replay_fraction,
+        replay_size=1_000,
     )
     reached = train(make(config), "catch", num_environments=32, vector_steps=3_000, seed=1)
     assert reached >= 0.9
@@ -30,7 +35,7 @@ def test_impala_solves_catch(replay_fraction: float) -> None:
 @pytest.mark.slow
 def test_impala_with_an_lstm_passes_the_recall_task() -> None:
     config = Config(
-        **SMALL | dict(learning_rate=1e-2), length=16, annealing_steps=1_500, lstm_size=64
+        **SMALL | dict(learning_rate=1e-2), length=16, annealing_frames=768_000, lstm_size=64
     )
     task = TASKS["recall"]
     reached = train(make(config), "memory:recall", num_environments=64, vector_steps=6_000, seed=1)
@@ -39,7 +44,7 @@ def test_impala_with_an_lstm_passes_the_recall_task() -> None:
 
 @pytest.mark.slow
 def test_without_a_core_it_stays_at_the_memoryless_optimum() -> None:
-    config = Config(**SMALL, length=16, annealing_steps=1_000)
+    config = Config(**SMALL, length=16, annealing_frames=512_000)
     task = TASKS["recall"]
     # 200 episodes of ±1 have a standard error of 0.06; the pass mark is 20 of them away.
     reached = train(make(config), "memory:recall", num_environments=64, vector_steps=2_000, seed=1)

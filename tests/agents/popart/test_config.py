@@ -42,16 +42,6 @@ def test_every_value_of_the_papers_tables(config: Config, expected: dict[str, An
     assert config.normalise
 
 
-@pytest.mark.parametrize(
-    ("config", "frames", "unroll"), [(ATARI, 57 * 200_000_000, 20), (DMLAB, 10_000_000_000, 100)]
-)
-def test_the_learning_rate_falls_for_as_long_as_the_paper_trains(
-    config: Config, frames: int, unroll: int
-) -> None:
-    """Figures 1 and 4."""
-    assert config.annealing_steps == frames // 4 // (32 * unroll)
-
-
 @pytest.mark.parametrize("config", [ATARI, DMLAB], ids=["atari", "dmlab"])
 def test_what_the_paper_searched_for_lies_in_its_ranges(config: Config) -> None:
     """Table 9; but for ε on Atari, which is IMPALA's."""
@@ -66,7 +56,7 @@ def test_what_the_paper_searched_for_lies_in_its_ranges(config: Config) -> None:
 def test_the_rest_is_impalas(ours: Config, impalas: impala.Config) -> None:
     theirs, values = dataclasses.asdict(impalas), dataclasses.asdict(ours)
     different = {name for name in theirs if values[name] != theirs[name]}
-    assert different <= {"reward_transform", "annealing_steps", "torso"}
+    assert different <= {"reward_transform", "torso"}
 
 
 def test_the_baseline_differs_in_nothing_else() -> None:

@@ -25,7 +25,8 @@ def _small_rewards(normalise: bool, seed: int) -> float:
         hidden_sizes=(64,),
         learning_rate=5e-3,
         rmsprop_epsilon=1e-3,
-        annealing_steps=1_000,
+        annealing_frames=320_000,
+        frames_per_step=1,
     )
     mean_returns = train_suite(
         make(config),

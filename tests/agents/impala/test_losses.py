@@ -53,3 +53,13 @@ def test_losses_grow_with_batch_and_time() -> None:
             (entropy_loss(logits, tf.ones([3, 2])), entropy_loss(twice[4], twice[3])),
         ]:
             assert float(double) == pytest.approx(2 * float(loss), rel=1e-5)
+
+
+def test_shapes_that_do_not_fit_are_refused() -> None:
+    x, narrow = tf.ones([3, 2]), tf.ones([3, 1])
+    with pytest.raises(ValueError, match="dimension"):
+        policy_gradient_loss(x, x, x, narrow)
+    with pytest.raises(ValueError, match="dimension"):
+        baseline_loss(x, narrow, x)
+    with pytest.raises(ValueError, match="dimension"):
+        entropy_loss(tf.ones([3, 2, 4]), narrow)

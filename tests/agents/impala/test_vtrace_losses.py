@@ -93,6 +93,19 @@ def test_each_loss_is_logged_without_its_cost() -> None:
     assert float(metrics["policy_gradient_loss"]) == pytest.approx(alone["policy_gradient"][0])
     assert float(metrics["baseline_loss"]) == pytest.approx(alone["baseline"][0])
     assert float(metrics["entropy"]) == pytest.approx(-alone["entropy"][0] / rows.mask.sum())
+    value = outputs.scale * outputs.value[:-1] + outputs.shift
+    assert float(metrics["mean_value"]) == pytest.approx(value[rows.mask > 0].mean())
+
+
+@pytest.mark.parametrize("real", [0, 1])
+def test_the_entropy_of_few_real_steps_is_theirs(real: int) -> None:
+    outputs, rows = _played()
+    rows = rows._replace(mask=np.zeros_like(rows.mask))
+    rows.mask[0, :real] = 1.0
+    entropy = -oracle.losses(
+        outputs, rows, Hyperparameters(*HYPERPARAMETERS[:4], 0, 0, 1), "vtrace"
+    )[0]
+    assert float(_evaluate(outputs, rows).metrics["entropy"]) == pytest.approx(entropy)
 
 
 def _columns(outputs: Outputs, rows: TrainedRows, columns: slice) -> Any:

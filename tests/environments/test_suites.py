@@ -69,7 +69,7 @@ def test_bad_names_are_refused_in_one_sentence(name: str, message: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "my_package.tasks:make",
+        "no_such_package.tasks:make",
         "no_such_module:make",
         "gym:no_such_module:Task-v0",
         "catch,no.such.module:Task",

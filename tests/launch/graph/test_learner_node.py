@@ -98,7 +98,7 @@ class TornDown:
         monkeypatch.setattr(os, "_exit", self.codes.append)
         self.node = LearnerNode.__new__(LearnerNode)
         self.node._saver = self.place.saver
-        self.node._learner = SimpleNamespace(num_steps=3)  # type: ignore[assignment]
+        self.node._learner = SimpleNamespace(learner_steps=3)  # type: ignore[assignment]
         self.node._counter = SimpleNamespace(get_counts=dict)
         self.node._counts = dict(COUNTS)
         self.node._saving, self.node._over = threading.Lock(), threading.Event()
@@ -143,7 +143,7 @@ def test_a_step_is_not_saved_again_while_its_replay_is_written(
 
     saving = threading.Thread(target=save)
     saving.start()
-    begun.wait()
+    assert begun.wait(10)
     torn.place.learner = "a second save"
     torn.stop.set()
     torn.join()

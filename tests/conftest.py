@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -12,6 +13,9 @@ from tests.commands import Commands
 
 # TensorFlow reports CPU features and absent GPUs on stderr, which buries a failure's own output.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+# Under nohup this signal is ignored, by what tests start too, and some send it.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)

@@ -43,6 +43,23 @@ class Band:
 
 
 @dataclasses.dataclass(frozen=True)
+class Group:
+    """Columns `<name>/<member>` of an agent's log, by name a chart with a line for each member.
+
+    Attributes:
+      title: of what the report draws of them.
+      names: name -> what it is.
+      member: what a member is, such as `head`.
+      note: what they are together.
+    """
+
+    title: str
+    names: Mapping[str, str]
+    member: str
+    note: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Entry:
     """An agent as it can be named.
 
@@ -61,6 +78,8 @@ class Entry:
         with IMPALA's nine.
       columns: what the columns of its log mean, beside those that every learner has.
       bands: columns for each task that belong together.
+      groups: columns for each of something else.
+      single_task: why it plays no suite of several tasks, as a sentence; empty where it does.
       peers: of `benchmarks.learner`: name -> the module of `benchmarks.peers` that does the same.
       networks: evaluated in an update: 2 with a target network.
     """
@@ -76,6 +95,8 @@ class Entry:
     all_dmlab_actions: bool = True
     columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
     bands: tuple[Band, ...] = ()
+    groups: tuple[Group, ...] = ()
+    single_task: str = ""
     peers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     networks: int = 1
 

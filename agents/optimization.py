@@ -47,8 +47,9 @@ def rmsprop_step(
     for parameter, gradient, square, move in zip(parameters, gradients, *slots, strict=True):
         gradient = tf.convert_to_tensor(gradient)  # a lookup's is slices
         kept = tf.convert_to_tensor(decay, gradient.dtype)
+        rate = tf.cast(learning_rate, gradient.dtype)
         square = tf.square(gradient) * (1.0 - kept) + square * kept
-        move = momentum * move + learning_rate * gradient * tf.math.rsqrt(square + epsilon)
+        move = momentum * move + rate * gradient * tf.math.rsqrt(square + epsilon)
         new_parameters.append(parameter - move)
         squares.append(square)
         moves.append(move)
@@ -82,9 +83,6 @@ class RMSProp(tf.Module):
             rmsprop_step, decay=decay, momentum=momentum, epsilon=epsilon
         )
 
-    # TensorFlow orders the factors of single numbers by their names: a scope of its own keeps the
-    # last bit as Sonnet's RMSProp had it.
-    @tf.Module.with_name_scope
     def apply(
         self,
         gradients: Sequence[tf.Tensor],
@@ -92,12 +90,29 @@ class RMSProp(tf.Module):
         learning_rate: float | tf.Tensor,
     ) -> None:
         """Makes one step; the parameters are those it was made with, in the same order."""
+        self.assign(parameters, *self.step(gradients, parameters, learning_rate))
+
+    # TensorFlow orders the factors of single numbers by their names: a scope of its own keeps the
+    # last bit as Sonnet's RMSProp had it.
+    @tf.Module.with_name_scope
+    def step(
+        self,
+        gradients: Sequence[tf.Tensor],
+        parameters: Sequence[tf.Variable],
+        learning_rate: float | tf.Tensor,
+    ) -> tuple[list[tf.Tensor], Slots]:
+        """What `apply` would make of the parameters and of the slots; nothing changes."""
         slots = Slots(self.ms, self.mom)
-        values, (squares, moves) = self._step(
-            parameters, gradients, slots, learning_rate=learning_rate
-        )
+        return self._step(parameters, gradients, slots, learning_rate=learning_rate)
+
+    def assign(
+        self, parameters: Sequence[tf.Variable], values: Sequence[tf.Tensor], slots: Slots
+    ) -> None:
+        """Makes the step that `step` gave."""
         variables = [*parameters, *self.ms, *self.mom]
-        for variable, value in zip(variables, [*values, *squares, *moves], strict=True):
+        for variable, value in zip(
+            variables, [*values, *slots.mean_square, *slots.momentum], strict=True
+        ):
             variable.assign(value)
 
 

@@ -52,7 +52,8 @@ def make(agent: str, preset: str, overrides: dict[str, dict[str, str]]) -> Subje
     """
     entry = catalogue.entry(agent)
     (name,) = named = catalogue.named(agent)
-    values = presets.config(preset, entry, _SUITE)
-    config = configs.make(_SUITE, named, {name: values}, overrides)[name]
+    env = GAME if entry.single_task else _SUITE
+    values = presets.config(preset, entry, env)
+    config = configs.make(env, named, {name: values}, overrides)[name]
     spec = make_environment_spec(GAME)
-    return Subject(preset, entry, entry.make(config, name), spec, len(suites.tasks(_SUITE)))
+    return Subject(preset, entry, entry.make(config, name), spec, len(suites.tasks(env)))

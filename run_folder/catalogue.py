@@ -11,12 +11,16 @@ from typing import Any
 from agents.entry import EXAMPLE, Entry
 from agents.impala import entry as impala
 from agents.popart import entry as popart
+from agents.stac import entry as stac
 from environments import import_path, suites
 from r2d2 import entry as r2d2
 
-AGENTS: dict[str, Entry] = {**r2d2.ENTRIES, **impala.ENTRIES, **popart.ENTRIES}
-
-PLANNED = ("stac", "stacx")
+AGENTS: dict[str, Entry] = {
+    **r2d2.ENTRIES,
+    **impala.ENTRIES,
+    **popart.ENTRIES,
+    **stac.ENTRIES,
+}
 
 
 def named(agents: str) -> dict[str, str]:
@@ -43,10 +47,8 @@ def entry(agent: str) -> Entry:
     """
     if agent in AGENTS:
         return AGENTS[agent]
-    if agent in PLANNED:
-        raise ValueError(f"--agent={agent} is not built yet; there are {', '.join(AGENTS)}.")
     if not import_path.is_import_path(agent):
-        near = difflib.get_close_matches(agent, [*AGENTS, *PLANNED], n=1)
+        near = difflib.get_close_matches(agent, AGENTS, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise ValueError(
             f"--agent={agent!r} is unknown; there are {', '.join(AGENTS)}, or your own, such as "

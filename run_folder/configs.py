@@ -6,6 +6,7 @@ from typing import Any
 
 from agents import fields
 from agents.requirements import COUNT
+from environments import suites
 from run_folder import catalogue, recorded, texts
 
 EVERY_AGENT = ""  # in place of an agent's name: every agent that has the field
@@ -110,9 +111,15 @@ def _restored(name: str, agent: str, env: str, said: Any) -> Any:
 
 
 def _checked(agent: str, env: str, default: Any, values: Mapping[str, Any]) -> Any:
-    """A Config with these values. Raises ValueError for another number of tasks than env has."""
+    """A Config with these values. Raises ValueError for a number of tasks that cannot be."""
     config = dataclasses.replace(default, **values)
-    field = catalogue.entry(agent).num_tasks_field
+    entry, num_tasks = catalogue.entry(agent), len(suites.tasks(env))
+    if entry.single_task and num_tasks > 1:
+        raise ValueError(
+            f"env must be one task for --agent={agent}, got the {num_tasks} of {env!r}: "
+            f"{entry.single_task}."
+        )
+    field = entry.num_tasks_field
     if field is not None and getattr(config, field) != getattr(default, field):
         raise ValueError(
             f"{field} must be {getattr(default, field)}, as many as --env={env} has, "

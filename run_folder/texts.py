@@ -26,8 +26,9 @@ def value_of(name: str, text: str, annotation: Any) -> Any:
             return {"true": True, "false": False, "1": True, "0": False}[text.lower()]
         if kind in ("int", "float"):
             return int(text) if kind == "int" else float(text)
-        if kind.startswith("tuple[int"):
-            return tuple(int(part) for part in text.split(",") if part)
+        if kind.startswith("tuple["):
+            parts = [part for part in text.split(",") if part] if text.lower() != "none" else []
+            return tuple(map(int, parts)) if kind.startswith("tuple[int") else tuple(parts)
     except (ValueError, KeyError):
         raise ValueError(f"{name} must be of type {kind}{or_none}, got {text!r}.") from None
     return text

@@ -14,13 +14,12 @@ from agents.contract import Network
 from agents.impala.config import Config
 from agents.impala.lag import LaggedCopy
 from agents.impala.losses import Evaluation, Hyperparameters, Outputs, vtrace_losses
-from agents.masking import mean_age
+from agents.impala.rows import parameter_lag, resets, trained_rows
 from agents.networks.language import image_of
 from agents.networks.network import RecurrentNetwork, apply_to_rows, unroll_trained_core
 from agents.optimization import RMSProp, annealed, clip_by_global_norm
 from agents.pixel_control import PixelControl
-from agents.rewards import transform_reward
-from replay.structures import UNKNOWN, Batch, TrainedRows
+from replay.structures import Batch
 
 
 class Normaliser(Protocol):
@@ -94,7 +93,7 @@ class ImpalaUpdate(tf.Module):
             config.learning_rate, config.final_learning_rate, self.step, config.annealing_updates
         )
         self._learning_rate.assign(learning_rate)
-        age = self._age(batch)
+        age = parameter_lag(batch, config, self.step)
         self._optimizer.apply(gradients, parameters, self._learning_rate)
         statistics = self._adapt(batch, evaluation.target)
         self.step.assign_add(1)
@@ -119,13 +118,12 @@ class ImpalaUpdate(tf.Module):
     def evaluate(self, batch: Batch) -> Evaluation:
         """The loss of a batch. Only the trained rows have a gradient."""
         config = self._config
-        reset = batch.reset | batch.life_lost if config.life_loss else batch.reset
         core_output = unroll_trained_core(
-            self.learned_network, batch, batch.core_state, reset, config.burn_in
+            self.learned_network, batch, batch.core_state, resets(batch, config), config.burn_in
         )
         logits, outputs = apply_to_rows(self.learned_network.head, core_output)
         output = outputs_of_tasks(outputs, batch.task)  # [L + 1, B]
-        rows = self._rows(batch)
+        rows = trained_rows(batch, config)
         evaluation = vtrace_losses(
             Outputs(logits[:-1], output, *self._shift_and_scale(batch.task)),
             rows,
@@ -171,22 +169,6 @@ class ImpalaUpdate(tf.Module):
         if self._normaliser is None:
             return {}
         return self._normaliser.adapt(target, batch.mask[self._config.burn_in :], batch.task)
-
-    def _rows(self, batch: Batch) -> TrainedRows:
-        """The trained rows, with the rewards and the episodes' ends that this learner sees."""
-        rows = batch.trained(self._config.burn_in)
-        rows = rows._replace(reward=transform_reward(rows.reward, self._config.reward_transform))
-        if not self._config.life_loss:
-            return rows
-        # The life that step t lost is seen on row t + 1.
-        nothing = tf.zeros_like(rows.continuation)
-        return rows._replace(continuation=tf.where(rows.life_lost[1:], nothing, rows.continuation))
-
-    def _age(self, batch: Batch) -> tf.Tensor:
-        """Updates since those whose parameters acted: items know when they were fetched."""
-        known = tf.not_equal(batch.learner_step, UNKNOWN)
-        acted = tf.maximum(batch.learner_step - self._config.policy_lag, 0)
-        return mean_age(self.step, tf.where(known, acted, batch.learner_step))
 
 
 def outputs_of_tasks(outputs: tf.Tensor, task: tf.Tensor) -> tf.Tensor:

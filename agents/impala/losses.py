@@ -13,6 +13,7 @@ from agents.impala.vtrace import (
     Scalar,
     corrected_log_probability,
     importance_weights,
+    leaky_minimum,
     vtrace_returns,
 )
 from agents.masking import masked_mean, masked_sum, zero_where_masked
@@ -38,6 +39,8 @@ class Hyperparameters(NamedTuple):
     policy_gradient_cost: Scalar
     baseline_cost: Scalar
     entropy_cost: Scalar
+    alpha_rho: Scalar = 1.0  # α_ρ, by which ρ is truncated (leaky V-trace)
+    alpha_c: Scalar = 1.0  # α_c, by which c is
 
 
 class Evaluation(NamedTuple):
@@ -77,7 +80,13 @@ def vtrace_losses(
     log_pi = log_probability(outputs.logits, rows.action)  # [L, B]
     log_ratio = tf.stop_gradient(log_pi) - log_mu
     weights = importance_weights(
-        log_ratio, correction, rho_bar=h.rho_bar, c_bar=h.c_bar, lambda_=h.lambda_
+        log_ratio,
+        correction,
+        rho_bar=h.rho_bar,
+        c_bar=h.c_bar,
+        lambda_=h.lambda_,
+        alpha_rho=h.alpha_rho,
+        alpha_c=h.alpha_c,
     )
     # V = σ n + μ: targets are in the rewards' units, losses in those of n.
     output, shift, scale = (tf.stop_gradient(x) for x in outputs[1:])  # n, μ, σ
@@ -99,7 +108,7 @@ def vtrace_losses(
         "baseline_loss": baseline,
         "entropy": -entropy / tf.maximum(tf.reduce_sum(mask), 1.0),
         "mean_value": masked_mean(value[:-1], mask),
-        **_importance_metrics(log_ratio, h.rho_bar, mask),
+        **_importance_metrics(log_ratio, h, mask),
     }
     return Evaluation(loss, metrics, log_ratio, value[:-1], returns.value)
 
@@ -161,10 +170,10 @@ def entropy_loss(logits: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 
 
 def _importance_metrics(
-    log_ratio: tf.Tensor, rho_bar: Scalar, mask: tf.Tensor
+    log_ratio: tf.Tensor, h: Hyperparameters, mask: tf.Tensor
 ) -> dict[str, tf.Tensor]:
     ratio = tf.exp(log_ratio)
     return {
-        "mean_rho": masked_mean(tf.minimum(ratio, rho_bar), mask),
-        "clipped_rho": masked_mean(tf.cast(ratio > rho_bar, mask.dtype), mask),
+        "mean_rho": masked_mean(leaky_minimum(ratio, h.rho_bar, h.alpha_rho), mask),
+        "clipped_rho": masked_mean(tf.cast(ratio > h.rho_bar, mask.dtype), mask),
     }

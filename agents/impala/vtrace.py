@@ -1,5 +1,7 @@
 """V-trace, and the corrections it is compared with (Espeholt et al. 2018, Sections 4 and 5.2.2).
 
+Leaky V-trace is its generalisation (Zahavy et al. 2020, Section 3.1): α_ρ = α_c = 1 is V-trace.
+
 Pure functions of values, discounts and log-importance-ratios. Rows whose mask is 0 hold no step: an
 episode's last observation, after a time limit, or padding. Such a row's value bootstraps the row
 before it, and nothing passes through it from the episode that follows.
@@ -39,10 +41,14 @@ def importance_weights(
     rho_bar: Scalar,
     c_bar: Scalar,
     lambda_: Scalar,
+    alpha_rho: Scalar = 1.0,
+    alpha_c: Scalar = 1.0,
 ) -> Weights:
     """The weights of a correction (Sections 4.1 and 5.2.2, Remark 2).
 
         ρ_t = min(ρ̄, π(a_t | x_t) / μ(a_t | x_t)),   c_t = λ min(c̄, π(a_t | x_t) / μ(a_t | x_t))
+
+    Both minima may leak (`leaky_minimum`).
 
                      δ V        traces   policy gradient
         vtrace       ρ          c        ρ
@@ -56,13 +62,30 @@ def importance_weights(
       rho_bar: ρ̄.
       c_bar: c̄.
       lambda_: λ.
+      alpha_rho: α_ρ; 1 truncates.
+      alpha_c: α_c; 1 truncates.
     """
     ratio = tf.exp(log_ratio)
-    rho = tf.minimum(ratio, rho_bar)
+    rho = leaky_minimum(ratio, rho_bar, alpha_rho)
     one = tf.ones_like(ratio)
     if correction == "vtrace":
-        return Weights(delta=rho, trace=lambda_ * tf.minimum(ratio, c_bar), policy=rho)
+        trace = lambda_ * leaky_minimum(ratio, c_bar, alpha_c)
+        return Weights(delta=rho, trace=trace, policy=rho)
     return Weights(delta=one, trace=lambda_ * one, policy=rho if correction == "one_step" else one)
+
+
+def leaky_minimum(ratio: tf.Tensor, bar: Scalar, alpha: Scalar) -> tf.Tensor:
+    """A truncation that leaks (Zahavy et al. 2020, Equation 5): α min(bar, IS) + (1 − α) IS.
+
+    Args:
+      ratio: IS, of any shape.
+      bar: where it is truncated.
+      alpha: α; 1 truncates, 0 leaves the ratio as it is.
+    """
+    truncated = tf.minimum(ratio, bar)
+    if isinstance(alpha, (int, float)) and alpha == 1:
+        return truncated  # an infinite ratio is truncated too
+    return alpha * truncated + (1.0 - alpha) * ratio
 
 
 def corrected_log_probability(log_probability: tf.Tensor, correction: Correction) -> tf.Tensor:

@@ -61,7 +61,7 @@ class LSTM(snt.Module):
 
     def advance(self, gates: tf.Tensor, state: snt.LSTMState) -> tuple[tf.Tensor, snt.LSTMState]:
         """As `step`, with the inputs' part of the gates `[B, 4H]` known."""
-        gates = tf.cast(gates, tf.float32) + tf.matmul(state.hidden, self._w_hidden)
+        gates = tf.cast(gates, state.hidden.dtype) + tf.matmul(state.hidden, self._w_hidden)
         hidden, cell = recurrence.advance(gates, state.cell)
         return hidden, snt.LSTMState(hidden, cell)
 

@@ -90,7 +90,7 @@ def advance(z: tf.Tensor, cell: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 def _step(step: Step) -> Gradients:
     """The output, and the state before the next step; `[B, H]` each."""
-    output, cell = advance(tf.cast(step.row, tf.float32) + step.product, step.cell)
+    output, cell = advance(tf.cast(step.row, step.product.dtype) + step.product, step.cell)
     state = (
         tf.where(step.valid, output, step.hidden),
         tf.where(step.valid, cell, step.cell),

@@ -33,17 +33,24 @@ def random_unrolls(num_steps: int, size: int, seed: int = 0) -> Unrolls:
 
 
 def weights(
-    log_ratio: np.ndarray, correction: str, rho_bar: float, c_bar: float, lambda_: float
+    log_ratio: np.ndarray,
+    correction: str,
+    rho_bar: float,
+    c_bar: float,
+    lambda_: float,
+    alpha_rho: float = 1.0,
+    alpha_c: float = 1.0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """ρ of the temporal differences, c, and ρ of the policy gradient, `[T, B]` each."""
     delta, trace, policy = np.ones((3, *log_ratio.shape))
     for index, log_value in np.ndenumerate(log_ratio):
         ratio = np.exp(np.float64(log_value))
+        rho = alpha_rho * min(rho_bar, ratio) + (1 - alpha_rho) * ratio
         if correction == "vtrace":
-            delta[index] = min(rho_bar, ratio)
-            trace[index] = min(c_bar, ratio)
+            delta[index] = rho
+            trace[index] = alpha_c * min(c_bar, ratio) + (1 - alpha_c) * ratio
         if correction in ("vtrace", "one_step"):
-            policy[index] = min(rho_bar, ratio)
+            policy[index] = rho
     return delta, lambda_ * trace, policy
 
 
@@ -96,7 +103,9 @@ def losses(
         log_ratio=ratio,
         mask=rows.mask,
     )
-    rho, c, policy = weights(ratio, correction, h.rho_bar, h.c_bar, h.lambda_)
+    rho, c, policy = weights(
+        ratio, correction, h.rho_bar, h.c_bar, h.lambda_, h.alpha_rho, h.alpha_c
+    )
     v, q = returns(unrolls, rho, c)
     log_pi, taken = log_softmax(outputs.logits), _taken(outputs, rows)
     if correction == "epsilon":

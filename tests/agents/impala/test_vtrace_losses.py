@@ -22,7 +22,15 @@ HYPERPARAMETERS = Hyperparameters(
     policy_gradient_cost=0.7,
     baseline_cost=0.4,
     entropy_cost=0.2,
+    alpha_rho=0.7,
+    alpha_c=0.6,
 )
+
+
+def _costs(policy_gradient: float, baseline: float, entropy: float) -> Hyperparameters:
+    return HYPERPARAMETERS._replace(
+        policy_gradient_cost=policy_gradient, baseline_cost=baseline, entropy_cost=entropy
+    )
 
 
 def _played(seed: int = 0) -> tuple[Outputs, TrainedRows]:
@@ -87,8 +95,7 @@ def test_each_loss_is_logged_without_its_cost() -> None:
     metrics = _evaluate(outputs, rows).metrics
     costs = {"policy_gradient": (1, 0, 0), "baseline": (0, 1, 0), "entropy": (0, 0, 1)}
     alone = {
-        name: oracle.losses(outputs, rows, Hyperparameters(*HYPERPARAMETERS[:4], *cost), "vtrace")
-        for name, cost in costs.items()
+        name: oracle.losses(outputs, rows, _costs(*cost), "vtrace") for name, cost in costs.items()
     }
     assert float(metrics["policy_gradient_loss"]) == pytest.approx(alone["policy_gradient"][0])
     assert float(metrics["baseline_loss"]) == pytest.approx(alone["baseline"][0])
@@ -103,7 +110,10 @@ def test_the_entropy_of_few_real_steps_is_theirs(real: int) -> None:
     rows = rows._replace(mask=np.zeros_like(rows.mask))
     rows.mask[0, :real] = 1.0
     entropy = -oracle.losses(
-        outputs, rows, Hyperparameters(*HYPERPARAMETERS[:4], 0, 0, 1), "vtrace"
+        outputs,
+        rows,
+        _costs(0, 0, 1),
+        "vtrace",
     )[0]
     assert float(_evaluate(outputs, rows).metrics["entropy"]) == pytest.approx(entropy)
 
@@ -166,7 +176,7 @@ def test_masked_rows_may_hold_anything() -> None:
     )
     (before, gradients), (after, others) = (_derivatives(outputs, r) for r in (rows, dirty))
     assert float(before.loss) == float(after.loss)
-    assert len(gradients) == 4 + 7
+    assert len(gradients) == len(Outputs._fields) + len(Hyperparameters._fields)
     for x, y in zip(gradients, others, strict=True):
         if x is not None:  # of a statistic
             np.testing.assert_array_equal(x, y)
@@ -191,7 +201,9 @@ def test_targets_advantages_and_weights_are_constants_to_the_network() -> None:
         evaluation.log_ratio.numpy(),
         rows.mask,
     )
-    rho, c, policy = oracle.weights(unrolls.log_ratio, "vtrace", h.rho_bar, h.c_bar, h.lambda_)
+    rho, c, policy = oracle.weights(
+        unrolls.log_ratio, "vtrace", h.rho_bar, h.c_bar, h.lambda_, h.alpha_rho, h.alpha_c
+    )
     q = oracle.returns(unrolls, rho, c)[1]
     advantage = policy * ((q - outputs.shift) / outputs.scale - outputs.value[:-1])
     expected = -h.policy_gradient_cost * advantage[..., None] * (taken - pi)
@@ -214,7 +226,9 @@ def _derivative(f: Callable[[Any], tf.Tensor], name: str) -> float:
     return float(tape.gradient(y, x))
 
 
-@pytest.mark.parametrize("name", ["discount", "lambda_", "rho_bar", "c_bar"])
+@pytest.mark.parametrize(
+    "name", ["discount", "lambda_", "rho_bar", "c_bar", "alpha_rho", "alpha_c"]
+)
 def test_targets_can_be_differentiated(name: str) -> None:
     outputs, rows = _played()
     weights = np.random.default_rng(1).normal(size=(L, B)) * rows.mask

@@ -1,0 +1,84 @@
+"""STAC and STACX as the rest of the system sees them (Zahavy et al., NeurIPS 2020)."""
+
+import functools
+from collections.abc import Callable, Mapping
+
+import tensorflow as tf
+from acme import specs
+
+from agents.actor import with_variables
+from agents.contract import Agent
+from agents.impala import policy
+from agents.impala.agent import reads
+from agents.networks.network import RecurrentNetwork
+from agents.single_process import SingleProcessAgent
+from agents.stac import network as networks
+from agents.stac.config import ATARI, DMLAB, STACX_ATARI, STACX_DMLAB, Config
+from agents.stac.learner import StacUpdate
+
+__all__ = ["ATARI", "DMLAB", "STAC", "STACX_ATARI", "STACX_DMLAB", "Config", "make"]
+
+
+class STAC(SingleProcessAgent):
+    """STAC in one process, for `acme.EnvironmentLoop`; STACX where the config has several heads.
+
+    Args:
+      environment_spec: of the environment, as `acme.make_environment_spec` gives it.
+      config: hyperparameters; the paper's for Atari by default, which want an image.
+      seed: of parameters and policy.
+    """
+
+    def __init__(
+        self, environment_spec: specs.EnvironmentSpec, config: Config = ATARI, *, seed: int = 0
+    ) -> None:
+        super().__init__(make(config), environment_spec, seed=seed)
+
+
+def make(config: Config, name: str = "stac") -> Agent:
+    """The agent of a config: IMPALA's stream, tables and policy, with another update.
+
+    Args:
+      config: hyperparameters; `ATARI` and `STACX_ATARI` are the paper's.
+      name: of the agent, its queue and its log; its replay, if any, is `<name>_replay`.
+    """
+    make_network = functools.partial(_make_network, config)
+    tables, batch_sizes = zip(*reads(config, name), strict=True)
+    return Agent(
+        name=name,
+        config=config,
+        tables=tables,
+        batch_sizes=batch_sizes,
+        frame_stack=config.frame_stack,
+        resets_on_life_loss=config.life_loss,
+        variable_update_period=config.length,
+        make_network=make_network,
+        make_policy=policy.make_policy,
+        make_evaluation_policy=policy.make_evaluation_policy,
+        make_update=functools.partial(_make_update, config, make_network),
+        estimates=_estimates,
+        is_recurrent=config.lstm_size > 0,
+    )
+
+
+def _estimates(
+    update: StacUpdate, values: Mapping[str, tf.Tensor], task: int
+) -> dict[str, tf.Tensor]:
+    del update, task
+    return {"V": values["value"][:, 0]}
+
+
+def _make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> RecurrentNetwork:
+    network = networks.make_network(config, environment_spec)
+    return with_variables(network, environment_spec, config.frame_stack)
+
+
+def _make_update(
+    config: Config,
+    make_network: Callable[[specs.EnvironmentSpec], RecurrentNetwork],
+    environment_spec: specs.EnvironmentSpec,
+) -> StacUpdate:
+    return StacUpdate(
+        make_network(environment_spec),
+        config,
+        lagging_network=make_network(environment_spec) if config.policy_lag else None,
+    )

@@ -1,0 +1,199 @@
+"""The self-tuning learner step (Zahavy et al. 2020, Algorithm 2).
+
+The inner loss is V-trace's with hyperparameters ζ(η), and RMSProp's step makes θ̃(η) of the
+parameters θ. The outer loss is V-trace's with fixed hyperparameters ζ, on the same batch, at θ̃:
+
+    ∂L_outer / ∂η = (∂θ̃ / ∂η)ᵀ ∂L_outer / ∂θ̃
+
+The right factor is an ordinary gradient, once the network has the parameters θ̃. The left one is
+linear in what the losses' gradient is by the network's outputs, so nothing but the way back from
+there to the parameters is differentiated a second time: no second derivative of the network.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import sonnet as snt
+import tensorflow as tf
+
+from agents.contract import Network
+from agents.impala.lag import LaggedCopy
+from agents.impala.losses import Evaluation, Hyperparameters, Outputs, vtrace_losses
+from agents.impala.network import PolicyAndValue
+from agents.impala.rows import parameter_lag, resets, trained_rows
+from agents.masking import masked_sum
+from agents.networks.network import RecurrentNetwork, apply_to_rows, unroll_trained_core
+from agents.optimization import RMSProp, annealed, clip_by_global_norm, create_slots
+from agents.stac.config import Config
+from agents.stac.metaparameters import Metaparameters, outer_hyperparameters
+from agents.stac.network import Head, Heads
+from replay.structures import Batch
+
+
+class StacUpdate(tf.Module):
+    """One update of parameters and metaparameters. Implements `agents.contract.Update`.
+
+    Args:
+      network: whose parameters are learned; its variables exist, and its head is `Heads`.
+      config: hyperparameters.
+      lagging_network: another of the same make, for actors to fetch, where the config has a policy
+        lag; None where actors are to have the newest parameters.
+    """
+
+    def __init__(
+        self,
+        network: RecurrentNetwork,
+        config: Config,
+        *,
+        lagging_network: RecurrentNetwork | None = None,
+    ) -> None:
+        super().__init__(name="stac")
+        self.learned_network = network
+        self.step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
+        self.metaparameters = Metaparameters(config)
+        self._config = config
+        self._outer = outer_hyperparameters(config)
+        self._optimizer = RMSProp(
+            self._parameters,
+            decay=config.rmsprop_decay,
+            momentum=config.rmsprop_momentum,
+            epsilon=config.rmsprop_epsilon,
+        )
+        self._meta_optimizer = snt.optimizers.Adam(
+            config.meta_learning_rate, config.meta_beta1, config.meta_beta2, config.meta_epsilon
+        )
+        create_slots(self._meta_optimizer, [self.metaparameters.eta])
+        self._lagged = (
+            LaggedCopy(network, lagging_network, config.policy_lag) if lagging_network else None
+        )
+        self.network: Network = lagging_network or network
+
+    @tf.function(autograph=False)
+    def __call__(self, batch: Batch) -> tuple[None, Mapping[str, tf.Tensor]]:
+        """Improves parameters and metaparameters; returns no priorities, and metrics."""
+        config, parameters, eta = self._config, self._parameters, self.metaparameters.eta
+        learning_rate = annealed(
+            config.learning_rate, config.final_learning_rate, self.step, config.annealing_updates
+        )
+        with tf.GradientTape(watch_accessed_variables=False) as meta_tape:
+            meta_tape.watch(eta)
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(parameters)
+                evaluations, logits = self.evaluate(batch)
+                loss = tf.add_n([each.loss for each in evaluations]) / config.num_heads
+            gradients = tape.gradient(
+                loss, parameters, unconnected_gradients=tf.UnconnectedGradients.ZERO
+            )
+            gradients, norm = clip_by_global_norm(gradients, config.max_gradient_norm)
+            values, slots = self._optimizer.step(gradients, parameters, learning_rate)
+        age = parameter_lag(batch, config, self.step)
+        if self._lagged is not None:
+            self._lagged.before_update(self.step)
+        self._optimizer.assign(parameters, values, slots)
+        metrics = {
+            "loss": loss,
+            **evaluations[0].metrics,
+            "gradient_norm": norm,
+            "learning_rate": learning_rate,
+            "parameter_lag": age,
+            **self.metaparameters.metrics(),
+        }
+        if self.metaparameters.names:
+            metrics |= self._tune(batch, logits, values, meta_tape)
+        self.step.assign_add(1)
+        return None, metrics
+
+    def evaluate(self, batch: Batch) -> tuple[list[Evaluation], tf.Tensor]:
+        """Each head's inner loss of a batch (Algorithm 1), and the acting head's logits.
+
+        Only the trained rows have a gradient.
+
+        Returns:
+          P evaluations, and `[L, B, A]`.
+        """
+        outputs = self._outputs(batch, self._heads)
+        tuned = self.metaparameters.hyperparameters()
+        evaluations = [self._losses(batch, *each) for each in zip(outputs, tuned, strict=True)]
+        return evaluations, outputs[0].logits[:-1]
+
+    def evaluate_outer(self, batch: Batch, old_logits: tf.Tensor) -> tuple[Evaluation, tf.Tensor]:
+        """The outer loss of a batch (Equation 3) without its KL, and that.
+
+        Args:
+          batch: that was learned from.
+          old_logits: `[L, B, A]`, of the acting head before it was.
+        """
+        (outputs,) = self._outputs(batch, self._heads[:1])
+        divergence = kl_divergence(outputs.logits[:-1], old_logits)
+        mask = batch.mask[self._config.burn_in :]
+        return self._losses(batch, outputs, self._outer), masked_sum(divergence, mask)
+
+    def _tune(
+        self,
+        batch: Batch,
+        old_logits: tf.Tensor,
+        values: Sequence[tf.Tensor],
+        meta_tape: tf.GradientTape,
+    ) -> dict[str, tf.Tensor]:
+        """Moves η by the metagradient (Algorithm 2, lines 13 to 15); returns metrics.
+
+        Args:
+          batch: that was learned from.
+          old_logits: `[L, B, A]`, of the acting head before it was.
+          values: θ̃(η), which the network's parameters are already.
+          meta_tape: knows how η made them.
+        """
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(self._parameters)
+            outer, kl = self.evaluate_outer(batch, old_logits)
+            loss = outer.loss + self._config.kl_cost * kl
+        # The outer loss reaches the torso, the core and the acting head alone.
+        of_values = tape.gradient(loss, self._parameters)
+        reached = [pair for pair in zip(values, of_values, strict=True) if pair[1] is not None]
+        moved, of_moved = zip(*reached, strict=True)
+        eta = self.metaparameters.eta
+        metagradient = meta_tape.gradient(list(moved), eta, output_gradients=list(of_moved))
+        self._meta_optimizer.apply([metagradient], [eta])
+        norms = tf.unstack(tf.norm(metagradient, axis=0))
+        return {
+            "outer_loss": loss,
+            "kl": kl,
+            "metagradient_norm": tf.norm(metagradient),
+            **{
+                f"{name}_metagradient": norm
+                for name, norm in zip(self.metaparameters.names, norms, strict=True)
+            },
+        }
+
+    @property
+    def _parameters(self) -> Sequence[tf.Variable]:
+        return self.learned_network.trainable_variables
+
+    @property
+    def _heads(self) -> Sequence[Head]:
+        assert isinstance(self.learned_network.head, Heads)
+        return self.learned_network.head.heads
+
+    def _outputs(self, batch: Batch, heads: Sequence[Head]) -> list[PolicyAndValue]:
+        """What heads say of the trained rows and the last, `[L + 1, B, ...]`."""
+        config = self._config
+        core_output = unroll_trained_core(
+            self.learned_network, batch, batch.core_state, resets(batch, config), config.burn_in
+        )
+        return [apply_to_rows(head, core_output) for head in heads]
+
+    def _losses(
+        self, batch: Batch, outputs: PolicyAndValue, hyperparameters: Hyperparameters
+    ) -> Evaluation:
+        value = outputs.value[..., 0]
+        zero, one = tf.zeros([], value.dtype), tf.ones([], value.dtype)
+        return vtrace_losses(
+            Outputs(outputs.logits[:-1], value, shift=zero, scale=one),
+            trained_rows(batch, self._config),
+            hyperparameters,
+        )
+
+
+def kl_divergence(logits: tf.Tensor, from_logits: tf.Tensor) -> tf.Tensor:
+    """KL(π, π') of two policies' logits `[..., A]` -> Σ_a π(a) log π(a) / π'(a), `[...]`."""
+    log_pi = tf.nn.log_softmax(logits)
+    return tf.reduce_sum(tf.exp(log_pi) * (log_pi - tf.nn.log_softmax(from_logits)), axis=-1)

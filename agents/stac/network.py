@@ -1,0 +1,92 @@
+"""STAC's network: IMPALA's, with heads that have hidden layers, and with several for STACX."""
+
+from collections.abc import Sequence
+
+import sonnet as snt
+import tensorflow as tf
+from acme import specs
+
+from agents.impala.network import KEEPS_VARIANCE, PolicyAndValue
+from agents.networks.core import make_core
+from agents.networks.language import with_language
+from agents.networks.layers import Linear, relu
+from agents.networks.network import RecurrentNetwork, num_discrete
+from agents.networks.torsos import make_torso
+from agents.stac.config import Config
+
+
+class Perceptron(snt.Module):
+    """Hidden layers with ReLUs, then a linear one.
+
+    Args:
+      hidden_sizes: units of the hidden layers.
+      size: N, of the output.
+      dtype: of the hidden layers' arithmetic.
+    """
+
+    def __init__(self, hidden_sizes: Sequence[int], size: int, dtype: tf.DType) -> None:
+        super().__init__()
+        self._hidden = [Linear(h, w_init=KEEPS_VARIANCE, dtype=dtype) for h in hidden_sizes]
+        self._output = snt.Linear(size)
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        """`[B, H]` -> `[B, N]`, both of one type."""
+        hidden = x
+        for layer in self._hidden:
+            hidden = relu(layer(hidden))
+        return self._output(tf.cast(hidden, x.dtype))
+
+
+class Head(snt.Module):
+    """A policy and a value (Zahavy et al. 2020, Section 9.3).
+
+    Args:
+      num_actions: A.
+      hidden_sizes: units of the hidden layers of both.
+      dtype: of their arithmetic.
+    """
+
+    def __init__(self, num_actions: int, hidden_sizes: Sequence[int], dtype: tf.DType) -> None:
+        super().__init__()
+        self._policy = Perceptron(hidden_sizes, num_actions, dtype)
+        self._value = Perceptron(hidden_sizes, 1, dtype)
+
+    def __call__(self, x: tf.Tensor) -> PolicyAndValue:
+        """`[B, H]` -> `[B, A]` and `[B, 1]`."""
+        return PolicyAndValue(self._policy(x), self._value(x))
+
+
+class Heads(snt.Module):
+    """P heads on one torso; the first is the one that acts (Section 3.2).
+
+    Args:
+      heads: P of them.
+    """
+
+    def __init__(self, heads: Sequence[Head]) -> None:
+        super().__init__()
+        self.heads = tuple(heads)
+
+    def __call__(self, x: tf.Tensor) -> PolicyAndValue:
+        """What the first head says of `[B, H]`; the variables of all are made."""
+        first, *_ = [head(x) for head in self.heads]  # a graph drops what nobody reads
+        return first
+
+
+def make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> RecurrentNetwork:
+    """The network of a config. It acts by its first head; `head.heads` are all.
+
+    Raises:
+      ValueError: if the environment's actions are not discrete.
+    """
+    num_actions = num_discrete(environment_spec.actions)
+    dtype = tf.as_dtype(config.precision)
+    torso = make_torso(config.torso, config.hidden_sizes, KEEPS_VARIANCE, dtype)
+    heads = [Head(num_actions, config.head_hidden_sizes, dtype) for _ in range(config.num_heads)]
+    return RecurrentNetwork(
+        torso=with_language(torso, environment_spec.observations),
+        core=make_core(config.lstm_size, dtype),
+        head=Heads(heads),
+        actions=environment_spec.actions,
+        sees_previous_step=config.lstm_size > 0,
+    )

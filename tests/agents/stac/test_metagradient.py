@@ -1,0 +1,144 @@
+"""The metagradient against differences of the outer loss through the whole update, in float64."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from agents.impala.losses import Outputs
+from agents.stac.agent import Config
+from agents.stac.metaparameters import outer_hyperparameters
+from replay.structures import Batch
+from tests.agents.impala import oracle
+from tests.agents.impala.batches import with_ends
+from tests.agents.stac.batches import (
+    batch_of_images,
+    outputs_of,
+    small_config,
+    update_in_float64,
+)
+
+ENDS = {(3, 0): True, (3, 1): False, (1, 2): True}
+STEP = 1e-4  # of η: small, so that no ReLU switches between two points
+
+# No value is one at which something vanishes; both importance weights are truncated for some rows
+# and not for others.
+CONFIG = small_config(
+    torso="shallow",
+    head_hidden_sizes=(5,),
+    num_heads=2,
+    batch_size=4,
+    length=6,
+    separate_alphas=True,
+    discount=0.9,
+    lambda_=0.8,
+    rho_bar=1.3,
+    c_bar=0.8,
+    alpha=0.7,
+    policy_gradient_cost=0.7,
+    baseline_cost=0.4,
+    entropy_cost=0.6,
+    kl_cost=0.5,
+    learning_rate=2e-2,
+    rmsprop_decay=0.9,
+    rmsprop_momentum=0.5,
+    rmsprop_epsilon=0.2,
+    max_gradient_norm=None,
+    meta_initial=0.6,
+)
+
+
+class Trial:
+    """An update and a batch, to be made again from the same parameters with another η."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.batch: Batch = with_ends_of_float64(batch_of_images(config))
+        self.update = update_in_float64(config)
+        self._variables = self.update.variables
+        self._before = [v.numpy() for v in self._variables]
+        rng = np.random.default_rng(3)
+        eta = self.update.metaparameters.eta
+        self.eta = eta.numpy() + rng.normal(size=eta.shape) / 2
+        self.old = outputs_of(self.update, self.batch)[0]
+
+    def metagradient(self) -> np.ndarray:
+        """[P, M], as the update takes it: its optimizer is plain gradient descent."""
+        self.make_step(self.eta)
+        return self.eta - self.update.metaparameters.eta.numpy()
+
+    def make_step(self, eta: np.ndarray) -> Outputs:
+        """What the acting head says of the batch after an update with that η."""
+        for variable, value in zip(self._variables, self._before, strict=True):
+            variable.assign(value)
+        self.update.metaparameters.eta.assign(eta)
+        self.update(self.batch)
+        return outputs_of(self.update, self.batch)[0]
+
+    def objective(self, eta: np.ndarray, held: "Held") -> float:
+        """The outer loss and its KL after an update with that η, what is stopped held."""
+        return held.objective(self.make_step(eta), self.old, self.config)
+
+
+def with_ends_of_float64(batch: Batch) -> Batch:
+    return with_ends(batch, ENDS)
+
+
+class Held:
+    """What Algorithm 1 stops in the outer loss: weights, targets and advantages at one η."""
+
+    def __init__(self, trial: Trial, eta: np.ndarray) -> None:
+        outputs, h = trial.make_step(eta), outer_hyperparameters(trial.config)
+        rows = trial.batch.trained(0)
+        self._action, self._real = rows.action.numpy(), rows.mask.numpy() > 0
+        arrays = type(rows)(*(x.numpy() for x in rows))
+        ratio = oracle.log_ratio(outputs, arrays)
+        self.ratio = np.exp(ratio)[self._real]
+        unrolls = oracle.Unrolls(
+            value=outputs.value,
+            reward=arrays.reward,
+            discount=h.discount * arrays.continuation,
+            log_ratio=ratio,
+            mask=arrays.mask,
+        )
+        rho, c, policy = oracle.weights(
+            ratio, "vtrace", h.rho_bar, h.c_bar, h.lambda_, h.alpha_rho, h.alpha_c
+        )
+        self._v, q = oracle.returns(unrolls, rho, c)
+        self._weighted = policy * (q - outputs.value[:-1])
+
+    def objective(self, outputs: Outputs, old: Outputs, config: Config) -> float:
+        log_pi = oracle.log_softmax(outputs.logits)
+        pi = np.exp(log_pi)
+        taken = np.take_along_axis(log_pi, self._action[..., None], -1)[..., 0]
+        each = -config.policy_gradient_cost * self._weighted * taken
+        each = each + config.baseline_cost * 0.5 * (self._v - outputs.value[:-1]) ** 2
+        each = each + config.entropy_cost * (pi * log_pi).sum(axis=-1)
+        divergence = pi * (log_pi - oracle.log_softmax(old.logits))
+        each = each + config.kl_cost * divergence.sum(axis=-1)
+        return float(each[self._real].sum())
+
+
+def _difference(trial: Trial, held: Held, index: tuple[int, ...]) -> float:
+    """The derivative by one number of η, from five points."""
+    total = 0.0
+    for steps, weight in [(-2, 1), (-1, -8), (1, 8), (2, -1)]:
+        eta = trial.eta.copy()
+        eta[index] += steps * STEP
+        total += weight * trial.objective(eta, held)
+    return total / (12 * STEP)
+
+
+@pytest.mark.parametrize("limit", [None, 1.0], ids=["unclipped", "clipped"])
+@pytest.mark.parametrize("separate", [True, False], ids=["two alphas", "one alpha"])
+def test_the_metagradient_is_the_outer_losss_slope(limit: float | None, separate: bool) -> None:
+    config = dataclasses.replace(CONFIG, max_gradient_norm=limit, separate_alphas=separate)
+    trial = Trial(config)
+    held = Held(trial, trial.eta)
+    for bar in (config.rho_bar, config.c_bar):
+        assert 3 < (held.ratio > bar).sum() < held.ratio.size - 3
+    actual = trial.metagradient()
+    assert actual.shape == (2, 7 if separate else 6)
+    expected = [_difference(trial, held, index) for index in np.ndindex(*actual.shape)]
+    np.testing.assert_allclose(actual.ravel(), expected, rtol=1e-5)
+    assert (np.abs(actual) > 1e-7).all()

@@ -1,0 +1,264 @@
+"""STAC's update as a whole: what it shares with IMPALA's, and what it does to η."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tree
+
+from agents.impala.learner import ImpalaUpdate
+from agents.stac.config import ALL, OUTER_COSTS
+from agents.stac.learner import StacUpdate, kl_divergence
+from replay.structures import Batch
+from tests.agents.impala import batches as impala
+from tests.agents.impala.batches import ENDS, annealed_in, with_ends
+from tests.agents.stac.batches import make_update, outputs_of, small_config
+from tests.batches import random_batch
+from tests.updates import parameters_of, same
+
+
+def _batch(config: Any, seed: int = 0) -> Batch:
+    return with_ends(random_batch(config, seed), ENDS)
+
+
+def _eta(update: StacUpdate) -> np.ndarray:
+    return np.array(update.metaparameters.eta)
+
+
+def _pair(**changes: Any) -> tuple[ImpalaUpdate, StacUpdate]:
+    """IMPALA's update, and STAC's with nothing self-tuned, of the same parameters."""
+    mine = small_config(self_tuned=(), head_hidden_sizes=(), **changes)
+    same_fields = {f.name: getattr(mine, f.name) for f in dataclasses.fields(impala.small_config())}
+    theirs = impala.make_update(impala.small_config(**same_fields))
+    update = make_update(mine, seed=1)
+    networks = ("learned_network", "network")  # another with a lag
+    for of_theirs, of_mine in [(getattr(theirs, n), getattr(update, n)) for n in networks]:
+        _copy(of_theirs.trainable_variables, of_mine.trainable_variables)
+    return theirs, update
+
+
+def _copy(values: Any, variables: Any) -> None:
+    for value, variable in zip(values, variables, strict=True):
+        variable.assign(value)
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, dict(max_gradient_norm=1.0, policy_lag=2), dict(burn_in=2)]
+)
+def test_with_nothing_self_tuned_it_is_impala(changes: dict[str, Any]) -> None:
+    theirs, update = _pair(rho_bar=1.2, c_bar=0.9, lambda_=0.9, **changes)
+    before = parameters_of(update)
+    for step in range(20):
+        batch = _batch(update._config, seed=step)
+        expected, actual = theirs(batch)[1], update(batch)[1]
+        assert actual.keys() == expected.keys()
+        for name in expected:
+            assert float(actual[name]) == pytest.approx(float(expected[name]), rel=1e-4, abs=1e-6)
+    for x, y in zip(parameters_of(update), parameters_of(theirs), strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-6)
+    assert not same(before, parameters_of(update))
+
+
+def test_what_is_not_self_tuned_stands_at_its_outer_value() -> None:
+    values = dict(
+        discount=0.9,
+        lambda_=0.8,
+        policy_gradient_cost=0.7,
+        baseline_cost=0.4,
+        entropy_cost=0.2,
+        alpha=0.6,
+    )
+    for name in ALL:
+        rest = tuple(other for other in ALL if other != name)
+        config = small_config(self_tuned=rest, meta_initial=0.0, num_heads=2, **values)
+        fields = {"gamma": "discount", "lambda": "lambda_", "alpha": "alpha_rho", **OUTER_COSTS}
+        outer = dict(values, alpha_rho=0.6)
+        for head in make_update(config).metaparameters.hyperparameters():
+            for each, field in fields.items():
+                scale = outer[field] if each in OUTER_COSTS else 1.0
+                expected = outer[field] if each == name else 0.5 * scale
+                assert float(getattr(head, field)) == pytest.approx(expected), (name, each)
+            assert float(head.alpha_c) == float(head.alpha_rho)
+
+
+def test_separate_alphas_are_two_numbers() -> None:
+    update = make_update(small_config(separate_alphas=True))
+    names = update.metaparameters.names
+    assert names == ("gamma", "lambda", "g_v", "g_p", "g_e", "alpha_rho", "alpha_c")
+    update.metaparameters.eta[0, 5].assign(-20.0)
+    (values,) = update.metaparameters.hyperparameters()
+    assert float(values.alpha_rho) == pytest.approx(0.0, abs=1e-6)
+    assert float(values.alpha_c) == pytest.approx(0.99, abs=1e-3)
+
+
+def test_the_loss_and_its_gradient_are_the_mean_over_the_heads() -> None:
+    """Three heads that are equal teach the torso as one does, and are taught a third each."""
+    config = small_config(num_heads=3, rmsprop_decay=1.0)  # a step is the gradient's multiple
+    update, single = make_update(config), make_update(dataclasses.replace(config, num_heads=1))
+    (alone,) = single._heads
+    for head in update._heads:
+        _copy(alone.variables, head.variables)
+    body = _body(update)
+    _copy(_body(single), body)
+    before = [v.numpy() for v in alone.variables]
+    batch = _batch(config)
+    of_three, of_one = update(batch)[1], single(batch)[1]
+    assert float(of_three["loss"]) == pytest.approx(float(of_one["loss"]), rel=1e-5)
+    for x, y in zip(body, _body(single), strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-6)
+    for head in update._heads:
+        for x, y, z in zip(head.variables, alone.variables, before, strict=True):
+            np.testing.assert_allclose(x - z, (y - z) / 3, atol=1e-6)
+            assert np.abs(y - z).max() > 1e-4
+
+
+def _body(update: StacUpdate) -> list[tf.Variable]:
+    """The parameters of torso and core."""
+    of_heads = {v.ref() for head in update._heads for v in head.variables}
+    return [v for v in update.network.trainable_variables if v.ref() not in of_heads]
+
+
+def test_only_the_acting_head_enters_the_outer_loss() -> None:
+    update = make_update(small_config(num_heads=3))
+    batch = _batch(update._config)
+    old = outputs_of(update, batch)[0].logits
+
+    def outer() -> list[float]:
+        evaluation, kl = update.evaluate_outer(batch, old)
+        return [float(evaluation.loss), float(kl)]
+
+    before, (first, *others) = outer(), update._heads
+    for variable in [v for head in others for v in head.variables]:
+        variable.assign_add(tf.ones_like(variable))
+    assert outer() == before
+    for variable in first.variables:
+        variable.assign_add(tf.random.normal(variable.shape))
+    assert all(x != y for x, y in zip(outer(), before, strict=True))
+
+
+def test_auxiliary_heads_are_tuned_for_what_they_do_to_the_torso() -> None:
+    update = make_update(small_config(num_heads=3, meta_initial=0.0))
+    update(_batch(update._config))
+    assert (_eta(update) != 0).all()
+
+
+def test_two_steps_of_adam_on_eta_by_hand() -> None:
+    """The metagradient is read from plain descent; ε stands outside the root."""
+    config = small_config(meta_learning_rate=1e-2, meta_epsilon=1e-3, meta_initial=0.0)
+    update, plain = make_update(config), make_update(config)
+    plain._meta_optimizer = _Descent()
+    mean = square = np.zeros_like(_eta(update))
+    for step in range(2):
+        plain.metaparameters.eta.assign(update.metaparameters.eta)
+        before, batch = _eta(update), _batch(config, seed=step)
+        plain(batch)
+        gradient = before - _eta(plain)
+        update(batch)
+        mean = 0.9 * mean + 0.1 * gradient
+        square = 0.999 * square + 0.001 * gradient**2
+        root = np.sqrt(square / (1 - 0.999 ** (step + 1)))
+        move = 1e-2 * mean / (1 - 0.9 ** (step + 1)) / (root + 1e-3)
+        np.testing.assert_allclose(before - _eta(update), move, rtol=2e-2, atol=2e-7)
+        assert np.abs(move).max() > 1e-4
+
+
+class _Descent(tf.Module):
+    def apply(self, gradients: list[tf.Tensor], variables: list[tf.Variable]) -> None:
+        for gradient, variable in zip(gradients, variables, strict=True):
+            variable.assign_sub(gradient)
+
+
+def test_metrics_of_a_batch() -> None:
+    config = small_config(num_heads=2, meta_initial=0.0, kl_cost=3.0)
+    update, batch = make_update(config), _batch(config)
+    evaluations, logits = update.evaluate(batch)
+    _, metrics = update(batch)
+    losses = [float(each.loss) for each in evaluations]
+    assert losses[0] != losses[1]
+    assert float(metrics["loss"]) == pytest.approx(np.mean(losses), rel=1e-5)
+    for name in ("policy_gradient_loss", "entropy", "mean_value", "mean_rho"):
+        assert float(metrics[name]) == pytest.approx(float(evaluations[0].metrics[name]), rel=1e-4)
+    outer, kl = update.evaluate_outer(batch, logits)
+    assert float(metrics["kl"]) == pytest.approx(float(kl), rel=1e-3)
+    assert float(kl) > 0
+    assert float(metrics["outer_loss"]) == pytest.approx(float(outer.loss) + 3 * float(kl), 1e-4)
+    for name in ALL:
+        for head in (1, 2):
+            assert float(metrics[f"{name}/{head}"]) == 0.5  # those of this update
+    norms = np.array([float(metrics[f"{name}_metagradient"]) for name in ALL])
+    assert (norms > 0).all()
+    assert float(metrics["metagradient_norm"]) == pytest.approx(np.sqrt((norms**2).sum()), 1e-4)
+
+
+def test_the_order_of_a_batch_changes_nothing() -> None:
+    config = small_config(num_heads=2)
+    batch, moved = _batch(config), []
+    for order in ([0, 1, 2, 3], [2, 0, 3, 1]):
+        update = make_update(config)
+        shuffled = tree.map_structure(
+            lambda x, order=order: tf.gather(x, order, axis=int(x.shape.rank > 1)),
+            batch._replace(core_state=()),
+        )
+        state = tree.map_structure(lambda x, order=order: tf.gather(x, order), batch.core_state)
+        before = _eta(update)
+        update(shuffled._replace(core_state=state))
+        moved.append([_eta(update) - before, *parameters_of(update)])
+    for x, y in zip(*moved, strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-6)
+
+
+def test_an_eager_update_equals_a_traced_one() -> None:
+    """The graph reads the parameters before and after its own assignment, as Python does."""
+    config = small_config(num_heads=2, policy_lag=1)
+    traced, eager = make_update(config), make_update(config)
+    for step in range(2):
+        traced(_batch(config, seed=step))
+    tf.config.run_functions_eagerly(True)
+    try:
+        for step in range(2):
+            eager(_batch(config, seed=step))
+    finally:
+        tf.config.run_functions_eagerly(False)
+    for x, y in zip(traced.variables, eager.variables, strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-5)
+
+
+@pytest.mark.parametrize("changes", [{}, dict(policy_lag=2, num_heads=3)])
+def test_a_checkpoint_reproduces_the_next_updates_bit_for_bit(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    config = annealed_in(10, small_config(**changes))
+    update = make_update(config)
+    for step in range(3):
+        update(_batch(config, seed=step))
+    path = tf.train.Checkpoint(update=update).write(str(tmp_path / "update"))
+    restored = make_update(config, seed=5)
+    tf.train.Checkpoint(update=restored).read(path).assert_consumed()
+    np.testing.assert_array_equal(_eta(restored), _eta(update))
+    for step in range(3, 6):
+        batch = _batch(config, seed=step)
+        update(batch)
+        restored(batch)
+        assert same([v.numpy() for v in update.variables], [v.numpy() for v in restored.variables])
+
+
+def test_the_divergence_of_two_policies() -> None:
+    p, q = np.array([[0.2, 0.8], [0.5, 0.5]]), np.array([[0.6, 0.4], [0.5, 0.5]])
+    expected = [0.2 * np.log(0.2 / 0.6) + 0.8 * np.log(0.8 / 0.4), 0.0]
+    actual = kl_divergence(tf.constant(np.log(p) + 3.0), tf.constant(np.log(q) - 1.0))
+    np.testing.assert_allclose(actual, expected, atol=1e-12)
+
+
+def test_the_metaparameters_move_towards_what_the_outer_loss_wants() -> None:
+    """Of values that are to be fitted, a discount of 1 where the outer loss has 0 is in the way."""
+    config = small_config(
+        self_tuned=("gamma",), discount=0.0, policy_gradient_cost=0.0, entropy_cost=0.0,
+        kl_cost=0.0, meta_initial=3.0, meta_learning_rate=0.05, rmsprop_epsilon=1e-3,
+    )  # fmt: skip
+    update, batch = make_update(config), random_batch(config)
+    gammas = [float(update(batch)[1]["gamma/1"]) for _ in range(150)]
+    assert gammas[0] == pytest.approx(0.95, abs=0.01)
+    assert gammas[-1] < 0.5

@@ -1,0 +1,43 @@
+"""STAC and STACX solve catch, and with an LSTM what needs a memory; their metaparameters move."""
+
+from typing import Any
+
+import pytest
+
+from agents.stac.agent import Config, make
+from environments.memory import TASKS
+from tests.training import train
+
+SMALL: dict[str, Any] = dict(
+    torso="mlp",
+    hidden_sizes=(64,),
+    head_hidden_sizes=(32,),
+    frame_stack=1,
+    frames_per_step=1,
+    learning_rate=5e-3,
+    rmsprop_epsilon=1e-3,
+    max_gradient_norm=40.0,
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_heads", [1, 3], ids=["stac", "stacx"])
+def test_it_solves_catch(num_heads: int) -> None:
+    config = Config(**SMALL, length=10, annealing_frames=192_000, num_heads=num_heads)
+    reached = train(make(config), "catch", num_environments=32, vector_steps=2_500, seed=1)
+    assert reached >= 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_heads", [1, 3], ids=["stac", "stacx"])
+def test_with_an_lstm_it_passes_the_recall_task(num_heads: int) -> None:
+    config = Config(
+        **SMALL | dict(learning_rate=1e-2),
+        length=16,
+        annealing_frames=768_000,
+        lstm_size=64,
+        num_heads=num_heads,
+    )
+    task = TASKS["recall"]
+    reached = train(make(config), "memory:recall", num_environments=64, vector_steps=4_500, seed=1)
+    assert reached >= task.pass_mark

@@ -66,9 +66,9 @@ class Update(Protocol):
         """Changes the parameters; returns the items' new priorities `[B]` or None, and metrics.
 
         A metric is a scalar, or a vector with one number per task. `loss` and `gradient_norm`, that
-        of the gradients before they are clipped, are always among them: the learner stops when one
-        is not finite, before such parameters are saved. A `tf.function`: everything that changes
-        is a `tf.Variable`.
+        of the gradients before they are clipped, are always among them. Those whose names end so
+        are scalars: the learner stops when one is not finite, before such parameters are saved. A
+        `tf.function`: everything that changes is a `tf.Variable`.
         """
         ...
 

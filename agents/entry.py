@@ -49,13 +49,15 @@ class Group:
     Attributes:
       title: of what the report draws of them.
       names: name -> what it is.
-      member: what a member is, such as `head`.
+      member: what a member is, such as `head`; they are numbered from 1 on.
+      field: of the Config, a tuple that says which of the names there are.
       note: what they are together.
     """
 
     title: str
     names: Mapping[str, str]
     member: str
+    field: str
     note: str
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 MUST_BE_FINITE = ("loss", "gradient_norm")  # clipping to an infinite norm writes NaN
+"""How the names of such metrics end."""
 
 
 class NotFiniteError(ArithmeticError):
@@ -33,7 +34,7 @@ def check_rewards(reward: np.ndarray, names: Sequence[str]) -> None:
 
 
 def check_update(step: int, metrics: Mapping[str, tf.Tensor]) -> None:
-    """Accepts an update whose loss and whose gradient's norm are finite.
+    """Accepts an update whose losses and whose gradients' norms are finite.
 
     Other metrics need not be, such as that of a task which a batch lacks.
 
@@ -44,7 +45,7 @@ def check_update(step: int, metrics: Mapping[str, tf.Tensor]) -> None:
     Raises:
       NotFiniteError: with every metric that is not finite, to tell which term it began with.
     """
-    if all(math.isfinite(metrics[name]) for name in MUST_BE_FINITE):
+    if all(math.isfinite(metrics[name]) for name in metrics if name.endswith(MUST_BE_FINITE)):
         return
     found = [
         f"{name}{list(index) or ''} {value}"

@@ -16,6 +16,7 @@ from absl import flags
 from analysis.report import (
     differences,
     evaluations,
+    groups,
     learning,
     page,
     replaying,
@@ -50,6 +51,7 @@ def sections(runs: Sequence[Run]) -> list[Section]:
         speed.section(drawn, legend),
         replaying.section(drawn, legend),
         *learning.bands(drawn, legend),
+        *groups.sections(drawn, legend),
         learning.metrics(drawn, legend),
         differences.section(runs),
         summary.commands(runs),

@@ -27,6 +27,7 @@ GROUP = Group(
     title="Metaparameters",
     names=METAPARAMETERS,
     member="head",
+    field="self_tuned",
     note="What each head's loss is made of, after the sigmoid: a loss's coefficient is still "
     "to be multiplied with its outer value. Head 1 acts.",
 )

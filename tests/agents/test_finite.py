@@ -110,6 +110,7 @@ class Breaking(AddReward):
 BREAKS = [
     ({"loss": np.nan}, "Update 3 is not finite: loss nan."),
     ({"gradient_norm": np.inf}, "Update 3 is not finite: gradient_norm inf."),
+    ({"metagradient_norm": np.nan}, "Update 3 is not finite: metagradient_norm nan."),
     (
         {"loss": -np.inf, "gradient_norm": np.nan, "baseline_loss": np.inf, "entropy": 1.0},
         "Update 3 is not finite: loss -inf, gradient_norm nan, baseline_loss inf.",

@@ -14,7 +14,7 @@ from agents.stac.config import ALL, OUTER_COSTS
 from agents.stac.learner import StacUpdate, kl_divergence
 from replay.structures import Batch
 from tests.agents.impala import batches as impala
-from tests.agents.impala.batches import ENDS, annealed_in, with_ends
+from tests.agents.impala.batches import ENDS, with_ends
 from tests.agents.stac.batches import make_update, outputs_of, small_config
 from tests.batches import random_batch
 from tests.updates import parameters_of, same
@@ -230,7 +230,8 @@ def test_an_eager_update_equals_a_traced_one() -> None:
 def test_a_checkpoint_reproduces_the_next_updates_bit_for_bit(
     tmp_path: Path, changes: dict[str, Any]
 ) -> None:
-    config = annealed_in(10, small_config(**changes))
+    config = small_config(**changes)
+    config = dataclasses.replace(config, annealing_frames=10 * config.frames_per_update)
     update = make_update(config)
     for step in range(3):
         update(_batch(config, seed=step))

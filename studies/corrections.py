@@ -11,29 +11,18 @@ import itertools
 import pathlib
 from typing import Any, NamedTuple
 
-import numpy as np
-import tensorflow as tf
-
-from agents.actor import RecurrentActor, make_evaluator
-from agents.environment_loop import VectorEnvironmentLoop
 from agents.impala.agent import Config, make
-from agents.impala.learner import ImpalaUpdate
-from environments import suites
-from environments.spec import make_environment_spec
-from studies import arguments
+from studies import arguments, records, training
 from studies.corrections_results import (
     CORRECTIONS,
     Panel,
     Result,
     Results,
     Run,
-    append,
     draw,
     intervals,
-    read,
     table,
 )
-from studies.unrolls import Collector, UniformReplay, to_batch
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 DATA = DOCS / "data/impala-corrections.csv"
@@ -43,7 +32,6 @@ REPLAYS = (0.0, 0.5)
 LAGS = (0, 10, 40)
 LAG_TASK = "catch"
 SEEDS = range(5)
-EVALUATION_EPISODES = 200
 
 
 class Task(NamedTuple):
@@ -90,40 +78,8 @@ def train(run: Run) -> Result:
         policy_lag=run.lag,
     )
     config = dataclasses.replace(config, annealing_frames=task.updates * config.frames_per_update)
-    tf.random.set_seed(run.seed)
-    agent = make(config)
-    update = agent.make_update(make_environment_spec(run.task))
-    assert isinstance(update, ImpalaUpdate)
-    num_environments = config.batch_size - config.num_replayed
-    collector, replay = Collector(config.length), UniformReplay(config.replay_size, run.seed)
-    actor = RecurrentActor(
-        agent.make_policy(update.network, np.arange(num_environments), num_environments, run.seed),
-        update.network.initial_state(num_environments),
-        num_environments=num_environments,
-        frame_stack=config.frame_stack,
-        writer=collector,
-    )
-    environments = suites.make(run.task, num_environments, seed=run.seed)
-    loop = VectorEnvironmentLoop(environments, actor, [run.task] * num_environments)
-    steps, returns = 0, []
-    for _ in range(task.updates):
-        while (unrolls := collector.take()) is None:
-            new_steps, episodes = loop.step()
-            steps += new_steps
-            returns += [episode.episode_return for episode in episodes]
-        replay.add(unrolls)
-        update(to_batch([unrolls, *replay.sample(config.num_replayed)]))
-    evaluator = make_evaluator(
-        agent, update.learned_network, num_environments=EVALUATION_EPISODES, seed=run.seed
-    )
-    environments = suites.make(run.task, EVALUATION_EPISODES, seed=len(SEEDS) + run.seed)
-    loop = VectorEnvironmentLoop(environments, evaluator, [run.task] * EVALUATION_EPISODES)
-    final = loop.run_episodes()
-    return Result(
-        steps,
-        final_return=float(np.mean([episode.episode_return for episode in final])),
-        mean_return=float(np.mean(returns)),
-    )
+    trained = training.train(make(config), run.task, task.updates, run.seed)
+    return Result(trained.steps, trained.final_return, trained.mean_return)
 
 
 def panels(results: Results, measure: str) -> list[Panel]:
@@ -147,13 +103,13 @@ def panels(results: Results, measure: str) -> list[Panel]:
 
 def main() -> None:
     """Trains what is missing, then draws and prints everything."""
-    known = read(DATA)
+    known = records.read(DATA, Run, Result)
     for run in runs():
         if run not in known:
             result = train(run)
-            append(DATA, run, result)
+            records.append(DATA, run, result)
             print(*run, *result, flush=True)
-    results = read(DATA)
+    results = records.read(DATA, Run, Result)
     draw(panels(results, "mean_return"), "mean return during training", PLOT)
     for measure in ("final_return", "mean_return"):
         found = {

@@ -1,6 +1,5 @@
 """What `studies.corrections` found: a file of runs, intervals over their seeds, a table, a plot."""
 
-import csv
 import math
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ import numpy as np
 from agents.impala.vtrace import Correction
 
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
-STUDENT_T = {5: 2.776}  # 97.5% quantiles, by the number of values
+STUDENT_T = {3: 4.303, 5: 2.776}  # 97.5% quantiles, by the number of values
 
 
 class Run(NamedTuple):
@@ -38,36 +37,6 @@ class Result(NamedTuple):
 
 
 Results = dict[Run, Result]
-
-
-def read(path: pathlib.Path) -> Results:
-    """The runs that a file holds; none where there is no file."""
-    if not path.exists():
-        return {}
-    with path.open() as file:
-        return dict(_parse(row) for row in csv.DictReader(file))
-
-
-def _parse(row: Mapping[str, Any]) -> tuple[Run, Result]:
-    run = Run(
-        task=row["task"],
-        correction=row["correction"],
-        replay=float(row["replay"]),
-        lag=int(row["lag"]),
-        seed=int(row["seed"]),
-    )
-    return run, Result(int(row["steps"]), float(row["final_return"]), float(row["mean_return"]))
-
-
-def append(path: pathlib.Path, run: Run, result: Result) -> None:
-    """Adds one run to a file, below a header if it is new."""
-    new = not path.exists()
-    with path.open("a", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        if new:
-            writer.writerow([*Run._fields, *Result._fields])
-        returns = [f"{x:.4f}" for x in (result.final_return, result.mean_return)]
-        writer.writerow([*run, result.steps, *returns])
 
 
 class Interval(NamedTuple):

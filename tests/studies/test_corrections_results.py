@@ -5,16 +5,14 @@ import pathlib
 import numpy as np
 import pytest
 
-from studies import corrections
+from studies import corrections, records
 from studies.corrections_results import (
     CORRECTIONS,
     Interval,
     Result,
     Run,
-    append,
     interval,
     intervals,
-    read,
     table,
 )
 
@@ -34,20 +32,20 @@ def test_the_interval_holds_the_true_mean_19_times_in_20() -> None:
 
 
 def test_an_interval_of_another_number_of_values_is_refused() -> None:
-    with pytest.raises(ValueError, match="Expected 5 values, got 4"):
+    with pytest.raises(ValueError, match="Expected 3 or 5 values, got 4"):
         interval([1.0, 2.0, 3.0, 4.0])
 
 
 def test_what_was_appended_is_read_again(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "runs.csv"
-    assert read(path) == {}
+    assert records.read(path, Run, Result) == {}
     known = {
         Run("memory:recall", "one_step", 0.5, 0, 3): Result(1_000, 0.25, -0.125),
         Run("catch", "none", 0.0, 40, 0): Result(2_000, -1.0, -0.5),
     }
     for run, result in known.items():
-        append(path, run, result)
-    assert read(path) == known
+        records.append(path, run, result)
+    assert records.read(path, Run, Result) == known
     assert len(path.read_text().splitlines()) == 3
 
 
@@ -78,4 +76,4 @@ def test_the_table_has_a_row_for_each_correction() -> None:
 def test_the_file_holds_every_run_of_the_study_and_no_other() -> None:
     runs = corrections.runs()
     assert len(set(runs)) == len(runs) == 120
-    assert set(read(corrections.DATA)) == set(runs)
+    assert set(records.read(corrections.DATA, Run, Result)) == set(runs)

@@ -1,0 +1,35 @@
+"""A file of trainings: what tells each from the others, and what came of it."""
+
+import csv
+import pathlib
+from typing import Any, NamedTuple, TypeVar
+
+RunType = TypeVar("RunType", bound=NamedTuple)
+ResultType = TypeVar("ResultType", bound=NamedTuple)
+
+
+def read(
+    path: pathlib.Path, run: type[RunType], result: type[ResultType]
+) -> dict[RunType, ResultType]:
+    """The trainings that a file holds; none where there is no file."""
+    if not path.exists():
+        return {}
+    with path.open() as file:
+        return {_parse(run, row): _parse(result, row) for row in csv.DictReader(file)}
+
+
+def append(path: pathlib.Path, run: Any, result: Any) -> None:
+    """Adds one training to a file, below a header if it is new."""
+    new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        if new:
+            writer.writerow([*run._fields, *result._fields])
+        results = (f"{x:.4f}" if isinstance(x, float) else x for x in result)
+        writer.writerow([*run, *results])
+
+
+def _parse(kind: Any, row: dict[str, str]) -> Any:
+    of_types = (int, float, str)
+    types = {name: of if of in of_types else str for name, of in kind.__annotations__.items()}
+    return kind(**{name: of(row[name]) for name, of in types.items()})

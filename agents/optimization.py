@@ -47,9 +47,8 @@ def rmsprop_step(
     for parameter, gradient, square, move in zip(parameters, gradients, *slots, strict=True):
         gradient = tf.convert_to_tensor(gradient)  # a lookup's is slices
         kept = tf.convert_to_tensor(decay, gradient.dtype)
-        rate = tf.cast(learning_rate, gradient.dtype)
         square = tf.square(gradient) * (1.0 - kept) + square * kept
-        move = momentum * move + rate * gradient * tf.math.rsqrt(square + epsilon)
+        move = momentum * move + learning_rate * gradient * tf.math.rsqrt(square + epsilon)
         new_parameters.append(parameter - move)
         squares.append(square)
         moves.append(move)
@@ -148,9 +147,17 @@ def clip_by_global_norm(
 ) -> tuple[Sequence[tf.Tensor], tf.Tensor]:
     """Scales all gradients alike, so that their common norm is `limit` at most; None leaves them.
 
+    What comes of it can be differentiated, where all gradients are 0 too.
+
     Returns:
       The gradients, and the norm that they had.
     """
+    gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+    square = 2.0 * tf.add_n([tf.nn.l2_loss(gradient) for gradient in gradients])
+    norm = tf.sqrt(square)
     if limit is None:
-        return gradients, tf.linalg.global_norm(gradients)
-    return tf.clip_by_global_norm(gradients, limit)
+        return gradients, norm
+    # The root of 0 has no derivative: so it is taken of what is at least the limit's square.
+    clipped = limit * tf.math.rsqrt(tf.maximum(square, limit**2))
+    scale = tf.where(square > limit**2, clipped, tf.ones_like(square))
+    return [gradient * scale for gradient in gradients], norm

@@ -85,7 +85,8 @@ class StacUpdate(tf.Module):
                 loss, parameters, unconnected_gradients=tf.UnconnectedGradients.ZERO
             )
             gradients, norm = clip_by_global_norm(gradients, config.max_gradient_norm)
-            values, slots = self._optimizer.step(gradients, parameters, learning_rate)
+            rate = tf.cast(learning_rate, norm.dtype)
+            values, slots = self._optimizer.step(gradients, parameters, rate)
         age = parameter_lag(batch, config, self.step)
         if self._lagged is not None:
             self._lagged.before_update(self.step)

@@ -60,7 +60,7 @@ def test_what_config_json_records_is_found_again(package: None, tmp_path: pathli
     ("agent", "said"),
     [
         ("r2d3", "'r2d3' is unknown; there are r2d2, .* Did you mean 'r2d2'?"),
-        ("stac", "--agent=stac is not built yet"),
+        ("stacy", "Did you mean 'stac'?"),
         ("my package:A", "'my package:A' is unknown"),
         ("entries_of_a_test:", "'entries_of_a_test:' is unknown"),
         (

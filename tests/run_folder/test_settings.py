@@ -114,6 +114,8 @@ def test_on_dmlab_agents_have_their_papers_network_and_rewards() -> None:
         "impala": ("resnet", "asymmetric"),
         "multihead_impala": ("resnet", "asymmetric"),
         "popart": ("resnet", "asymmetric"),
+        "stac": ("resnet", "asymmetric"),
+        "stacx": ("resnet", "asymmetric"),
     }
     found = {name: catalogue.config(name, DMLAB) for name in catalogue.AGENTS}
     assert {n: (c.torso, c.reward_transform) for n, c in found.items()} == expected

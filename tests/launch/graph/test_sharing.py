@@ -75,7 +75,7 @@ def test_every_agent_acts_and_the_first_that_does_paces_unless_told_otherwise(
     [
         (dict(agent="r2d2,r2d2"), {}, "--agent=r2d2,r2d2 names an agent twice."),
         (dict(agent="r2d2,impalla"), {}, "'impalla' is unknown.*Did you mean 'impala'?"),
-        (dict(agent="r2d2,stac"), {}, "--agent=stac is not built yet"),
+        (dict(agent="r2d2,stcx"), {}, "'stcx' is unknown.*Did you mean 'stacx'?"),
         (dict(agent="r2d2,"), {}, "--agent='' is unknown"),
         (
             dict(act_with="popart"),

@@ -83,7 +83,8 @@ class Entry:
       groups: columns for each of something else.
       single_task: why it plays no suite of several tasks, as a sentence; empty where it does.
       peers: of `benchmarks.learner`: name -> the module of `benchmarks.peers` that does the same.
-      networks: evaluated in an update: 2 with a target network.
+      networks: evaluated in an update: 2 with a target network; 0 where more than networks is, so
+        that a benchmark does not count its work.
     """
 
     config: Any

@@ -120,8 +120,13 @@ def _slot(value: tf.Tensor, name: str) -> tf.Variable:
 
 
 def create_slots(optimizer: snt.Optimizer, parameters: Sequence[tf.Variable]) -> None:
-    """Makes Sonnet's variables now, for a checkpoint to find them: by a step of zeros."""
+    """Makes Sonnet's variables now, for a checkpoint to find them: by a step of zeros.
+
+    Adam counts its steps, of which this is none.
+    """
     optimizer.apply([tf.zeros_like(p) for p in parameters], parameters)
+    if isinstance(optimizer, snt.optimizers.Adam):
+        optimizer.step.assign(0)
 
 
 def annealed(initial: float, final: float, step: tf.Tensor, num_steps: float | None) -> tf.Tensor:

@@ -15,6 +15,8 @@ os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")  # a peer shares the 
 import contextlib
 import dataclasses
 import itertools
+import math
+import resource
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -81,6 +83,7 @@ def main(_: Sequence[str]) -> None:
         contestants["learner"] = Contestant(timing.timed(step), _frames(measured))
         rates = timing.alternate({**contestants, **matmul.contestants()})
     _report_rates(report, rates, contestants)
+    _report_size(report, update)
     _report_work(report, rates, measured, update)
     report.print()
 
@@ -175,12 +178,21 @@ def _report_rates(
             report.add(f"lost_to_{what}", figure([100 * (1 - share) for share in kept], "%"))
 
 
+def _report_size(report: Report, update: Update) -> None:
+    """Of the network that learns, and of this process at its largest."""
+    parameters = sum(math.prod(variable.shape) for variable in update.network.trainable_variables)
+    report.add("parameters", single(parameters / 1e6, "million"))
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in kB
+    report.add("peak_memory", single(memory / 1e6, "GB"))
+
+
 def _report_work(
     report: Report, rates: dict[str, list[float]], measured: Subject, update: Update
 ) -> None:
     """Useful operations a second, and their share of the roof."""
     network, config = update.network, measured.agent.config
-    if not isinstance(network, RecurrentNetwork) or ":" in config.torso:
+    counted = measured.entry.networks > 0 and ":" not in config.torso
+    if not (counted and isinstance(network, RecurrentNetwork)):
         return  # of somebody's own, nobody can say what is useful
     num_actions, networks = measured.spec.actions.num_values, measured.entry.networks
     work = flops.per_update(config, measured.image, num_actions, network.head, networks)

@@ -70,7 +70,6 @@ class R2D2Update(tf.Module):
         self._config = config
         self._optimizer = snt.optimizers.Adam(config.learning_rate, epsilon=config.adam_epsilon)
         create_slots(self._optimizer, network.trainable_variables)
-        self._optimizer.step.assign(0)  # that one does not count
         self._copy_to_target()
 
     @tf.function(autograph=False)

@@ -18,6 +18,8 @@ def _entry(atari: Config, dmlab: Config) -> Entry:
         all_dmlab_actions=False,
         columns=COLUMNS,
         groups=(GROUP,),
+        peers={"impala": "impala"},
+        networks=0,
         single_task="its metaparameters are tuned to one task, and several would share them",
     )
 

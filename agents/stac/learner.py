@@ -62,7 +62,6 @@ class StacUpdate(tf.Module):
             config.meta_learning_rate, config.meta_beta1, config.meta_beta2, config.meta_epsilon
         )
         create_slots(self._meta_optimizer, [self.metaparameters.eta])
-        self._meta_optimizer.step.assign(0)  # that one does not count
         self._lagged = (
             LaggedCopy(network, lagging_network, config.policy_lag) if lagging_network else None
         )

@@ -14,6 +14,7 @@ TINY = {  # an update of milliseconds, for each agent's family
         batch_size=2, burn_in=4, length=8, period=8, lstm_size=8, head_size=8, torso="shallow"
     ),
     "impala": dict(batch_size=2, length=4, lstm_size=8, torso="shallow"),
+    "stacx": dict(batch_size=2, length=4, lstm_size=8, torso="shallow"),
 }
 
 

@@ -10,6 +10,8 @@ from tests.commands import Commands
 _ALWAYS = {
     "first_step": "s",
     "learner": "frames/s",
+    "parameters": "million",
+    "peak_memory": "GB",
     "useful_work_of_an_update": "GFLOP",
     "useful_work": "GFLOP/s",
     "matmul_float32": "GFLOP/s",
@@ -52,6 +54,14 @@ def test_impala(commands: Commands) -> None:
     contents = report(commands, "learner", *tiny("impala"), *SHORT)
     assert _units(contents) == _ALWAYS
     assert contents["figures"]["learner"]["samples"] == 2
+
+
+def test_stacx_beside_impala_with_its_network(commands: Commands) -> None:
+    contents = report(commands, "learner", *tiny("stacx"), *SHORT, "--peer=impala")
+    units = _units(contents)
+    assert units["learner_to_peer"] == "x"
+    assert "useful_work" not in units  # a metagradient is more than a network's work
+    assert "peer tensorflow" in contents["versions"]
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ def _make(
     own: Mapping[str, str],
     shared: Mapping[str, str],
 ) -> Any:
+    _check_tasks(agent, env)
     default = catalogue.config(agent, env)
     declared = fields.declared(type(default))
     for field in own:
@@ -102,6 +103,7 @@ def _in_frames(name: str, agent: str, env: str, said: Any) -> Any:
 
 
 def _restored(name: str, agent: str, env: str, said: Any) -> Any:
+    _check_tasks(agent, env)
     default, of = catalogue.config(agent, env), f"configs.{name}."
     values = recorded.fields(type(default), said, of=of)
     try:
@@ -111,18 +113,21 @@ def _restored(name: str, agent: str, env: str, said: Any) -> Any:
 
 
 def _checked(agent: str, env: str, default: Any, values: Mapping[str, Any]) -> Any:
-    """A Config with these values. Raises ValueError for a number of tasks that cannot be."""
+    """A Config with these values. Raises ValueError for another number of tasks than env has."""
     config = dataclasses.replace(default, **values)
-    entry, num_tasks = catalogue.entry(agent), len(suites.tasks(env))
-    if entry.single_task and num_tasks > 1:
-        raise ValueError(
-            f"env must be one task for --agent={agent}, got the {num_tasks} of {env!r}: "
-            f"{entry.single_task}."
-        )
-    field = entry.num_tasks_field
+    field = catalogue.entry(agent).num_tasks_field
     if field is not None and getattr(config, field) != getattr(default, field):
         raise ValueError(
             f"{field} must be {getattr(default, field)}, as many as --env={env} has, "
             f"got {getattr(config, field)}."
         )
     return config
+
+
+def _check_tasks(agent: str, env: str) -> None:
+    """Raises ValueError for a suite that an agent cannot play."""
+    why, tasks = catalogue.entry(agent).single_task, suites.tasks(env)
+    if why and len(tasks) > 1:
+        raise ValueError(
+            f"--env must be one task for --agent={agent}, got the {len(tasks)} of {env!r}: {why}."
+        )

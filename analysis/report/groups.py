@@ -34,7 +34,7 @@ def _section(group: Group, lines: Sequence[Line], legend: Legend) -> Section | N
         return None
     members = sorted({m for line in lines for name in names for m in _members(line.learner, name)})
     if len(lines) == 1:
-        legend = [(f"{group.member} {member}", member % len(COLOURS)) for member in members]
+        legend = [(f"{group.member} {member}", _colour(member)) for member in members]
     drawn = [chart for name in names for chart in _of_name(name, lines, legend)]
     ablations = _ablations(group, lines)
     rows = [(name, group.names[name]) for name in names]
@@ -53,10 +53,14 @@ def _of_name(name: str, lines: Sequence[Line], legend: Legend) -> list[Chart]:
         for member in _members(line.learner, name):
             curve = _read(f"{name}/{member}")(line.learner)
             if len(lines) == 1:
-                traces.append(Trace(curve, member % len(COLOURS), band=True))
+                traces.append(Trace(curve, _colour(member), band=True))
             else:
                 traces.append(Trace(curve, line.colour, _STYLES[(member - 1) % len(_STYLES)]))
     return charts.of_curves(traces, name, "agent steps", legend)
+
+
+def _colour(member: int) -> int:
+    return (member - 1) % len(COLOURS)
 
 
 def _members(log: Log, name: str) -> list[int]:

@@ -28,7 +28,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:
         (["--agent=r2d3", "--env=catch"], ["'r2d3'", "Did you mean 'r2d2'?"]),
         (
             ["--agent=stac", "--env=catch,memory:recall"],
-            ["env must be one task for --agent=stac, got the 2 of 'catch,memory:recall'"],
+            ["--env must be one task for --agent=stac, got the 2 of 'catch,memory:recall'"],
         ),
         (["--agent=stacx", "--env=catch", "--stacx.num_heads=0"], ["--stacx.num_heads", "got 0."]),
         (["--agent=zzz", "--env=catch"], ["'zzz'", "there are r2d2, r2d2_plus"]),

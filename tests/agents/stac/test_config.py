@@ -84,7 +84,7 @@ def test_an_outer_cost_of_0_is_well_where_it_is_not_tuned() -> None:
 
 @pytest.mark.parametrize("agent", ["stac", "stacx"])
 def test_a_suite_is_refused(agent: str) -> None:
-    message = f"env must be one task for --agent={agent}, got the 57 of 'atari57'.*several would"
+    message = f"--env must be one task for --agent={agent}, got the 57 of 'atari57'.*several would"
     with pytest.raises(SettingsError, match=message):
         _resolve({}, agent=agent, env="atari57")
 

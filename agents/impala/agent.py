@@ -55,7 +55,7 @@ def make(
       make_normaliser: from the layer that gives the values to what normalises them; None does not.
     """
     make_network = functools.partial(_make_network, config, num_values)
-    tables, batch_sizes = zip(*reads(config, name), strict=True)
+    tables, batch_sizes = zip(*_reads(config, name), strict=True)
     return Agent(
         name=name,
         config=config,
@@ -80,7 +80,7 @@ def _estimates(
     return {"V": update.values_of_task(values["value"], task)}
 
 
-def reads(config: Config, name: str) -> list[tuple[TableSpec, int]]:
+def _reads(config: Config, name: str) -> list[tuple[TableSpec, int]]:
     """The tables, each with its unrolls of a batch."""
     queue = TableSpec(name, "queue", config.layout, max_size=config.queue_size)
     replayed = config.num_replayed

@@ -1,5 +1,6 @@
 """STAC and STACX as the rest of the system sees them (Zahavy et al., NeurIPS 2020)."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 
@@ -8,8 +9,7 @@ from acme import specs
 
 from agents.actor import with_variables
 from agents.contract import Agent
-from agents.impala import policy
-from agents.impala.agent import reads
+from agents.impala import agent as impala
 from agents.networks.network import RecurrentNetwork
 from agents.single_process import SingleProcessAgent
 from agents.stac import network as networks
@@ -42,21 +42,11 @@ def make(config: Config, name: str = "stac") -> Agent:
       name: of the agent, its queue and its log; its replay, if any, is `<name>_replay`.
     """
     make_network = functools.partial(_make_network, config)
-    tables, batch_sizes = zip(*reads(config, name), strict=True)
-    return Agent(
-        name=name,
-        config=config,
-        tables=tables,
-        batch_sizes=batch_sizes,
-        frame_stack=config.frame_stack,
-        resets_on_life_loss=config.life_loss,
-        variable_update_period=config.length,
+    return dataclasses.replace(
+        impala.make(config, name),
         make_network=make_network,
-        make_policy=policy.make_policy,
-        make_evaluation_policy=policy.make_evaluation_policy,
         make_update=functools.partial(_make_update, config, make_network),
         estimates=_estimates,
-        is_recurrent=config.lstm_size > 0,
     )
 
 

@@ -11,10 +11,12 @@ import tree
 from agents.contract import Agent, Update
 from agents.impala import agent as impala
 from agents.popart import agent as popart
+from agents.stac import agent as stac
 from r2d2 import agent as r2d2
 from replay.structures import Batch
 from tests.agents.impala import batches as impala_batches
 from tests.agents.popart import batches as popart_batches
+from tests.agents.stac import batches as stac_batches
 from tests.batches import environment_spec, random_batch
 from tests.images import IMAGE, with_images
 from tests.instructions import spec_with_words, with_words
@@ -27,6 +29,8 @@ def make_agent(name: str, **changes: Any) -> Agent:
         return r2d2.make(r2d2_batches.small_config(**changes))
     if name == "impala":
         return impala.make(impala_batches.small_config(**changes))
+    if name == "stac":
+        return stac.make(stac_batches.small_config(**changes))
     return popart.make(popart_batches.small_config(**changes))
 
 
@@ -34,12 +38,12 @@ def make_batch(name: str, config: Any) -> Batch:
     """With padding and ends of episodes, as the agent would sample it."""
     if name == "r2d2":
         return random_batch(config, **r2d2_batches.ITEMS)
-    if name == "impala":
+    if name in ("impala", "stac"):
         return impala_batches.with_ends(random_batch(config), impala_batches.ENDS)
     return popart_batches.batch_of_tasks(config)
 
 
-NAMES = ("r2d2", "impala", "popart")
+NAMES = ("r2d2", "impala", "popart", "stac")
 SPECS = {
     "vectors": environment_spec(),
     "images": environment_spec(IMAGE, np.uint8),
@@ -85,7 +89,7 @@ def _distance(x: Any, y: Any) -> float:
 
 @pytest.mark.parametrize("lstm_size", [6, 0])
 @pytest.mark.parametrize("observations", SPECS)
-@pytest.mark.parametrize("name", ["r2d2", "impala"])  # PopArt's network is IMPALA's
+@pytest.mark.parametrize("name", ["r2d2", "impala", "stac"])  # PopArt's network is IMPALA's
 def test_outputs_and_states_are_float32_and_near(
     name: str, observations: str, lstm_size: int
 ) -> None:
@@ -121,6 +125,7 @@ def test_the_core_multiplies_its_inputs_in_bfloat16(name: str) -> None:
         ("r2d2", "vectors", 0),
         ("impala", "words", 6),
         ("popart", "vectors", 0),
+        ("stac", "images", 6),
     ],
 )
 def test_an_update_is_near(name: str, observations: str, lstm_size: int) -> None:

@@ -14,6 +14,7 @@ from acme.utils import loggers
 from agents.contract import Agent
 from agents.impala import agent as impala
 from agents.popart import agent as popart
+from agents.stac import agent as stac
 from agents.single_process import SingleProcessAgent
 from r2d2 import agent as r2d2
 from replay.structures import Batch, NetworkInput
@@ -41,6 +42,7 @@ def _agents(**changes: Any) -> dict[str, Agent]:
         "feedforward": r2d2.make(r2d2.Config(**SMALL_R2D2 | dict(lstm_size=0) | changes)),
         "impala": impala.make(impala.Config(**SMALL_IMPALA | changes)),
         "popart": popart.make(popart.Config(**SMALL_IMPALA | changes)),
+        "stac": stac.make(stac.Config(**SMALL_IMPALA | changes)),
     }
 
 
@@ -147,7 +149,7 @@ class Talking(dm_env.Environment):
         return spec_with_words().actions
 
 
-@pytest.mark.parametrize("name", ["R2D2", "IMPALA", "PopArtIMPALA"])
+@pytest.mark.parametrize("name", ["R2D2", "IMPALA", "PopArtIMPALA", "STAC"])
 def test_the_library_s_agents_run_in_acme_s_loop(name: str) -> None:
     environment = Talking()
     spec = acme.make_environment_spec(environment)
@@ -156,6 +158,7 @@ def test_the_library_s_agents_run_in_acme_s_loop(name: str) -> None:
         "R2D2": lambda: r2d2.R2D2(spec, r2d2.Config(**SMALL_R2D2 | small)),
         "IMPALA": lambda: impala.IMPALA(spec, impala.Config(**SMALL_IMPALA | small)),
         "PopArtIMPALA": lambda: popart.PopArtIMPALA(spec, popart.Config(**SMALL_IMPALA | small)),
+        "STAC": lambda: stac.STAC(spec, stac.Config(**SMALL_IMPALA | small, num_heads=2)),
     }
     agent: SingleProcessAgent = agents[name]()
     loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())

@@ -14,8 +14,8 @@ from acme.utils import loggers
 from agents.contract import Agent
 from agents.impala import agent as impala
 from agents.popart import agent as popart
-from agents.stac import agent as stac
 from agents.single_process import SingleProcessAgent
+from agents.stac import agent as stac
 from r2d2 import agent as r2d2
 from replay.structures import Batch, NetworkInput
 from tests.batches import NUM_ACTIONS, random_batch

@@ -32,7 +32,7 @@ from tests.commands import SECONDS, Outcome, Request
 _BEGINNINGS = (
     "agents.in_process.InProcess",
     "benchmarks.report.Report",
-    "studies.corrections_results.read",
+    "studies.records.read",
     "studies.performance_results.read",
     "launch.hosts.job.read",
     "run_folder.settings.load",

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 MUST_BE_FINITE = ("loss", "gradient_norm")  # clipping to an infinite norm writes NaN
-"""How the names of such metrics end."""
+"""Every update has these metrics; others whose names end so must be finite too."""
 
 
 class NotFiniteError(ArithmeticError):
@@ -43,9 +43,11 @@ def check_update(step: int, metrics: Mapping[str, tf.Tensor]) -> None:
       metrics: that it gave.
 
     Raises:
+      KeyError: if there is no `loss` or no `gradient_norm`.
       NotFiniteError: with every metric that is not finite, to tell which term it began with.
     """
-    if all(math.isfinite(metrics[name]) for name in metrics if name.endswith(MUST_BE_FINITE)):
+    names = {*MUST_BE_FINITE, *(name for name in metrics if name.endswith(MUST_BE_FINITE))}
+    if all(math.isfinite(metrics[name]) for name in names):
         return
     found = [
         f"{name}{list(index) or ''} {value}"

@@ -201,6 +201,21 @@ def test_other_metrics_need_not_be_finite() -> None:
     assert str(error.value) == f"Update 1,234 is not finite: {found}."
 
 
+@pytest.mark.parametrize("name", ["outer_loss", "metagradient_norm"])
+def test_every_loss_and_every_gradients_norm_must_be_finite(name: str) -> None:
+    metrics = {"loss": tf.constant(1.0), "gradient_norm": tf.constant(2.0)}
+    check_update(5, metrics | {name: tf.constant(3.0)})
+    with pytest.raises(NotFiniteError, match=rf"Update 5 is not finite: {name} inf\."):
+        check_update(5, metrics | {name: tf.constant(np.inf)})
+
+
+@pytest.mark.parametrize("missing", ["loss", "gradient_norm"])
+def test_an_update_that_does_not_say_its_loss_is_no_update(missing: str) -> None:
+    metrics = {"loss": tf.constant(1.0), "gradient_norm": tf.constant(2.0)}
+    with pytest.raises(KeyError, match=missing):
+        check_update(5, {name: metric for name, metric in metrics.items() if name != missing})
+
+
 def _learn(learner: Learner, steps: int) -> None:
     for _ in range(steps):
         learner.step()

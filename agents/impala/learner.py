@@ -13,7 +13,7 @@ import tensorflow as tf
 from agents.contract import Network
 from agents.impala.config import Config
 from agents.impala.lag import LaggedCopy
-from agents.impala.losses import Evaluation, Hyperparameters, Outputs, vtrace_losses
+from agents.impala.losses import Evaluation, Outputs, fixed_hyperparameters, vtrace_losses
 from agents.impala.rows import parameter_lag, resets, trained_rows
 from agents.networks.language import image_of
 from agents.networks.network import RecurrentNetwork, apply_to_rows, unroll_trained_core
@@ -60,6 +60,7 @@ class ImpalaUpdate(tf.Module):
         self.learned_network = network
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
         self._config = config
+        # A variable because checkpoints hold it; each update computes it anew.
         self._learning_rate = tf.Variable(
             config.learning_rate, trainable=False, dtype=tf.float32, name="learning_rate"
         )
@@ -127,7 +128,7 @@ class ImpalaUpdate(tf.Module):
         evaluation = vtrace_losses(
             Outputs(logits[:-1], output, *self._shift_and_scale(batch.task)),
             rows,
-            self._hyperparameters,
+            fixed_hyperparameters(config),
             config.correction,
         )
         if self._pixel_control is None:
@@ -151,19 +152,6 @@ class ImpalaUpdate(tf.Module):
         if self._normaliser is None:
             return tf.zeros([]), tf.ones([])
         return self._normaliser.shift_and_scale(task)
-
-    @property
-    def _hyperparameters(self) -> Hyperparameters:
-        config = self._config
-        return Hyperparameters(
-            discount=config.discount,
-            lambda_=config.lambda_,
-            rho_bar=config.rho_bar,
-            c_bar=config.c_bar,
-            policy_gradient_cost=1.0,
-            baseline_cost=config.baseline_cost,
-            entropy_cost=config.entropy_cost,
-        )
 
     def _adapt(self, batch: Batch, target: tf.Tensor) -> Mapping[str, tf.Tensor]:
         if self._normaliser is None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from agents.impala.config import Correction
+from agents.impala.config import Config, Correction
 from agents.impala.policy import log_probability
 from agents.impala.vtrace import (
     Scalar,
@@ -41,6 +41,19 @@ class Hyperparameters(NamedTuple):
     entropy_cost: Scalar
     alpha_rho: Scalar = 1.0  # α_ρ, by which ρ is truncated (leaky V-trace)
     alpha_c: Scalar = 1.0  # α_c, by which c is
+
+
+def fixed_hyperparameters(config: Config) -> Hyperparameters:
+    """Those of a config (Espeholt et al. 2018, Section 4.2)."""
+    return Hyperparameters(
+        discount=config.discount,
+        lambda_=config.lambda_,
+        rho_bar=config.rho_bar,
+        c_bar=config.c_bar,
+        policy_gradient_cost=1.0,
+        baseline_cost=config.baseline_cost,
+        entropy_cost=config.entropy_cost,
+    )
 
 
 class Evaluation(NamedTuple):

@@ -51,20 +51,33 @@ class ActorCriticHead(snt.Module):
 def make_network(
     config: Config, environment_spec: specs.EnvironmentSpec, num_values: int = 1
 ) -> RecurrentNetwork:
-    """The network of a config; its outputs are `PolicyAndValue`.
-
-    Without a core it does not see the previous step either: that is memory of a kind.
+    """The network of a config.
 
     Raises:
       ValueError: if the environment's actions are not discrete.
     """
-    num_actions = num_discrete(environment_spec.actions)
+    head = ActorCriticHead(num_discrete(environment_spec.actions), num_values)
+    return make_network_with(head, config, environment_spec)
+
+
+def make_network_with(
+    head: snt.Module, config: Config, environment_spec: specs.EnvironmentSpec
+) -> RecurrentNetwork:
+    """A config's torso and core under a head.
+
+    Without a core the network does not see the previous step either: that is memory of a kind.
+
+    Args:
+      head: core output `[B, H]` -> `PolicyAndValue`.
+      config: of torso, core and their precision.
+      environment_spec: of observations and actions.
+    """
     dtype = tf.as_dtype(config.precision)
     torso = make_torso(config.torso, config.hidden_sizes, KEEPS_VARIANCE, dtype)
     return RecurrentNetwork(
         torso=with_language(torso, environment_spec.observations),
         core=make_core(config.lstm_size, dtype),
-        head=ActorCriticHead(num_actions, num_values),
+        head=head,
         actions=environment_spec.actions,
         sees_previous_step=config.lstm_size > 0,
     )

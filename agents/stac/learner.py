@@ -26,7 +26,7 @@ from agents.optimization import RMSProp, annealed, clip_by_global_norm, create_s
 from agents.stac.config import Config
 from agents.stac.metaparameters import Metaparameters, outer_hyperparameters
 from agents.stac.network import Head, Heads
-from replay.structures import Batch
+from replay.structures import Batch, TrainedRows
 
 
 class StacUpdate(tf.Module):
@@ -111,9 +111,9 @@ class StacUpdate(tf.Module):
         Returns:
           P evaluations, and `[L, B, A]`.
         """
-        outputs = self._outputs(batch, self._heads)
+        rows, outputs = trained_rows(batch, self._config), self._outputs(batch, self._heads)
         tuned = self.metaparameters.hyperparameters()
-        evaluations = [self._losses(batch, *each) for each in zip(outputs, tuned, strict=True)]
+        evaluations = [losses(rows, *each) for each in zip(outputs, tuned, strict=True)]
         return evaluations, outputs[0].logits[:-1]
 
     def evaluate_outer(self, batch: Batch, old_logits: tf.Tensor) -> tuple[Evaluation, tf.Tensor]:
@@ -123,10 +123,9 @@ class StacUpdate(tf.Module):
           batch: that was learned from.
           old_logits: `[L, B, A]`, of the acting head before it was.
         """
-        (outputs,) = self._outputs(batch, self._heads[:1])
+        rows, (outputs,) = trained_rows(batch, self._config), self._outputs(batch, self._heads[:1])
         divergence = kl_divergence(outputs.logits[:-1], old_logits)
-        mask = batch.mask[self._config.burn_in :]
-        return self._losses(batch, outputs, self._outer), masked_sum(divergence, mask)
+        return losses(rows, outputs, self._outer), masked_sum(divergence, rows.mask)
 
     def _tune(
         self,
@@ -182,16 +181,22 @@ class StacUpdate(tf.Module):
         )
         return [apply_to_rows(head, core_output) for head in heads]
 
-    def _losses(
-        self, batch: Batch, outputs: PolicyAndValue, hyperparameters: Hyperparameters
-    ) -> Evaluation:
-        value = outputs.value[..., 0]
-        zero, one = tf.zeros([], value.dtype), tf.ones([], value.dtype)
-        return vtrace_losses(
-            Outputs(outputs.logits[:-1], value, shift=zero, scale=one),
-            trained_rows(batch, self._config),
-            hyperparameters,
-        )
+
+def losses(
+    rows: TrainedRows, outputs: PolicyAndValue, hyperparameters: Hyperparameters
+) -> Evaluation:
+    """One head's losses; its value is in the rewards' units.
+
+    Args:
+      rows: L of them, what was played.
+      outputs: `[L + 1, B, ...]`, of the head.
+      hyperparameters: of the inner or the outer loss.
+    """
+    value = outputs.value[..., 0]
+    zero, one = tf.zeros([], value.dtype), tf.ones([], value.dtype)
+    return vtrace_losses(
+        Outputs(outputs.logits[:-1], value, shift=zero, scale=one), rows, hyperparameters
+    )
 
 
 def kl_divergence(logits: tf.Tensor, from_logits: tf.Tensor) -> tf.Tensor:

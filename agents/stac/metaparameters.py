@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from agents.impala.losses import Hyperparameters
+from agents.impala.losses import Hyperparameters, fixed_hyperparameters
 from agents.stac.config import OUTER_COSTS, Config
 
 _FIELDS = {
@@ -16,14 +16,8 @@ _FIELDS = {
 
 def outer_hyperparameters(config: Config) -> Hyperparameters:
     """ζ, the fixed hyperparameters of the outer loss (Zahavy et al. 2020, Table 3)."""
-    return Hyperparameters(
-        discount=config.discount,
-        lambda_=config.lambda_,
-        rho_bar=config.rho_bar,
-        c_bar=config.c_bar,
+    return fixed_hyperparameters(config)._replace(
         policy_gradient_cost=config.policy_gradient_cost,
-        baseline_cost=config.baseline_cost,
-        entropy_cost=config.entropy_cost,
         alpha_rho=config.alpha,
         alpha_c=config.alpha,
     )

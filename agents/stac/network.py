@@ -6,12 +6,9 @@ import sonnet as snt
 import tensorflow as tf
 from acme import specs
 
-from agents.impala.network import KEEPS_VARIANCE, PolicyAndValue
-from agents.networks.core import make_core
-from agents.networks.language import with_language
+from agents.impala.network import KEEPS_VARIANCE, PolicyAndValue, make_network_with
 from agents.networks.layers import Linear, relu
 from agents.networks.network import RecurrentNetwork, num_discrete
-from agents.networks.torsos import make_torso
 from agents.stac.config import Config
 
 
@@ -81,12 +78,5 @@ def make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> Rec
     """
     num_actions = num_discrete(environment_spec.actions)
     dtype = tf.as_dtype(config.precision)
-    torso = make_torso(config.torso, config.hidden_sizes, KEEPS_VARIANCE, dtype)
     heads = [Head(num_actions, config.head_hidden_sizes, dtype) for _ in range(config.num_heads)]
-    return RecurrentNetwork(
-        torso=with_language(torso, environment_spec.observations),
-        core=make_core(config.lstm_size, dtype),
-        head=Heads(heads),
-        actions=environment_spec.actions,
-        sees_previous_step=config.lstm_size > 0,
-    )
+    return make_network_with(Heads(heads), config, environment_spec)

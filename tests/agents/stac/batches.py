@@ -1,6 +1,5 @@
 """Small configs and updates for the tests of STAC, and a network in float64."""
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -99,8 +98,3 @@ def outputs_of(update: StacUpdate, batch: Batch) -> list[Outputs]:
         logits, value = output.logits.numpy(), output.value.numpy()
         results.append(Outputs(logits[:-1], value[..., 0], np.float64(0), np.float64(1)))
     return results
-
-
-def linear_heads(config: Config) -> Config:
-    """The config with IMPALA's heads."""
-    return dataclasses.replace(config, head_hidden_sizes=())

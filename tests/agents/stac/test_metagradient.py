@@ -8,7 +8,6 @@ import pytest
 from agents.impala.losses import Outputs
 from agents.stac.agent import Config
 from agents.stac.metaparameters import outer_hyperparameters
-from replay.structures import Batch
 from tests.agents.impala import oracle
 from tests.agents.impala.batches import with_ends
 from tests.agents.stac.batches import (
@@ -53,7 +52,7 @@ class Trial:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.batch: Batch = with_ends_of_float64(batch_of_images(config))
+        self.batch = with_ends(batch_of_images(config), ENDS)
         self.update = update_in_float64(config)
         self._variables = self.update.variables
         self._before = [v.numpy() for v in self._variables]
@@ -78,10 +77,6 @@ class Trial:
     def objective(self, eta: np.ndarray, held: "Held") -> float:
         """The outer loss and its KL after an update with that η, what is stopped held."""
         return held.objective(self.make_step(eta), self.old, self.config)
-
-
-def with_ends_of_float64(batch: Batch) -> Batch:
-    return with_ends(batch, ENDS)
 
 
 class Held:

@@ -103,13 +103,7 @@ def panels(results: Results, measure: str) -> list[Panel]:
 
 def main() -> None:
     """Trains what is missing, then draws and prints everything."""
-    known = records.read(DATA, Run, Result)
-    for run in runs():
-        if run not in known:
-            result = train(run)
-            records.append(DATA, run, result)
-            print(*run, *result, flush=True)
-    results = records.read(DATA, Run, Result)
+    results = records.complete(DATA, runs(), train, Result)
     draw(panels(results, "mean_return"), "mean return during training", PLOT)
     for measure in ("final_return", "mean_return"):
         found = {

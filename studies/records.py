@@ -2,6 +2,7 @@
 
 import csv
 import pathlib
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 RunType = TypeVar("RunType", bound=NamedTuple)
@@ -16,6 +17,22 @@ def read(
         return {}
     with path.open() as file:
         return {_parse(run, row): _parse(result, row) for row in csv.DictReader(file)}
+
+
+def complete(
+    path: pathlib.Path,
+    runs: Sequence[RunType],
+    train: Callable[[RunType], ResultType],
+    result: type[ResultType],
+) -> dict[RunType, ResultType]:
+    """Makes the trainings that a file lacks, printing each; returns all that it then holds."""
+    known = read(path, type(runs[0]), result)
+    for run in runs:
+        if run not in known:
+            came_of_it = train(run)
+            append(path, run, came_of_it)
+            print(*run, *came_of_it, flush=True)
+    return read(path, type(runs[0]), result)
 
 
 def append(path: pathlib.Path, run: Any, result: Any) -> None:

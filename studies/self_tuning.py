@@ -23,7 +23,7 @@ from matplotlib.axes import Axes
 from agents.stac.agent import Config, make
 from agents.stac.config import ALL
 from studies import arguments, records, training
-from studies.corrections_results import Interval, interval
+from studies.intervals import Interval, interval
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 DATA = DOCS / "data" / "stac.csv"
@@ -229,13 +229,7 @@ def _errorbar(axis: Axes, x: np.ndarray, found: Sequence[Interval], label: str) 
 
 def main() -> None:
     """Trains what is missing, then draws and prints everything."""
-    known = records.read(DATA, Run, Result)
-    for run in runs():
-        if run not in known:
-            result = train(run)
-            records.append(DATA, run, result)
-            print(*run, *result, flush=True)
-    results = records.read(DATA, Run, Result)
+    results = records.complete(DATA, runs(), train, Result)
     draw(results, PLOT)
     for measure in ("final_return", "mean_return"):
         print(f"\n{measure}\n")

@@ -13,7 +13,8 @@ from analysis.report.page import Section
 from analysis.report.run import Line, recent
 from run_folder.log_reader import Log
 
-_STYLES = ("-", "--", ":", "-.")  # of the members, where colours tell lines apart
+# Of the members, where colours tell runs apart: matplotlib's sign, and the word for it.
+_STYLES = (("-", "solid"), ("--", "dashed"), (":", "dotted"), ("-.", "dash-dotted"))
 
 
 def sections(lines: Sequence[Line], legend: Legend) -> list[Section]:
@@ -40,8 +41,7 @@ def _section(group: Group, lines: Sequence[Line], legend: Legend) -> Section | N
     rows = [(name, group.names[name]) for name in names]
     body = page.paragraph(group.note) + page.key(legend)
     if len(lines) > 1 and len(members) > 1:
-        styles = ("solid", "dashed", "dotted", "dash-dotted")
-        said = (f"{group.member} {member} {styles[(member - 1) % 4]}" for member in members)
+        said = (f"{group.member} {member} {_style(member)[1]}" for member in members)
         body += page.paragraph(f"Lines: {', '.join(said)}.")
     body += page.grid(drawn) + page.table(("column", "what it is"), rows) + page.grid(ablations)
     return Section(group.title, body, [*drawn, *ablations])
@@ -55,12 +55,16 @@ def _of_name(name: str, lines: Sequence[Line], legend: Legend) -> list[Chart]:
             if len(lines) == 1:
                 traces.append(Trace(curve, _colour(member), band=True))
             else:
-                traces.append(Trace(curve, line.colour, _STYLES[(member - 1) % len(_STYLES)]))
+                traces.append(Trace(curve, line.colour, _style(member)[0]))
     return charts.of_curves(traces, name, "agent steps", legend)
 
 
 def _colour(member: int) -> int:
     return (member - 1) % len(COLOURS)
+
+
+def _style(member: int) -> tuple[str, str]:
+    return _STYLES[(member - 1) % len(_STYLES)]
 
 
 def _members(log: Log, name: str) -> list[int]:

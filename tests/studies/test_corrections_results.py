@@ -8,13 +8,12 @@ import pytest
 from studies import corrections, records
 from studies.corrections_results import (
     CORRECTIONS,
-    Interval,
     Result,
     Run,
-    interval,
     intervals,
     table,
 )
+from studies.intervals import Interval, interval
 
 
 def test_the_interval_of_five_values() -> None:

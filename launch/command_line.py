@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, get_args
 
-from absl import app, flags
+from absl import app, flags, logging
 
 from agents import fields
 from agents.fields import Field
@@ -76,7 +76,11 @@ _FIELDS_ARE_IN = "A hyperparameter; --help=r2d2 [--env=...] lists that agent's."
 
 
 def run(main: Callable[[Sequence[str]], None], sections: Sections) -> None:
-    """Runs a command as `absl.app.run` does, with its help.
+    """Runs a command, with its help.
+
+    `absl.app.run` would do so too. But a TensorFlow that is imported once that has begun, as after
+    the checks of what was typed, looks for accelerators and makes its context at once, in which
+    `tensor == 0` is False: nothing could be forked then.
 
     Args:
       main: of the module whose docstring begins the help.
@@ -103,7 +107,10 @@ def run(main: Callable[[Sequence[str]], None], sections: Sections) -> None:
                 raise
             fail(f"{error.filename or 'A file'} cannot be written: {error.strerror}.")
 
-    app.run(guarded, flags_parser=parse)
+    app.define_help_flags()  # --helpfull
+    logging.use_absl_handler()
+    logging.set_verbosity(logging.INFO)
+    guarded(parse(sys.argv))
 
 
 def _show(text: str) -> NoReturn:

@@ -7,6 +7,7 @@ import os
 import pathlib
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -15,9 +16,9 @@ from absl import flags
 from agents.contract import Update
 from environments import import_path
 from launch.gcp import launcher, options
-from launch.graph import shards
+from launch.graph import shards, temporary_files
 from launch.hosts import artefact
-from launch.local import supervisor
+from launch.local import fork_server, supervisor
 from run_folder import (
     bucket,
     building,
@@ -33,6 +34,9 @@ from run_folder.checkpoints import Manifests
 from run_folder.settings import Settings, SettingsError
 
 flags.FLAGS.set_default("lp_launch_type", "local_mp")  # Launchpad's own default is threads
+flags.FLAGS.set_default(
+    "lp_termination_notice_secs", -1
+)  # the launching process has its own patience
 
 
 class Resumption(NamedTuple):
@@ -61,23 +65,39 @@ def start(asked: Settings | Resumption, job: str | None) -> int:
     Raises:
       SettingsError: it cannot be done; the folder is as it was.
     """
-    tf.config.set_visible_devices([], "GPU")  # the learner's process needs it for itself
+    resumption = asked if isinstance(asked, Resumption) else None
     try:
-        run, manifests = _prepare(asked, job)
+        run = _accept(asked, job)
+        if job is None and not options.wanted():
+            return _run_here(run, resumption)
+        tf.config.set_visible_devices([], "GPU")  # no node runs here
+        manifests = _manifests(run, resumption)
+        if job is not None:
+            _make_folder("job", pathlib.Path(job))
+        if job is not None or not options.check(run.run_dir).dry_run:
+            _begin(run, manifests, resumption, lambda function, *args: function(*args))
         if job is not None:
             return write_job(run, manifests, pathlib.Path(job))
-        if options.wanted():
-            return launcher.launch(run, manifests, options.check(run.run_dir))
-        return supervisor.run(run, manifests)
+        return launcher.launch(run, manifests, options.check(run.run_dir))
     except checkpoints.CheckpointError as error:
         raise SettingsError(str(error)) from None
 
 
-def _prepare(asked: Settings | Resumption, job: str | None) -> tuple[Settings, Manifests]:
-    """Settings, and what the run goes on from, checked to the end; the run folder is made then."""
-    resumption = asked if isinstance(asked, Resumption) else None
+def _run_here(run: Settings, resumption: Resumption | None) -> int:
+    """Runs all nodes on this machine, as forks; this process itself runs no TensorFlow op."""
+    try:
+        with temporary_files.folder_of_a_run(), fork_server.ForkServer() as server:
+            manifests = server.call(_manifests, run, resumption)
+            _begin(run, manifests, resumption, server.call)
+            return supervisor.run(run, manifests, server)
+    except fork_server.OpsWereRunError as error:
+        raise SettingsError(f"--agent={run.agent} --env={run.env}: {error}") from None
+
+
+def _accept(asked: Settings | Resumption, job: str | None) -> Settings:
+    """The settings, checked as far as no agent is made; a run that goes on is locked then."""
     run_dir = asked.values["run_dir"] if isinstance(asked, Resumption) else asked.run_dir
-    _check_place(run_dir, resume=resumption is not None)
+    _check_place(run_dir, resume=isinstance(asked, Resumption))
     if isinstance(asked, Resumption):
         run = resuming.resumed(asked.values, asked.overrides)
     else:
@@ -90,16 +110,17 @@ def _prepare(asked: Settings | Resumption, job: str | None) -> tuple[Settings, M
         if not job:
             raise SettingsError("--job must name a new folder, got ''.")
         artefact.check(run, pathlib.Path(job))
+    return run
+
+
+def _manifests(run: Settings, resumption: Resumption | None) -> Manifests:
+    """What the run goes on from, once its agents have been made to see that they can be."""
     updates = make_updates(run)
-    manifests: Manifests = {}
-    if resumption is not None:
-        manifests = resuming.manifests(
-            run, updates, step=resumption.step, with_replay=resumption.with_replay
-        )
-    if job is not None:
-        _make_folder("job", pathlib.Path(job))
-    _begin(run, manifests, resumption)
-    return run, manifests
+    if resumption is None:
+        return {}
+    return resuming.manifests(
+        run, updates, step=resumption.step, with_replay=resumption.with_replay
+    )
 
 
 def _check_place(run_dir: str | None, *, resume: bool) -> None:
@@ -168,14 +189,20 @@ def _checked(update: Update) -> Update:
     return update
 
 
-def _begin(run: Settings, manifests: Manifests, resumption: Resumption | None) -> None:
+def _begin(
+    run: Settings, manifests: Manifests, resumption: Resumption | None, call: Callable[..., Any]
+) -> None:
     """Makes the run folder, or readies it for another launch; this process holds its lock then.
+
+    Args:
+      run: its settings.
+      manifests: what it goes on from.
+      resumption: None for a run that begins.
+      call: calls a function where TensorFlow ops may be run.
 
     Raises:
       SettingsError: another process runs it, or it cannot be written.
     """
-    if options.wanted() and options.check(run.run_dir).dry_run:
-        return
     _make_folder("run_dir", run.path)
     try:
         if not bucket.is_bucket(run.run_dir):
@@ -187,11 +214,11 @@ def _begin(run: Settings, manifests: Manifests, resumption: Resumption | None) -
             actor_steps=int(counts["actor_steps"]),
             walltime=float(counts["walltime"]),
         )
-        goes_back = resumption is not None and resumption.step is not None
-        in_order = progress.ended_in_order(run.path) and not goes_back
+        if resumption is not None and not bucket.is_bucket(run.run_dir):
+            in_order = progress.ended_in_order(run.path) and resumption.step is None
+            if not in_order:
+                call(rewinding.rewind, run.folder, manifests, run.paced_by)
         supervisor.begin(run)
-        if resumption is not None and not in_order and not bucket.is_bucket(run.run_dir):
-            rewinding.rewind(run.folder, manifests, run.paced_by)
     except OSError as error:
         raise SettingsError(
             f"{error.filename or run.run_dir} cannot be written: {error.strerror}."

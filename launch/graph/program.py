@@ -9,13 +9,12 @@ actors --items--> replay --+   | priorities           evaluator
 """
 
 import functools
-import os
+from collections.abc import Callable
 from typing import Any
 
 import launchpad as lp
-from launchpad.nodes.python import local_multi_processing
 
-from launch.graph import actor_node, process, replay_node
+from launch.graph import actor_node, replay_node
 from launch.graph.coordinator import Coordinator
 from launch.graph.evaluator_node import EvaluatorNode
 from launch.graph.learner_node import LearnerNode
@@ -120,7 +119,7 @@ def add_actors(
     with program.group("actor"):
         for index, crew in enumerate(crews(settings)):
             program.add_node(
-                lp.CourierNode(
+                lp.PyClassNode(
                     actor_node.ActorNode,
                     settings,
                     crew,
@@ -137,15 +136,27 @@ def add_evaluators(
     """The nodes that measure how good each agent is."""
     with program.group("evaluator"):
         for name, learner in learners.items():
-            program.add_node(lp.CourierNode(EvaluatorNode, settings, name, learner, coordinator))
+            program.add_node(lp.PyClassNode(EvaluatorNode, settings, name, learner, coordinator))
 
 
-def local_resources(program: lp.Program) -> dict[str, Any]:
-    """How each group's processes start on one machine."""
-    launcher = {process.LAUNCHER: str(os.getpid())}
+def local_nodes(program: lp.Program) -> dict[str, Callable[[], Any]]:
+    """The functions that are a program's nodes on this machine, by label, <group>/<index>.
+
+    This is the first half of Launchpad's own `local_mp` launch, which has no name there.
+    """
+    nodes = program.get_all_nodes()
+    for node in nodes:
+        node._initialize_context(lp.LaunchType.LOCAL_MULTI_PROCESSING, launch_config=None)
+    for group, members in program.groups.items():
+        for node in members:
+            for handle in node.input_handles:
+                handle.connect(node, group)
+    for node in nodes:
+        node.bind_addresses()
     return {
-        group: local_multi_processing.PythonProcess(env=launcher | environment_of(group))
-        for group in program.groups
+        f"{group}/{index}": node.function
+        for group, members in program.groups.items()
+        for index, node in enumerate(members)
     }
 
 

@@ -1,25 +1,18 @@
 """Starts a run's processes, shows how it goes, and ends it in order."""
 
 import contextlib
-import os
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
 
-import launchpad as lp
-import psutil
-from absl import flags
-from launchpad.launch.run_locally import launch_local_output_to_files
-
-from launch.graph import coordinator, temporary_files
-from launch.graph.program import local_resources, make_program
+from launch.graph import coordinator
+from launch.graph.program import make_program
 from launch.local import view
+from launch.local.fork_server import Ended, ForkServer, how
 from run_folder import checkpoints, progress, whole_files
 from run_folder.settings import Settings
 
@@ -29,11 +22,14 @@ POLL_SECONDS = 0.2
 LEAST_FREE_BYTES = 2**20  # of a disk that is not full
 OUTPUT_LINES = 30  # of a node that died without a word in the crash file
 
-Workers = Mapping[str, Sequence[subprocess.Popen[bytes]]]
 
-
-def run(settings: Settings, manifests: checkpoints.Manifests) -> int:
+def run(settings: Settings, manifests: checkpoints.Manifests, server: ForkServer) -> int:
     """Runs the program of `settings` on this machine; `begin` has readied its folder.
+
+    Args:
+      settings: of the run.
+      manifests: what it goes on from.
+      server: that forks its nodes.
 
     Returns:
       The exit code: 0 when the run ended as asked, 1 when a node crashed, or when the run's own
@@ -41,23 +37,16 @@ def run(settings: Settings, manifests: checkpoints.Manifests) -> int:
     """
     signals, stop = _signals(), threading.Event()
     _handle(signals, stop)
-    # Until each node is past its imports, a signal waits: nodes inherit the mask.
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    with temporary_files.folder_of_a_run():
-        manager = _launch(make_program(settings, manifests), str(settings.folder.nodes))
-        workers = {node: list(group) for node, group in manager._active_workers.items()}
-        _handle(signals, stop)  # Launchpad's own handlers would end all nodes at once
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
-
-        crashed = True  # unless the watch says otherwise
-        try:
-            crashed = _watch(manager, stop, settings)
-            crash = _crash(settings, workers) if crashed else ""
-        finally:
-            _end(manager, CRASH_SECONDS if crashed else NOTICE_SECONDS)
+    running = set(server.launch(make_program, settings, manifests, output=settings.folder.nodes))
+    failed: list[Ended] = []
+    try:
+        failed = _watch(server, running, stop, settings)
+        crash = _crash(settings, failed[0]) if failed else ""
+    finally:
+        _end(server, running, CRASH_SECONDS if failed else NOTICE_SECONDS)
     with contextlib.suppress(OSError):  # the terminal may have been closed
         _report(settings, crash)
-    return 1 if crashed or (not stop.is_set() and not _saved(settings)) else 0
+    return 1 if failed or (not stop.is_set() and not _saved(settings)) else 0
 
 
 def _signals() -> set[signal.Signals]:
@@ -87,29 +76,17 @@ def begin(settings: Settings) -> None:
         file.unlink(missing_ok=True)
 
 
-def _launch(program: lp.Program, output_folder: str) -> Any:
-    """Launches with Launchpad's own announcements sent nowhere: the view has the terminal."""
-    # Launchpad reads the variable that says this when it is imported: before the folder is known.
-    launch_local_output_to_files._LOGGING_DIR = output_folder
-    # Launchpad's countdown ends with a SIGKILL to this very process; `_end` has a gentler one.
-    flags.FLAGS.set_default("lp_termination_notice_secs", -1)
-    stdout, sys.stdout = sys.stdout, open(os.devnull, "w")  # noqa: SIM115
-    try:
-        return lp.launch(
-            program,
-            launch_type="local_mp",
-            local_resources=local_resources(program),
-            terminal="output_to_files",
-        )
-    finally:
-        sys.stdout.close()
-        sys.stdout = stdout
+def _watch(
+    server: ForkServer, running: set[str], stop: threading.Event, settings: Settings
+) -> list[Ended]:
+    """Shows progress until the run is finished, or nodes failed, which it returns.
 
-
-def _watch(manager: Any, stop: threading.Event, settings: Settings) -> bool:
-    """Shows progress until the run is finished; says whether a node failed."""
-    failed = threading.Event()
-    threading.Thread(target=_wait_for_failure, args=(manager, failed), daemon=True).start()
+    Args:
+      server: says what ends.
+      running: labels of the nodes; those that ended are taken out.
+      stop: set when somebody asks for the end.
+      settings: of the run.
+    """
     deadline = float("inf")
     with view.View(f"{settings.agent} on {settings.env}, {settings.run_dir}") as drawn:
         while time.time() < deadline:
@@ -117,52 +94,39 @@ def _watch(manager: Any, stop: threading.Event, settings: Settings) -> bool:
             if state is not None:
                 drawn.show(state)
             elif stop.is_set():
-                return False  # the nodes are still on their way: there is nothing to save
+                return []  # the nodes are still on their way: there is nothing to save
             if state is not None and state["state"] == "finished":
-                return False
-            if failed.is_set():
-                return True
+                return []
+            ended = server.ended(POLL_SECONDS)
+            running.difference_update(label for label, _ in ended)
+            if failed := [each for each in ended if each.code]:
+                return failed
             if stop.is_set():
                 with contextlib.suppress(OSError):  # a full disk; then nodes hear it by a signal
                     settings.folder.stop.touch()
                 deadline = min(deadline, time.time() + coordinator.SAVE_SECONDS)
-            time.sleep(POLL_SECONDS)
-    return False
+    return []
 
 
-def _wait_for_failure(manager: Any, failed: threading.Event) -> None:
-    try:
-        manager.wait()
-    except RuntimeError:
-        failed.set()
-
-
-def _end(manager: Any, seconds: float) -> None:
+def _end(server: ForkServer, running: set[str], seconds: float) -> None:
     """Asks what still runs to end, and kills what does not in time."""
-    children = psutil.Process().children(recursive=True)
-
-    def kill_late() -> None:
-        for child in psutil.wait_procs(children, timeout=seconds)[1]:
-            child.kill()
-
-    threading.Thread(target=kill_late, daemon=True).start()
-    manager.stop_and_wait()
+    server.signal(signal.SIGTERM, running)
+    deadline = time.time() + seconds
+    while running and time.time() < deadline:
+        running.difference_update(label for label, _ in server.ended(POLL_SECONDS))
+    server.signal(signal.SIGKILL, running)
 
 
-def _crash(settings: Settings, workers: Workers) -> str:
+def _crash(settings: Settings, failed: Ended) -> str:
     """What is known of the node that failed first."""
-    return _first_words(settings, workers) + _advice_on_space(settings)
+    return _first_words(settings, failed) + _advice_on_space(settings)
 
 
-def _first_words(settings: Settings, workers: Workers) -> str:
+def _first_words(settings: Settings, failed: Ended) -> str:
     file = settings.folder.crash
     if file.exists() and (text := file.read_text(errors="replace")):  # empty on a full disk
         return text
-    for node, group in workers.items():
-        for worker in group:
-            if worker.returncode:
-                return _end_of_output(settings, node, worker.returncode)
-    return "A node's process ended.\n"
+    return _end_of_output(settings, *failed)
 
 
 def _advice_on_space(settings: Settings) -> str:
@@ -174,10 +138,9 @@ def _advice_on_space(settings: Settings) -> str:
 
 def _end_of_output(settings: Settings, node: str, code: int) -> str:
     """How a process ended that could not say so itself, and the last that it printed."""
-    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
     lines = (settings.folder.nodes / node).read_text(errors="replace").splitlines()
     text = "".join(f"  {line}\n" for line in lines[-OUTPUT_LINES:])
-    return f"The process of node {node} {how}. It had printed:\n{text or '  nothing'}"
+    return f"The process of node {node} {how(code)}. It had printed:\n{text or '  nothing'}"
 
 
 def _report(settings: Settings, crash: str) -> None:

@@ -6,7 +6,8 @@ import tempfile
 
 import pytest
 
-from launch.graph import process, temporary_files
+from launch.graph import temporary_files
+from launch.local import fork_server
 
 
 def test_files_are_made_in_a_folder_that_goes(tmp_path: pathlib.Path) -> None:
@@ -20,13 +21,13 @@ def test_files_are_made_in_a_folder_that_goes(tmp_path: pathlib.Path) -> None:
     assert tempfile.gettempdir() == before
 
 
-def test_the_nodes_of_a_launcher_that_was_killed_remove_it(
+def test_the_nodes_of_a_server_that_was_killed_remove_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     codes: list[int] = []
     monkeypatch.setattr(os, "_exit", codes.append)
     with temporary_files.folder_of_a_run() as folder:
-        process._exit_with(-1)  # nobody's parent
+        fork_server._end_with(-1)  # nobody's parent
         assert not folder.exists()
     assert codes == [1]
 

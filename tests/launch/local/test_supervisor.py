@@ -2,18 +2,21 @@
 
 import errno
 import json
+import math
 import os
 import pathlib
 import signal
-import tempfile
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from launch.graph import coordinator
 from launch.local import supervisor
+from launch.local.fork_server import Ended
 from run_folder import whole_files
 from run_folder.settings import Settings
 from tests.run_folder import saved_runs
@@ -21,35 +24,36 @@ from tests.run_folder import saved_runs
 LIMIT = "100 actor steps were reached"
 
 
-class Program:
-    """Stands for a Launchpad program that was started, and its manager.
+class Server:
+    """Stands for the fork server.
 
     Attributes:
-      meanwhile: called once it has been started.
-      seconds: that its processes were given to end.
-      temporary: what was the system's temporary folder to it.
+      meanwhile: called once the program has been started.
+      failing: nodes whose end it tells of.
+      begun: when the nodes were asked to end.
+      killed: nodes that were, and after how many seconds.
     """
 
     def __init__(self) -> None:
         self.meanwhile: Callable[[], None] = lambda: None
-        self.failed = threading.Event()
-        self.seconds = 0.0
-        self.temporary = pathlib.Path()
-        self._active_workers = {"actor/0": [SimpleNamespace(returncode=1)]}
+        self.failing: list[Ended] = []
+        self.begun = math.nan
+        self.killed: dict[str, float] = {}
 
-    def launch(self, *_: object) -> "Program":
-        self.temporary = pathlib.Path(tempfile.gettempdir())
-        assert os.environ["TMPDIR"] == str(self.temporary)  # as its processes see it
-        (self.temporary / "generated.py").write_text("left by a node")
+    def launch(self, *_: object, output: pathlib.Path) -> list[str]:
         self.meanwhile()
-        return self
+        return ["actor/0", "learner/0"]
 
-    def wait(self) -> None:
-        self.failed.wait()
-        raise RuntimeError("a node failed")
+    def ended(self, seconds: float) -> list[Ended]:
+        time.sleep(seconds)
+        failing, self.failing = self.failing, []
+        return failing
 
-    def end(self, _: object, seconds: float) -> None:
-        self.seconds = seconds
+    def signal(self, number: int, labels: Iterable[str]) -> None:
+        if number == signal.SIGTERM:
+            self.begun = time.time()
+        else:
+            self.killed = dict.fromkeys(labels, time.time() - self.begun)
 
 
 @pytest.fixture
@@ -62,17 +66,15 @@ def run(tmp_path: pathlib.Path) -> Settings:
     return saved
 
 
-@pytest.fixture(autouse=True)
-def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[Program]:
-    program = Program()
-    monkeypatch.setattr(supervisor, "make_program", lambda *_: None)
-    monkeypatch.setattr(supervisor, "_launch", program.launch)
-    monkeypatch.setattr(supervisor, "_end", program.end)
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setattr(supervisor, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(supervisor, "NOTICE_SECONDS", 0.2)
+    monkeypatch.setattr(supervisor, "CRASH_SECONDS", 0.6)
     monkeypatch.setattr(coordinator, "SAVE_SECONDS", 0.1)
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in signals}
-    yield program
+    yield Server()
     for number, handler in before.items():
         signal.signal(number, handler)
 
@@ -109,105 +111,94 @@ def _remove_manifest(run: Settings) -> None:
 
 
 def test_a_run_that_reached_its_limit_and_saved_is_a_success(
-    run: Settings, program: Program, capsys: pytest.CaptureFixture[str]
+    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    program.meanwhile = _report(run, LIMIT)
-    assert supervisor.run(run, {}) == 0
+    server.meanwhile = _report(run, LIMIT)
+    assert supervisor.run(run, {}, server) == 0
     assert f"The run has ended: {LIMIT}." in capsys.readouterr().out
 
 
 def test_a_run_that_reached_its_limit_and_saved_nothing_is_none(
-    run: Settings, program: Program, capsys: pytest.CaptureFixture[str]
+    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _remove_manifest(run)
-    program.meanwhile = _report(run, LIMIT)
-    assert supervisor.run(run, {}) == 1
+    server.meanwhile = _report(run, LIMIT)
+    assert supervisor.run(run, {}, server) == 1
     assert "Nothing was saved yet." in capsys.readouterr().out
 
 
 def test_a_run_that_is_stopped_before_anything_was_saved_was_asked_to(
-    run: Settings, program: Program
+    run: Settings, server: Any
 ) -> None:
     _remove_manifest(run)
-    program.meanwhile = lambda: os.kill(os.getpid(), signal.SIGTERM)
-    assert supervisor.run(run, {}) == 0
+    server.meanwhile = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    assert supervisor.run(run, {}, server) == 0
 
 
-def test_at_its_limit_a_run_waits_for_the_last_save(run: Settings, program: Program) -> None:
+def test_at_its_limit_a_run_waits_for_the_last_save(run: Settings, server: Any) -> None:
     """For ten times as long as after a signal."""
     _report(run, LIMIT, state="running")()
-    program.meanwhile = lambda: threading.Timer(1.0, _report(run, LIMIT)).start()
+    server.meanwhile = lambda: threading.Timer(1.0, _report(run, LIMIT)).start()
     begun = coordinator.time.time()
-    assert supervisor.run(run, {}) == 0
+    assert supervisor.run(run, {}, server) == 0
     assert coordinator.time.time() - begun >= 1.0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_asks_the_run_to_end(number: int, run: Settings, program: Program) -> None:
+def test_a_signal_asks_the_run_to_end(number: int, run: Settings, server: Any) -> None:
     _report(run, state="running")()
-    program.meanwhile = lambda: os.kill(os.getpid(), number)
-    assert supervisor.run(run, {}) == 0
+    server.meanwhile = lambda: os.kill(os.getpid(), number)
+    assert supervisor.run(run, {}, server) == 0
     assert run.folder.stop.exists()
-    assert program.seconds == supervisor.NOTICE_SECONDS
+    assert server.killed == pytest.approx({"actor/0": 0.2, "learner/0": 0.2}, abs=0.15)
 
 
-def test_a_closed_terminal_is_none_of_a_run_that_ignores_it(
-    run: Settings, program: Program
-) -> None:
+def test_a_closed_terminal_is_none_of_a_run_that_ignores_it(run: Settings, server: Any) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
 
     def hang_up() -> None:
         os.kill(os.getpid(), signal.SIGHUP)
         _report(run, LIMIT)()
 
-    program.meanwhile = hang_up
-    assert supervisor.run(run, {}) == 0
+    server.meanwhile = hang_up
+    assert supervisor.run(run, {}, server) == 0
     assert not run.folder.stop.exists()
 
 
 def test_a_full_disk_is_no_success_and_is_named(
     run: Settings,
-    program: Program,
+    server: Any,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """On a full disk the crash file can be made, but nothing written into it."""
     monkeypatch.setattr(supervisor.shutil, "disk_usage", lambda path: SimpleNamespace(free=0))
     (run.path / "nodes" / "crash.txt").touch()
-    program.failed.set()
-    assert supervisor.run(run, {}) == 1
+    server.failing = [Ended("actor/0", 1)]
+    assert supervisor.run(run, {}, server) == 1
     out, err = capsys.readouterr()
     assert "The process of node actor/0 ended with code 1." in err
     assert f"The disk of {run.path} is full (0 bytes are free): free some, then resume." in err
     assert "it was asked to stop" not in out
-    assert program.seconds == supervisor.CRASH_SECONDS
+    assert server.killed == pytest.approx({"learner/0": 0.6}, abs=0.15)
 
 
 def test_a_stop_on_a_full_disk_ends_the_run_all_the_same(
-    run: Settings, program: Program, monkeypatch: pytest.MonkeyPatch
+    run: Settings, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def touch(path: pathlib.Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     _report(run, state="running")()
     monkeypatch.setattr(pathlib.Path, "touch", touch)
-    program.meanwhile = lambda: os.kill(os.getpid(), signal.SIGTERM)
-    assert supervisor.run(run, {}) == 0
+    server.meanwhile = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    assert supervisor.run(run, {}, server) == 0
 
 
 def test_what_was_saved_and_is_damaged_is_told_at_the_end(
-    run: Settings, program: Program, capsys: pytest.CaptureFixture[str]
+    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (run.path / "checkpoints" / "manifest.json").write_text("{")
-    program.meanwhile = _report(run, LIMIT)
-    assert supervisor.run(run, {}) == 0
+    server.meanwhile = _report(run, LIMIT)
+    assert supervisor.run(run, {}, server) == 0
     assert "manifest.json is corrupt" in capsys.readouterr().out
-
-
-def test_a_run_has_a_temporary_folder_of_its_own(run: Settings, program: Program) -> None:
-    before = tempfile.gettempdir(), os.environ.get("TMPDIR")
-    program.meanwhile = _report(run, LIMIT)
-    supervisor.run(run, {})
-    assert program.temporary.parent == pathlib.Path(before[0])
-    assert not program.temporary.exists()
-    assert (tempfile.gettempdir(), os.environ.get("TMPDIR")) == before

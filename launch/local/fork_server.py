@@ -1,0 +1,317 @@
+"""One process that has imported everything, and forks the others of a run.
+
+Importing TensorFlow costs each new interpreter seconds and 180 MB. A fork has it at once, and
+shares its memory until one of the two writes there. Threads do not survive a fork: so the server
+has none, and runs no TensorFlow op, which would start some. What needs ops before a launch, such as
+reading a checkpoint, is done by a child that answers and ends (`ForkServer.call`).
+
+The standard library's fork server imports `__main__` again, flags and all, and shares nothing with
+the launching process; hence this one. It lives as long as its connection to that process.
+"""
+
+import contextlib
+import os
+import pathlib
+import random
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from multiprocessing import Pipe, connection
+from typing import Any, NamedTuple, NoReturn
+
+import launchpad as lp
+import numpy as np
+import psutil
+from launchpad.launch import worker_manager
+from tensorflow.python.eager import context
+
+from launch.graph import temporary_files
+from launch.graph.program import environment_of, local_nodes
+
+POLL_SECONDS = 0.05  # between two looks at what has ended
+_SERVER_SECONDS = 1.0  # between two looks of a node whether the server is there
+HEARD_BY_THE_LAUNCHER = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+
+
+class Ended(NamedTuple):
+    """A node's process is gone."""
+
+    label: str
+    code: int  # its exit code; of one that was killed, minus the signal
+
+
+def how(code: int) -> str:
+    """How a process ended, for a sentence of which it is the subject."""
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+
+
+class ServerLostError(RuntimeError):
+    """The fork server is gone, and all nodes with it."""
+
+
+class OpsWereRunError(RuntimeError):
+    """This process cannot be forked any more."""
+
+
+class _Answer(NamedTuple):
+    """To a request: what a function returned, or what it raised."""
+
+    value: Any
+    error: BaseException | None = None
+
+
+class ForkServer:
+    """The launching process's side of it. A context manager; at its end every node is killed.
+
+    It must be made before this process runs a TensorFlow op.
+
+    Raises:
+      OpsWereRunError: one was run.
+    """
+
+    def __init__(self) -> None:
+        if context.context()._initialized:
+            raise OpsWereRunError(
+                "A module has run a TensorFlow operation while it was imported, and no process can "
+                "be forked after that: let a function do so."
+            )
+        self._connection, theirs = Pipe()
+        self._ended: list[Ended] = []
+        if not (pid := _fork()):
+            self._connection.close()
+            _serve(theirs)
+        theirs.close()
+        self.pid = pid
+
+    def __enter__(self) -> "ForkServer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+        os.waitpid(self.pid, 0)
+
+    def call(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What a function of a module returns in a child of the server.
+
+        Raises:
+          ServerLostError: nobody answers.
+          Exception: whatever the function raises.
+        """
+        return self._ask("call", function, *args)
+
+    def launch(
+        self, make_program: Callable[..., lp.Program], *args: Any, output: pathlib.Path
+    ) -> list[str]:
+        """Starts all nodes of a program; returns their labels, <group>/<index in the group>.
+
+        Args:
+          make_program: called in the server.
+          args: of it.
+          output: folder of a file for each node, of what it prints.
+
+        Raises:
+          ServerLostError: nobody answers.
+        """
+        labels: list[str] = self._ask("launch", output, make_program, *args)
+        return labels
+
+    def start(self, label: str) -> None:
+        """Starts a node of the program again. Its process has ended."""
+        self._ask("start", label)
+
+    def signal(self, number: int, labels: Iterable[str]) -> None:
+        """Sends a signal to those nodes that still run; SIGKILL reaches what they started, too."""
+        self._ask("signal", number, tuple(labels))
+
+    def ended(self, seconds: float) -> list[Ended]:
+        """The nodes that have ended since it was asked last; waits so long for one.
+
+        Raises:
+          ServerLostError: nobody answers.
+        """
+        with _lost_server():
+            while self._connection.poll(0 if self._ended else seconds):
+                self._ended.append(self._connection.recv())
+        found, self._ended = self._ended, []
+        return found
+
+    def _ask(self, name: str, *args: Any) -> Any:
+        with _lost_server():
+            self._connection.send((name, args))
+            while isinstance(answer := self._connection.recv(), Ended):
+                self._ended.append(answer)
+        if answer.error is not None:
+            raise answer.error
+        return answer.value
+
+
+class _Server:
+    """What the server knows: the program's nodes, and its children.
+
+    Args:
+      launcher: the connection to the launching process.
+    """
+
+    def __init__(self, launcher: connection.Connection) -> None:
+        self._launcher = launcher
+        self._output = pathlib.Path()
+        self._nodes: dict[str, Callable[[], Any]] = {}
+        self._running: dict[int, str] = {}  # labels by process id
+        self._calls: set[int] = set()
+
+    def serve(self) -> None:
+        """Answers until the launching process is gone."""
+        while True:
+            self._reap()
+            if not self._launcher.poll(POLL_SECONDS):
+                continue
+            try:
+                name, args = self._launcher.recv()
+            except (EOFError, ConnectionError):
+                break
+            try:
+                answers = getattr(self, name)(*args)
+            except Exception as error:
+                answers = _Answer(None, error)
+            if answers is not None:
+                self._launcher.send(answers)
+        self.signal(signal.SIGKILL, self._running.values())
+        temporary_files.remove()
+
+    def call(self, function: Callable[..., Any], *args: Any) -> None:
+        """The child answers itself."""
+        if pid := _fork():
+            self._calls.add(pid)
+            return
+        os.environ.update(environment_of("actor"))
+        try:
+            answer = _Answer(function(*args))
+        except BaseException as error:
+            answer = _Answer(None, error)
+        self._launcher.send(answer)
+        _exit(0)
+
+    def launch(
+        self, output: pathlib.Path, make_program: Callable[..., lp.Program], *args: Any
+    ) -> _Answer:
+        self._nodes, self._output = local_nodes(make_program(*args)), output
+        for label in self._nodes:
+            file = output / label
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.unlink(missing_ok=True)
+            self.start(label)
+        return _Answer(list(self._nodes))
+
+    def start(self, label: str) -> _Answer:
+        if not (pid := _fork()):
+            self._launcher.close()
+            _run(label, self._nodes[label], self._output / label)
+        self._running[pid] = label
+        return _Answer(None)
+
+    def signal(self, number: int, labels: Iterable[str]) -> _Answer:
+        wanted = set(labels)
+        for process_ in [
+            psutil.Process(p) for p, label in self._running.items() if label in wanted
+        ]:
+            reached = [process_]
+            if number == signal.SIGKILL:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    reached += process_.children(recursive=True)
+            for each in reached:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    each.send_signal(number)
+        return _Answer(None)
+
+    def _reap(self) -> None:
+        while self._running or self._calls:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return
+            code = os.waitstatus_to_exitcode(status)
+            if label := self._running.pop(pid, None):
+                self._launcher.send(Ended(label, code))
+            elif pid in self._calls:
+                self._calls.remove(pid)
+                if code:  # else it has answered
+                    self._launcher.send(_Answer(None, ServerLostError(f"A check {how(code)}.")))
+
+
+def _serve(launcher: connection.Connection) -> NoReturn:
+    """Is the server, until the launching process is gone."""
+    code = 1
+    try:
+        # A terminal sends Ctrl-C to a whole group of processes, and `timeout` a SIGTERM: but the
+        # launching process alone decides how a run ends.
+        os.setpgrp()
+        signal.pthread_sigmask(signal.SIG_BLOCK, HEARD_BY_THE_LAUNCHER)  # children inherit it
+        _Server(launcher).serve()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    _exit(code)
+
+
+def _run(label: str, node: Callable[[], Any], output: pathlib.Path) -> NoReturn:
+    """Is a node's process."""
+    os.environ.update(environment_of(label.split("/")[0]))
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    _print_into(output)
+    random.seed()  # or all forks would draw the same
+    np.random.seed()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    worker_manager.WorkerManager(register_in_thread=True)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # it waited for the manager
+    code = 1
+    try:
+        node()
+        code = 0
+    except SystemExit as exit_:
+        code = exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+    _exit(code)
+
+
+def _end_with(server: int) -> None:
+    """Ends this process soon after its server, without a clean-up that nobody would wait for."""
+    while os.getppid() == server:
+        time.sleep(_SERVER_SECONDS)
+    temporary_files.remove()
+    os._exit(1)
+
+
+def _print_into(file: pathlib.Path) -> None:
+    """Standard output and error of this process go into a file from here on, line by line."""
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    descriptor = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o666)
+    for number in (1, 2):
+        os.dup2(descriptor, number)
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+
+
+def _fork() -> int:
+    """As `os.fork`, with nothing printed twice."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return os.fork()
+
+
+def _exit(code: int) -> NoReturn:
+    """Ends a fork: what its parent is to do at exit, it does not."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+@contextlib.contextmanager
+def _lost_server() -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, ConnectionError):
+        raise ServerLostError("The process that forks the nodes is gone.") from None

@@ -1,0 +1,86 @@
+"""Programs of nodes that do little, for the fork server to start, and functions for it to call."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+import launchpad as lp
+import numpy as np
+import tensorflow as tf
+
+from launch.graph.servers import ServerNode
+from run_folder.settings import SettingsError
+
+
+class Adder:
+    """A server that adds by TensorFlow."""
+
+    def add(self, x: float) -> float:
+        return float(tf.constant(x) + 1.0)
+
+
+class Asking:
+    """Asks an adder, prints what it said, then ends with a code; or waits."""
+
+    def __init__(self, adder: Any, then: str) -> None:
+        self._adder, self._then = adder, then
+
+    def run(self) -> None:
+        drawn = np.random.randint(2**31)
+        print("sum", self._adder.add(1.0), "pid", os.getpid(), "drew", drawn)
+        match self._then:
+            case "wait":
+                lp.wait_for_stop()
+                print("was asked to end")
+            case "raise":
+                raise RuntimeError("as it was told")
+            case "deaf":
+                with subprocess.Popen(
+                    [sys.executable, "-c", "import time; time.sleep(60)"]
+                ) as child:
+                    print("child", child.pid)
+                    threading.Event().wait()
+
+
+def make_program(*each: str) -> lp.Program:
+    """A server, `adder/0`, and for each word a node, `asking/<index>`, that does as it says."""
+    program = lp.Program("test")
+    with program.group("adder"):
+        adder = program.add_node(ServerNode("The adder", Adder))
+    with program.group("asking"):
+        for then in each:
+            program.add_node(lp.PyClassNode(Asking, adder, then))
+    return program
+
+
+def broken_program() -> lp.Program:
+    raise ValueError("no program")
+
+
+def add(x: float, y: float) -> float:
+    """Their sum, by TensorFlow."""
+    return float(tf.constant(x) + y)
+
+
+def refuse(sentence: str) -> None:
+    raise SettingsError(sentence)
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def printed(folder: pathlib.Path, label: str, word: str, seconds: float = 60.0) -> list[str]:
+    """The words after one that a node prints, within so many seconds."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        words = (folder / label).read_text().split() if (folder / label).exists() else []
+        if word in words[:-1]:
+            return words[words.index(word) + 1 :]
+        time.sleep(0.05)
+    raise AssertionError(f"{label} did not print {word!r}.")

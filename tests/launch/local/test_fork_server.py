@@ -1,0 +1,187 @@
+"""Nodes as forks: they compute, end as they are told, are told of, and outlive nobody."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import psutil
+import pytest
+
+from tests.launch.runs import all_gone
+
+# Each runs in a process of its own: in this one, other tests have run TensorFlow ops.
+_BEGINNING = """
+import pathlib, signal, sys, time
+from absl import flags
+flags.FLAGS(sys.argv[:1])
+from launch import starting
+from launch.local import fork_server
+from launch.local.fork_server import ForkServer, ServerLostError
+from tests.launch.local import nodes
+output = pathlib.Path(sys.argv[1])
+
+def ended(server, seconds=60):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := server.ended(0.1):
+            return found
+    raise AssertionError("Nothing ended.")
+"""
+
+
+def _start(tmp_path: pathlib.Path, script: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", _BEGINNING + textwrap.dedent(script), str(tmp_path)],
+        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "2"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def _run(tmp_path: pathlib.Path, script: str) -> str:
+    """What a script prints that must succeed."""
+    process = _start(tmp_path, script)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, out + err
+    return out
+
+
+def test_nodes_compute_talk_and_end_as_they_are_told(tmp_path: pathlib.Path) -> None:
+    out = _run(
+        tmp_path,
+        """
+        with ForkServer() as server:
+            assert server.call(nodes.add, 1.0, 2.0) == 3.0
+            print(server.launch(nodes.make_program, "end", "raise", "wait", output=output))
+            found = ended(server)
+            while len(found) < 2:
+                found += ended(server)
+            print(sorted(found))
+            nodes.printed(output, "asking/2", "sum")
+            server.signal(signal.SIGTERM, ["asking/2"])
+            print(ended(server))
+        """,
+    )
+    assert out.splitlines() == [
+        "['adder/0', 'asking/0', 'asking/1', 'asking/2']",
+        "[Ended(label='asking/0', code=0), Ended(label='asking/1', code=1)]",
+        "[Ended(label='asking/2', code=0)]",
+    ]
+    texts = [(tmp_path / f"asking/{i}").read_text() for i in range(3)]
+    assert all("sum 2.0" in text for text in texts)
+    assert "RuntimeError: as it was told" in texts[1]
+    assert texts[2].splitlines()[-1] == "was asked to end"
+    drawn = {text.partition("drew ")[2].split()[0] for text in texts}
+    assert len(drawn) == 3  # forks do not share what they draw
+
+
+def test_a_node_that_was_killed_is_told_of_and_started_again(tmp_path: pathlib.Path) -> None:
+    out = _run(
+        tmp_path,
+        """
+        with ForkServer() as server:
+            server.launch(nodes.make_program, "wait", output=output)
+            nodes.printed(output, "asking/0", "sum")
+            server.signal(signal.SIGKILL, ["asking/0"])
+            print(ended(server))
+            server.signal(signal.SIGKILL, ["asking/0"])  # of one that is gone: nothing
+            server.signal(signal.SIGKILL, ["adder/0"])
+            print(ended(server))
+            server.start("adder/0")
+            server.start("asking/0")
+            deadline = time.monotonic() + 60
+            while (output / "asking/0").read_text().count("sum") < 2:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        """,
+    )
+    assert out.splitlines() == [
+        "[Ended(label='asking/0', code=-9)]",
+        "[Ended(label='adder/0', code=-9)]",
+    ]
+
+
+def test_what_a_called_function_raises_is_raised_here(tmp_path: pathlib.Path) -> None:
+    out = _run(
+        tmp_path,
+        """
+        from run_folder.settings import SettingsError
+        with ForkServer() as server:
+            for function, *args in [(nodes.refuse, "No."), (nodes.die,), (nodes.broken_program,)]:
+                try:
+                    server.call(function, *args)
+                except Exception as error:
+                    print(type(error).__name__, error)
+            try:
+                server.launch(nodes.broken_program, output=output)
+            except ValueError as error:
+                print("launch:", error)
+            print(server.call(nodes.add, 1.0, 2.0))
+        """,
+    )
+    assert out.splitlines() == [
+        "SettingsError No.",
+        "ServerLostError A check was killed by SIGKILL.",
+        "ValueError no program",
+        "launch: no program",
+        "3.0",
+    ]
+
+
+@pytest.mark.parametrize("who", ["launcher", "server"])
+def test_all_end_with_the_launcher_and_with_the_server(who: str, tmp_path: pathlib.Path) -> None:
+    process = _start(
+        tmp_path,
+        """
+        with ForkServer() as server:
+            server.launch(nodes.make_program, "deaf", output=output)
+            print(server.pid, flush=True)
+            try:
+                while True:
+                    server.ended(0.1)
+            except ServerLostError as error:
+                print(error, flush=True)
+        """,
+    )
+    assert process.stdout is not None
+    server = int(process.stdout.readline())
+    engine = psutil.Process(int(_printed(tmp_path / "asking/0", "child")))
+    others = psutil.Process(process.pid).children(recursive=True)
+    os.kill(process.pid if who == "launcher" else server, signal.SIGKILL)
+    out, _ = process.communicate(timeout=60)
+    if who == "server":
+        assert out == "The process that forks the nodes is gone.\n"
+        others.remove(engine)  # nobody is left to kill what a node has started
+        engine.kill()
+    assert len(others) >= 3
+    assert all_gone(others)
+
+
+def test_nothing_is_forked_once_an_op_was_run(tmp_path: pathlib.Path) -> None:
+    out = _run(
+        tmp_path,
+        """
+        nodes.add(1.0, 2.0)
+        try:
+            ForkServer()
+        except fork_server.OpsWereRunError as error:
+            print(error)
+        """,
+    )
+    assert out.startswith("A module has run a TensorFlow operation while it was imported")
+
+
+def _printed(file: pathlib.Path, word: str) -> str:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        words = file.read_text().split() if file.exists() else []
+        if word in words[:-1]:
+            return words[words.index(word) + 1]
+        time.sleep(0.05)
+    raise AssertionError(f"{file} has no {word!r}.")

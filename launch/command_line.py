@@ -194,7 +194,7 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
     """absl's parser, with `--<agent>.<field>=<text>` left to `config_overrides`."""
     plain = [arg for arg in argv if not _FIELD.fullmatch(arg)]
     # Launchpad's own flags are known once it is imported, and then they are parsed too.
-    later = _LAUNCHPADS not in flags.FLAGS and any(map(_OF_LAUNCHPAD.match, plain))
+    later = _LAUNCHPADS not in flags.FLAGS and of_launchpad(plain)
     try:
         rest: list[str] = flags.FLAGS(plain, known_only=later)
     except (flags.Error, ValueError) as error:  # absl has both
@@ -204,6 +204,11 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
     if len(rest) > 1 and not later:
         fail(f"Only flags are understood, got {rest[1]!r}.")
     return rest
+
+
+def of_launchpad(argv: Sequence[str]) -> bool:
+    """Whether a flag of Launchpad's own is among them."""
+    return any(map(_OF_LAUNCHPAD.match, argv))
 
 
 def config_overrides(argv: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -6,7 +6,9 @@ os.environ.setdefault(
     "TF_CPP_MIN_LOG_LEVEL", "2"
 )  # before TensorFlow is imported, by whatever follows
 
+import contextlib
 import importlib
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +18,7 @@ from absl import flags
 from agents import fields
 from launch import command_line
 from launch.gcp import options
-from run_folder import configs, presets, run_lock, settings
+from run_folder import configs, crews, presets, run_lock, settings
 from run_folder.settings import Settings, SettingsError
 
 _RESUME = flags.DEFINE_boolean("resume", False, "Go on with the run in --run_dir.")
@@ -75,6 +77,16 @@ def new_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
     return made
 
 
+def _announce(run: Settings | None) -> None:
+    """The first line, seconds before there is more to say."""
+    if run is None:
+        text = f"Going on with {command_line.RUN_DIR.value} ..."
+    else:
+        text = f"Starting {crews.num_nodes(run):,} processes: {run.agent} on {run.env} ..."
+    with contextlib.suppress(OSError):  # a closed terminal ends no run
+        print(text, flush=True)
+
+
 def main(_: Sequence[str]) -> None:
     """Checks names and values first, which takes no TensorFlow and so no time."""
     values = {name: flag.value for name, flag in _SETTINGS.items()}
@@ -86,6 +98,8 @@ def main(_: Sequence[str]) -> None:
             if flag.value not in (None, False) and not _RESUME.value:
                 raise SettingsError(f"--{flag.name} says how a run goes on: add --resume.")
         run = None if _RESUME.value else new_run(values, overrides)
+        if not command_line.JOB.value and not command_line.of_launchpad(sys.argv):
+            _announce(run)
         starting = importlib.import_module("launch.starting")  # TensorFlow, Launchpad: seconds
         command_line.parse_flags(sys.argv)
         going_on = (values, overrides, _RESUME_STEP.value, not _WITHOUT_REPLAY.value)
@@ -93,6 +107,8 @@ def main(_: Sequence[str]) -> None:
         sys.exit(starting.start(asked, command_line.JOB.value))
     except SettingsError as error:
         command_line.fail(str(error))
+    except KeyboardInterrupt:  # the run had not begun
+        sys.exit(128 + signal.SIGINT)
     finally:
         run_lock.release()
 

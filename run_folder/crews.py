@@ -17,6 +17,13 @@ class Crew(NamedTuple):
     tasks: tuple[int, ...]  # what each plays: indices in `Settings.tasks`
 
 
+def num_nodes(settings: Settings) -> int:
+    """How many processes a run's program has."""
+    learners = 1 if settings.colocate_learners else len(settings.agents)
+    evaluators = len(settings.agents) if settings.evaluation_episodes else 0
+    return settings.num_replay_shards + 1 + learners + len(crews(settings)) + evaluators
+
+
 def crews(settings: Settings) -> list[Crew]:
     """Spreads the actors evenly over the agents that act, each agent's over tasks, then processes.
 

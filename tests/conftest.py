@@ -8,11 +8,15 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from absl import flags
 
 from tests.commands import Commands
 
 # TensorFlow reports CPU features and absent GPUs on stderr, which buries a failure's own output.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+# Launchpad asks flags that a command would have parsed.
+flags.FLAGS.mark_as_parsed()
 
 # Under nohup this signal is ignored, by what tests start too, and some send it.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import pytest
-from absl import app, flags
+from absl import flags
 from absl.testing import flagsaver
 
 from agents import fields
@@ -40,9 +40,6 @@ def _run(
     """Begins a command up to its main, to which this is given."""
     given: list[str] = []
     monkeypatch.setattr(sys, "argv", ["command", *arguments])
-    monkeypatch.setattr(
-        app, "run", lambda main, flags_parser: main(flags_parser(["command", *arguments]))
-    )
 
     def main(rest: Sequence[str]) -> None:
         given.extend(rest)
@@ -205,7 +202,7 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(
     def main(_: Sequence[str]) -> None:
         raise OSError(errno.EROFS, "Read-only file system", "/run/evaluations")
 
-    monkeypatch.setattr(app, "run", lambda main, flags_parser: main(["command"]))
+    monkeypatch.setattr(sys, "argv", ["command"])
     with pytest.raises(SystemExit) as exit_:
         command_line.run(main, SECTIONS)
     assert exit_.value.code == 2
@@ -219,6 +216,6 @@ def test_any_other_error_of_the_system_keeps_its_traceback(
     def main(_: Sequence[str]) -> None:
         raise FileNotFoundError(errno.ENOENT, "No such file", "/run/logs")
 
-    monkeypatch.setattr(app, "run", lambda main, flags_parser: main(["command"]))
+    monkeypatch.setattr(sys, "argv", ["command"])
     with pytest.raises(FileNotFoundError):
         command_line.run(main, SECTIONS)

@@ -3,6 +3,7 @@
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -10,14 +11,31 @@ from absl import flags
 from absl.testing import flagsaver
 
 from launch import command_line, starting  # noqa: F401 (defines flags, which are put back)
-from launch.local import supervisor
-from run_folder import checkpoints, settings
+from launch.local import fork_server, supervisor
+from run_folder import settings
+
+
+class NoServer:
+    """Stands for a fork server where TensorFlow ops have been run: in a test's process."""
+
+    def __enter__(self) -> "NoServer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def call(self, function: Callable[..., Any], *args: Any) -> Any:
+        return function(*args)
 
 
 def run(main: Callable[[Sequence[str]], None], *argv: str) -> int:
     """The exit code of a command's `main` with these arguments; flags are as before afterwards."""
     typed = ["command", *argv]
-    with flagsaver.flagsaver(), mock.patch.object(sys, "argv", typed):
+    with (
+        flagsaver.flagsaver(),
+        mock.patch.object(sys, "argv", typed),
+        mock.patch.object(fork_server, "ForkServer", NoServer),
+    ):
         flags.FLAGS.unparse_flags()
         with pytest.raises(SystemExit) as exit_:
             main(command_line.parse_flags(typed))
@@ -29,7 +47,7 @@ def instead_of_starting(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settin
     """The runs that `launch.train` would start from now on."""
     runs: list[settings.Settings] = []
 
-    def run(settings: settings.Settings, manifests: checkpoints.Manifests) -> int:
+    def run(settings: settings.Settings, *_: object) -> int:
         runs.append(settings)
         return 0
 

@@ -48,6 +48,7 @@ def main(_: Sequence[str]) -> None:
         run_dir = bucket.local(pool.run_dir)
         if finished(run_dir):
             return
+        pool.check()
         claim(pool.run_dir, label)
     except job.JobError as error:
         command_line.fail(str(error))

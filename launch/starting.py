@@ -3,6 +3,7 @@
 Importing this takes seconds: TensorFlow and Launchpad.
 """
 
+import contextlib
 import os
 import pathlib
 import sys
@@ -18,7 +19,7 @@ from environments import import_path
 from launch.gcp import launcher, options
 from launch.graph import shards, temporary_files
 from launch.hosts import artefact
-from launch.local import fork_server, supervisor
+from launch.local import fork_server, private_network, supervisor
 from run_folder import (
     bucket,
     building,
@@ -86,12 +87,27 @@ def start(asked: Settings | Resumption, job: str | None) -> int:
 def _run_here(run: Settings, resumption: Resumption | None) -> int:
     """Runs all nodes on this machine, as forks; this process itself runs no TensorFlow op."""
     try:
-        with temporary_files.folder_of_a_run(), fork_server.ForkServer() as server:
+        _say_who_reaches(run)
+        with (
+            temporary_files.folder_of_a_run(),
+            fork_server.ForkServer(private=run.private_network) as server,
+        ):
             manifests = server.call(_manifests, run, resumption)
             _begin(run, manifests, resumption, server.call)
             return supervisor.run(run, manifests, server)
     except fork_server.OpsWereRunError as error:
         raise SettingsError(f"--agent={run.agent} --env={run.env}: {error}") from None
+
+
+def _say_who_reaches(run: Settings) -> None:
+    """A line about a run that is open to others."""
+    why = private_network.why_not() if run.private_network else "--noprivate_network was given"
+    if why:
+        with contextlib.suppress(OSError):  # a closed terminal
+            print(
+                f"Open to {private_network.reached_by()} ({why}): see docs/security.md.",
+                flush=True,
+            )
 
 
 def _accept(asked: Settings | Resumption, job: str | None) -> Settings:
@@ -226,8 +242,9 @@ def _begin(
 
 
 def _make_folder(flag: str, path: pathlib.Path) -> None:
+    """Makes a folder that is its user's alone; one that is there stays as open as it is."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise SettingsError(f"--{flag}={path} cannot be made: {error.strerror}.") from None
     if not os.access(path, os.W_OK | os.X_OK):

@@ -56,7 +56,9 @@ _SECTIONS: command_line.Sections = {
     f"On several hosts: docs/clusters.md; docs/gcp.md, --lp_launch_type={options.LAUNCH_TYPE}": (
         *("job", *options.NAMES),
     ),
-    "What it does meanwhile": ("evaluation_minutes", "evaluation_episodes", "checkpoint_minutes"),
+    "What it does meanwhile": (
+        *("evaluation_minutes", "evaluation_episodes", "checkpoint_minutes", "private_network"),
+    ),
     "Of several agents, --agent=r2d2,impala": ("act_with", "paced_by", "colocate_learners"),
 }
 

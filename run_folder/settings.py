@@ -75,6 +75,10 @@ class Settings:
         1, whole(1, MOST_NODES), "Reverb nodes that the replay is spread over."
     )
 
+    private_network: bool = fields.field(
+        True, None, "A network of its own for a local run, where Linux allows."
+    )
+
     def __post_init__(self) -> None:
         try:
             fields.check(self)

@@ -87,6 +87,7 @@ def source_files(root: pathlib.Path = ROOT) -> list[pathlib.Path]:
 
 def write_pool(folder: pathlib.Path, pool: Pool, settings: Settings) -> None:
     """Writes all that one pool's hosts need: pickled nodes, their names, all sources."""
+    folder.mkdir(mode=0o700, parents=True)
     for file in source_files():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / file, folder / file)
@@ -94,6 +95,7 @@ def write_pool(folder: pathlib.Path, pool: Pool, settings: Settings) -> None:
     serialization.serialize_functions(
         str(folder / NODES_FILE), pool.name, [node.function for node in pool.nodes]
     )
+    (folder / NODES_FILE).chmod(0o600)
     facts = dict(kind=pool.kind, run_dir=settings.run_dir, labels=pool.labels)
     (folder / POOL_FILE).write_text(json.dumps(facts) + "\n")
 

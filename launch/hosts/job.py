@@ -4,8 +4,10 @@ Nothing here imports TensorFlow: `launch.cluster`, which runs before every proce
 """
 
 import json
+import os
 import pathlib
 import pickle
+import stat
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -26,8 +28,27 @@ class PoolFolder(NamedTuple):
     run_dir: str
     labels: list[str]  # of its nodes, <group>/<index in the group>
 
+    def check(self) -> None:
+        """Refuses nodes that others can write: whoever writes a pickle runs code that loads it.
+
+        Raises:
+          JobError: somebody else could have written them.
+        """
+        for path in (self.path, self.path / NODES_FILE):
+            status = path.stat()
+            if status.st_uid not in (os.geteuid(), 0):
+                raise JobError(
+                    f"{path} belongs to user {status.st_uid}, and user {os.geteuid()} does not "
+                    "load it: write the job as the user who runs it."
+                )
+            if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise JobError(
+                    f"{path} can be written by others ({stat.filemode(status.st_mode)}) and is not "
+                    f"loaded: chmod go-w {path}, once you know that nobody did."
+                )
+
     def node(self, index: int) -> Callable[[], None]:
-        """The function that is the node of that index."""
+        """The function that is the node of that index; `check` has been asked."""
         functions = pickle.loads((self.path / NODES_FILE).read_bytes())
         node: Callable[[], None] = functions[index]
         return node

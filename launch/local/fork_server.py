@@ -30,6 +30,7 @@ from tensorflow.python.eager import context
 
 from launch.graph import temporary_files
 from launch.graph.program import environment_of, local_nodes
+from launch.local import private_network
 
 POLL_SECONDS = 0.05  # between two looks at what has ended
 _SERVER_SECONDS = 1.0  # between two looks of a node whether the server is there
@@ -68,11 +69,14 @@ class ForkServer:
 
     It must be made before this process runs a TensorFlow op.
 
+    Args:
+      private: whether it gets a network of its own, if `private_network.why_not` knows no reason.
+
     Raises:
       OpsWereRunError: one was run.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, private: bool = False) -> None:
         if context.context()._initialized:
             raise OpsWereRunError(
                 "A module has run a TensorFlow operation while it was imported, and no process can "
@@ -82,7 +86,7 @@ class ForkServer:
         self._ended: list[Ended] = []
         if not (pid := _fork()):
             self._connection.close()
-            _serve(theirs)
+            _serve(theirs, private)
         theirs.close()
         self.pid = pid
 
@@ -240,13 +244,15 @@ class _Server:
                     self._launcher.send(_Answer(None, ServerLostError(f"A check {how(code)}.")))
 
 
-def _serve(launcher: connection.Connection) -> NoReturn:
+def _serve(launcher: connection.Connection, private: bool) -> NoReturn:
     """Is the server, until the launching process is gone."""
     code = 1
     try:
         # A terminal sends Ctrl-C to a whole group of processes, and `timeout` a SIGTERM: but the
         # launching process alone decides how a run ends.
         os.setpgrp()
+        if private and not private_network.why_not():
+            private_network.enter()
         signal.pthread_sigmask(signal.SIG_BLOCK, HEARD_BY_THE_LAUNCHER)  # children inherit it
         _Server(launcher).serve()
         code = 0

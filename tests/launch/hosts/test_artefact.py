@@ -1,7 +1,9 @@
 """A program as files: its pools, its pickled nodes, the project's sources and nothing else."""
 
 import json
+import os
 import pathlib
+import stat
 from typing import Any
 
 import pytest
@@ -88,6 +90,45 @@ def test_a_written_pools_nodes_find_addresses_in_the_environment(
         for label, node, address in zip(found.labels, nodes, addresses[pool.name], strict=True):
             own = [] if label.startswith(("actor", "evaluator")) else [address]  # servers have one
             assert [each.resolve() for each in node.addresses] == own
+
+
+def test_a_job_is_its_writers_alone(tmp_path: pathlib.Path) -> None:
+    """Whatever the umask: many systems let a user's group write."""
+    before = os.umask(0o002)
+    try:
+        artefact.write(_run(tmp_path), {}, tmp_path / "job")
+    finally:
+        os.umask(before)
+    for pool in job.read(tmp_path / "job").values():
+        assert stat.S_IMODE(pool.path.stat().st_mode) == 0o700
+        assert stat.S_IMODE((pool.path / "job.pkl").stat().st_mode) == 0o600
+        pool.check()
+
+
+@pytest.mark.parametrize("name", ["job.pkl", "."])
+@pytest.mark.parametrize("mode", [0o020, 0o002])
+def test_what_others_can_write_is_not_loaded(name: str, mode: int, tmp_path: pathlib.Path) -> None:
+    artefact.write(_run(tmp_path), {}, tmp_path / "job")
+    pool = job.read(tmp_path / "job")["workerpool0"]
+    file = pool.path / name
+    file.chmod(0o700 | mode)
+    with pytest.raises(job.JobError, match=f"can be written by others .*: chmod go-w {file}"):
+        pool.check()
+
+
+def test_another_users_job_is_not_loaded(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    artefact.write(_run(tmp_path), {}, tmp_path / "job")
+    owner, reader = 12345, 23456
+    status = os.stat_result((0o100600, 0, 0, 1, owner, owner, 0, 0, 0, 0))
+    monkeypatch.setattr(pathlib.Path, "stat", lambda path, **_: status)
+    monkeypatch.setattr(os, "geteuid", lambda: reader)
+    pool = job.PoolFolder(tmp_path / "job" / "workerpool0", "replay", "/run", ["replay/0"])
+    with pytest.raises(job.JobError, match="belongs to user 12345, and user 23456 does not load"):
+        pool.check()
+    monkeypatch.setattr(os, "geteuid", lambda: owner)
+    pool.check()
 
 
 def test_a_relative_run_folder_is_where_it_was_meant(

@@ -1,8 +1,10 @@
 """Programs of nodes that do little, for the fork server to start, and functions for it to call."""
 
+import contextlib
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -73,6 +75,22 @@ def refuse(sentence: str) -> None:
 
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def listening() -> set[int]:
+    """The ports on which somebody listens in this process's network."""
+    tables = [pathlib.Path(f"/proc/self/net/{name}") for name in ("tcp", "tcp6")]
+    rows = [line.split() for table in tables for line in table.read_text().splitlines()[1:]]
+    return {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A"}
+
+
+def reached(ports: set[int]) -> int:
+    """How many of some ports of this machine take a connection."""
+    found = 0
+    for port in ports:
+        with contextlib.suppress(OSError), socket.create_connection(("localhost", port), 5):
+            found += 1
+    return found
 
 
 def printed(folder: pathlib.Path, label: str, word: str, seconds: float = 60.0) -> list[str]:

@@ -44,7 +44,7 @@ def _start(tmp_path: pathlib.Path, script: str) -> "subprocess.Popen[str]":
     )
 
 
-def _run(tmp_path: pathlib.Path, script: str) -> str:
+def run_script(tmp_path: pathlib.Path, script: str) -> str:
     """What a script prints that must succeed."""
     process = _start(tmp_path, script)
     out, err = process.communicate(timeout=120)
@@ -53,7 +53,7 @@ def _run(tmp_path: pathlib.Path, script: str) -> str:
 
 
 def test_nodes_compute_talk_and_end_as_they_are_told(tmp_path: pathlib.Path) -> None:
-    out = _run(
+    out = run_script(
         tmp_path,
         """
         with ForkServer() as server:
@@ -82,7 +82,7 @@ def test_nodes_compute_talk_and_end_as_they_are_told(tmp_path: pathlib.Path) -> 
 
 
 def test_a_node_that_was_killed_is_told_of_and_started_again(tmp_path: pathlib.Path) -> None:
-    out = _run(
+    out = run_script(
         tmp_path,
         """
         with ForkServer() as server:
@@ -108,7 +108,7 @@ def test_a_node_that_was_killed_is_told_of_and_started_again(tmp_path: pathlib.P
 
 
 def test_what_a_called_function_raises_is_raised_here(tmp_path: pathlib.Path) -> None:
-    out = _run(
+    out = run_script(
         tmp_path,
         """
         from run_folder.settings import SettingsError
@@ -164,7 +164,7 @@ def test_all_end_with_the_launcher_and_with_the_server(who: str, tmp_path: pathl
 
 
 def test_nothing_is_forked_once_an_op_was_run(tmp_path: pathlib.Path) -> None:
-    out = _run(
+    out = run_script(
         tmp_path,
         """
         nodes.add(1.0, 2.0)

@@ -116,11 +116,11 @@ class VectorEnvironmentLoop:
         """Plays one episode in each environment, and returns them in the environments' order.
 
         Args:
-          should_stop: asked now and then; when it says so, nothing is returned.
+          should_stop: asked after every step; when it says so, nothing is returned.
         """
         finished: list[Episode] = []
-        for step, (_, ended) in enumerate(self.play([1] * self._n)):
-            if step % 100 == 0 and should_stop():
+        for _, ended in self.play([1] * self._n):
+            if should_stop():
                 return []
             finished += ended
         return sorted(finished)

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from environments import dmlab_process
+from environments import dmlab_process, waiting
 
 _LAST_WORDS = 1000  # characters
 
@@ -78,7 +78,7 @@ class Engine:
           EngineLost: the process has ended, or was silent for longer.
         """
         try:
-            if self._connection.poll(patience):
+            if waiting.poll(self._connection, patience):
                 return self._connection.recv()
         except (EOFError, OSError):
             raise EngineLost(self._how_it_ended()) from None

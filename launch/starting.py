@@ -94,7 +94,14 @@ def _run_here(run: Settings, resumption: Resumption | None) -> int:
         ):
             manifests = server.call(_manifests, run, resumption)
             _begin(run, manifests, resumption, server.call)
-            return supervisor.run(run, manifests, server)
+
+            def go_on() -> Manifests:
+                again = Resumption({}, {}, step=None, with_replay=True)
+                manifests: Manifests = server.call(_manifests, run, again)
+                _begin(run, manifests, again, server.call)
+                return manifests
+
+            return supervisor.run(run, manifests, server, go_on)
     except fork_server.OpsWereRunError as error:
         raise SettingsError(f"--agent={run.agent} --env={run.env}: {error}") from None
 

@@ -57,7 +57,8 @@ _SECTIONS: command_line.Sections = {
         *("job", *options.NAMES),
     ),
     "What it does meanwhile": (
-        *("evaluation_minutes", "evaluation_episodes", "checkpoint_minutes", "private_network"),
+        *("evaluation_minutes", "evaluation_episodes", "checkpoint_minutes"),
+        *("restarts", "hang_seconds", "private_network"),
     ),
     "Of several agents, --agent=r2d2,impala": ("act_with", "paced_by", "colocate_learners"),
 }

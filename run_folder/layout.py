@@ -8,6 +8,7 @@ tensorboard/               the same scalars
 checkpoints/               `run_folder.checkpoints`
 nodes/progress.json        the coordinator's: `run_folder.progress`
 nodes/crash.txt            the first error that ended a node
+nodes/crashes/             those that were made good
 nodes/stop                 asks for the end of the run
 nodes/<group>/<index>      what a process printed
 nodes/started-<label>      that a node was started: `launch.node`
@@ -102,6 +103,11 @@ class RunFolder:
     def crash(self) -> pathlib.Path:
         """The error that ended the run."""
         return self.nodes / "crash.txt"
+
+    @property
+    def crashes(self) -> pathlib.Path:
+        """A file for each error or death that was made good."""
+        return self.nodes / "crashes"
 
     @property
     def stop(self) -> pathlib.Path:

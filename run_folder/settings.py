@@ -75,6 +75,12 @@ class Settings:
         1, whole(1, MOST_NODES), "Reverb nodes that the replay is spread over."
     )
 
+    restarts: int = fields.field(
+        3, whole(0, 10**6), "Deaths of its processes that a local run mends in ten minutes."
+    )
+    hang_seconds: float = fields.field(
+        120.0, number(5.0, 10**6), "Seconds after which a process that stands still counts as dead."
+    )
     private_network: bool = fields.field(
         True, None, "A network of its own for a local run, where Linux allows."
     )

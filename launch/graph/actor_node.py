@@ -14,8 +14,9 @@ from acme import specs
 
 from agents import actor, environment_loop
 from agents.contract import Agent
+from agents.environment_loop import Episode
 from environments import suites
-from launch.graph import process
+from launch.graph import heartbeats, process
 from replay import tables, writer
 from replay.structures import Nest, PriorityInput
 from run_folder import building
@@ -45,9 +46,11 @@ class ActorNode:
 
     def run(self) -> None:
         """Acts until the run ends."""
-        loop = self._make_loop()
         with contextlib.suppress(writer.WriterStopped):
-            self._act(loop)
+            with heartbeats.while_busy():  # a level loads, the policy is compiled
+                loop = self._make_loop()
+                first = loop.step()
+            self._act(loop, *first)
 
     def _make_loop(self) -> environment_loop.VectorEnvironmentLoop:
         settings, crew = self._settings, self._crew
@@ -101,22 +104,34 @@ class ActorNode:
         """The first priority of items in which another network acted: the reader's largest yet."""
         return np.full(items.mask.shape[1], self._coordinator.largest_priority(agent))
 
-    def _act(self, loop: environment_loop.VectorEnvironmentLoop) -> None:
-        crew = self._crew
+    def _act(
+        self, loop: environment_loop.VectorEnvironmentLoop, steps: int, ended: list[Episode]
+    ) -> None:
+        """Acts until the run ends.
+
+        Args:
+          loop: that has begun.
+          steps: that it has made.
+          ended: its episodes that have ended.
+        """
+        crew, reported = self._crew, 0
         while True:
-            steps, episodes, lost = 0, [], loop.lost
             until = time.time() + REPORT_SECONDS
             while time.time() < until:
-                new_steps, ended = loop.step()
+                heartbeats.beat()
+                new_steps, new_ended = loop.step()
                 steps += new_steps
-                episodes += [
-                    (crew.actors[e.environment], crew.tasks[e.environment], *e[1:]) for e in ended
-                ]
-            lost = loop.lost - lost
+                ended += new_ended
+            episodes = [
+                (crew.actors[e.environment], crew.tasks[e.environment], *e[1:]) for e in ended
+            ]
+            lost, reported = loop.lost - reported, loop.lost
             if self._coordinator.report_steps(steps, episodes, lost) or lp.wait_for_stop(0):
                 return
+            steps, ended = 0, []
 
     def _should_stop(self) -> bool:
+        heartbeats.beat()
         return bool(lp.wait_for_stop(0) or self._coordinator.should_stop())
 
 

@@ -11,7 +11,7 @@ import launchpad as lp
 import reverb
 from acme.utils.loggers import base
 
-from launch.graph import process
+from launch.graph import heartbeats, process
 from replay import tables
 from run_folder import bucket, log_writer, task_returns, whole_files
 from run_folder.episodes import Ended, Episodes, mean
@@ -40,6 +40,7 @@ class Coordinator:
       replays: clients of the replay servers.
     """
 
+    @heartbeats.while_busy()
     def __init__(
         self,
         run_dir: str,
@@ -148,6 +149,7 @@ class Coordinator:
         task_log = log_writer.make_logger(self._path, "tasks") if several else None
         next_log = time.time() + LOG_SECONDS
         while not lp.wait_for_stop(PROGRESS_SECONDS):
+            heartbeats.beat()
             if RunFolder(self._path).stop.exists():
                 self.stop("it was asked to stop")
             self._write_progress()
@@ -157,7 +159,8 @@ class Coordinator:
             if not self._learning:
                 break
         self._write_progress()
-        lp.wait_for_stop()
+        with heartbeats.while_busy():  # waiting for the end
+            lp.wait_for_stop()
 
     def _end_at_limit(self) -> None:
         limit = self._limits["actor_steps"]

@@ -10,7 +10,7 @@ import numpy as np
 from agents import actor, environment_loop
 from agents.environment_loop import Episode
 from environments import suites
-from launch.graph import process
+from launch.graph import heartbeats, process
 from launch.graph.actor_node import REPORT_SECONDS
 from run_folder import building, log_writer, task_returns
 from run_folder.building import environment_spec, seed_of
@@ -31,6 +31,7 @@ class EvaluatorNode:
         self._agent = agent
         self._learner = learner
         self._coordinator = coordinator
+        self._ask_at = 0.0
 
     def run(self) -> None:
         """Evaluates now and then until the run ends."""
@@ -44,7 +45,7 @@ class EvaluatorNode:
         while not ended:
             evaluator.update(wait=True)
             counts = self._coordinator.get_counts()
-            episodes = loop.run_episodes(lambda: self._wait(0))
+            episodes = loop.run_episodes(self._should_stop)
             if not episodes:
                 return
             result = dict(
@@ -57,6 +58,7 @@ class EvaluatorNode:
             self._coordinator.report_evaluation(self._agent, result)
             ended = self._wait(seconds)
 
+    @heartbeats.while_busy()
     def _make_loop(self) -> tuple[actor.RecurrentActor, environment_loop.VectorEnvironmentLoop]:
         settings = self._settings
         agent = building.make_agent(settings, self._agent)
@@ -75,10 +77,19 @@ class EvaluatorNode:
         )
         return evaluator, environment_loop.VectorEnvironmentLoop(environments, evaluator, played)
 
+    def _should_stop(self) -> bool:
+        """Whether the run is ending; the coordinator is asked now and then."""
+        heartbeats.beat()
+        if time.time() < self._ask_at:
+            return False
+        self._ask_at = time.time() + REPORT_SECONDS
+        return self._wait(0)
+
     def _wait(self, seconds: float) -> bool:
         """Waits; says whether the run is ending."""
         until = time.time() + seconds
         while True:
+            heartbeats.beat()
             if lp.wait_for_stop(min(REPORT_SECONDS, max(until - time.time(), 0))):
                 return True
             if self._coordinator.should_stop():

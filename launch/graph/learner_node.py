@@ -14,7 +14,7 @@ import tensorflow as tf
 from acme.utils import counting
 
 from agents.learner import Learner
-from launch.graph import process
+from launch.graph import heartbeats, process
 from launch.graph.actor_node import REPORT_SECONDS
 from replay import dataset, priorities, tables
 from run_folder import checkpoints, log_writer, mirrors, saver
@@ -29,6 +29,7 @@ REPLAY_SHARE = 0.7  # of the time to save, for the replay: an estimate may be wr
 class LearnerNode:
     """One agent's learner: learns, serves parameters, reports, saves."""
 
+    @heartbeats.while_busy()
     def __init__(
         self,
         settings: Settings,
@@ -101,11 +102,13 @@ class LearnerNode:
         )
         tear_down.start()
         try:
-            self._learner.warm_up(zeros(self._batch_spec))
+            with heartbeats.while_busy():
+                self._learner.warm_up(zeros(self._batch_spec))
             self._learn()
             self._save_last()
             self._priorities.close()
             while not lp.wait_for_stop(0):
+                heartbeats.beat()
                 self._learner.skip(timeout=REPORT_SECONDS)
         except Exception:
             # After a crash elsewhere the replay may end before this node hears of it.
@@ -135,6 +138,7 @@ class LearnerNode:
         while True:
             until = time.time() + seconds
             while time.time() < until and (limit is None or self._learner.learner_steps < limit):
+                heartbeats.beat()
                 self._learner.try_step(timeout=max(until - time.time(), 0.01))
             yield
 
@@ -157,6 +161,7 @@ class LearnerNode:
         )
         return bool(stop), row
 
+    @heartbeats.while_busy()
     def _save(self, *, with_replay: bool) -> None:
         with self._saving:
             self._write_checkpoint(with_replay=with_replay)

@@ -2,7 +2,7 @@
 
 import reverb
 
-from launch.graph import process
+from launch.graph import heartbeats, process
 from run_folder import bucket, building, mirrors, replay_files, saver
 from run_folder.layout import CHECKPOINTS
 from run_folder.settings import Settings
@@ -11,6 +11,7 @@ from run_folder.settings import Settings
 def make_tables(settings: Settings, shard: int) -> list[reverb.Table]:
     """The tables of a replay node, in whose process this is called."""
     process.enter(settings.run_dir, f"replay {shard}")
+    heartbeats.stay_busy()  # Reverb's own threads work; the main one only waits for the end
     return building.tables_of_shard(settings, shard)
 
 

@@ -10,6 +10,8 @@ import courier
 import launchpad as lp
 from courier.python.client import StatusNotOk
 
+from launch.graph import heartbeats
+
 MESSAGE_SECONDS = 10.0  # between two messages about a server that does not answer
 REPEAT_SECONDS = 60.0  # after which a call is made anew: its answer may have been lost with a host
 PAUSE_SECONDS = 1.0  # between a call that broke off and the next attempt
@@ -95,6 +97,7 @@ class PatientClient:
             except StatusNotOk as error:
                 if error.code.name not in GONE:
                     raise
+                heartbeats.beat()
                 self._say("is gone; trying again", asked)
                 told = True
                 if self._stop.wait(PAUSE_SECONDS):
@@ -111,6 +114,7 @@ class PatientClient:
             try:
                 return future.result(timeout=MESSAGE_SECONDS)
             except futures.TimeoutError:
+                heartbeats.beat()
                 self._say("has not answered yet", asked)
                 if self._stop.is_set():
                     future.cancel()

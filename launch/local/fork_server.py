@@ -10,6 +10,7 @@ the launching process; hence this one. It lives as long as its connection to tha
 """
 
 import contextlib
+import math
 import os
 import pathlib
 import random
@@ -29,6 +30,7 @@ from launchpad.launch import worker_manager
 from tensorflow.python.eager import context
 
 from launch.graph import temporary_files
+from launch.graph.heartbeats import Heartbeats
 from launch.graph.program import environment_of, local_nodes
 from launch.local import private_network
 
@@ -42,6 +44,7 @@ class Ended(NamedTuple):
 
     label: str
     code: int  # its exit code; of one that was killed, minus the signal
+    silence: float = 0.0  # seconds, of one that was killed because it did not go on
 
 
 def how(code: int) -> str:
@@ -107,7 +110,11 @@ class ForkServer:
         return self._ask("call", function, *args)
 
     def launch(
-        self, make_program: Callable[..., lp.Program], *args: Any, output: pathlib.Path
+        self,
+        make_program: Callable[..., lp.Program],
+        *args: Any,
+        output: pathlib.Path,
+        hang_seconds: float = math.inf,
     ) -> list[str]:
         """Starts all nodes of a program; returns their labels, <group>/<index in the group>.
 
@@ -115,11 +122,12 @@ class ForkServer:
           make_program: called in the server.
           args: of it.
           output: folder of a file for each node, of what it prints.
+          hang_seconds: a node that was not heard of for so long is killed.
 
         Raises:
           ServerLostError: nobody answers.
         """
-        labels: list[str] = self._ask("launch", output, make_program, *args)
+        labels: list[str] = self._ask("launch", output, hang_seconds, make_program, *args)
         return labels
 
     def start(self, label: str) -> None:
@@ -164,12 +172,16 @@ class _Server:
         self._output = pathlib.Path()
         self._nodes: dict[str, Callable[[], Any]] = {}
         self._running: dict[int, str] = {}  # labels by process id
+        self._heartbeats = Heartbeats([])
+        self._hang_seconds = math.inf
+        self._silent: dict[str, float] = {}  # those that were killed for it
         self._calls: set[int] = set()
 
     def serve(self) -> None:
         """Answers until the launching process is gone."""
         while True:
             self._reap()
+            self._kill_silent()
             if not self._launcher.poll(POLL_SECONDS):
                 continue
             try:
@@ -199,9 +211,14 @@ class _Server:
         _exit(0)
 
     def launch(
-        self, output: pathlib.Path, make_program: Callable[..., lp.Program], *args: Any
+        self,
+        output: pathlib.Path,
+        hang_seconds: float,
+        make_program: Callable[..., lp.Program],
+        *args: Any,
     ) -> _Answer:
         self._nodes, self._output = local_nodes(make_program(*args)), output
+        self._heartbeats, self._hang_seconds = Heartbeats(list(self._nodes)), hang_seconds
         for label in self._nodes:
             file = output / label
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -210,8 +227,10 @@ class _Server:
         return _Answer(list(self._nodes))
 
     def start(self, label: str) -> _Answer:
+        self._heartbeats.begin(label)
         if not (pid := _fork()):
             self._launcher.close()
+            self._heartbeats.use(label)
             _run(label, self._nodes[label], self._output / label)
         self._running[pid] = label
         return _Answer(None)
@@ -230,6 +249,13 @@ class _Server:
                     each.send_signal(number)
         return _Answer(None)
 
+    def _kill_silent(self) -> None:
+        for label in list(self._running.values()):
+            silence = self._heartbeats.silence(label)
+            if silence > self._hang_seconds and label not in self._silent:
+                self._silent[label] = silence
+                self.signal(signal.SIGKILL, [label])
+
     def _reap(self) -> None:
         while self._running or self._calls:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -237,7 +263,7 @@ class _Server:
                 return
             code = os.waitstatus_to_exitcode(status)
             if label := self._running.pop(pid, None):
-                self._launcher.send(Ended(label, code))
+                self._launcher.send(Ended(label, code, self._silent.pop(label, 0.0)))
             elif pid in self._calls:
                 self._calls.remove(pid)
                 if code:  # else it has answered

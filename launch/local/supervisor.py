@@ -7,46 +7,59 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from launch.graph import coordinator
 from launch.graph.program import make_program
 from launch.local import view
-from launch.local.fork_server import Ended, ForkServer, how
+from launch.local.fork_server import Ended, ForkServer, ServerLostError, how
+from launch.local.restarts import Restarts
 from run_folder import checkpoints, progress, whole_files
-from run_folder.settings import Settings
+from run_folder.settings import Settings, SettingsError
 
 NOTICE_SECONDS = 4  # from the request to end, after all is saved, to the end of every process
 CRASH_SECONDS = 10  # the same when a node has crashed, and the learner has yet to save
+KILL_SECONDS = 5  # from a SIGKILL to the end of the process, whatever holds it
 POLL_SECONDS = 0.2
 LEAST_FREE_BYTES = 2**20  # of a disk that is not full
 OUTPUT_LINES = 30  # of a node that died without a word in the crash file
+STARTED_AGAIN = ("actor", "evaluator")  # nodes whose end loses nothing that others need
 
 
-def run(settings: Settings, manifests: checkpoints.Manifests, server: ForkServer) -> int:
+def run(
+    settings: Settings,
+    manifests: checkpoints.Manifests,
+    server: ForkServer,
+    go_on: Callable[[], checkpoints.Manifests],
+) -> int:
     """Runs the program of `settings` on this machine; `begin` has readied its folder.
+
+    An actor or an evaluator that dies is started again. When another node does, the program ends in
+    order, and is launched again from what it saved last.
 
     Args:
       settings: of the run.
       manifests: what it goes on from.
       server: that forks its nodes.
+      go_on: readies the folder for another launch, and says what that goes on from.
 
     Returns:
-      The exit code: 0 when the run ended as asked, 1 when a node crashed, or when the run's own
-      limit was reached and nothing could be saved.
+      The exit code: 0 when the run ended as asked, 1 when nodes crashed and were not, or could not
+      be, made good, or when the run's own limit was reached and nothing could be saved.
     """
     signals, stop = _signals(), threading.Event()
     _handle(signals, stop)
-    running = set(server.launch(make_program, settings, manifests, output=settings.folder.nodes))
-    failed: list[Ended] = []
-    try:
-        failed = _watch(server, running, stop, settings)
-        crash = _crash(settings, failed[0]) if failed else ""
-    finally:
-        _end(server, running, CRASH_SECONDS if failed else NOTICE_SECONDS)
+    restarts = Restarts(settings.restarts, is_new=not manifests)
+    with view.View(f"{settings.agent} on {settings.env}, {settings.run_dir}") as drawn:
+        launch = Launch(settings, server, restarts, stop, drawn)
+        try:
+            while (crash := launch.run(manifests)) and launch.again(crash):
+                manifests = go_on()
+        except (ServerLostError, SettingsError, checkpoints.CheckpointError) as error:
+            crash = str(error)
     with contextlib.suppress(OSError):  # the terminal may have been closed
         _report(settings, crash)
-    return 1 if failed or (not stop.is_set() and not _saved(settings)) else 0
+    return 1 if crash or (not stop.is_set() and not _saved(settings)) else 0
 
 
 def _signals() -> set[signal.Signals]:
@@ -76,57 +89,140 @@ def begin(settings: Settings) -> None:
         file.unlink(missing_ok=True)
 
 
-def _watch(
-    server: ForkServer, running: set[str], stop: threading.Event, settings: Settings
-) -> list[Ended]:
-    """Shows progress until the run is finished, or nodes failed, which it returns.
+class Launch:
+    """The launches of a run, one after another.
 
     Args:
-      server: says what ends.
-      running: labels of the nodes; those that ended are taken out.
-      stop: set when somebody asks for the end.
       settings: of the run.
+      server: that forks its nodes.
+      restarts: counts those that died.
+      stop: set when somebody asks for the end.
+      drawn: shows how it goes.
     """
-    deadline = float("inf")
-    with view.View(f"{settings.agent} on {settings.env}, {settings.run_dir}") as drawn:
+
+    def __init__(
+        self,
+        settings: Settings,
+        server: ForkServer,
+        restarts: Restarts,
+        stop: threading.Event,
+        drawn: view.View,
+    ) -> None:
+        self._settings = settings
+        self._server = server
+        self._restarts = restarts
+        self._stop = stop
+        self._view = drawn
+        self._running: set[str] = set()
+        self._due: dict[str, float] = {}  # when a node that has died starts again
+
+    def run(self, manifests: checkpoints.Manifests) -> str:
+        """Runs the program to its end; returns what is known of the crash that ended it, if any."""
+        self._due.clear()
+        self._running = set(
+            self._server.launch(
+                make_program,
+                *(self._settings, manifests),
+                output=self._settings.folder.nodes,
+                hang_seconds=self._settings.hang_seconds,
+            )
+        )
+        crash = ""
+        try:
+            crash = self._watch()
+        finally:
+            self._end(CRASH_SECONDS if crash else NOTICE_SECONDS)
+        return crash
+
+    def again(self, crash: str) -> bool:
+        """Whether the program is to be launched again after a crash; waits until it is time."""
+        if self._stop.is_set() or self._settings.folder.stop.exists() or self._is_disk_full():
+            return False
+        delay = self._restarts.delay("the program")
+        if delay is None:
+            return False
+        self._tell(f"{crash.splitlines()[0]} The run goes on from what was saved, in {delay:g} s.")
+        self._keep("program", crash)
+        return not self._stop.wait(delay)
+
+    def _watch(self) -> str:
+        """Shows progress until the run is finished, or until a crash that only its end mends."""
+        deadline = float("inf")
         while time.time() < deadline:
-            state = progress.read(settings.path)
+            state = progress.read(self._settings.path)
             if state is not None:
-                drawn.show(state)
-            elif stop.is_set():
-                return []  # the nodes are still on their way: there is nothing to save
+                self._view.show(state, self._restarts.count)
+            elif self._stop.is_set():
+                return ""  # the nodes are still on their way: there is nothing to save
             if state is not None and state["state"] == "finished":
-                return []
-            ended = server.ended(POLL_SECONDS)
-            running.difference_update(label for label, _ in ended)
-            if failed := [each for each in ended if each.code]:
-                return failed
-            if stop.is_set():
+                return ""
+            for ended in self._server.ended(POLL_SECONDS):
+                self._running.discard(ended.label)
+                if ended.code and (crash := self._mend(ended)):
+                    return crash
+            self._start_those_due()
+            if self._stop.is_set():
                 with contextlib.suppress(OSError):  # a full disk; then nodes hear it by a signal
-                    settings.folder.stop.touch()
+                    self._settings.folder.stop.touch()
                 deadline = min(deadline, time.time() + coordinator.SAVE_SECONDS)
-    return []
+        return ""
+
+    def _mend(self, ended: Ended) -> str:
+        """Sees to it that a node is started again; where it is not, returns what is known of it."""
+        crash = _crash(self._settings, ended)
+        if ended.label.split("/")[0] not in STARTED_AGAIN or self._is_disk_full():
+            return crash
+        delay = self._restarts.delay(ended.label)
+        if delay is None:
+            return crash
+        self._due[ended.label] = time.time() + delay
+        self._tell(f"{crash.splitlines()[0]} It starts again in {delay:g} s.")
+        self._keep(ended.label, crash)
+        return ""
+
+    def _start_those_due(self) -> None:
+        for label in [label for label, due in self._due.items() if time.time() >= due]:
+            self._due.pop(label)
+            self._running.add(label)
+            self._server.start(label)
+
+    def _end(self, seconds: float) -> None:
+        """Asks what still runs to end, and kills what does not in time."""
+        self._server.signal(signal.SIGTERM, self._running)
+        deadline = time.time() + seconds
+        while self._running and time.time() < deadline:
+            self._running.difference_update(e.label for e in self._server.ended(POLL_SECONDS))
+        self._server.signal(signal.SIGKILL, self._running)
+        deadline = time.time() + KILL_SECONDS
+        while self._running and time.time() < deadline:
+            self._running.difference_update(e.label for e in self._server.ended(POLL_SECONDS))
+
+    def _keep(self, label: str, crash: str) -> None:
+        """Files what is known of a crash that was made good."""
+        folder = self._settings.folder
+        with contextlib.suppress(OSError):
+            folder.crashes.mkdir(exist_ok=True)
+            name = f"{time.strftime('%Y%m%d-%H%M%S')}-{label.replace('/', '-')}.txt"
+            (folder.crashes / name).write_text(crash)
+            folder.crash.unlink(missing_ok=True)
+
+    def _tell(self, sentence: str) -> None:
+        self._view.tell(f"{time.strftime('%H:%M:%S')} {sentence}")
+
+    def _is_disk_full(self) -> bool:
+        return bool(_advice_on_space(self._settings))
 
 
-def _end(server: ForkServer, running: set[str], seconds: float) -> None:
-    """Asks what still runs to end, and kills what does not in time."""
-    server.signal(signal.SIGTERM, running)
-    deadline = time.time() + seconds
-    while running and time.time() < deadline:
-        running.difference_update(label for label, _ in server.ended(POLL_SECONDS))
-    server.signal(signal.SIGKILL, running)
+def _crash(settings: Settings, ended: Ended) -> str:
+    """What is known of a node that has failed."""
+    return _first_words(settings, ended) + _advice_on_space(settings)
 
 
-def _crash(settings: Settings, failed: Ended) -> str:
-    """What is known of the node that failed first."""
-    return _first_words(settings, failed) + _advice_on_space(settings)
-
-
-def _first_words(settings: Settings, failed: Ended) -> str:
+def _first_words(settings: Settings, ended: Ended) -> str:
     file = settings.folder.crash
     if file.exists() and (text := file.read_text(errors="replace")):  # empty on a full disk
         return text
-    return _end_of_output(settings, *failed)
+    return _end_of_output(settings, ended)
 
 
 def _advice_on_space(settings: Settings) -> str:
@@ -136,11 +232,15 @@ def _advice_on_space(settings: Settings) -> str:
     return f"The disk of {settings.path} is full ({free:,} bytes are free): free some, then resume."
 
 
-def _end_of_output(settings: Settings, node: str, code: int) -> str:
+def _end_of_output(settings: Settings, ended: Ended) -> str:
     """How a process ended that could not say so itself, and the last that it printed."""
-    lines = (settings.folder.nodes / node).read_text(errors="replace").splitlines()
+    how_it_ended = how(ended.code)
+    if ended.silence:
+        how_it_ended = f"did not go on for {ended.silence:.0f} s and was killed"
+    lines = (settings.folder.nodes / ended.label).read_text(errors="replace").splitlines()
     text = "".join(f"  {line}\n" for line in lines[-OUTPUT_LINES:])
-    return f"The process of node {node} {how(code)}. It had printed:\n{text or '  nothing'}"
+    printed = f"It had printed:\n{text or '  nothing'}"
+    return f"The process of node {ended.label} {how_it_ended}.\n{printed}"
 
 
 def _report(settings: Settings, crash: str) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import datetime
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from rich import box
@@ -116,21 +117,27 @@ class View:
             with contextlib.suppress(OSError):
                 self._live.stop()
 
-    def show(self, progress: dict[str, Any]) -> None:
+    def show(self, progress: dict[str, Any], restarts: int = 0) -> None:
         """Draws the newest progress; a line every ten seconds where nothing can be redrawn."""
+        shown = rows(progress)
+        if restarts:
+            shown.append(("restarts", f"{restarts:,}"))
         if self._live is not None:
-            self._live.update(self._table(progress))
+            self._live.update(self._table(shown))
         elif time.time() >= self._next_line:
             self._next_line = time.time() + LINE_SECONDS
-            text = ", ".join(f"{name} {value}" for name, value in rows(progress))
-            with contextlib.suppress(OSError):
-                self._console.print(text, soft_wrap=True, highlight=False)
+            self.tell(", ".join(f"{name} {value}" for name, value in shown))
 
-    def _table(self, progress: dict[str, Any]) -> Table:
+    def tell(self, sentence: str) -> None:
+        """Prints a line that stays, above what is redrawn."""
+        with contextlib.suppress(OSError):
+            self._console.print(sentence, soft_wrap=True, highlight=False, markup=False)
+
+    def _table(self, shown: Sequence[tuple[str, str]]) -> Table:
         table = Table(title=self._title, box=box.SIMPLE, show_header=False)
         table.add_column(style="dim")
         table.add_column(min_width=30)
-        for name, value in rows(progress):
+        for name, value in shown:
             table.add_row(name, value)
         return table
 

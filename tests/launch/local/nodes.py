@@ -15,12 +15,16 @@ import launchpad as lp
 import numpy as np
 import tensorflow as tf
 
+from launch.graph import heartbeats
 from launch.graph.servers import ServerNode
 from run_folder.settings import SettingsError
 
 
 class Adder:
     """A server that adds by TensorFlow."""
+
+    def __init__(self) -> None:
+        heartbeats.stay_busy()
 
     def add(self, x: float) -> float:
         return float(tf.constant(x) + 1.0)
@@ -39,6 +43,12 @@ class Asking:
             case "wait":
                 lp.wait_for_stop()
                 print("was asked to end")
+            case "beat" | "stop":
+                heartbeats.beat()
+                while not lp.wait_for_stop(0.5):
+                    heartbeats.beat()
+                    if self._then == "stop":
+                        os.kill(os.getpid(), signal.SIGSTOP)
             case "raise":
                 raise RuntimeError("as it was told")
             case "deaf":

@@ -28,7 +28,7 @@ def ended(server, seconds=60):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if found := server.ended(0.1):
-            return found
+            return [(each.label, each.code) for each in found]
     raise AssertionError("Nothing ended.")
 """
 
@@ -70,8 +70,8 @@ def test_nodes_compute_talk_and_end_as_they_are_told(tmp_path: pathlib.Path) -> 
     )
     assert out.splitlines() == [
         "['adder/0', 'asking/0', 'asking/1', 'asking/2']",
-        "[Ended(label='asking/0', code=0), Ended(label='asking/1', code=1)]",
-        "[Ended(label='asking/2', code=0)]",
+        "[('asking/0', 0), ('asking/1', 1)]",
+        "[('asking/2', 0)]",
     ]
     texts = [(tmp_path / f"asking/{i}").read_text() for i in range(3)]
     assert all("sum 2.0" in text for text in texts)
@@ -102,8 +102,8 @@ def test_a_node_that_was_killed_is_told_of_and_started_again(tmp_path: pathlib.P
         """,
     )
     assert out.splitlines() == [
-        "[Ended(label='asking/0', code=-9)]",
-        "[Ended(label='adder/0', code=-9)]",
+        "[('asking/0', -9)]",
+        "[('adder/0', -9)]",
     ]
 
 
@@ -185,3 +185,18 @@ def _printed(file: pathlib.Path, word: str) -> str:
             return words[words.index(word) + 1]
         time.sleep(0.05)
     raise AssertionError(f"{file} has no {word!r}.")
+
+
+def test_a_node_that_stands_still_is_killed_and_told_of(tmp_path: pathlib.Path) -> None:
+    out = run_script(
+        tmp_path,
+        """
+        with ForkServer() as server:
+            server.launch(nodes.make_program, "beat", "stop", output=output, hang_seconds=5.0)
+            begun = time.monotonic()
+            (found,) = ended(server)
+            print(found, 4.0 < time.monotonic() - begun < 30.0)
+            print(server.ended(3.0))
+        """,
+    )
+    assert out.splitlines() == ["('asking/1', -9) True", "[]"]

@@ -1,5 +1,6 @@
 """How a launch ends: its exit code, its words, what it leaves behind."""
 
+import dataclasses
 import errno
 import json
 import math
@@ -15,9 +16,10 @@ from typing import Any
 import pytest
 
 from launch.graph import coordinator
-from launch.local import supervisor
+from launch.local import restarts, supervisor
 from launch.local.fork_server import Ended
 from run_folder import whole_files
+from run_folder.checkpoints import CheckpointError
 from run_folder.settings import Settings
 from tests.run_folder import saved_runs
 
@@ -28,24 +30,36 @@ class Server:
     """Stands for the fork server.
 
     Attributes:
-      meanwhile: called once the program has been started.
+      meanwhile: called once the program has been started, for each launch the next.
       failing: nodes whose end it tells of.
+      launches: how many there were.
+      started: nodes that were started again.
       begun: when the nodes were asked to end.
-      killed: nodes that were, and after how many seconds.
+      killed_after: nodes that were killed, and after how many seconds.
     """
 
     def __init__(self) -> None:
         self.meanwhile: Callable[[], None] = lambda: None
         self.failing: list[Ended] = []
+        self.launches = 0
+        self.started: list[str] = []
         self.begun = math.nan
-        self.killed: dict[str, float] = {}
+        self.killed: set[str] = set()  # of whose end it has not told
+        self.killed_after: dict[str, float] = {}
 
-    def launch(self, *_: object, output: pathlib.Path) -> list[str]:
+    def launch(self, *_: object, output: pathlib.Path, hang_seconds: float) -> list[str]:
+        self.launches += 1
         self.meanwhile()
         return ["actor/0", "learner/0"]
 
+    def start(self, label: str) -> None:
+        self.started.append(label)
+
     def ended(self, seconds: float) -> list[Ended]:
         time.sleep(seconds)
+        if self.killed:
+            killed, self.killed = self.killed, set()
+            return [Ended(label, -9) for label in killed]
         failing, self.failing = self.failing, []
         return failing
 
@@ -53,7 +67,8 @@ class Server:
         if number == signal.SIGTERM:
             self.begun = time.time()
         else:
-            self.killed = dict.fromkeys(labels, time.time() - self.begun)
+            self.killed = set(labels)
+            self.killed_after = dict.fromkeys(labels, time.time() - self.begun)
 
 
 @pytest.fixture
@@ -114,7 +129,7 @@ def test_a_run_that_reached_its_limit_and_saved_is_a_success(
     run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.meanwhile = _report(run, LIMIT)
-    assert supervisor.run(run, {}, server) == 0
+    assert supervisor.run(run, {}, server, lambda: {}) == 0
     assert f"The run has ended: {LIMIT}." in capsys.readouterr().out
 
 
@@ -123,7 +138,7 @@ def test_a_run_that_reached_its_limit_and_saved_nothing_is_none(
 ) -> None:
     _remove_manifest(run)
     server.meanwhile = _report(run, LIMIT)
-    assert supervisor.run(run, {}, server) == 1
+    assert supervisor.run(run, {}, server, lambda: {}) == 1
     assert "Nothing was saved yet." in capsys.readouterr().out
 
 
@@ -132,7 +147,7 @@ def test_a_run_that_is_stopped_before_anything_was_saved_was_asked_to(
 ) -> None:
     _remove_manifest(run)
     server.meanwhile = lambda: os.kill(os.getpid(), signal.SIGTERM)
-    assert supervisor.run(run, {}, server) == 0
+    assert supervisor.run(run, {}, server, lambda: {}) == 0
 
 
 def test_at_its_limit_a_run_waits_for_the_last_save(run: Settings, server: Any) -> None:
@@ -140,7 +155,7 @@ def test_at_its_limit_a_run_waits_for_the_last_save(run: Settings, server: Any) 
     _report(run, LIMIT, state="running")()
     server.meanwhile = lambda: threading.Timer(1.0, _report(run, LIMIT)).start()
     begun = coordinator.time.time()
-    assert supervisor.run(run, {}, server) == 0
+    assert supervisor.run(run, {}, server, lambda: {}) == 0
     assert coordinator.time.time() - begun >= 1.0
 
 
@@ -148,9 +163,9 @@ def test_at_its_limit_a_run_waits_for_the_last_save(run: Settings, server: Any) 
 def test_a_signal_asks_the_run_to_end(number: int, run: Settings, server: Any) -> None:
     _report(run, state="running")()
     server.meanwhile = lambda: os.kill(os.getpid(), number)
-    assert supervisor.run(run, {}, server) == 0
+    assert supervisor.run(run, {}, server, lambda: {}) == 0
     assert run.folder.stop.exists()
-    assert server.killed == pytest.approx({"actor/0": 0.2, "learner/0": 0.2}, abs=0.15)
+    assert server.killed_after == pytest.approx({"actor/0": 0.2, "learner/0": 0.2}, abs=0.15)
 
 
 def test_a_closed_terminal_is_none_of_a_run_that_ignores_it(run: Settings, server: Any) -> None:
@@ -161,7 +176,7 @@ def test_a_closed_terminal_is_none_of_a_run_that_ignores_it(run: Settings, serve
         _report(run, LIMIT)()
 
     server.meanwhile = hang_up
-    assert supervisor.run(run, {}, server) == 0
+    assert supervisor.run(run, {}, server, lambda: {}) == 0
     assert not run.folder.stop.exists()
 
 
@@ -175,12 +190,12 @@ def test_a_full_disk_is_no_success_and_is_named(
     monkeypatch.setattr(supervisor.shutil, "disk_usage", lambda path: SimpleNamespace(free=0))
     (run.path / "nodes" / "crash.txt").touch()
     server.failing = [Ended("actor/0", 1)]
-    assert supervisor.run(run, {}, server) == 1
+    assert supervisor.run(run, {}, server, lambda: {}) == 1
     out, err = capsys.readouterr()
     assert "The process of node actor/0 ended with code 1." in err
     assert f"The disk of {run.path} is full (0 bytes are free): free some, then resume." in err
     assert "it was asked to stop" not in out
-    assert server.killed == pytest.approx({"learner/0": 0.6}, abs=0.15)
+    assert server.killed_after == pytest.approx({"learner/0": 0.6}, abs=0.15)
 
 
 def test_a_stop_on_a_full_disk_ends_the_run_all_the_same(
@@ -192,7 +207,7 @@ def test_a_stop_on_a_full_disk_ends_the_run_all_the_same(
     _report(run, state="running")()
     monkeypatch.setattr(pathlib.Path, "touch", touch)
     server.meanwhile = lambda: os.kill(os.getpid(), signal.SIGTERM)
-    assert supervisor.run(run, {}, server) == 0
+    assert supervisor.run(run, {}, server, lambda: {}) == 0
 
 
 def test_what_was_saved_and_is_damaged_is_told_at_the_end(
@@ -200,5 +215,127 @@ def test_what_was_saved_and_is_damaged_is_told_at_the_end(
 ) -> None:
     (run.path / "checkpoints" / "manifest.json").write_text("{")
     server.meanwhile = _report(run, LIMIT)
-    assert supervisor.run(run, {}, server) == 0
+    assert supervisor.run(run, {}, server, lambda: {}) == 0
     assert "manifest.json is corrupt" in capsys.readouterr().out
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run's first minute is over."""
+    monkeypatch.setattr(restarts, "FIRST_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("later")
+def test_an_actor_that_dies_is_started_again_in_place(
+    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def die() -> None:
+        (run.path / "nodes" / "actor" / "0").write_text("its last words")
+        server.failing = [Ended("actor/0", -9)]
+        threading.Timer(1.5, _report(run, LIMIT)).start()
+
+    server.meanwhile = die
+    assert supervisor.run(run, {}, server, lambda: {}) == 0
+    assert (server.launches, server.started) == (1, ["actor/0"])
+    out = capsys.readouterr().out
+    assert "The process of node actor/0 was killed by SIGKILL. It starts again in 1 s." in out
+    (kept,) = (run.path / "nodes" / "crashes").glob("*-actor-0.txt")
+    assert "its last words" in kept.read_text()
+
+
+@pytest.mark.usefixtures("later")
+def test_what_an_actor_said_of_its_error_is_kept_and_does_not_hide_the_next(
+    run: Settings, server: Any
+) -> None:
+    def die() -> None:
+        run.folder.crash.write_text("The actor 0 node crashed:\nValueError: first\n")
+        server.failing = [Ended("actor/0", 1)]
+        threading.Timer(1.0, _report(run, LIMIT)).start()
+
+    server.meanwhile = die
+    assert supervisor.run(run, {}, server, lambda: {}) == 0
+    assert not run.folder.crash.exists()
+    (kept,) = (run.path / "nodes" / "crashes").iterdir()
+    assert "ValueError: first" in kept.read_text()
+
+
+@pytest.mark.usefixtures("later")
+def test_a_dead_learner_begins_the_program_again_from_what_was_saved(
+    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    went_on = []
+
+    def go_on() -> dict[str, Any]:
+        went_on.append(server.launches)
+        return {}
+
+    def die() -> None:
+        (run.path / "nodes" / "learner").mkdir(exist_ok=True)
+        (run.path / "nodes" / "learner" / "0").write_text("")
+        if server.launches == 1:
+            server.failing = [Ended("learner/0", -9)]
+        else:
+            _report(run, LIMIT)()
+
+    server.meanwhile = die
+    assert supervisor.run(run, {}, server, go_on) == 0
+    assert (server.launches, went_on, server.started) == (2, [1], [])
+    out = capsys.readouterr().out
+    assert "node learner/0 was killed by SIGKILL. The run goes on from what was saved" in out
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("label", ["actor/0", "learner/0"])
+def test_what_dies_too_often_ends_the_run_as_ever(
+    label: str, run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    once = dataclasses.replace(run, restarts=0)
+    (run.path / "nodes" / "learner").mkdir()
+    (run.path / "nodes" / "learner" / "0").write_text("")
+    server.failing = [Ended(label, -9)]
+    assert supervisor.run(once, {}, server, lambda: {}) == 1
+    assert (server.launches, server.started) == (1, [])
+    assert f"The process of node {label} was killed by SIGKILL." in capsys.readouterr().err
+
+
+def test_in_its_first_minute_a_new_run_mends_nothing(run: Settings, server: Any) -> None:
+    server.failing = [Ended("actor/0", 1)]
+    assert supervisor.run(run, {}, server, lambda: {}) == 1
+    assert (server.launches, server.started) == (1, [])
+
+
+@pytest.mark.usefixtures("later")
+def test_a_full_disk_is_no_reason_to_begin_again(
+    run: Settings, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor.shutil, "disk_usage", lambda path: SimpleNamespace(free=0))
+    server.failing = [Ended("actor/0", 1)]
+    assert supervisor.run(run, {}, server, lambda: {}) == 1
+    assert (server.launches, server.started) == (1, [])
+
+
+@pytest.mark.usefixtures("later")
+def test_a_run_that_cannot_go_on_ends_with_the_reason(
+    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def go_on() -> dict[str, Any]:
+        raise CheckpointError("The checkpoint is corrupt.")
+
+    (run.path / "nodes" / "learner").mkdir()
+    (run.path / "nodes" / "learner" / "0").write_text("")
+    server.failing = [Ended("learner/0", -9)]
+    assert supervisor.run(run, {}, server, go_on) == 1
+    assert "The checkpoint is corrupt." in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("later")
+def test_a_process_that_stood_still_is_told_from_one_that_was_killed(
+    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def die() -> None:
+        server.failing = [Ended("actor/0", -9, silence=21.4)]
+        threading.Timer(0.5, _report(run, LIMIT)).start()
+
+    server.meanwhile = die
+    assert supervisor.run(run, {}, server, lambda: {}) == 0
+    assert "node actor/0 did not go on for 21 s and was killed." in capsys.readouterr().out

@@ -1,0 +1,102 @@
+"""A node is silent when it stands still, and at no other time."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from environments import waiting
+from launch.graph import heartbeats
+from launch.graph.heartbeats import Heartbeats
+
+
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This process is no node but within a test."""
+    monkeypatch.setattr(heartbeats, "BUSY_SECONDS", 0.05)
+    before = heartbeats._own, waiting.on_wait
+    yield
+    heartbeats._own, waiting.on_wait = before
+
+
+def _fork(watched: Heartbeats, label: str, do: Callable[[], None]) -> int:
+    watched.begin(label)
+    if pid := os.fork():
+        return pid
+    watched.use(label)
+    do()
+    os._exit(0)
+
+
+def _end(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def _beat_for_ever() -> None:
+    while True:
+        heartbeats.beat()
+        time.sleep(0.05)
+
+
+def _busy_for_ever() -> None:
+    with heartbeats.while_busy():
+        time.sleep(60)
+
+
+def _wait_for_ever() -> None:
+    heartbeats.beat()
+    time.sleep(60)
+
+
+def _load_for_ever() -> None:
+    while True:
+        waiting.on_wait()
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("do", [_beat_for_ever, _busy_for_ever, _load_for_ever])
+def test_a_node_that_goes_on_is_heard_until_it_is_stopped(do: Callable[[], None]) -> None:
+    watched = Heartbeats(["a", "b"])
+    pid = _fork(watched, "b", do)
+    try:
+        time.sleep(1.0)
+        assert watched.silence("b") < 0.7
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(1.0)
+        assert watched.silence("b") > 0.9
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(0.5)
+        assert watched.silence("b") < 0.4
+    finally:
+        _end(pid)
+
+
+def test_a_main_loop_that_waits_for_ever_is_silent() -> None:
+    watched = Heartbeats(["a"])
+    pid = _fork(watched, "a", _wait_for_ever)
+    try:
+        time.sleep(1.0)
+        assert watched.silence("a") > 0.9
+    finally:
+        _end(pid)
+
+
+def test_what_was_busy_is_silent_afterwards() -> None:
+    watched = Heartbeats(["a"])
+    watched.begin("a")
+    watched.use("a")
+    with heartbeats.while_busy():
+        time.sleep(0.4)
+    assert watched.silence("a") < 0.2
+    time.sleep(0.5)
+    assert watched.silence("a") > 0.4
+
+
+def test_nobody_is_watched_where_nothing_was_forked() -> None:
+    heartbeats._own = None
+    heartbeats.beat()
+    with heartbeats.while_busy():
+        pass

@@ -1,0 +1,203 @@
+"""Kills and stops a run's processes at random, and says what became of the run.
+
+    python -m studies.storm r2d2,impala /tmp/storm --minutes=60 --per_hour=60 --steps=4000000
+
+trains on catch with a checkpoint every 15 s. From the second minute on, so many signals an hour
+meet random nodes, as many SIGKILLs as SIGSTOPs: a Poisson process that follows from the seed. A
+node that was stopped counts as dead after `--hang_seconds=20`. The run has to reach its limit by
+itself, with code 0; to redo, each time, no more than one interval between checkpoints and one save;
+to log no step twice; and to leave nothing behind. The exit code says whether it did.
+"""
+
+import argparse
+import csv
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import psutil
+
+from run_folder import progress
+from run_folder.layout import RunFolder
+
+INTERVAL_SECONDS = 15.0
+HANG_SECONDS = 20.0
+CALM_SECONDS = 60.0
+LOOK_SECONDS = 0.1
+GONE_SECONDS = 15.0  # within which all processes of an ended run are gone
+UNSEEN_SECONDS = 3.0  # progress is written once a second, by a process that may be stopped
+
+
+class Struck(NamedTuple):
+    """A node that was sent a signal."""
+
+    second: float  # of the run
+    label: str
+    name: str  # of the signal
+
+
+class Outcome(NamedTuple):
+    """What became of a run."""
+
+    code: int
+    seconds: float
+    counts: dict[str, float]
+    struck: list[Struck]
+    mended: int  # deaths of which a file is kept
+    begun_again: int  # launches but the first
+    redone: list[float]  # seconds, each time
+    longest_save: float
+    repeated: list[str]  # logs with a row that counts less than the one before it
+    left: list[str]  # processes and temporary files
+
+
+def storm(
+    agent: str, run_dir: pathlib.Path, *, minutes: float, per_hour: float, steps: int, seed: int
+) -> Outcome:
+    """Runs one, to its end."""
+    before = set(pathlib.Path(tempfile.gettempdir()).glob("recurrent-replay-*"))
+    command = (
+        *(sys.executable, "-m", "launch.train", f"--agent={agent}", "--env=catch"),
+        *(f"--run_dir={run_dir}", "--num_actors=32", "--actors_per_node=16", "--restarts=1000"),
+        *(f"--hang_seconds={HANG_SECONDS}", f"--checkpoint_minutes={INTERVAL_SECONDS / 60}"),
+        *("--evaluation_minutes=0.5", f"--max_actor_steps={steps}"),
+    )
+    struck, redone, saves = [], [], [0.0]
+    walltime, begun, seen = 0.0, time.monotonic(), set[psutil.Process]()
+    moments = _moments(random.Random(seed), CALM_SECONDS, 60 * minutes, per_hour)
+    chance = random.Random(seed + 1)
+    due = next(moments, None)
+    launcher = subprocess.Popen(command)
+    while launcher.poll() is None:
+        time.sleep(LOOK_SECONDS)
+        now = time.monotonic() - begun
+        state = progress.read(run_dir)
+        if state is not None:
+            if state["counts"]["walltime"] < walltime - UNSEEN_SECONDS:
+                redone.append(walltime - state["counts"]["walltime"])
+            walltime = state["counts"]["walltime"]
+        saves.append(_newest_save(run_dir))
+        if due is not None and now >= due:
+            due = next(moments, None)
+            nodes = _nodes(launcher.pid, run_dir)
+            seen.update(nodes.values())
+            if nodes:
+                label = chance.choice(sorted(nodes))
+                number = chance.choice([signal.SIGKILL, signal.SIGSTOP])
+                nodes[label].send_signal(number)
+                struck.append(Struck(now, label, number.name))
+                print(f"{now:.0f} s: {number.name} to {label}", flush=True)
+    folder = RunFolder(run_dir)
+    alive = psutil.wait_procs(seen, timeout=GONE_SECONDS)[1]
+    temporary = set(pathlib.Path(tempfile.gettempdir()).glob("recurrent-replay-*")) - before
+    return Outcome(
+        code=launcher.returncode,
+        seconds=time.monotonic() - begun,
+        counts=(progress.read(run_dir) or {"counts": {}})["counts"],
+        struck=struck,
+        mended=len(list(folder.crashes.glob("*"))),
+        begun_again=len(folder.launches.read_text().splitlines()) - 1,
+        redone=redone,
+        longest_save=max(saves),
+        repeated=_repeated(folder),
+        left=[*(str(process) for process in alive), *map(str, temporary)],
+    )
+
+
+def broken(outcome: Outcome) -> list[str]:
+    """The promises that were not kept, in sentences."""
+    allowed = INTERVAL_SECONDS + outcome.longest_save + UNSEEN_SECONDS
+    promises = {
+        f"It ended with code {outcome.code}.": outcome.code == 0,
+        f"It redid {max(outcome.redone, default=0):.1f} s.": max(outcome.redone, default=0)
+        <= allowed,
+        f"A step is logged twice in {', '.join(outcome.repeated)}.": not outcome.repeated,
+        f"It left {', '.join(outcome.left)}.": not outcome.left,
+    }
+    return [sentence for sentence, kept in promises.items() if not kept]
+
+
+def _moments(chance: random.Random, first: float, last: float, per_hour: float) -> Iterator[float]:
+    """Seconds of a run, from `first` to `last`, that have nothing to do with each other."""
+    moment = first
+    while (moment := moment + chance.expovariate(per_hour / 3600)) < last:
+        yield moment
+
+
+def _nodes(launcher: int, run_dir: pathlib.Path) -> dict[str, psutil.Process]:
+    """The nodes that run, by label: those processes that print into files of the run folder."""
+    folder, found = str(run_dir / "nodes"), dict[str, psutil.Process]()
+    for process in psutil.Process(launcher).children(recursive=True):
+        try:
+            path = os.readlink(f"/proc/{process.pid}/fd/1")
+        except OSError:
+            continue
+        if path.startswith(folder) and process.ppid() != launcher:
+            found.setdefault(path[len(folder) + 1 :], process)
+    return found
+
+
+def _newest_save(run_dir: pathlib.Path) -> float:
+    """Seconds that the newest save of the replay took."""
+    try:
+        manifest = json.loads((run_dir / "checkpoints" / "manifest.json").read_text())
+    except (OSError, ValueError):
+        return 0.0
+    return float(manifest["replay_seconds"])
+
+
+def _repeated(folder: RunFolder) -> list[str]:
+    """Logs in which a counter goes back."""
+    found = []
+    for path in sorted(folder.logs.glob("*.csv")):
+        rows = list(csv.DictReader(path.open()))
+        for name in ("actor_steps", "learner_steps", "walltime"):
+            counts = [float(row[name]) for row in rows if row.get(name)]
+            if counts != sorted(counts):
+                found.append(f"{path.name} ({name})")
+    return found
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m studies.storm",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("agent", help="as launch.train takes it")
+    parser.add_argument("run_dir", type=pathlib.Path, help="a new folder")
+    parser.add_argument("--minutes", type=float, default=60.0, help="until the last signal")
+    parser.add_argument("--per_hour", type=float, default=60.0, help="signals")
+    parser.add_argument("--steps", type=int, default=4_000_000, help="the run's limit")
+    parser.add_argument("--seed", type=int, default=0, help="of what is struck, and when")
+    return parser.parse_args()
+
+
+def main() -> int:
+    asked: dict[str, Any] = vars(_arguments())
+    outcome = storm(asked.pop("agent"), asked.pop("run_dir").resolve(), **asked)
+    signals = Counter((s.label.split("/")[0], s.name) for s in outcome.struck)
+    for (group, name), count in sorted(signals.items()):
+        print(f"{count:3} x {name} to {group}")
+    print(
+        f"{outcome.seconds:.0f} s, {outcome.counts.get('actor_steps', 0):,.0f} actor steps; "
+        f"{outcome.mended} deaths mended, of which {outcome.begun_again} by beginning again; "
+        f"redone {', '.join(f'{s:.1f}' for s in outcome.redone) or 'nothing'} s; "
+        f"longest save {outcome.longest_save:.1f} s"
+    )
+    for sentence in (wrong := broken(outcome)):
+        print(sentence)
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

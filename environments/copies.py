@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 from gymnasium.wrappers import TransformAction
 
 from environments import seeding
+from environments.replaced import Replaced
 
 
 class Copies(VectorWrapper):
@@ -17,6 +18,7 @@ class Copies(VectorWrapper):
 
     A uint8 image [H, W] or [H, W, C] stays what it is; any other observation becomes one float32
     vector, in which a discrete value is one-hot. Actions are numbered from 0, or float32 vectors.
+    A copy that raises is replaced; `infos["lost"]`, [N], counts those.
 
     Args:
       make: makes one; its spaces are such as `observations` and `actions` accept.
@@ -25,7 +27,7 @@ class Copies(VectorWrapper):
 
     def __init__(self, make: Callable[[], gymnasium.Env], num_envs: int) -> None:
         def copy() -> gymnasium.Env:
-            return _plain_actions(_AsArray(make()))
+            return Replaced(lambda: _plain_actions(_AsArray(make())))
 
         super().__init__(SyncVectorEnv([copy] * num_envs, autoreset_mode=AutoresetMode.NEXT_STEP))
 

@@ -1,0 +1,74 @@
+"""One environment after another: what raises is replaced, and its episode is lost."""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any, SupportsFloat
+
+import gymnasium
+from absl import logging
+
+MAX_LOSSES = 3  # environments, without a step in between
+
+
+class Replaced(gymnasium.Wrapper):
+    """An environment whose episodes go on, whatever its code raises.
+
+    A step that raises ends the episode: it is truncated, and shows again what was seen last. The
+    next reset makes a new environment. `infos["lost"]` counts those that raised.
+
+    Args:
+      make: makes one.
+    """
+
+    def __init__(self, make: Callable[[], gymnasium.Env]) -> None:
+        super().__init__(make())
+        self._make = make
+        self._broken = False
+        self._in_a_row = 0
+        self._seen: Any = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode, of a new environment where the last one raised.
+
+        Raises:
+          RuntimeError: `MAX_LOSSES` raised since one made a step.
+        """
+        lost = 0
+        while True:
+            try:
+                if self._broken:
+                    self.env = self._make()
+                    self._broken = False
+                self._seen, info = self.env.reset(seed=seed, options=options)
+                return self._seen, dict(info, lost=lost)
+            except Exception as error:  # whatever somebody's code raises
+                lost += 1
+                self._lose(error)
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Acts.
+
+        Raises:
+          RuntimeError: as `reset`.
+        """
+        try:
+            seen, reward, terminated, truncated, info = self.env.step(action)
+        except Exception as error:  # whatever somebody's code raises
+            self._lose(error)
+            return self._seen, 0.0, False, True, {"lost": 1}
+        self._in_a_row, self._seen = 0, seen
+        return seen, reward, terminated, truncated, info
+
+    def _lose(self, error: Exception) -> None:
+        logging.warning("An environment raised, and is replaced.", exc_info=error)
+        with contextlib.suppress(Exception):
+            self.env.close()
+        self._broken = True
+        self._in_a_row += 1
+        if self._in_a_row == MAX_LOSSES:
+            raise RuntimeError(
+                f"It raised {MAX_LOSSES} times in a row before a step was made, at last "
+                f"{type(error).__name__}: {error}"
+            ) from error

@@ -1,0 +1,112 @@
+"""An environment that raises loses its episode, and no more."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from environments.copies import Copies
+from environments.replaced import MAX_LOSSES
+
+
+class Counting(gymnasium.Env):
+    """Shows how many steps it made; raises in step `fails`, or in its reset."""
+
+    observation_space = spaces.Box(0.0, 100.0, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, fails: int | str | None, length: int = 5) -> None:
+        self._fails, self._length, self._steps = fails, length, 0
+        self.closed = False
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        if self._fails == "reset":
+            raise OSError("the simulator does not answer")
+        self._steps = 0
+        return np.array([0.0], np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self._steps += 1
+        if self._steps == self._fails:
+            raise OSError("the simulator has crashed")
+        return np.array([self._steps], np.float32), 1.0, self._steps == self._length, False, {}
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Maker:
+    """Makes environments that fail as a list says, in order; then such as do not."""
+
+    def __init__(self, *fails: int | str | None) -> None:
+        self.made: list[Counting] = []
+        self._fails = list(fails)
+
+    def __call__(self) -> Counting:
+        fails = self._fails.pop(0) if self._fails else None
+        if fails == "make":
+            raise OSError("there is no licence")
+        self.made.append(Counting(fails))
+        return self.made[-1]
+
+
+ACTIONS = np.zeros(2, np.int64)
+
+
+def test_a_step_that_raises_truncates_and_a_new_one_begins() -> None:
+    maker = Maker(3, None)  # the first of two copies
+    copies = Copies(maker, 2)
+    copies.reset(seed=1)
+    seen, lost, ends = [], [], []
+    for _ in range(5):
+        observations, rewards, terminated, truncated, infos = copies.step(ACTIONS)
+        seen.append(observations[:, 0].tolist())
+        lost.append(np.asarray(infos.get("lost", [0, 0])).tolist())
+        ends.append((terminated.tolist(), truncated.tolist(), rewards.tolist()))
+    assert seen == [[1, 1], [2, 2], [2, 3], [0, 4], [1, 5]]
+    assert lost == [[0, 0], [0, 0], [1, 0], [0, 0], [0, 0]]
+    assert ends[2] == ([False, False], [True, False], [0.0, 1.0])
+    assert [each.closed for each in maker.made] == [True, False, False]
+
+
+@pytest.mark.parametrize("then", ["reset", "make"])
+def test_one_that_cannot_begin_is_replaced_too(then: str) -> None:
+    copies = Copies(Maker(1, None, then), 2)  # the third environment replaces the first
+    copies.reset()
+    copies.step(ACTIONS)
+    observations, *_, infos = copies.step(ACTIONS)
+    assert observations[:, 0].tolist() == [0, 2]
+    assert infos["lost"].tolist() == [1, 0]
+
+
+def test_what_fails_at_once_again_and_again_is_an_error() -> None:
+    copies = Copies(Maker(1, None, *["reset"] * MAX_LOSSES), 2)
+    copies.reset()
+    copies.step(ACTIONS)
+    with pytest.raises(RuntimeError) as error:
+        copies.step(ACTIONS)
+    assert str(error.value) == (
+        "It raised 3 times in a row before a step was made, at last OSError: the simulator does "
+        "not answer"
+    )
+    assert isinstance(error.value.__cause__, OSError)
+
+
+def test_a_step_in_between_begins_the_count_anew() -> None:
+    copies = Copies(Maker(*[2] * 10), 1)  # each makes one step
+    copies.reset()
+    lost = 0
+    for _ in range(24):
+        *_, infos = copies.step(ACTIONS[:1])
+        lost += int(np.sum(infos.get("lost", 0)))
+    assert lost == 8
+
+
+def test_nothing_is_lost_of_one_that_does_not_raise() -> None:
+    copies = Copies(Maker(), 2)
+    copies.reset()
+    for _ in range(12):
+        *_, infos = copies.step(ACTIONS)
+        assert not np.any(infos.get("lost", 0))

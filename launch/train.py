@@ -47,7 +47,8 @@ _SETTINGS = _ELSEWHERE | {
 _SECTIONS: command_line.Sections = {
     "What learns what, and where": (
         *("agent", "env", "run_dir", "preset", command_line.HYPERPARAMETER, "seed"),
-        *("full_action_space", "resume", "resume_step", "resume_without_replay"),
+        *("full_action_space", "act_with", "paced_by", "colocate_learners"),
+        *("resume", "resume_step", "resume_without_replay"),
     ),
     "How much, and how long": (
         *("num_actors", "actors_per_node", "num_replay_shards"),
@@ -60,7 +61,6 @@ _SECTIONS: command_line.Sections = {
         *("evaluation_minutes", "evaluation_episodes", "checkpoint_minutes"),
         *("restarts", "hang_seconds", "private_network"),
     ),
-    "Of several agents, --agent=r2d2,impala": ("act_with", "paced_by", "colocate_learners"),
 }
 
 

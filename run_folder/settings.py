@@ -64,9 +64,9 @@ class Settings:
     checkpoint_minutes: float = required(
         _MINUTES, "Minutes between periodic checkpoints.", local=10.0, paper=30.0
     )
-    act_with: str = required(None, "Those that act; all by default.")
-    paced_by: str = required(None, "The one that actors wait for; the first that acts by default.")
-    colocate_learners: bool = required(None, "All learners in one process.")
+    act_with: str = required(None, "Of several agents, those that act; all by default.")
+    paced_by: str = required(None, "Of those, the one that actors wait for; the first by default.")
+    colocate_learners: bool = required(None, "The learners of several agents in one process.")
     configs: dict[str, Any] = required(
         Requirement("an object with a Config for each agent", lambda value: len(value) > 0),
         "Each agent's own frozen Config, by name.",
@@ -79,7 +79,7 @@ class Settings:
         3, whole(0, 10**6), "Deaths of its processes that a local run mends in ten minutes."
     )
     hang_seconds: float = fields.field(
-        120.0, number(5.0, 10**6), "Seconds after which a process that stands still counts as dead."
+        120.0, number(5.0, 10**6), "Seconds of standing still that are a death."
     )
     private_network: bool = fields.field(
         True, None, "A network of its own for a local run, where Linux allows."

@@ -41,7 +41,10 @@ _BEGINNINGS = (
     "pathlib.Path.open",
     "run_folder.log_reader.read",
 )
-_BEGINNINGS_OF = {"launch.train": ("launch.gcp.launcher.check_access",)}  # no one else's flags
+_BEGINNINGS_OF = {
+    "launch.train": ("launch.gcp.launcher.check_access",),  # no one else's flags
+    "studies.storm": ("subprocess.Popen",),
+}
 
 
 class _Began(SystemExit):

@@ -104,6 +104,8 @@ def _run_here(run: Settings, resumption: Resumption | None) -> int:
             return supervisor.run(run, manifests, server, go_on)
     except fork_server.OpsWereRunError as error:
         raise SettingsError(f"--agent={run.agent} --env={run.env}: {error}") from None
+    except fork_server.ServerLostError as error:  # the system had no memory for a check, say
+        raise SettingsError(f"The run cannot be started: {error}") from None
 
 
 def _say_who_reaches(run: Settings) -> None:

@@ -141,7 +141,7 @@ class Launch:
         delay = self._restarts.delay("the program")
         if delay is None:
             return False
-        self._tell(f"{crash.splitlines()[0]} The run goes on from what was saved, in {delay:g} s.")
+        self._tell(f"{_headline(crash)} The run goes on from what was saved, in {delay:g} s.")
         self._keep("program", crash)
         return not self._stop.wait(delay)
 
@@ -176,7 +176,7 @@ class Launch:
         if delay is None:
             return crash
         self._due[ended.label] = time.time() + delay
-        self._tell(f"{crash.splitlines()[0]} It starts again in {delay:g} s.")
+        self._tell(f"{_headline(crash)} It starts again in {delay:g} s.")
         self._keep(ended.label, crash)
         return ""
 
@@ -223,6 +223,13 @@ def _first_words(settings: Settings, ended: Ended) -> str:
     if file.exists() and (text := file.read_text(errors="replace")):  # empty on a full disk
         return text
     return _end_of_output(settings, ended)
+
+
+def _headline(crash: str) -> str:
+    """What is known of a crash, as a sentence: how a process ended, or the error it ended by."""
+    first, *rest = crash.strip().splitlines()
+    text = f"{first} {rest[-1].strip()}" if first.endswith(":") and rest else first
+    return text if text.endswith(".") else f"{text}."
 
 
 def _advice_on_space(settings: Settings) -> str:

@@ -218,7 +218,7 @@ def test_what_is_damaged_can_be_left_behind(
     _DAMAGE[damage](saved)
     begun: list[checkpoints.Manifests] = []
 
-    def run(_: settings.Settings, manifests: checkpoints.Manifests, server: object) -> int:
+    def run(_: settings.Settings, manifests: checkpoints.Manifests, *others: object) -> int:
         begun.append(manifests)
         return 0
 

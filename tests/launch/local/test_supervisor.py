@@ -245,10 +245,10 @@ def test_an_actor_that_dies_is_started_again_in_place(
 
 @pytest.mark.usefixtures("later")
 def test_what_an_actor_said_of_its_error_is_kept_and_does_not_hide_the_next(
-    run: Settings, server: Any
+    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def die() -> None:
-        run.folder.crash.write_text("The actor 0 node crashed:\nValueError: first\n")
+        run.folder.crash.write_text("The actor 0 node crashed:\nTrace\nValueError: first\n")
         server.failing = [Ended("actor/0", 1)]
         threading.Timer(1.0, _report(run, LIMIT)).start()
 
@@ -257,6 +257,7 @@ def test_what_an_actor_said_of_its_error_is_kept_and_does_not_hide_the_next(
     assert not run.folder.crash.exists()
     (kept,) = (run.path / "nodes" / "crashes").iterdir()
     assert "ValueError: first" in kept.read_text()
+    assert "The actor 0 node crashed: ValueError: first. It starts again" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("later")

@@ -109,17 +109,6 @@ ROWS = [
             ),
         )
     ),
-    *(
-        _against(
-            "impala",
-            f"{agent.upper()} step, {name}, {precision}, and IMPALA's with the same network",
-            f"learner --agent={agent}{torso.format(agent)}{flag.format(agent)}",
-            target,
-        )
-        for name, torso in (("shallow", " --{0}.torso=shallow"), ("deep", ""))
-        for agent, target in (("stac", "0.385: 2.6 times its cost"), ("stacx", "0.357: 2.8 times"))
-        for precision, flag in (("float32", ""), ("bfloat16", " --{0}.precision=bfloat16"))
-    ),
     Row(
         "one inference for one environment, and Acme's actor",
         f"{_ACTOR} --peer=acme",

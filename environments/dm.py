@@ -12,9 +12,13 @@ from environments import suites
 from environments.spec import make_environment_spec
 
 
-def make(name: str, *, seed: int = 0, full_action_space: bool = True) -> "DmEnvironment":
+def make(
+    name: str, *, seed: int = 0, full_action_space: bool = True, full_rendering: bool = False
+) -> "DmEnvironment":
     """Makes one environment by its name; arguments and errors are those of `suites.make`."""
-    environment = suites.make(name, 1, seed=seed, full_action_space=full_action_space)
+    environment = suites.make(
+        name, 1, seed=seed, full_action_space=full_action_space, full_rendering=full_rendering
+    )
     spec = make_environment_spec(name, full_action_space=full_action_space)
     return DmEnvironment(environment, spec)
 

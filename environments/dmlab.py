@@ -178,7 +178,7 @@ class DMLab(VectorEnv):
           options: not used.
 
         Raises:
-          RuntimeError: as `step`.
+          CannotPlayError: as `step`.
         """
         super().reset(seed=seed, options=options)
         if seed is not None or not self._copies:
@@ -206,7 +206,7 @@ class DMLab(VectorEnv):
 
         Raises:
           ValueError: the actions have another shape or lie outside the range.
-          RuntimeError: one copy has lost several engines in a row without a step in between.
+          CannotPlayError: one copy has lost several engines in a row without a step in between.
         """
         self.send(actions)
         return self.recv()

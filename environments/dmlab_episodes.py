@@ -6,8 +6,7 @@ import numpy as np
 from absl import logging
 
 from environments.dmlab_engine import Engine, EngineLost
-
-MAX_LOSSES = 3  # engines, without a step in between
+from environments.losses import Losses
 
 Frame = tuple[np.ndarray, str]
 """What is seen, uint8 [72, 96, 3], and what is said."""
@@ -39,7 +38,7 @@ class Episodes:
         self._seeds = np.random.default_rng(seed)
         self._engine: Engine | None = None
         self._frame: Frame
-        self._losses_in_a_row = 0
+        self._losses = Losses()
         self.lost = 0
 
     @property
@@ -55,7 +54,7 @@ class Episodes:
         """Waits until the episode has begun; engines that fail at it are replaced.
 
         Raises:
-          RuntimeError: `MAX_LOSSES` engines were lost since one made a step.
+          CannotPlayError: several engines were lost since one made a step.
         """
         while True:
             try:
@@ -76,14 +75,14 @@ class Episodes:
         last step, let alone after its own.
 
         Raises:
-          RuntimeError: as `first_frame`.
+          CannotPlayError: as `first_frame`.
         """
         try:
             reward, frame = self._running().answer(self._patience)
         except EngineLost as loss:
             self._lose(loss)
             return 0.0, False, True
-        self._losses_in_a_row = 0
+        self._losses.forget()
         self._frame = frame or self._frame
         return reward, frame is None, False
 
@@ -102,10 +101,5 @@ class Episodes:
         pid = self._running().pid
         self.close()
         self.lost += 1
-        self._losses_in_a_row += 1
         logging.warning("The engine of level %s, process %d, %s", self._level, pid, loss)
-        if self._losses_in_a_row == MAX_LOSSES:
-            raise RuntimeError(
-                f"Level {self._level!r} cannot be played: {MAX_LOSSES} engines in a row were lost "
-                f"before a step was made. The last one {loss}"
-            ) from loss
+        self._losses.add(f"engines of level {self._level!r}", str(loss), loss)

@@ -9,6 +9,8 @@ import numpy as np
 from dm_env import specs
 from gymnasium import spaces
 
+_LONGEST_TEXT = 10_000  # letters; dm_env does not say
+
 
 class FromDm(gymnasium.Env):
     """A dm_env environment behind gymnasium's interface.
@@ -20,13 +22,13 @@ class FromDm(gymnasium.Env):
       environment: what is stepped.
 
     Raises:
-      ValueError: a spec is neither an `Array` of numbers nor a dictionary of them.
+      ValueError: as `space_of`.
     """
 
     def __init__(self, environment: dm_env.Environment) -> None:
         self._environment = environment
-        self.observation_space = _space(environment.observation_spec())
-        self.action_space = _space(environment.action_spec())
+        self.observation_space = space_of(environment.observation_spec())
+        self.action_space = space_of(environment.action_spec())
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -46,14 +48,24 @@ class FromDm(gymnasium.Env):
         self._environment.close()
 
 
-def _space(spec: Any) -> spaces.Space:
-    """The space of what a spec describes."""
+def space_of(spec: Any) -> spaces.Space:
+    """The space of what a spec describes, Acme's or dm_env's.
+
+    Raises:
+      ValueError: it is neither an `Array` of numbers or a text, nor made of such.
+    """
     if isinstance(spec, Mapping):
-        return spaces.Dict({name: _space(part) for name, part in spec.items()})
+        return spaces.Dict({name: space_of(part) for name, part in spec.items()})
+    if isinstance(spec, list | tuple):
+        return spaces.Tuple([space_of(part) for part in spec])
+    if isinstance(spec, specs.StringArray) and not spec.shape:
+        return spaces.Text(_LONGEST_TEXT)
     if isinstance(spec, specs.DiscreteArray):
         return spaces.Discrete(spec.num_values, dtype=spec.dtype)
     if not isinstance(spec, specs.Array) or spec.dtype.kind not in "biuf":
-        raise ValueError(f"A spec must be an Array of numbers or a dictionary of them, got {spec}.")
+        raise ValueError(
+            f"A spec must be an Array of numbers, a text, or a dictionary of them, got {spec}."
+        )
     if isinstance(spec, specs.BoundedArray):
         low, high = spec.minimum, spec.maximum
     else:

@@ -5,17 +5,18 @@
 `gymnasium.Env` or one `dm_env.Environment`.
 """
 
+import difflib
 import functools
+import importlib
 import reprlib
 from typing import Any, NamedTuple
 
 import dm_env
 import gymnasium
-import numpy as np
 from gymnasium import spaces
 
-from environments import import_path
-from environments.copies import Copies, actions, observations
+from environments import conversion, import_path, trying
+from environments.copies import Copies
 from environments.from_dm import FromDm
 
 _REGISTERED = "gym:"
@@ -32,69 +33,64 @@ def may_register(env_id: str) -> bool:
     return import_path.is_module(module) and bool(rest)
 
 
-class _Description(NamedTuple):
-    """What an environment says of itself once it is made."""
+class Description(NamedTuple):
+    """What is known of an environment that was made and tried.
 
-    observations: spaces.Space
-    actions: spaces.Space
-    metadata: dict[str, Any]
+    Attributes:
+      observations: the space of what one copy shows in `make`.
+      actions: the space of its actions there.
+      frames_per_second: steps of it that people should see in a second.
+      draws: whether it can draw itself.
+    """
+
+    observations: spaces.Box | spaces.Dict
+    actions: conversion.ActionSpace
+    frames_per_second: int
     draws: bool
 
 
-def check(name: str) -> None:
-    """Makes the environment, unless that was done before, to see that it can be used.
+_known: dict[str, Description | str] = {}  # or why there is none
+
+
+def describe(name: str) -> Description:
+    """Makes, resets and steps an environment, unless that was done before.
 
     Args:
       name: `gym:<id>`, or an import path.
 
     Raises:
-      ValueError: it cannot be made here, its actions are neither discrete nor a bounded vector, or
-        its observations cannot be flattened into a vector.
+      ValueError: a sentence; it cannot be made here, or cannot be played.
     """
-    space = _described(name).actions
-    if actions(space) is None:
-        raise ValueError(
-            f"{name!r} must have discrete actions, or one vector of floats within finite bounds, "
-            f"got {_in_a_line(space)}."
-        )
-    observation_space(name)
+    known = _known.get(name)
+    if isinstance(known, str):
+        raise ValueError(known)
+    if known is None:
+        known = _known[name] = _described(name)
+    return known
 
 
-def observation_space(name: str) -> spaces.Box:
-    """The space of what one copy of an environment shows in `make`.
-
-    Raises:
-      ValueError: as `check`, whatever the actions are.
-    """
-    space = _described(name).observations
-    wanted = f"{name!r} must have observations that form one array"
-    try:
-        shown = observations(space)
-    except Exception as error:  # a space of somebody's own need not know
-        said = import_path.first_line(error)
-        raise ValueError(f"{wanted}, but its space cannot say whether: {said}") from error
-    if shown is None:
-        raise ValueError(f"{wanted}, got {_in_a_line(space)}.")
-    return shown
+def remember(name: str, found: Description | str) -> None:
+    """Has `describe` know what another process has found out: a description, or a sentence."""
+    _known[name] = found
 
 
-def draws(name: str) -> bool:
-    """Whether an environment that `check` accepts can draw itself."""
-    return _described(name).draws
+def forget(name: str) -> None:
+    """Has `describe` make an environment anew."""
+    _known.pop(name, None)
 
 
-def frames_per_second(name: str) -> int:
-    """How many steps of it people should see in a second."""
-    return int(_described(name).metadata.get("render_fps", 30))
+def is_continuous(name: str) -> bool:
+    """Whether an environment is acted in by bounded vectors; raises as `describe`."""
+    return isinstance(describe(name).actions, spaces.Box)
 
 
 def make(name: str, num_envs: int, *, drawing: bool = False) -> Copies:
     """Makes N copies.
 
     Args:
-      name: one that `check` accepts.
+      name: one that `describe` accepts.
       num_envs: N.
-      drawing: whether `render()` will be called, which takes one that `draws`.
+      drawing: whether `render()` will be called, which takes one that draws.
     """
     return Copies(functools.partial(_make, name, drawing=drawing), num_envs)
 
@@ -104,12 +100,34 @@ def _make(name: str, *, drawing: bool) -> gymnasium.Env:
         return _make_own(name)
     # An environment that cannot be drawn need not take a render mode.
     how: dict[str, Any] = {"render_mode": "rgb_array"} if drawing else {}
+    env_id = name.removeprefix(_REGISTERED)
+    _check_registered(name, env_id)
     try:
-        return gymnasium.make(name.removeprefix(_REGISTERED), **how)
+        return gymnasium.make(env_id, **how)
     except Exception as error:  # whatever somebody's constructor raises
         raise ValueError(
             f"gymnasium cannot make {name!r}: {import_path.first_line(error)}"
         ) from error
+
+
+def _check_registered(name: str, env_id: str) -> None:
+    """Imports the module of `<module>:<id>`, and refuses what is not known then."""
+    module, separator, registered = env_id.rpartition(":")
+    if not separator:
+        return
+    try:
+        importlib.import_module(module)
+    except (Exception, SystemExit) as error:  # whatever somebody's module raises
+        raise ValueError(
+            f"gymnasium cannot make {name!r}: importing {module!r} raises "
+            f"{import_path.first_line(error)}{import_path.advice(error, module)}"
+        ) from error
+    if registered not in gymnasium.registry:
+        near = difflib.get_close_matches(registered, gymnasium.registry, n=3, cutoff=0.5)
+        advice = f"did you mean {', '.join(near)}?" if near else "nor anything like it."
+        raise ValueError(
+            f"gymnasium cannot make {name!r}: {module!r} registers no {registered!r}, {advice}"
+        )
 
 
 def _make_own(path: str) -> gymnasium.Env:
@@ -135,43 +153,28 @@ def _make_own(path: str) -> gymnasium.Env:
     return env
 
 
-@functools.cache
-def _described(name: str) -> _Description:
-    """Makes the environment, once: some take seconds and a lot of memory."""
+def _described(name: str) -> Description:
     env = _make(name, drawing=False)
     try:
         # A registered one is made again to be drawn; a user's own is only ever made in one way.
         can_draw = "rgb_array" in env.metadata.get("render_modes", ())
         draws = can_draw if name.startswith(_REGISTERED) else env.render_mode == "rgb_array"
-        description = _Description(env.observation_space, env.action_space, env.metadata, draws)
-        if not name.startswith(_REGISTERED):
-            _try(env)
-        env.close()
+        speed = int(env.metadata.get("render_fps", 30))
+        space, action_space = env.observation_space, env.action_space
     except Exception as error:  # whatever somebody's properties raise
-        raise ValueError(
-            f"{name!r} makes an environment that cannot be used: {import_path.first_line(error)}"
-        ) from error
-    return description
+        raise _unusable(name, error) from error
+    try:
+        act, seen = conversion.acted(action_space), conversion.observed(space)
+    except ValueError as error:
+        raise ValueError(f"{name!r} {error}") from error
+    try:
+        trying.play_one_step(env, act)
+        env.close()
+    except Exception as error:  # whatever somebody's code raises
+        raise _unusable(name, error) from error
+    return Description(seen.space, act.space, speed, draws)
 
 
-def _try(env: gymnasium.Env) -> None:
-    """Plays one step of an environment that nobody else has checked. Raises what it raises."""
-    begun = env.reset(seed=0)
-    if not (isinstance(begun, tuple) and len(begun) == 2):
-        raise ValueError(f"reset() must give (observation, info), got {reprlib.repr(begun)}")
-    stepped = env.step(env.action_space.sample())
-    if not (isinstance(stepped, tuple) and len(stepped) == 5):
-        raise ValueError(
-            "step() must give (observation, reward, terminated, truncated, info), got "
-            f"{reprlib.repr(stepped)}"
-        )
-    shape = env.observation_space.shape
-    for observation in (begun[0], stepped[0]):
-        if shape is not None and np.shape(observation) != shape:
-            raise ValueError(
-                f"an observation must have the space's shape {shape}, got {np.shape(observation)}"
-            )
-
-
-def _in_a_line(space: spaces.Space) -> str:
-    return " ".join(str(space).split())  # numpy lays long bounds out in several
+def _unusable(name: str, error: Exception) -> ValueError:
+    said = import_path.first_line(error)
+    return ValueError(f"{name!r} makes an environment that cannot be used: {said}")

@@ -2,6 +2,7 @@
 
 import difflib
 import importlib
+import pkgutil
 from typing import Any
 
 
@@ -37,16 +38,30 @@ def load(path: str, *, what: str, example: str) -> Any:
     except (Exception, SystemExit) as error:  # whatever somebody's module raises; a script may exit
         if isinstance(error, ModuleNotFoundError) and _leads_to(error.name, module_name):
             raise ValueError(
-                f"{wanted}, but there is no module {error.name!r} on PYTHONPATH."
+                f"{wanted}, but there is no module {error.name!r} on PYTHONPATH"
+                f"{advice(error, module_name) or '.'}"
             ) from error
         raise ValueError(
             f"{wanted}, but importing {module_name!r} raises {first_line(error)}"
         ) from error
     if not hasattr(module, name):
-        near = difflib.get_close_matches(name, vars(module), n=1)
-        advice = f", did you mean {near[0]!r}?" if near else "."
-        raise ValueError(f"{wanted}, but {module!r} has no {name!r}{advice}")
+        names = difflib.get_close_matches(name, vars(module), n=1)
+        hint = f", did you mean {names[0]!r}?" if names else "."
+        raise ValueError(f"{wanted}, but {module!r} has no {name!r}{hint}")
     return getattr(module, name)
+
+
+def advice(error: BaseException, module: str) -> str:
+    """How a sentence about a module that could not be imported goes on, if one is named like it."""
+    package = module.partition(".")[0]
+    is_missing = isinstance(error, ModuleNotFoundError) and error.name == package
+    return f"; did you mean {near(package)}?" if is_missing and near(package) else ""
+
+
+def near(package: str) -> str:
+    """The module that could be imported whose name is most like a missing one's, or nothing."""
+    there = sorted(found.name for found in pkgutil.iter_modules())
+    return next(iter(difflib.get_close_matches(package, there, n=1, cutoff=0.75)), "")
 
 
 def first_line(error: BaseException) -> str:

@@ -1,6 +1,6 @@
 """Several tasks in one vector environment."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from environments import seeding
+from environments.losses import CannotPlayError
 
 Observations = Any
 """An array [N, ...], or a dictionary of them."""
@@ -93,6 +94,7 @@ class MultiTaskEnv(VectorEnv):
           ValueError: two tasks differ in their observations or actions.
         """
         observation_space, action_space = shared_spaces(tasks.items())
+        self._names = list(tasks)
         self._envs = list(tasks.values())
         self._halves = [env if isinstance(env, TwoPart) else _AtOnce(env) for env in self._envs]
         self._ends = np.cumsum([env.num_envs for env in self._envs])
@@ -111,12 +113,15 @@ class MultiTaskEnv(VectorEnv):
         Args:
           seed: each task derives a seed of its own from it.
           options: handed to every task.
+
+        Raises:
+          CannotPlayError: one cannot be played; it says which.
         """
         count = len(self._envs)
         seeds = [None] * count if seed is None else seeding.spread(seed, count).tolist()
-        begun = [
-            env.reset(seed=own, options=options) for env, own in zip(self._envs, seeds, strict=True)
-        ]
+        begun = self._of_each(
+            lambda task: self._envs[task].reset(seed=seeds[task], options=options)
+        )
         observations, infos = zip(*begun, strict=True)
         return _concatenate(observations), self._join(infos)
 
@@ -128,16 +133,28 @@ class MultiTaskEnv(VectorEnv):
 
         Raises:
           ValueError: the actions have another shape or lie outside the range.
+          CannotPlayError: as `reset`; this environment is of no use after it.
         """
         # Checked before any is sent: a task that refused its part would leave others half stepped.
         if not self.action_space.contains(actions):
             raise ValueError(f"Actions must lie in {self.action_space}, got {actions!r}.")
         parts = np.split(actions, self._ends[:-1])
-        for half, part in zip(self._halves, parts, strict=True):
-            half.send(part)
-        observations, *arrays, infos = zip(*(half.recv() for half in self._halves), strict=True)
+        self._of_each(lambda task: self._halves[task].send(parts[task]))
+        stepped = self._of_each(lambda task: self._halves[task].recv())
+        observations, *arrays, infos = zip(*stepped, strict=True)
         rewards, terminated, truncated = map(np.concatenate, arrays)
         return _concatenate(observations), rewards, terminated, truncated, self._join(infos)
+
+    def _of_each(self, function: Callable[[int], Any]) -> list[Any]:
+        """What a function of a task's index gives for each of them."""
+        found: list[Any] = []
+        try:
+            for task in range(len(self._names)):
+                found.append(function(task))
+        except CannotPlayError as error:
+            error.task = self._names[len(found)]
+            raise
+        return found
 
     def _join(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
         none = (np.zeros(env.num_envs, np.int32) for env in self._envs)

@@ -7,7 +7,7 @@ from typing import Any, SupportsFloat
 import gymnasium
 from absl import logging
 
-MAX_LOSSES = 3  # environments, without a step in between
+from environments.losses import Losses
 
 
 class Replaced(gymnasium.Wrapper):
@@ -24,7 +24,7 @@ class Replaced(gymnasium.Wrapper):
         super().__init__(make())
         self._make = make
         self._broken = False
-        self._in_a_row = 0
+        self._losses = Losses()
         self._seen: Any = None
 
     def reset(
@@ -33,7 +33,7 @@ class Replaced(gymnasium.Wrapper):
         """Begins an episode, of a new environment where the last one raised.
 
         Raises:
-          RuntimeError: `MAX_LOSSES` raised since one made a step.
+          CannotPlayError: several raised since one made a step.
         """
         lost = 0
         while True:
@@ -51,14 +51,15 @@ class Replaced(gymnasium.Wrapper):
         """Acts.
 
         Raises:
-          RuntimeError: as `reset`.
+          CannotPlayError: as `reset`.
         """
         try:
             seen, reward, terminated, truncated, info = self.env.step(action)
         except Exception as error:  # whatever somebody's code raises
             self._lose(error)
             return self._seen, 0.0, False, True, {"lost": 1}
-        self._in_a_row, self._seen = 0, seen
+        self._losses.forget()
+        self._seen = seen
         return seen, reward, terminated, truncated, info
 
     def _lose(self, error: Exception) -> None:
@@ -66,9 +67,4 @@ class Replaced(gymnasium.Wrapper):
         with contextlib.suppress(Exception):
             self.env.close()
         self._broken = True
-        self._in_a_row += 1
-        if self._in_a_row == MAX_LOSSES:
-            raise RuntimeError(
-                f"It raised {MAX_LOSSES} times in a row before a step was made, at last "
-                f"{type(error).__name__}: {error}"
-            ) from error
+        self._losses.add("environments", f"raised {type(error).__name__}: {error}", error)

@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import VectorEnv, VectorWrapper
 
-from environments import atari, gym, seeding, suites
+from environments import atari, control, control_renderer, control_tasks, gym, seeding, suites
 
 # Atari and DMLab show 60 frames a second and take one action for four of them.
 _FRAMES_PER_SECOND = {
@@ -27,7 +27,7 @@ class Screen:
     Attributes:
       env: one copy, as `suites.make` makes it; `render()` returns its present picture as the
         only element of a tuple, uint8 [H, W, 3].
-      action_names: what each action is called; none where an action is a vector.
+      action_names: what each action is called; none where an action is several numbers.
       frames_per_second: steps of a second, for people; real time where there is such a thing.
     """
 
@@ -39,38 +39,62 @@ class Screen:
         """What an action is called, a number or a vector [D]; a vector, its components."""
         if self.action_names:
             return self.action_names[int(action)]
+        if action.dtype.kind in "iu":
+            return " ".join(map(str, action))
         return " ".join(f"{component:+.2f}" for component in action)
 
 
-def make(name: str, *, seed: int, full_action_space: bool = True) -> Screen:
+def make(
+    name: str, *, seed: int, full_action_space: bool = True, full_rendering: bool = False
+) -> Screen:
     """Makes one environment that can be watched.
 
     What it shows the agent, and pays, is what `suites.make` of the same arguments does. A picture
-    comes from the emulator's own screen, or gymnasium's, where there is one; else the observation
-    is drawn.
+    comes from the emulator's own screen, MuJoCo's or gymnasium's, where there is one; else the
+    observation is drawn.
 
     Args:
       name: of one environment.
       seed: as for `suites.make`.
       full_action_space: as for `suites.make`.
+      full_rendering: as for `suites.make`.
 
     Raises:
-      ValueError: as `suites.make`.
+      ValueError: as `suites.make` and `check`.
     """
-    env = _make(name, seed, full_action_space)
+    env = _make(name, seed, full_action_space, full_rendering)
     if suites.made_singly(name):
-        speed = gym.frames_per_second(name)
+        speed = gym.describe(name).frames_per_second
+    elif suites.kind(name) in control_tasks.TASKS:
+        speed = env.metadata["render_fps"]
     else:
         speed = _FRAMES_PER_SECOND.get(name) or _FRAMES_PER_SECOND[name.partition(":")[0]]
     return Screen(env, _action_names(env), speed)
 
 
-def _make(name: str, seed: int, full_action_space: bool) -> VectorEnv:
+def check(name: str) -> None:
+    """Refuses an environment that nobody can watch here, for want of a renderer.
+
+    Args:
+      name: of one environment.
+
+    Raises:
+      ValueError: a sentence with the packages to install.
+    """
+    if suites.kind(name) in control_tasks.TASKS:
+        control_renderer.check(name)
+
+
+def _make(name: str, seed: int, full_action_space: bool, full_rendering: bool) -> VectorEnv:
     kind, _, task = name.partition(":")
     suites.check(name)
+    check(name)
     if kind == "atari":
         return seeding.SeededVectorEnv(_Twins(task, full_action_space), seed)
-    if suites.made_singly(name) and gym.draws(name):
+    if kind in control_tasks.TASKS:
+        env: VectorEnv = control.make(name, 1, full_rendering=full_rendering, drawing=True)
+        return seeding.SeededVectorEnv(env, seed)
+    if suites.made_singly(name) and gym.describe(name).draws:
         return seeding.SeededVectorEnv(gym.make(name, 1, drawing=True), seed)
     env = suites.make(name, 1, seed=seed, full_action_space=full_action_space)
     return env if name == "memory:cartpole" else _Drawn(env)
@@ -120,24 +144,30 @@ class _Drawn(VectorWrapper):
         return self._observation, *outcome
 
     def render(self) -> tuple[Any, ...] | None:
-        image = self._observation
-        return (drawn((image["image"] if isinstance(image, Mapping) else image)[0]),)
+        parts = self._observation
+        shown = parts if isinstance(parts, Mapping) else {"": parts}
+        # What is most like a picture; a dictionary's order is that of its names.
+        return (drawn(max((part[0] for part in shown.values()), key=np.ndim)),)
 
 
 def drawn(observation: np.ndarray) -> np.ndarray:
     """A picture of one observation.
 
     Args:
-      observation: uint8 [H, W] grey or [H, W, 3]; or a vector [D], which becomes a row of cells:
-        green where a number is above zero, red where it is below, black at zero.
+      observation: an image [H, W] or [H, W, C], bytes or fractions, whose last three channels are
+        taken for colours where there are so many, else the first for grey; or a vector [D], which
+        becomes a row of cells: green where a number is above zero, red where it is below, black at
+        zero.
 
     Returns:
       uint8 [H, W, 3], or [1, D, 3].
     """
-    if observation.ndim == 2:
-        observation = observation[..., np.newaxis]
-    if observation.ndim == 3:
-        return np.repeat(observation, 3 // observation.shape[-1], axis=-1)
+    if observation.ndim > 1:
+        image = observation if observation.ndim == 3 else observation[..., np.newaxis]
+        if image.dtype != np.uint8:
+            image = np.round(255 * np.clip(image, 0, 1)).astype(np.uint8)
+        return image[..., -3:] if image.shape[-1] > 2 else np.repeat(image[..., :1], 3, axis=-1)
+    observation = observation / 255 if observation.dtype == np.uint8 else observation
     size = np.abs(np.tanh(observation))
     cells = np.stack([size * (observation < 0), size * (observation > 0), 0 * size], axis=-1)
     return np.round(255 * cells).astype(np.uint8)[np.newaxis]

@@ -27,13 +27,7 @@ def make_environment_spec(name: str, *, full_action_space: bool = True) -> specs
     """
     suites.check(name)
     samples = _samples(suites.tasks(name), full_action_space)
-    observations, actions = multitask.shared_spaces(samples)
-    return specs.EnvironmentSpec(
-        observations=_observation_spec(observations),
-        actions=_action_spec(actions),
-        rewards=specs.Array((), np.float32, name="reward"),
-        discounts=specs.BoundedArray((), np.float32, 0.0, 1.0, name="discount"),
-    )
+    return spec_of(*multitask.shared_spaces(samples))
 
 
 def _samples(names: Sequence[str], full_action_space: bool) -> Iterator[tuple[str, VectorEnv]]:
@@ -49,15 +43,31 @@ def _samples(names: Sequence[str], full_action_space: bool) -> Iterator[tuple[st
             yield name, env
 
 
+def spec_of(observations: spaces.Space, actions: spaces.Space) -> specs.EnvironmentSpec:
+    """One environment's spaces in Acme's terms.
+
+    Args:
+      observations: an array's, or a dictionary of them.
+      actions: numbers from 0, one or several, or a vector [D] within bounds.
+    """
+    return specs.EnvironmentSpec(
+        observations=_observation_spec(observations),
+        actions=_action_spec(actions),
+        rewards=specs.Array((), np.float32, name="reward"),
+        discounts=specs.BoundedArray((), np.float32, 0.0, 1.0, name="discount"),
+    )
+
+
 def _action_spec(space: spaces.Space) -> specs.DiscreteArray | specs.BoundedArray:
-    """Numbers from 0, or a vector [D] within bounds."""
     if isinstance(space, spaces.Discrete):
         return specs.DiscreteArray(int(space.n), dtype=np.int32, name="action")
+    if isinstance(space, spaces.MultiDiscrete):
+        last = space.nvec - 1
+        return specs.BoundedArray(space.shape, np.int32, np.zeros_like(last), last, name="action")
     return _array_spec(space, "action")
 
 
 def _observation_spec(space: spaces.Space) -> Any:
-    """An array's spec, or a dictionary of them."""
     if isinstance(space, spaces.Dict):
         return {name: _array_spec(part, name) for name, part in space.items()}
     return _array_spec(space, "observation")

@@ -1,8 +1,10 @@
 """From an environment's name to the environment.
 
-`catch`, `catch:large_rewards`, `memory:<task>`, `atari:<game>`, `dmlab:<level>`, `gym:<id>` and
-`gym:<module>:<id>` can be made, and a user's own task, `<package.module>:<function>`. The words
-before the first colon that are listed here are never modules.
+`catch`, `catch:large_rewards`, `memory:<task>`, `atari:<game>`, `dmlab:<level>`,
+`control:<domain>/<task>`, `control-pixels:<domain>/<task>`, `rwrl:<domain>/<task>/<level>`,
+`gym:<id>` and `gym:<module>:<id>` can be made, and a user's own task,
+`<package.module>:<function>`. The words before the first colon that are listed here are never
+modules.
 
 A *suite* is several tasks with the same observations and actions: names joined by commas, as in
 `atari:pong,atari:breakout`; `atari57`, the 57 games on which the papers report; or `dmlab30`, the
@@ -20,6 +22,8 @@ from gymnasium.vector import VectorEnv
 from environments import (
     atari,
     catch,
+    control,
+    control_tasks,
     dmlab,
     dmlab_process,
     gym,
@@ -35,12 +39,14 @@ _TASKS: dict[str, Callable[[], list[str]]] = {
     "memory": lambda: sorted(memory.TASKS),
     "atari": atari.games,
     "dmlab": dmlab.levels,
+    "control": lambda: list(control_tasks.CONTROL),
+    "control-pixels": lambda: list(control_tasks.CONTROL),
+    "rwrl": lambda: list(control_tasks.RWRL),
     "gym": gym.ids,
 }
 _SUITES = {"atari57": scores.ATARI57, "dmlab30": scores.DMLAB30_TRAINING}
 _WITHOUT_TASK = ("catch", *_SUITES)
 _FRAMES_PER_STEP = {"atari": atari.FRAMES_PER_STEP, "dmlab": dmlab_process.FRAMES_PER_STEP}
-_PLANNED = ("control", "control-pixels")
 
 
 def tasks(name: str) -> tuple[str, ...]:
@@ -93,7 +99,14 @@ def evaluation_task(name: str) -> str:
     return scores.HELD_OUT.get(name, name)
 
 
-def make(name: str, num_envs: int, *, seed: int, full_action_space: bool = True) -> VectorEnv:
+def make(
+    name: str,
+    num_envs: int,
+    *,
+    seed: int,
+    full_action_space: bool = True,
+    full_rendering: bool = False,
+) -> VectorEnv:
     """Makes environments that share a name and differ in their random streams.
 
     Every one has a single Box observation, or a dictionary of them, actions that are discrete or a
@@ -108,6 +121,7 @@ def make(name: str, num_envs: int, *, seed: int, full_action_space: bool = True)
         the same stream, bit for bit; a dm_env environment of a user's own knows no seeds.
       full_action_space: for Atari, all 18 actions instead of those the game makes use of; for
         DeepMind Lab, the 15 of R2D2 instead of IMPALA's nine.
+      full_rendering: for `control-pixels`, shadows and smooth edges.
 
     Raises:
       ValueError: the name is unknown or a suite's, or a number is too small.
@@ -115,10 +129,16 @@ def make(name: str, num_envs: int, *, seed: int, full_action_space: bool = True)
     _check_single(name)
     if num_envs < 1:
         raise ValueError(f"num_envs must be at least 1, got {num_envs}.")
-    return seeding.SeededVectorEnv(_make(name, num_envs, full_action_space), seed)
+    return seeding.SeededVectorEnv(_make(name, num_envs, full_action_space, full_rendering), seed)
 
 
-def make_each(names: Sequence[str], *, seed: int, full_action_space: bool = True) -> VectorEnv:
+def make_each(
+    names: Sequence[str],
+    *,
+    seed: int,
+    full_action_space: bool = True,
+    full_rendering: bool = False,
+) -> VectorEnv:
     """Makes one environment per entry: row i plays `names[i]`.
 
     Args:
@@ -126,6 +146,7 @@ def make_each(names: Sequence[str], *, seed: int, full_action_space: bool = True
         them the result is that of `make`.
       seed: as for `make`.
       full_action_space: as for `make`.
+      full_rendering: as for `make`.
 
     Raises:
       ValueError: a name is unknown or a suite's, equal names are apart, or two environments
@@ -137,14 +158,21 @@ def make_each(names: Sequence[str], *, seed: int, full_action_space: bool = True
             f"At least one name is needed, and equal names side by side, got {list(names)!r}."
         )
     if len(counts) == 1:
-        return make(names[0], len(names), seed=seed, full_action_space=full_action_space)
+        return make(
+            names[0],
+            len(names),
+            seed=seed,
+            full_action_space=full_action_space,
+            full_rendering=full_rendering,
+        )
     for name in counts:
         _check_single(name)
-    envs = {name: _make(name, count, full_action_space) for name, count in counts.items()}
+    how = (full_action_space, full_rendering)
+    envs = {name: _make(name, count, *how) for name, count in counts.items()}
     return seeding.SeededVectorEnv(multitask.MultiTaskEnv(envs), seed)
 
 
-def _make(name: str, num_envs: int, full_action_space: bool) -> VectorEnv:
+def _make(name: str, num_envs: int, full_action_space: bool, full_rendering: bool) -> VectorEnv:
     word, _, task = name.partition(":")
     if word == "catch":
         return catch.TASKS[task](num_envs) if task else catch.Catch(num_envs)
@@ -154,6 +182,8 @@ def _make(name: str, num_envs: int, full_action_space: bool) -> VectorEnv:
         return atari.Atari(task, num_envs, full_action_space=full_action_space)
     if word == "dmlab":
         return dmlab.DMLab(task, num_envs, full_action_space=full_action_space)
+    if word in control_tasks.TASKS:
+        return control.make(name, num_envs, full_rendering=full_rendering)
     return gym.make(name, num_envs)
 
 
@@ -201,8 +231,6 @@ def made_singly(name: str) -> bool:
 
 def _check_name(name: str) -> None:
     word, _, task = name.partition(":")
-    if word in _PLANNED:
-        raise ValueError(f"The environment {name!r} is not built yet.")
     if word in _TASKS:
         known = task in _TASKS[word]() or (word == "gym" and gym.may_register(task))
     else:
@@ -216,23 +244,33 @@ def _check_here(name: str) -> None:
     word, _, task = name.partition(":")
     if word == "dmlab":
         dmlab.check(task)
+    if word in control_tasks.TASKS:
+        control.check(name)
     if not made_singly(name):
         return
     try:
-        gym.check(name)
+        gym.describe(name)
     except ValueError as error:
         missing = error.__cause__
-        if isinstance(missing, ModuleNotFoundError) and missing.name == word and "." not in word:
-            # Neither reading of the colon fits: a misspelt kind of environment, or a module.
+        is_missing = isinstance(missing, ModuleNotFoundError) and missing.name == word
+        if is_missing and "." not in word and (_near(word) or not import_path.near(word)):
+            # No reading of the colon fits: a misspelt kind of environment, or a module.
             raise ValueError(
                 f"Unknown environment {name!r}: {_advice(word, task)} {error}"
             ) from error
         raise
 
 
+def _near(word: str) -> list[str]:
+    """The kind of environment whose name is most like a word, if one is like it."""
+    return difflib.get_close_matches(word, [*_WITHOUT_TASK, *_TASKS], n=1)
+
+
 def _advice(word: str, task: str) -> str:
     """Names the nearest right name, or else the forms that a name can take."""
-    for near in difflib.get_close_matches(word, [*_WITHOUT_TASK, *_TASKS], n=1):
+    if word in control_tasks.TASKS:
+        return control_tasks.advice(word, task)
+    for near in _near(word):
         of_kind = _TASKS[near]() if near in _TASKS else []
         for near_task in difflib.get_close_matches(task, of_kind, n=1):
             return f"did you mean {near}:{near_task}?"
@@ -240,9 +278,10 @@ def _advice(word: str, task: str) -> str:
             return f"did you mean {near}?"
     return (
         f"expected catch[:{'|'.join(catch.TASKS)}], memory:<{'|'.join(memory.TASKS)}>, "
-        "atari:<game in snake_case>, dmlab:<level>, gym:<id known to gymnasium>, "
-        "gym:<module>:<id>, <package.module>:<function>, several of these joined by commas, "
-        "atari57 or dmlab30."
+        "atari:<game in snake_case>, dmlab:<level>, control:<domain>/<task>, "
+        "control-pixels:<domain>/<task>, rwrl:<domain>/<task>/<level>, gym:<id known to "
+        "gymnasium>, gym:<module>:<id>, <package.module>:<function>, several of these joined by "
+        "commas, atari57 or dmlab30."
     )
 
 
@@ -254,6 +293,6 @@ def observation_space(name: str) -> spaces.Space:
     """
     first = tasks(name)[0]
     if made_singly(first):
-        return gym.observation_space(first)
-    with contextlib.closing(_make(first, 1, full_action_space=True)) as env:
+        return gym.describe(first).observations
+    with contextlib.closing(_make(first, 1, full_action_space=True, full_rendering=False)) as env:
         return env.single_observation_space

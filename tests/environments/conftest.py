@@ -1,7 +1,6 @@
-"""What the tests play: DeepMind Lab, on the stand-in and the real engine, and users' modules."""
+"""What the tests play: DeepMind Lab, on the stand-in and the real engine."""
 
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +31,3 @@ def make_dmlab(
     for env in made:
         env.close()
     assert {path.name for path in tmp_path.iterdir()} <= {"cache"}
-
-
-_numbers = itertools.count()
-
-
-@pytest.fixture
-def write_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
-    """Writes a module of a user's and returns its name, which no other has."""
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def write(text: str) -> str:
-        name = f"users_own_{next(_numbers)}"
-        (tmp_path / f"{name}.py").write_text(text)
-        return name
-
-    return write

@@ -45,22 +45,3 @@ def test_vectors_reach_each_copy_in_its_own_type_and_bounds(dtype: Any) -> None:
     np.testing.assert_allclose(observations, given, rtol=1e-3)
     np.testing.assert_allclose(rewards, given.sum(axis=1), rtol=1e-3)
     assert rewards.dtype == np.float32
-
-
-def test_the_bounds_above_are_of_those_that_float32_rounds_outwards() -> None:
-    assert np.float64(np.float32(LOW[0])) < LOW[0]
-    assert np.float64(np.float32(HIGH[0])) > HIGH[0]
-
-
-@pytest.mark.parametrize(
-    ("space", "expected"),
-    [
-        (spaces.Discrete(4, start=3), spaces.Discrete(4)),
-        (spaces.Box(-1, 1, (2,), np.float64), spaces.Box(-1, 1, (2,), np.float32)),
-        (spaces.Box(-1, 1, (), np.float32), None),
-        (spaces.Box(0, 255, (2,), np.uint8), None),
-        (spaces.MultiBinary(3), None),
-    ],
-)
-def test_actions(space: spaces.Space, expected: spaces.Space | None) -> None:
-    assert copies.actions(space) == expected

@@ -9,7 +9,7 @@ from dm_env import specs
 from gymnasium import spaces
 
 from environments import dm
-from environments.from_dm import FromDm
+from environments.from_dm import FromDm, space_of
 
 
 class Scripted(dm_env.Environment):
@@ -72,9 +72,14 @@ def test_a_dictionary_of_specs_becomes_one_of_spaces() -> None:
     )
 
 
-@pytest.mark.parametrize("spec", [specs.StringArray(()), [VECTOR], None])
+def test_lists_become_tuples_and_texts_texts() -> None:
+    space = space_of([SPECS["bytes"], (specs.StringArray(()),)])
+    assert space == spaces.Tuple([SPACES["bytes"], spaces.Tuple([spaces.Text(10_000)])])
+
+
+@pytest.mark.parametrize("spec", [specs.StringArray((2,)), {"a": [3]}, None])
 def test_other_specs_are_refused(spec: Any) -> None:
-    with pytest.raises(ValueError, match="must be an Array of numbers or a dictionary of them, go"):
+    with pytest.raises(ValueError, match="must be an Array of numbers, a text, or a dictionary of"):
         FromDm(Scripted(spec, VECTOR, []))
 
 

@@ -1,5 +1,6 @@
 """The folder of compiled maps, shared by many processes."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -54,6 +55,17 @@ def test_only_whole_maps_are_ever_fetched(tmp_path: Path) -> None:
     assert all(done.exception() is None for done in writing)
     assert {(len(whole), len(set(whole))) for whole in fetched} == {(size, 1)}
     assert [path.name for path in (tmp_path / "maps").iterdir()] == ["maze"]
+
+
+def test_a_full_cache_loses_what_was_not_used_for_longest(tmp_path: Path) -> None:
+    cache = LevelCache(tmp_path / "maps", max_bytes=30)
+    wanted = str(tmp_path / "wanted.pk3")
+    for second, key in enumerate("abc"):
+        cache.write(key, _file(tmp_path / "compiled.pk3", b"0123456789"))
+        os.utime(tmp_path / "maps" / key, (second, second))
+    assert cache.fetch("a", wanted)  # it is the newest now
+    cache.write("d", _file(tmp_path / "compiled.pk3", b"0123456789abcdef"))
+    assert [cache.fetch(key, wanted) for key in "abcd"] == [True, False, False, True]
 
 
 def test_a_map_that_cannot_be_kept_is_no_error(

@@ -64,8 +64,8 @@ def division(): return 1 / 0
 def needs(size): return Walk()
 def silent(): raise NotImplementedError
 
-class Several(Walk):
-    action_space = spaces.MultiDiscrete([2, 2])
+class Unbounded(Walk):
+    action_space = spaces.Box(-np.inf, np.inf, (3,))
 
 class Blind(gymnasium.Env):
     action_space = spaces.Discrete(2)
@@ -85,9 +85,37 @@ class OldStep(Walk):
 class Large(Walk):
     observation_space = spaces.Box(-1, 1, (3,), np.float64)
 
+class NoInfo(Walk):
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=seed)[0], None
+
+class NotANumber(Walk):
+    def step(self, action):
+        return (*super().step(action)[:1], float("nan"), *super().step(action)[2:])
+
+class Rewards(NotANumber):
+    def step(self, action):
+        return (*super().step(action)[:1], np.zeros(2), *super().step(action)[2:])
+
+class Maybe(Walk):
+    def step(self, action):
+        return (*super().step(action)[:2], None, *super().step(action)[3:])
+
+class Parts(Walk):
+    observation_space = spaces.Dict(x=spaces.Box(-1, 1, (2,), np.float64), y=spaces.Discrete(2))
+
+class Shy(spaces.Space):
+    pass
+
+class Hidden(Walk):
+    action_space = Shy()
+
+class Exotic(Walk):
+    observation_space = Shy()
+
 class Words(Room):
     def observation_spec(self):
-        return specs.StringArray(())
+        return specs.StringArray((2,))
 
 number = 3
 """
@@ -100,13 +128,20 @@ REFUSED = {
     "division": "called without arguments, makes no environment: ZeroDivisionError: division",
     "needs": "makes no environment: TypeError: needs() missing 1 required positional argument",
     "silent": "makes no environment: NotImplementedError.",
-    "Several": "must have discrete actions, or one vector of floats within finite bounds, got Mu",
+    "Unbounded": "must have discrete actions, or one vector of floats within finite bounds, got B",
     "Blind": "makes an environment that cannot be used: AttributeError: 'Blind' object has no",
     "Dark": "makes an environment that cannot be used: RuntimeError: no display",
     "OldReset": "cannot be used: ValueError: reset() must give (observation, info), got array(",
     "OldStep": "step() must give (observation, reward, terminated, truncated, info), got (array",
     "Large": "an observation must have the space's shape (3,), got (2,)",
     "Words": "makes no environment: ValueError: A spec must be an Array of numbers",
+    "NoInfo": "cannot be used: ValueError: reset() must give (observation, info), got (array(",
+    "NotANumber": "cannot be used: ValueError: a reward must be a finite number, got nan",
+    "Rewards": "a reward must be a finite number, got array([0., 0.])",
+    "Maybe": "terminated must be true or false, got None",
+    "Parts": "there is no 'x' of an observation, got array([",
+    "Hidden": "must have discrete actions, or one vector of floats within finite bounds, got <",
+    "Exotic": "must have observations made of arrays, choices and texts, got <",
 }
 
 
@@ -158,15 +193,18 @@ def test_a_gymnasium_environment_with_bounded_actions(module: str) -> None:
 def test_a_dm_env_environment(module: str) -> None:
     env = suites.make(f"{module}:Room", 3, seed=0)
     assert env.single_action_space == spaces.Discrete(3)
-    np.testing.assert_array_equal(env.reset()[0], [[0] * 4 + [1, 0, 0, 0, 0]] * 3)
+    begun = env.reset()[0]
+    np.testing.assert_array_equal(begun["image"], np.zeros((3, 2, 2)))
+    np.testing.assert_array_equal(begun["where"], [[1, 0, 0, 0, 0]] * 3)
     for step in range(1, 5):
         observations, rewards, terminated, truncated, _ = env.step(np.array([0, 1, 2]))
-        np.testing.assert_array_equal(observations, [[step] * 4 + list(np.eye(5)[step])] * 3)
+        np.testing.assert_array_equal(observations["image"], np.full((3, 2, 2), step))
+        np.testing.assert_array_equal(observations["where"], [np.eye(5)[step]] * 3)
         np.testing.assert_array_equal(rewards, [0, 1, 2])
         np.testing.assert_array_equal(truncated, step == 4)
         assert not terminated.any()
     observations, rewards, *_ = env.step(np.array([0, 1, 2]))
-    np.testing.assert_array_equal(observations[:, 0], 0)
+    np.testing.assert_array_equal(observations["image"], 0)
     np.testing.assert_array_equal(rewards, 0)
 
 
@@ -208,7 +246,8 @@ def test_any_other_is_drawn_from_its_observation(function: str, fps: int, module
     with contextlib.closing(screen.env) as env:
         observation, _ = env.reset()
         (picture,) = env.render() or ()
-    np.testing.assert_array_equal(picture, screens.drawn(observation[0]))
+    shown = observation["image"] if function == "Room" else observation
+    np.testing.assert_array_equal(picture, screens.drawn(shown[0]))
     assert screen.frames_per_second == fps
 
 
@@ -224,5 +263,14 @@ def test_a_module_may_register_ids(write_module: Write) -> None:
     env.step(np.zeros((2, 3), np.float32))
     assert env.step(np.zeros((2, 3), np.float32))[3].all()  # truncated
     assert screens.make(name, seed=0).frames_per_second == 7
-    with pytest.raises(ValueError, match="gymnasium cannot make 'gym:no_such_module:Walk-v0': Mod"):
+    with pytest.raises(
+        ValueError, match="'gym:no_such_module:Walk-v0': importing 'no_such_module' raises Mod"
+    ):
         suites.check("gym:no_such_module:Walk-v0")
+    with pytest.raises(
+        ValueError, match=rf"'{module}' registers no '{walk}/Wlak-v0', did .* {walk}/Walk-v0"
+    ):
+        suites.check(f"gym:{module}:{walk}/Wlak-v0")
+    near = f"{module}x"
+    with pytest.raises(ValueError, match=rf"importing '{near}' raises .*; did you mean users_own_"):
+        suites.check(f"gym:{near}:{walk}/Walk-v0")

@@ -8,7 +8,7 @@ import pytest
 from gymnasium import spaces
 
 from environments.copies import Copies
-from environments.replaced import MAX_LOSSES
+from environments.losses import MAX_LOSSES
 
 
 class Counting(gymnasium.Env):
@@ -88,8 +88,8 @@ def test_what_fails_at_once_again_and_again_is_an_error() -> None:
     with pytest.raises(RuntimeError) as error:
         copies.step(ACTIONS)
     assert str(error.value) == (
-        "It raised 3 times in a row before a step was made, at last OSError: the simulator does "
-        "not answer"
+        "3 environments in a row were lost before a step was made. The last one raised OSError: "
+        "the simulator does not answer"
     )
     assert isinstance(error.value.__cause__, OSError)
 

@@ -29,7 +29,7 @@ BAD_NAMES = {
     "nonsense:make": "expected catch[:large_rewards], memory:<",
     "json.no_such_module:make": "got 'json.no_such_module:make', but there is no module 'json.no",
     "no_such.module:make": "but there is no module 'no_such' on PYTHONPATH.",
-    "control:make": "not built yet",
+    "control:make": "expected control:<domain>/<task>, one of acrobot/swingup, ",
     "ctach:foo": "did you mean catch? Expected an environment such as my_package.tasks:make",
     "atri:pongg": "did you mean atari:pong?",
     "atari": "expected catch[:large_rewards], memory:<",
@@ -49,8 +49,6 @@ BAD_NAMES = {
     "dmlb:seekavoid_arena_1": "did you mean dmlab:seekavoid_arena_01?",
     "dmlab31": "did you mean dmlab30?",
     "dmlab30:rooms_watermaze": "did you mean dmlab30?",
-    "control:cartpole/swingup": "not built yet",
-    "control-pixels:cartpole/swingup": "not built yet",
 }
 
 
@@ -159,7 +157,7 @@ def test_dmlab30_is_trained_on_one_of_each_pair_and_evaluated_on_the_other() -> 
         ("atari:pong,atari:pongg", "Unknown environment 'atari:pongg': did you mean atari:pong?"),
         ("catch,", "Unknown environment '': expected"),
         ("atari:pong, atari:qbert", "' atari:qbert': did you mean atari:qbert?"),
-        ("catch,control:cartpole/swingup", "'control:cartpole/swingup' is not built yet"),
+        ("catch,control:cartpole/swing", "did you mean control:cartpole/swingup?"),
         ("catch,atari:pong,catch", "'catch,atari:pong,catch' repeats 'catch'"),
         ("atari57,atari:pong", "repeats 'atari:pong'"),
     ],

@@ -18,10 +18,11 @@ import tree
 from acme import core, specs
 from acme.tf import variable_utils
 
-from agents.contract import Agent, Network, Policy
+from agents.contract import Agent, EnvironmentAction, Network, Policy
 from agents.finite import check_rewards
 from agents.masking import where_rows
-from replay.frames import FrameStack
+from agents.networks.network import is_discrete
+from replay.frames import FrameStack, is_image
 from replay.structures import FIRST, LAST, MID, NO_ACTION, Nest, NetworkInput, Step
 
 AnyNetwork = TypeVar("AnyNetwork", bound=Network)
@@ -58,6 +59,8 @@ class RecurrentActor:
       initial_state: `[N, ...]`, the core state at an episode's start.
       frame_stack: frames of one network input.
       actions: the spec of one environment's; of discrete ones the number does not matter.
+      environment_action: as `Agent.environment_action`; None gives the environment what the policy
+        chose.
       resets_on_life_loss: whether a lost life resets the core state as an episode's end does.
       writer: takes the rows; None only acts (evaluation).
       variables: refreshed once a step at most; None keeps the parameters as they are.
@@ -71,6 +74,7 @@ class RecurrentActor:
         num_environments: int,
         frame_stack: int,
         actions: specs.BoundedArray = _DISCRETE,
+        environment_action: EnvironmentAction | None = None,
         resets_on_life_loss: bool = False,
         writer: Writer | None = None,
         variables: Variables | None = None,
@@ -82,6 +86,8 @@ class RecurrentActor:
         self._resets_on_life_loss = resets_on_life_loss
         self._writer = writer
         self._variables = variables
+        self._actions = actions
+        self._environment_action = environment_action
         self._no_action = _no_action(actions, num_environments)
         self._previous_action = self._no_action
         self._previous_reward = np.zeros(num_environments, np.float32)
@@ -97,7 +103,7 @@ class RecurrentActor:
           lives: `[N]` lives left; zeros where the environment has none.
 
         Returns:
-          `[N]` int32 or `[N, D]` float32: what the policy chose.
+          `[N]` or `[N, D]` int32, or `[N, D]` float32: what the environments are given.
 
         Raises:
           RuntimeError: when the row before was not observed.
@@ -127,7 +133,9 @@ class RecurrentActor:
         )
         self._pending = (row, core_state, {k: v.numpy() for k, v in output.values.items()})
         self._lives = row.lives
-        return action
+        if self._environment_action is None:
+            return action
+        return self._environment_action(action, self._actions)
 
     def observe(self, reward: np.ndarray, continuation: np.ndarray) -> None:
         """Completes the row that `act` began: what followed its actions, `[N]` each."""
@@ -187,6 +195,7 @@ def make_actor(
         num_environments=len(actors),
         frame_stack=agent.frame_stack,
         actions=network.actions,
+        environment_action=agent.environment_action,
         resets_on_life_loss=agent.resets_on_life_loss,
         writer=writer,
         variables=Variables.of(source, network, agent.variable_update_period),
@@ -216,6 +225,7 @@ def make_evaluator(
         num_environments=num_environments,
         frame_stack=agent.frame_stack,
         actions=network.actions,
+        environment_action=agent.environment_action,
         resets_on_life_loss=agent.resets_on_life_loss,
         writer=writer,
         variables=Variables.of(source, network, period) if source is not None else None,
@@ -231,7 +241,17 @@ def with_variables(
 
 
 def network_input(environment_spec: specs.EnvironmentSpec, frame_stack: int) -> NetworkInput:
-    """What a network sees at the first step of one environment, `[1, ...]`, all zero."""
+    """What a network sees at the first step of one environment, `[1, ...]`, all zero.
+
+    Raises:
+      ValueError: there is no image whose frames could be stacked.
+    """
+    shapes = [spec.shape for spec in tree.flatten(environment_spec.observations)]
+    if frame_stack > 1 and not any(is_image(len(shape)) for shape in shapes):
+        raise ValueError(
+            f"frame_stack must be 1 where nothing that is seen is an image, got {frame_stack}; "
+            f"the observations' shapes are {', '.join(map(str, shapes))}."
+        )
     observation = tree.map_structure(
         lambda spec: np.zeros((1, *spec.shape), spec.dtype), environment_spec.observations
     )
@@ -243,8 +263,8 @@ def network_input(environment_spec: specs.EnvironmentSpec, frame_stack: int) -> 
 
 
 def _no_action(actions: specs.BoundedArray, num_environments: int) -> np.ndarray:
-    """The previous actions of N episodes' first steps: `NO_ACTION`, or `[N, D]` zeros."""
-    none = NO_ACTION if isinstance(actions, specs.DiscreteArray) else 0
+    """The previous actions of N episodes' first steps: `NO_ACTION`, or zeros for bounded ones."""
+    none = NO_ACTION if is_discrete(actions) else 0
     return np.full((num_environments, *actions.shape), none, actions.dtype)
 
 

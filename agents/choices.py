@@ -8,7 +8,7 @@ from environments.import_path import is_import_path
 
 Precision = Literal["float32", "bfloat16"]
 RewardTransform = Literal["none", "clip", "asymmetric"]
-TorsoKind = Literal["dqn", "shallow", "resnet", "mlp"]
+TorsoKind = Literal["dqn", "shallow", "resnet", "strided", "mlp"]
 
 TORSO = Requirement(
     f"one of {', '.join(get_args(TorsoKind))}, or your own as {TORSO_EXAMPLE}",

@@ -47,13 +47,16 @@ class Network(Protocol):
 class PolicyOutput(NamedTuple):
     """What acting on N observations gives. Of bounded actions a probability is a density."""
 
-    action: tf.Tensor  # [N] int32, or [N, D] float32 in the bounds of the environment's spec
+    action: tf.Tensor  # [N] int32, or [N, D] int32 or float32, as replay holds it
     log_probability: tf.Tensor  # [N] float32: of that action, under the policy that chose it
     values: dict[str, tf.Tensor]  # [N, ...] float32: what `initial_priority`, `estimates` need
     core_state: Nest  # [N, ...] after the step
 
 
 Policy = Callable[[NetworkInput, Nest], PolicyOutput]
+
+
+EnvironmentAction = Callable[[Any, specs.BoundedArray], Any]
 
 
 class Update(Protocol):
@@ -89,8 +92,14 @@ class Agent:
       make_policy: (network, indices `[n]` of actors in 0..N-1, N, seed) -> how those n behave.
       make_evaluation_policy: (network, seed) -> how the agent is evaluated, in any number of
         environments.
-      make_update: (environment_spec) -> the learner step, with its own new network.
+      make_update: (environment_spec) -> the learner step, with its own new network. To have several
+        learners it also takes, second, the `agents.peers.Peers` that see the other parts of each
+        batch.
       initial_priority: first priorities `[M]` of M items; None where the table needs none.
+      environment_action: (actions as replay holds them, `[N]` or `[N, D]`, the spec of the
+        environment's) -> what the environment is given, within the spec's bounds; None gives it
+        the same. Agents that learn from one stream have to agree on it. An actor has numpy's
+        arrays; for `launch.export` it has to take tensors too.
       estimates: (update, values of its evaluation policy, index of the task) -> what the agent
         expects of the return, `[N]` by name: Q of the actions taken or V, in the units of the
         rewards that it learns from.
@@ -106,9 +115,10 @@ class Agent:
     make_network: Callable[[specs.EnvironmentSpec], Network]
     make_policy: Callable[[Network, np.ndarray, int, int], Policy]
     make_evaluation_policy: Callable[[Network, int], Policy]
-    make_update: Callable[[specs.EnvironmentSpec], Update]
+    make_update: Callable[..., Update]
     estimates: Callable[[Any, Mapping[str, tf.Tensor], int], Mapping[str, tf.Tensor]]
     initial_priority: Callable[[PriorityInput], np.ndarray] | None = None
+    environment_action: EnvironmentAction | None = None
     frame_stack: int = 1
     resets_on_life_loss: bool = False
     has_action_values: bool = False

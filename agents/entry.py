@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 EXAMPLE = "my_package.agents:REINFORCE"
 
-Kind = Literal["atari", "dmlab", "image", "small"]
-"""What presets tell apart: Atari, DeepMind Lab, other images for convolutions, the rest."""
+Kind = Literal["atari", "dmlab", "control", "control_image", "image", "small"]
+"""What presets tell apart: Atari, DeepMind Lab, actions that are vectors, from features and from
+images, other images for convolutions, the rest."""
 
 Values = Mapping[str, Any]  # of fields of the agent's Config
 
@@ -70,6 +71,8 @@ class Entry:
         fields are best declared with `agents.fields.field`, which gives them a help text.
       make: (config, name) -> the agent.
       dmlab: the paper's hyperparameters for DeepMind Lab, where those are others.
+      control: the paper's hyperparameters where actions are vectors and features are seen.
+      control_image: the same where images are seen.
       of_env: what is played -> those hyperparameters of the paper's that follow from its name.
       local: where `--preset=local`, which is for two cores, differs from them.
       shared: where other agents read the same stream, except on Atari; `local` goes before it.
@@ -81,6 +84,9 @@ class Entry:
       columns: what the columns of its log mean, beside those that every learner has.
       bands: columns for each task that belong together.
       groups: columns for each of something else.
+      evolved: what is played -> the fields that populations tune, each with the range that its
+        first values are drawn from, as `--sweep` of `launch.population` takes it.
+      dmlab_members: of the paper's population on DeepMind Lab, where it had others there.
       single_task: why it plays no suite of several tasks, as a sentence; empty where it does.
       peers: of `benchmarks.learner`: name -> the module of `benchmarks.peers` that does the same.
       networks: evaluated in an update: 2 with a target network; 0 where more than networks is, so
@@ -90,6 +96,8 @@ class Entry:
     config: Any
     make: "Callable[[Any, str], Agent]"
     dmlab: Any = None
+    control: Any = None
+    control_image: Any = None
     of_env: Callable[[str], Values] = dataclasses.field(default=lambda env: {})
     local: Mapping[Kind, Values] = dataclasses.field(default_factory=dict)
     shared: Values = dataclasses.field(default_factory=dict)
@@ -99,6 +107,8 @@ class Entry:
     columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
     bands: tuple[Band, ...] = ()
     groups: tuple[Group, ...] = ()
+    evolved: Callable[[str], Mapping[str, str]] = dataclasses.field(default=lambda env: {})
+    dmlab_members: int | None = None
     single_task: str = ""
     peers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     networks: int = 1

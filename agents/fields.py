@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from agents.requirements import Requirement, of_type
 
 _MEANING, _REQUIREMENT, _PRESETS = "meaning", "requirement", "presets"
+_IN_TENS = 10**4_000
 
 
 class Field(NamedTuple):
@@ -81,4 +82,9 @@ def check(config: Any) -> None:
     for name, declaration in declared(type(config)).items():
         value, required = getattr(config, name), declaration.requirement
         if not (of_type(declaration.annotation).holds(value) and required.holds(value)):
-            raise ValueError(f"{name} must be {required.text}, got {value!r}.")
+            raise ValueError(f"{name} must be {required.text}, got {_quoted(value)}.")
+
+
+def _quoted(value: Any) -> str:
+    """A value in a sentence; Python writes no number of more than 4,300 digits in tens."""
+    return hex(value) if isinstance(value, int) and abs(value) > _IN_TENS else repr(value)

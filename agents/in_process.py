@@ -11,9 +11,10 @@ from acme import specs
 from agents.actor import make_actor
 from agents.contract import Agent
 from agents.learner import Learner
-from replay import tables
+from replay import quiet, tables
 from replay.dataset import make_dataset
 from replay.priorities import PriorityUpdater
+from replay.stream import Stream
 from replay.writer import SequenceWriter
 
 
@@ -38,6 +39,7 @@ class InProcess:
     def __init__(
         self, agent: Agent, environment_spec: specs.EnvironmentSpec, *, tasks: np.ndarray, seed: int
     ) -> None:
+        quiet.silence()
         tf.random.set_seed(seed)
         unlimited = [
             dataclasses.replace(table, min_size=1, samples_per_insert=None)
@@ -54,17 +56,19 @@ class InProcess:
         self._client = self._server.localhost_client()
         self._table = first.name
         self._priorities = PriorityUpdater([self._client], first.name)
-        batches = make_dataset(
-            [self._client.server_address],
-            unlimited,
-            environment_spec,
-            core_state,
-            length,
-            agent.batch_sizes,
+        self._batches = Stream(
+            make_dataset(
+                [self._client.server_address],
+                unlimited,
+                environment_spec,
+                core_state,
+                length,
+                agent.batch_sizes,
+            )
         )
         self.network = update.network
         self.learner = Learner(
-            update, iter(batches), burn_in=first.layout.burn_in, priorities=self._priorities
+            update, self._batches, burn_in=first.layout.burn_in, priorities=self._priorities
         )
         self._writer = SequenceWriter(
             self._client,
@@ -96,4 +100,6 @@ class InProcess:
         """Ends the replay server and the threads around it."""
         self._priorities.close()
         self._writer.close()
-        self._server.stop()
+        self._server.stop()  # first, or what waits for an item is not woken up for seconds
+        self._batches.close()
+        self.learner.close()

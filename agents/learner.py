@@ -1,7 +1,7 @@
 """The loop around an update: batch -> update -> priorities, counts, metrics; and its checkpoint."""
 
-import queue
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -11,7 +11,9 @@ import tensorflow as tf
 from acme.utils import counting
 
 from agents.contract import Update
+from agents.fetched import Fetched
 from agents.finite import NotFiniteError, check_update
+from agents.peers import ALONE, Peers, broadcast
 from replay.structures import Batch
 
 # Reading an update's metrics waits for an accelerator to finish it, and then it idles. So where
@@ -25,6 +27,10 @@ class PriorityWriter(Protocol):
     def update(self, shard: np.ndarray, key: np.ndarray, priority: np.ndarray) -> None: ...
 
 
+class BrokenOffError(RuntimeError):
+    """An update was not made as a whole."""
+
+
 class Learner(acme.Learner):
     """Takes batches, improves the parameters, hands them out.
 
@@ -34,18 +40,26 @@ class Learner(acme.Learner):
 
     An update whose loss or gradient's norm is not finite ends the learner: its priorities are not
     written, its parameters neither saved nor handed out, and `step` says so, then or a few updates
-    later. Whoever asks for parameters is given those that were served before.
+    later. Whoever asks for parameters is given those that were served before. Nor are those that an
+    update leaves behind which broke off, as when a peer ends in its midst.
+
+    With peers, all of them learn, or none does: each comes to every `try_step` of the others, says
+    there whether it has a batch, and hears it of them. What rank 0 has, all have: its parameters
+    first of all (`share`), its end last (`end`).
 
     Args:
-      update: the learner step.
-      batches: endless.
+      update: the learner step, with the same peers.
+      batches: endless; with peers, this one's part of each.
       priorities: takes the items' new priorities; None where the agent has none.
       burn_in: rows of a batch that nothing is learned from.
-      counter: counts `steps`, and in `trained_steps` the steps that were replayed.
+      counter: counts `steps`, and in `trained_steps` the steps that were replayed, by all peers.
       on_metrics: takes the metrics of each step, as tensors.
+      peers: of which this is one.
 
     Attributes:
-      largest_priority: that the update ever gave an item; 0 before the first.
+      largest_priority: that the update ever gave an item, of any peer; 0 before the first.
+      has_ended: whether all peers have; none of them makes an update any more.
+      waiting: seconds that peers have waited for each other so far, on average.
     """
 
     def __init__(
@@ -57,20 +71,26 @@ class Learner(acme.Learner):
         priorities: PriorityWriter | None = None,
         counter: counting.Counter | None = None,
         on_metrics: Callable[[Mapping[str, tf.Tensor]], None] = lambda metrics: None,
+        peers: Peers = ALONE,
     ) -> None:
         self._update = update
         self._priorities = priorities
         self._burn_in = burn_in
         self._counter = counter or counting.Counter()
         self._on_metrics = on_metrics
+        self._peers = peers
+        self._batch: Batch | None = None  # to be learned from, once all have one
+        self._waited = 0.0  # seconds, in the last round
         self.largest_priority = 0.0
+        self.has_ended = False
+        self.waiting = 0.0
         self._steps = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._checkpoint = tf.train.Checkpoint(update=update, steps=self._steps)
         self._lock = threading.Lock()
         self._served: tuple[int, list[np.ndarray]] | None = None
         self._unchecked: list[Mapping[str, tf.Tensor]] = []  # metrics of the newest updates
-        self._batches: queue.Queue[Batch | BaseException] = queue.Queue(maxsize=1)
-        threading.Thread(target=self._fetch, args=(batches,), daemon=True).start()
+        self._broke_off = False  # an update, which may have changed some parameters and not others
+        self._batches = Fetched(batches)
 
     @property
     def learner_steps(self) -> int:
@@ -103,33 +123,49 @@ class Learner(acme.Learner):
         Raises:
           NotFiniteError: when this update is not, or one of the last few.
         """
-        batch = self._next_batch(timeout)
-        if batch is None:
+        if self.has_ended:
             return False
+        batch = self._batch = self._batch or self._batches.next(timeout)
+        trained_steps = self._agreed(batch)
+        if batch is None or trained_steps is None:
+            return False
+        self._batch = None
         with self._lock:
+            self._broke_off = True
             priorities, metrics = self._update(batch)
             self._steps.assign_add(1)
+            self._broke_off = False
             self._unchecked.append(metrics)
             if priorities is not None or len(self._unchecked) >= MAX_UNCHECKED:
                 self._check()
         if self._priorities is not None and priorities is not None:
             self._priorities.update(batch.shard.numpy(), batch.key.numpy(), priorities.numpy())
             self.largest_priority = max(self.largest_priority, float(tf.reduce_max(priorities)))
-        trained_steps = int(batch.mask[self._burn_in :].numpy().sum())
         self._counter.increment(steps=1, trained_steps=trained_steps)
         self._on_metrics(metrics)
         return True
 
+    def share(self) -> None:
+        """Gives all peers the parameters of rank 0, and all else that a checkpoint holds."""
+        with self._lock:
+            broadcast(self._peers, [*self._update.variables, self._steps])
+            self._forget()
+
+    def end(self) -> None:
+        """Has all peers end after the same update; waits until they know."""
+        if not self.has_ended:
+            self._agreed(self._batch, ends=True)
+
     def skip(self, timeout: float) -> bool:
         """Takes a batch and learns nothing: a finished learner must block no one."""
-        return self._next_batch(timeout) is not None
+        return self._batches.next(timeout) is not None
 
     def get_variables(self, names: Sequence[str]) -> list[list[np.ndarray]]:
         """For each name (there is one, "policy") the network's variables, then their learner step.
 
         Raises:
           ValueError: for another name.
-          NotFiniteError: when an update is not, and nothing was served before.
+          NotFiniteError, BrokenOffError: of an update, where nothing was served before.
         """
         for name in names:
             if name != "policy":
@@ -144,7 +180,7 @@ class Learner(acme.Learner):
         """Every variable by name, as numpy arrays: parameters, target, optimizer, counts.
 
         Raises:
-          NotFiniteError: when an update was not.
+          NotFiniteError, BrokenOffError: of an update.
         """
         with self._lock:
             self._check()
@@ -160,14 +196,18 @@ class Learner(acme.Learner):
         """Writes all that learning depends on to files that begin with `prefix`; returns that.
 
         Raises:
-          NotFiniteError: when an update was not; nothing is written.
+          NotFiniteError, BrokenOffError: of an update; nothing is written.
         """
         with self._lock:
             self._check()
             return self._checkpoint.write(prefix)
 
-    def read_checkpoint(self, prefix: str) -> None:
+    def read_checkpoint(self, prefix: str, learner_steps: int | None = None) -> None:
         """Goes on from what `write_checkpoint` wrote.
+
+        Args:
+          prefix: of the files.
+          learner_steps: the updates that it counts from; by default those of who wrote it.
 
         Raises:
           tf.errors.OpError, ValueError, AssertionError: when the files are missing, corrupt, or
@@ -175,17 +215,31 @@ class Learner(acme.Learner):
         """
         with self._lock:
             self._checkpoint.read(prefix).assert_consumed()
+            if learner_steps is not None:
+                self._steps.assign(learner_steps)
             self._forget()
 
-    def _next_batch(self, timeout: float) -> Batch | None:
-        try:
-            batch = self._batches.get(timeout=timeout)
-        except queue.Empty:
-            return None
-        if isinstance(batch, BaseException):
-            self._batches.put(batch)  # for whoever asks again: nothing else will come
-            raise RuntimeError("The learner's stream of batches broke off.") from batch
-        return batch
+    def _agreed(self, batch: Batch | None, *, ends: bool = False) -> int | None:
+        """Comes to the peers' next round.
+
+        Args:
+          batch: that this one could learn from now.
+          ends: whether it wants the end.
+
+        Returns:
+          How many steps all of them replay now; None where they make no update.
+        """
+        steps = 0.0 if batch is None else batch.mask[self._burn_in :].numpy().sum()
+        began = time.monotonic()
+        said = self._peers.exchange(
+            np.array([batch is not None, ends, steps, self.largest_priority, self._waited])
+        )
+        self._waited = time.monotonic() - began
+        are_ready, end, all_steps, priorities, waited = said.T
+        self.has_ended = bool(end.any())
+        self.largest_priority = float(priorities.max())
+        self.waiting += float(waited.mean())
+        return int(all_steps.sum()) if are_ready.all() and not self.has_ended else None
 
     def _newest(self) -> list[np.ndarray] | None:
         """What `get_variables` last served, unless an update was made since."""
@@ -195,7 +249,7 @@ class Learner(acme.Learner):
     def _copy(self) -> list[np.ndarray]:
         try:
             self._check()
-        except NotFiniteError:
+        except (NotFiniteError, BrokenOffError):
             # It is for `step` to raise: an actor that heard of it first would pass for the culprit.
             if self._served is None:
                 raise
@@ -206,16 +260,23 @@ class Learner(acme.Learner):
         return self._served[1]
 
     def _check(self) -> None:
-        """Raises if an update was not finite, and again whenever it is asked later."""
+        """Raises if an update was not finite or broke off, and again whenever it is asked later."""
+        if self._broke_off:
+            raise BrokenOffError(f"Update {self.learner_steps + 1} broke off.")
         first = self.learner_steps - len(self._unchecked) + 1
         for step, metrics in enumerate(self._unchecked, first):
             check_update(step, metrics)
         self._unchecked.clear()
 
+    def close(self) -> None:
+        """Lets go of the thread that fetches batches, which ends when it has its next or last."""
+        self._batches.close()
+
     def _forget(self) -> None:
         """What was known of the parameters says nothing of those that took their place."""
         self._served = None
         self._unchecked.clear()
+        self._broke_off = False
 
     def _values(self) -> dict[str, np.ndarray]:
         return {name: variable.numpy() for name, variable in self._variables().items()}
@@ -227,14 +288,6 @@ class Learner(acme.Learner):
     def _variables(self) -> dict[str, tf.Variable]:
         variables = [*self._update.variables, self._steps]
         return {variable.name + str(i): variable for i, variable in enumerate(variables)}
-
-    def _fetch(self, batches: Iterator[Batch]) -> None:
-        try:
-            for batch in batches:
-                self._batches.put(batch)
-            self._batches.put(EOFError("The stream of batches ended."))
-        except Exception as error:  # it is raised where the batch was wanted
-            self._batches.put(error)
 
 
 def read_parameters(update: Update, prefix: str) -> None:

@@ -12,6 +12,9 @@ from acme import core, specs
 from agents.actor import AcmeActor
 from agents.contract import Agent
 from agents.in_process import InProcess
+from environments import conversion
+from environments.from_dm import space_of
+from environments.spec import spec_of
 from replay import tables
 from replay.structures import TableSpec
 
@@ -26,9 +29,12 @@ class SingleProcessAgent(core.Actor, core.VariableSource):
 
     Args:
       agent: what to run.
-      environment_spec: of the environment, as `acme.make_environment_spec` gives it. Actions may be
-        whole numbers or floats of any size there; the agent itself has them as int32 or float32.
+      environment_spec: of the environment, as `acme.make_environment_spec` gives it; the agent sees
+        and acts as `environments.conversion` has it.
       seed: of parameters and policy.
+
+    Raises:
+      ValueError: the agent cannot play such an environment.
 
     Attributes:
       learner: the `acme.core.Learner` inside; it saves and restores.
@@ -38,10 +44,9 @@ class SingleProcessAgent(core.Actor, core.VariableSource):
         if not flags.FLAGS.is_parsed():
             # acme.EnvironmentLoop.run asks Launchpad for a flag: an error outside absl's app.run.
             flags.FLAGS.mark_as_parsed()
-        actions = environment_spec.actions
-        self._action_dtype = actions.dtype
-        own_dtype = np.int32 if isinstance(actions, specs.DiscreteArray) else np.float32
-        environment_spec = environment_spec._replace(actions=actions.replace(dtype=own_dtype))
+        seen, acted = _converted(environment_spec)
+        self._see, self._act = seen.convert, acted.convert
+        environment_spec = spec_of(seen.space, acted.space)
         # The actor is updated after learner steps only; then it should be up to date.
         agent = dataclasses.replace(agent, variable_update_period=1)
         self._process = InProcess(agent, environment_spec, tasks=np.zeros(1, np.int64), seed=seed)
@@ -51,9 +56,9 @@ class SingleProcessAgent(core.Actor, core.VariableSource):
         self._rows = 0
         self._learner_steps = 0
 
-    def select_action(self, observation: Any) -> np.ndarray:
+    def select_action(self, observation: Any) -> Any:
         """The action of one step, as the spec has it; observation without a batch axis."""
-        return self._actor.select_action(observation).astype(self._action_dtype)
+        return np.asarray(self._act(self._actor.select_action(self._see(observation))))[()]
 
     def observe_first(self, timestep: dm_env.TimeStep) -> None:
         """A new episode begins."""
@@ -61,8 +66,10 @@ class SingleProcessAgent(core.Actor, core.VariableSource):
 
     def observe(self, action: Any, next_timestep: dm_env.TimeStep) -> None:
         """The outcome of the last action."""
-        self._actor.observe(action, next_timestep)
-        self._rows += 2 if next_timestep.last() else 1  # the last observation is a row too
+        last = next_timestep.last()
+        seen = self._see(next_timestep.observation) if last else None  # else it is acted on
+        self._actor.observe(action, next_timestep._replace(observation=seen))
+        self._rows += 2 if last else 1  # the last observation is a row too
 
     def update(self, wait: bool = False) -> None:
         """Makes the learner steps that are due, and then acts with the new parameters."""
@@ -81,6 +88,17 @@ class SingleProcessAgent(core.Actor, core.VariableSource):
     def close(self) -> None:
         """Ends the replay server and the threads around it."""
         self._process.close()
+
+
+def _converted(
+    environment_spec: specs.EnvironmentSpec,
+) -> tuple[conversion.Observed, conversion.Acted]:
+    """How an environment's observations and actions are those that agents know."""
+    try:
+        seen = conversion.observed(space_of(environment_spec.observations))
+        return seen, conversion.acted(space_of(environment_spec.actions))
+    except ValueError as error:
+        raise ValueError(f"The environment cannot be played: {error}") from None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,14 +121,18 @@ class Pace:
 def pace_of(agent: Agent) -> Pace:
     """The pace of an agent's learner in one environment.
 
-    A queue gives each item once: there are n learner steps to n batches of items, and the row after
-    an item's last one completes it. Otherwise it is `samples_per_insert`, and where the agent has
-    none, the replays per observation that the R2D2 paper reports.
+    A queue gives each item once: there are n learner steps to n batches of items. The first item
+    has its length of new rows, each later one a period; it leaves with the block of its last row,
+    once the row after that block is known.
+    Otherwise it is `samples_per_insert`, and where the agent has none, the replays per observation
+    that the R2D2 paper reports.
     """
     table, batch_size = agent.tables[0], agent.batch_sizes[0]
     layout = table.layout
     if table.kind == "queue":
-        return Pace(batch_size * layout.period + 1, batch_size * layout.period)
+        block = tables.block_length([table])
+        of_first = -(-layout.length // block) * block + 1
+        return Pace((batch_size - 1) * layout.period + of_first, batch_size * layout.period)
     if table.samples_per_insert is not None:
         rows_per_sample = layout.period / table.samples_per_insert
     else:

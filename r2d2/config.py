@@ -113,7 +113,9 @@ class Config:
         f"or your own as `{TORSO_EXAMPLE}`.",
     )
     hidden_sizes: tuple[int, ...] = field(
-        (256,), LAYER_SIZES, "Units of the layers of the `mlp` torso; no other torso reads them."
+        (256,),
+        LAYER_SIZES,
+        "Units of the layers of the `mlp` torso, and of a vector's beside images.",
     )
     lstm_size: int = field(
         512, OPTIONAL_LAYER_SIZE, "Units of the LSTM (Appendix); 0 is the feed-forward variant."

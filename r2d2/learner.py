@@ -9,7 +9,9 @@ import tensorflow as tf
 from agents.masking import masked_mean, mean_age, zero_where_masked
 from agents.networks.network import RecurrentNetwork, unroll_trained
 from agents.optimization import create_slots
+from agents.peers import ALONE, Peers, mean, whole_metrics
 from r2d2.config import Config
+from r2d2.joint import JointActions
 from r2d2.returns import double_q_values
 from r2d2.targets import item_targets
 from replay.priorities import importance_weights, mixed_priorities
@@ -58,16 +60,23 @@ class R2D2Update(tf.Module):
       network: whose parameters are learned; its variables exist.
       target_network: another of the same make; it starts with the same parameters.
       config: hyperparameters.
+      peers: the learners that each see a part of every batch.
     """
 
     def __init__(
-        self, network: RecurrentNetwork, target_network: RecurrentNetwork, config: Config
+        self,
+        network: RecurrentNetwork,
+        target_network: RecurrentNetwork,
+        config: Config,
+        peers: Peers = ALONE,
     ) -> None:
         super().__init__(name="r2d2")
         self.network = network
         self.target_network = target_network
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
         self._config = config
+        self._peers = peers
+        self._joint = JointActions(network.actions)
         self._optimizer = snt.optimizers.Adam(config.learning_rate, epsilon=config.adam_epsilon)
         create_slots(self._optimizer, network.trainable_variables)
         self._copy_to_target()
@@ -79,7 +88,7 @@ class R2D2Update(tf.Module):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(parameters)
             evaluation = self.evaluate(batch)
-        gradients = tape.gradient(evaluation.loss, parameters)
+        gradients = mean(self._peers, tape.gradient(evaluation.loss, parameters))
         gradients, norm = tf.clip_by_global_norm(gradients, self._config.max_gradient_norm)
         lag = mean_age(self.step, batch.learner_step)
         self._optimizer.apply(gradients, parameters)
@@ -88,7 +97,7 @@ class R2D2Update(tf.Module):
         mask = batch.trained(self._config.burn_in).mask
         abs_td = tf.abs(evaluation.targets - evaluation.q_taken)
         priorities = mixed_priorities(abs_td, mask, self._config.eta)
-        return priorities, {
+        metrics = {
             "loss": evaluation.loss,
             "gradient_norm": norm,
             "mean_q": masked_mean(evaluation.q_taken, mask),
@@ -97,6 +106,7 @@ class R2D2Update(tf.Module):
             "mean_priority": tf.reduce_mean(priorities),
             "parameter_lag": lag,
         }
+        return priorities, whole_metrics(self._peers, metrics, lambda name: False)
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """The loss of a batch. Only the online network's trained rows have a gradient."""
@@ -107,16 +117,31 @@ class R2D2Update(tf.Module):
         target_q = unroll_trained(self.target_network, batch, state, reset, config.burn_in)
 
         rows = batch.trained(config.burn_in)
-        q_taken = tf.gather(online_q[:-1], rows.action, axis=-1, batch_dims=2)  # [L, B]
+        index = self._joint.index(rows.action)
+        q_taken = tf.gather(online_q[:-1], index, axis=-1, batch_dims=2)  # [L, B]
         value = double_q_values(online_q, target_q)  # [L + 1, B]
         targets = item_targets(
             config, value, rows.reward, rows.continuation, rows.life_lost, rows.mask
         )
-        weights = importance_weights(
-            batch.probability, batch.table_size, config.importance_exponent
-        )
-        loss = q_learning_loss(q_taken, targets, rows.mask, weights)
+        loss = q_learning_loss(q_taken, targets, rows.mask, self._importance_weights(batch))
         return Evaluation(loss, q_taken, targets)
+
+    def _importance_weights(self, batch: Batch) -> tf.Tensor:
+        """Those of this learner's items `[B]`, among all learners' of which the largest is 1.
+
+        Where learners sample shards of their own, a table has as many items as all of them say
+        together. What their probabilities and sizes are all too large by does not matter.
+        """
+        peers, exponent = self._peers, self._config.importance_exponent
+        if peers.size == 1:
+            return importance_weights(batch.probability, batch.table_size, exponent)
+        sizes = tf.reshape(peers.gather(batch.table_size), [peers.size, -1])
+        weights = importance_weights(
+            peers.gather(batch.probability),
+            tf.tile(tf.reduce_sum(sizes, axis=0), [peers.size]),
+            exponent,
+        )
+        return tf.reshape(weights, [peers.size, -1])[peers.rank]
 
     def _initial_state(self, batch: Batch) -> Nest:
         if self._config.stored_state:

@@ -5,11 +5,11 @@ import tensorflow as tf
 from acme import specs
 
 from agents.networks.core import make_core
-from agents.networks.language import with_language
 from agents.networks.layers import Linear, relu
-from agents.networks.network import RecurrentNetwork, num_discrete
-from agents.networks.torsos import make_torso
+from agents.networks.network import RecurrentNetwork
+from agents.networks.parts import torso_of
 from r2d2.config import Config
+from r2d2.joint import JointActions
 
 
 class DuelingHead(snt.Module):
@@ -44,13 +44,13 @@ def make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> Rec
     Without a core it does not see the previous step either: that is memory of a kind.
 
     Raises:
-      ValueError: if the environment's actions are not discrete.
+      ValueError: as `JointActions`.
     """
-    num_actions = num_discrete(environment_spec.actions)
+    num_actions = JointActions(environment_spec.actions).count
     dtype = tf.as_dtype(config.precision)
-    torso = make_torso(config.torso, config.hidden_sizes, dtype=dtype)
+    seen = environment_spec.observations
     return RecurrentNetwork(
-        torso=with_language(torso, environment_spec.observations),
+        torso=torso_of(seen, config.torso, config.hidden_sizes, dtype=dtype),
         core=make_core(config.lstm_size, dtype),
         head=DuelingHead(num_actions, config.head_size, dtype),
         actions=environment_spec.actions,

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from agents.contract import Network, Policy, PolicyOutput
 from r2d2.config import Config
+from r2d2.joint import JointActions
 from r2d2.returns import h_inverse
 from replay.structures import Nest, NetworkInput
 
@@ -81,15 +82,16 @@ def estimates(config: Config, values: Mapping[str, tf.Tensor]) -> dict[str, tf.T
 
 def _epsilon_greedy_policy(network: Network, epsilon: np.ndarray, seed: int) -> Policy:
     generator = tf.random.Generator.from_seed(seed)
+    joint = JointActions(network.actions)
 
     @tf.function(autograph=False)
     def policy(inputs: NetworkInput, core_state: Nest) -> PolicyOutput:
         q, core_state = network.step(inputs, core_state)  # [N, A]
-        action, log_probability = epsilon_greedy(q, epsilon, generator)
+        index, log_probability = epsilon_greedy(q, epsilon, generator)
         values = {
-            "q_taken": tf.gather(q, action, axis=-1, batch_dims=1),
+            "q_taken": tf.gather(q, index, axis=-1, batch_dims=1),
             "q_max": tf.reduce_max(q, axis=-1),
         }
-        return PolicyOutput(action, log_probability, values, core_state)
+        return PolicyOutput(joint.action(index), log_probability, values, core_state)
 
     return policy

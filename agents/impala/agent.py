@@ -11,17 +11,18 @@ from agents.actor import with_variables
 from agents.contract import Agent
 from agents.impala import network as networks
 from agents.impala import policy
-from agents.impala.config import ATARI, DMLAB, Config
+from agents.impala.config import ATARI, CONTROL, CONTROL_IMAGE, DMLAB, Config
 from agents.impala.learner import ImpalaUpdate, Normaliser
-from agents.networks.language import image_of
-from agents.networks.network import RecurrentNetwork
+from agents.networks.network import RecurrentNetwork, num_discrete
+from agents.networks.parts import image_of
+from agents.peers import ALONE, Peers
 from agents.pixel_control import PixelControl
 from agents.single_process import SingleProcessAgent
 from replay.structures import TableSpec
 
-__all__ = ["ATARI", "DMLAB", "IMPALA", "Config", "make"]
+__all__ = ["ATARI", "CONTROL", "CONTROL_IMAGE", "DMLAB", "IMPALA", "Config", "make"]
 
-MakeNormaliser = Callable[[snt.Linear], Normaliser]
+MakeNormaliser = Callable[[snt.Linear, Peers], Normaliser]
 
 
 class IMPALA(SingleProcessAgent):
@@ -49,10 +50,12 @@ def make(
     """The agent of a config.
 
     Args:
-      config: hyperparameters; `ATARI` and `DMLAB` are the paper's.
+      config: hyperparameters; `ATARI` and `DMLAB` are the paper's, `CONTROL` and `CONTROL_IMAGE`
+        STAC's paper's.
       name: of the agent, its queue and its log; its replay, if any, is `<name>_replay`.
       num_values: value outputs of the network: 1 for all tasks, or one for each.
-      make_normaliser: from the layer that gives the values to what normalises them; None does not.
+      make_normaliser: from the layer that gives the values, and the learners that adapt it, to what
+        normalises them; None does not.
     """
     make_network = functools.partial(_make_network, config, num_values)
     tables, batch_sizes = zip(*_reads(config, name), strict=True)
@@ -63,11 +66,12 @@ def make(
         batch_sizes=batch_sizes,
         frame_stack=config.frame_stack,
         resets_on_life_loss=config.life_loss,
-        variable_update_period=config.length,
+        variable_update_period=config.layout.period,
         make_network=make_network,
         make_policy=policy.make_policy,
         make_evaluation_policy=policy.make_evaluation_policy,
         make_update=functools.partial(_make_update, config, make_network, make_normaliser),
+        environment_action=policy.environment_action,
         initial_priority=None,
         estimates=_estimates,
         is_recurrent=config.lstm_size > 0,
@@ -102,6 +106,7 @@ def _make_update(
     make_network: Callable[[specs.EnvironmentSpec], RecurrentNetwork],
     make_normaliser: MakeNormaliser | None,
     environment_spec: specs.EnvironmentSpec,
+    peers: Peers = ALONE,
 ) -> ImpalaUpdate:
     network = make_network(environment_spec)
     assert isinstance(network.head, networks.ActorCriticHead)
@@ -109,12 +114,13 @@ def _make_update(
     pixel_control = None
     if config.pixel_control_cost:
         image_shape = image_of(environment_spec.observations).shape
-        num_actions = environment_spec.actions.num_values
+        num_actions = num_discrete(environment_spec.actions, "Pixel control")
         pixel_control = PixelControl(image_shape, num_actions, values.input_size)
     return ImpalaUpdate(
         network,
         config,
         lagging_network=make_network(environment_spec) if config.policy_lag else None,
-        normaliser=make_normaliser(values) if make_normaliser else None,
+        normaliser=make_normaliser(values, peers) if make_normaliser else None,
         pixel_control=pixel_control,
+        peers=peers,
     )

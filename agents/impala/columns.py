@@ -7,6 +7,7 @@ COLUMNS = {
     "baseline_loss": "½ (v − V)², summed over a batch, before its cost",
     "pixel_control_loss": "of pixel control, summed over a batch, before its cost",
     "entropy": "of the policy, in nats, the mean of a step",
+    "standard_kl": "of a Gaussian policy from the standard one, in nats, the mean of a step",
     "mean_value": "V of the steps in the batch",
     "mean_rho": "ρ, the importance weight, truncated",
     "clipped_rho": "share of the steps whose weight is truncated",

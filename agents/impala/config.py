@@ -21,11 +21,14 @@ from agents.requirements import (
     POSITIVE,
     Requirement,
     check_layers,
+    number,
     or_infinite,
     or_none,
     whole,
 )
 from replay.layout import Layout
+
+_LOG_SIGMA = number(-20, 20)  # σ² and its inverse must not become infinite
 
 Correction = Literal["vtrace", "one_step", "epsilon", "none"]
 
@@ -47,8 +50,13 @@ class Config:
     length: int = field(
         20,
         LENGTH,
-        "Steps of an unroll, n; unrolls follow one another without overlap. Actors fetch "
-        "parameters once per unroll (Section 3).",
+        "Steps of an unroll, n. Actors fetch parameters once per unroll (Section 3).",
+    )
+    period: int | None = field(
+        None,
+        or_none(LENGTH),
+        "Steps from the beginning of one unroll to that of the next, at most `length`. None is "
+        "`length`: unrolls follow one another without overlap, as in the paper.",
     )
     frame_stack: int = field(4, FRAMES, "Frames of one network input.")
     queue_size: int = field(
@@ -98,7 +106,21 @@ class Config:
         "state; the environment goes on.",
     )
     baseline_cost: float = field(0.5, NOT_NEGATIVE, "What the baseline loss is multiplied with.")
-    entropy_cost: float = field(0.01, NOT_NEGATIVE, "What the entropy bonus is multiplied with.")
+    entropy_cost: float = field(
+        0.01,
+        NOT_NEGATIVE,
+        "What the entropy bonus is multiplied with; of a Gaussian policy, its divergence from the "
+        "standard Gaussian.",
+    )
+    log_sigma_min: float = field(
+        -5.0,
+        _LOG_SIGMA,
+        "The least log σ of a Gaussian policy, where actions are vectors (Zahavy et al. 2020, "
+        "Section 9.3, who do not give it).",
+    )
+    log_sigma_max: float = field(
+        2.0, _LOG_SIGMA, "The greatest log σ of a Gaussian policy; as little known."
+    )
     pixel_control_cost: float = field(
         0.0,
         NOT_NEGATIVE,
@@ -139,11 +161,14 @@ class Config:
     torso: str = field(
         "resnet",
         TORSO,
-        "`shallow` or `resnet` (Figure 4), R2D2's `dqn`, `mlp` for small observations, or your own "
-        f"as `{TORSO_EXAMPLE}`.",
+        "`shallow` or `resnet` (Figure 4), `strided` (Zahavy et al. 2020, Table 2: control from "
+        "pixels), R2D2's `dqn`, `mlp` for small observations, or your own as "
+        f"`{TORSO_EXAMPLE}`.",
     )
     hidden_sizes: tuple[int, ...] = field(
-        (256,), LAYER_SIZES, "Units of the layers of the `mlp` torso; no other torso reads them."
+        (256,),
+        LAYER_SIZES,
+        "Units of the layers of the `mlp` torso, and of a vector's beside images.",
     )
     lstm_size: int = field(
         0,
@@ -162,6 +187,16 @@ class Config:
         fields.check(self)
         if self.c_bar > self.rho_bar:
             raise ValueError(f"c_bar must be at most rho_bar ({self.rho_bar}), got {self.c_bar}.")
+        if self.period is not None and self.period > self.length:
+            raise ValueError(
+                f"period must be at most length ({self.length}), or steps would never be trained; "
+                f"got {self.period}."
+            )
+        if self.log_sigma_min > self.log_sigma_max:
+            raise ValueError(
+                f"log_sigma_min must be at most log_sigma_max ({self.log_sigma_max:g}), "
+                f"got {self.log_sigma_min:g}."
+            )
         if self.batch_size * self.replay_fraction % 1:
             raise ValueError(
                 f"replay_fraction must give a whole number of a batch of {self.batch_size}, "
@@ -178,14 +213,14 @@ class Config:
     @property
     def layout(self) -> Layout:
         """How the actors' stream is cut into unrolls."""
-        return Layout(
-            self.burn_in, self.length, self.length, self.frame_stack, crosses_episodes=True
-        )
+        period = self.length if self.period is None else self.period
+        return Layout(self.burn_in, self.length, period, self.frame_stack, crosses_episodes=True)
 
     @property
     def frames_per_update(self) -> int:
-        """Frames that a batch is the first to hold: replay brings none, and no unrolls overlap."""
-        return (self.batch_size - self.num_replayed) * self.length * self.frames_per_step
+        """Frames that a batch is the first to hold: replay brings none, nor do overlaps."""
+        new_unrolls = self.batch_size - self.num_replayed
+        return new_unrolls * self.layout.period * self.frames_per_step
 
     @property
     def annealing_updates(self) -> float | None:
@@ -218,3 +253,24 @@ DMLAB = Config(
     max_gradient_norm=None,
     lstm_size=256,
 )
+
+# Zahavy et al. 2020, Tables 2 and 3: their IMPALA for continuous control, whose heads have no
+# hidden layers here. Rewards there are from 0 to 1, and nothing is said of clipping gradients.
+CONTROL = Config(
+    length=40,
+    period=10,
+    frame_stack=1,
+    life_loss=False,
+    reward_transform="none",
+    batch_size=24,
+    learning_rate=1e-3,
+    final_learning_rate=1e-4,
+    annealing_frames=30_000_000,
+    frames_per_step=1,
+    rmsprop_epsilon=0.1,
+    max_gradient_norm=None,
+    torso="mlp",
+    hidden_sizes=(256, 256),
+    lstm_size=256,
+)
+CONTROL_IMAGE = dataclasses.replace(CONTROL, torso="strided")

@@ -3,18 +3,22 @@
 from agents.entry import Entry, imported
 from agents.impala import horizon, presets
 from agents.impala.columns import COLUMNS
-from agents.impala.config import ATARI, DMLAB
+from agents.impala.config import ATARI, CONTROL, CONTROL_IMAGE, DMLAB
+from agents.impala.evolved import evolved
 
 ENTRIES = {
     "impala": Entry(
         ATARI,
         imported("agents.impala.agent:make"),
         dmlab=DMLAB,
+        control=CONTROL,
+        control_image=CONTROL_IMAGE,
         of_env=horizon.of_env,
         local=presets.LOCAL,
         shared=presets.SHARED,
         all_dmlab_actions=False,
         columns=COLUMNS,
+        evolved=evolved,
         peers={"pytorch": "pytorch_impala", "pytorch_tuned": "pytorch_impala"},
     )
 }

@@ -12,12 +12,14 @@ import tensorflow as tf
 
 from agents.contract import Network
 from agents.impala.config import Config
+from agents.impala.distributions import without_last
 from agents.impala.lag import LaggedCopy
 from agents.impala.losses import Evaluation, Outputs, fixed_hyperparameters, vtrace_losses
 from agents.impala.rows import parameter_lag, resets, trained_rows
-from agents.networks.language import image_of
 from agents.networks.network import RecurrentNetwork, apply_to_rows, unroll_trained_core
+from agents.networks.parts import image_of
 from agents.optimization import RMSProp, annealed, clip_by_global_norm
+from agents.peers import ALONE, Peers, whole_metrics
 from agents.pixel_control import PixelControl
 from replay.structures import Batch
 
@@ -45,6 +47,7 @@ class ImpalaUpdate(tf.Module):
         lag; None where actors are to have the newest parameters.
       normaliser: of the values; None takes the network's outputs as they are.
       pixel_control: the auxiliary loss, whose own parameters are learned too; None for none.
+      peers: the learners that each see a part of every batch; the normaliser has the same.
     """
 
     def __init__(
@@ -55,11 +58,13 @@ class ImpalaUpdate(tf.Module):
         lagging_network: RecurrentNetwork | None = None,
         normaliser: Normaliser | None = None,
         pixel_control: PixelControl | None = None,
+        peers: Peers = ALONE,
     ) -> None:
         super().__init__(name="impala")
         self.learned_network = network
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
         self._config = config
+        self._peers = peers
         # A variable because checkpoints hold it; each update computes it anew.
         self._learning_rate = tf.Variable(
             config.learning_rate, trainable=False, dtype=tf.float32, name="learning_rate"
@@ -87,6 +92,7 @@ class ImpalaUpdate(tf.Module):
         gradients = tape.gradient(
             evaluation.loss, parameters, unconnected_gradients=tf.UnconnectedGradients.ZERO
         )
+        gradients = self._peers.sum(gradients)  # as the loss is one, over batch and time
         gradients, norm = clip_by_global_norm(gradients, config.max_gradient_norm)
         if self._lagged is not None:
             self._lagged.before_update(self.step)
@@ -98,13 +104,12 @@ class ImpalaUpdate(tf.Module):
         self._optimizer.apply(gradients, parameters, self._learning_rate)
         statistics = self._adapt(batch, evaluation.target)
         self.step.assign_add(1)
+        metrics = {"loss": evaluation.loss, **evaluation.metrics, "parameter_lag": age}
         return None, {
-            "loss": evaluation.loss,
-            **evaluation.metrics,
+            **whole_metrics(self._peers, metrics, is_sum),
             **statistics,
             "gradient_norm": norm,
             "learning_rate": learning_rate,
-            "parameter_lag": age,
         }
 
     @property
@@ -122,11 +127,11 @@ class ImpalaUpdate(tf.Module):
         core_output = unroll_trained_core(
             self.learned_network, batch, batch.core_state, resets(batch, config), config.burn_in
         )
-        logits, outputs = apply_to_rows(self.learned_network.head, core_output)
+        policy, outputs = apply_to_rows(self.learned_network.head, core_output)
         output = outputs_of_tasks(outputs, batch.task)  # [L + 1, B]
         rows = trained_rows(batch, config)
         evaluation = vtrace_losses(
-            Outputs(logits[:-1], output, *self._shift_and_scale(batch.task)),
+            Outputs(without_last(policy), output, *self._shift_and_scale(batch.task)),
             rows,
             fixed_hyperparameters(config),
             config.correction,
@@ -157,6 +162,11 @@ class ImpalaUpdate(tf.Module):
         if self._normaliser is None:
             return {}
         return self._normaliser.adapt(target, batch.mask[self._config.burn_in :], batch.task)
+
+
+def is_sum(metric: str) -> bool:
+    """Whether a V-trace learner's metric is a sum over the batch; the others are means."""
+    return metric.endswith("loss") or metric == "kl"
 
 
 def outputs_of_tasks(outputs: tf.Tensor, task: tf.Tensor) -> tf.Tensor:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from agents.impala.config import Config, Correction
-from agents.impala.policy import log_probability
+from agents.impala.distributions import Distribution
 from agents.impala.vtrace import (
     Scalar,
     corrected_log_probability,
@@ -23,7 +23,7 @@ from replay.structures import TrainedRows
 class Outputs(NamedTuple):
     """What a network says of the trained rows and, of its values, the row after them."""
 
-    logits: tf.Tensor  # [L, B, A], of π
+    policy: Distribution  # [L, B], π
     value: tf.Tensor  # [L + 1, B], n: a value in the rewards' units is V = σ n + μ
     shift: tf.Tensor  # [B] or [], μ
     scale: tf.Tensor  # [B] or [], σ
@@ -76,6 +76,8 @@ def vtrace_losses(
 
         loss = cost_π L_π + cost_V L_V + cost_H L_H
 
+    Of a Gaussian policy its divergence from the standard one stands for the entropy.
+
     Targets, advantages and importance weights take the outputs as constants. A gradient flows
     through them only to those hyperparameters that are tensors; IMPALA has none.
 
@@ -90,7 +92,7 @@ def vtrace_losses(
     reward, continuation, log_mu = (
         zero_where_masked(x, mask) for x in (rows.reward, rows.continuation, rows.log_probability)
     )
-    log_pi = log_probability(outputs.logits, rows.action)  # [L, B]
+    log_pi = outputs.policy.log_probability(rows.action)  # [L, B]
     log_ratio = tf.stop_gradient(log_pi) - log_mu
     weights = importance_weights(
         log_ratio,
@@ -110,16 +112,18 @@ def vtrace_losses(
     log_pi = corrected_log_probability(log_pi, correction)
     policy_gradient = policy_gradient_loss(log_pi, advantage, weights.policy, mask)
     baseline = baseline_loss(outputs.value[:-1], target, mask)
-    entropy = entropy_loss(outputs.logits, mask)
+    regularisation = regularisation_loss(outputs.policy, mask)
     loss = (
         h.policy_gradient_cost * policy_gradient
         + h.baseline_cost * baseline
-        + h.entropy_cost * entropy
+        + h.entropy_cost * regularisation
     )
     metrics = {
         "policy_gradient_loss": policy_gradient,
         "baseline_loss": baseline,
-        "entropy": -entropy / tf.maximum(tf.reduce_sum(mask), 1.0),
+        **outputs.policy.regularisation_metric(
+            regularisation / tf.maximum(tf.reduce_sum(mask), 1.0)
+        ),
         "mean_value": masked_mean(value[:-1], mask),
         **_importance_metrics(log_ratio, h, mask),
     }
@@ -165,21 +169,23 @@ def baseline_loss(value: tf.Tensor, target: tf.Tensor, mask: tf.Tensor) -> tf.Te
     return 0.5 * tf.reduce_sum(tf.square(error))
 
 
-def entropy_loss(logits: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """The negative entropy of the policy (Section 4.2), summed over batch and time (Table C.1).
+def regularisation_loss(policy: Distribution, mask: tf.Tensor) -> tf.Tensor:
+    """What keeps the policy broad (Section 4.2), summed over batch and time (Table C.1).
 
         Σ_tb mask_tb Σ_a π(a | x_tb) log π(a | x_tb)
 
+    is the negative entropy of a categorical policy; each kind has its own.
+
     Args:
-      logits: `[L, B, A]`, of π.
+      policy: `[L, B]`, π.
       mask: `[L, B]`, 1 on real steps.
 
     Returns:
       A scalar.
     """
-    tf.debugging.assert_shapes([(logits, ("L", "B", "A")), (mask, ("L", "B"))])
-    log_pi = tf.nn.log_softmax(logits)
-    return masked_sum(tf.reduce_sum(tf.exp(log_pi) * log_pi, axis=-1), mask)
+    each = policy.regularisation()
+    tf.debugging.assert_shapes([(x, ("L", "B")) for x in (each, mask)])
+    return masked_sum(each, mask)
 
 
 def _importance_metrics(

@@ -7,10 +7,10 @@ import tensorflow as tf
 from acme import specs
 
 from agents.impala.config import Config
+from agents.impala.distributions import Distribution, Form, form_of
 from agents.networks.core import make_core
-from agents.networks.language import with_language
-from agents.networks.network import RecurrentNetwork, num_discrete
-from agents.networks.torsos import make_torso
+from agents.networks.network import RecurrentNetwork
+from agents.networks.parts import torso_of
 
 # He et al. 2015. Sonnet's default loses two thirds of the signal's size in every layer with a ReLU:
 # what differs between two frames of Pong would come out of the torso at a thousandth, and the
@@ -21,21 +21,22 @@ KEEPS_VARIANCE = snt.initializers.VarianceScaling(2.0, "fan_in", "truncated_norm
 class PolicyAndValue(NamedTuple):
     """The network's outputs."""
 
-    logits: tf.Tensor  # [..., A], of π
+    policy: Distribution  # [...], π
     value: tf.Tensor  # [..., K], V of each task
 
 
 class ActorCriticHead(snt.Module):
-    """One linear layer for the policy's logits, one for the values.
+    """One linear layer for the policy, one for the values.
 
     Args:
-      num_actions: A.
+      form: of the policy.
       num_values: K.
     """
 
-    def __init__(self, num_actions: int, num_values: int = 1) -> None:
+    def __init__(self, form: Form, num_values: int = 1) -> None:
         super().__init__()
-        self._logits = snt.Linear(num_actions)
+        self._make_policy = form.make
+        self._policy = snt.Linear(form.size)
         self._value = snt.Linear(num_values)
 
     @property
@@ -44,8 +45,8 @@ class ActorCriticHead(snt.Module):
         return self._value
 
     def __call__(self, x: tf.Tensor) -> PolicyAndValue:
-        """`[B, H]` -> `[B, A]` and `[B, K]`."""
-        return PolicyAndValue(self._logits(x), self._value(x))
+        """`[B, H]` -> policies `[B]` and `[B, K]`."""
+        return PolicyAndValue(self._make_policy(self._policy(x)), self._value(x))
 
 
 def make_network(
@@ -54,10 +55,15 @@ def make_network(
     """The network of a config.
 
     Raises:
-      ValueError: if the environment's actions are not discrete.
+      ValueError: the environment's actions are neither discrete nor vectors within finite bounds.
     """
-    head = ActorCriticHead(num_discrete(environment_spec.actions), num_values)
+    head = ActorCriticHead(policy_form(config, environment_spec), num_values)
     return make_network_with(head, config, environment_spec)
+
+
+def policy_form(config: Config, environment_spec: specs.EnvironmentSpec) -> Form:
+    """Of the policy over an environment's actions, as a config has it; raises as `make_network`."""
+    return form_of(environment_spec.actions, config.log_sigma_min, config.log_sigma_max)
 
 
 def make_network_with(
@@ -73,9 +79,9 @@ def make_network_with(
       environment_spec: of observations and actions.
     """
     dtype = tf.as_dtype(config.precision)
-    torso = make_torso(config.torso, config.hidden_sizes, KEEPS_VARIANCE, dtype)
+    seen = environment_spec.observations
     return RecurrentNetwork(
-        torso=with_language(torso, environment_spec.observations),
+        torso=torso_of(seen, config.torso, config.hidden_sizes, KEEPS_VARIANCE, dtype),
         core=make_core(config.lstm_size, dtype),
         head=head,
         actions=environment_spec.actions,

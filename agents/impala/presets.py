@@ -28,6 +28,12 @@ IMAGE = ATARI | dict(frame_stack=1, lstm_size=256)
 # unclipped gradients the policy lost most of its entropy within 300 updates.
 DMLAB = ATARI | dict(entropy_cost=0.01, max_gradient_norm=40.0)
 
+# Where actions are vectors: half of the paper's batch, of unrolls that overlap less, so that a step
+# is learned from twice and not four times. Its gradient is clipped as elsewhere here.
+CONTROL: dict[str, Any] = dict(
+    lstm_size=64, batch_size=12, period=20, queue_size=32, max_gradient_norm=40.0
+)
+
 # Where another agent's network acted its state is unknown: the first rows of an unroll recover one.
 # On Atari there is no core.
 SHARED: dict[str, Any] = dict(burn_in=16)
@@ -37,6 +43,9 @@ LOCAL: dict[Kind, Values] = dict(
     # There it has a core, which longer unrolls teach to remember more. A step costs an engine 1
     # to 3 ms of a core, acting and learning 0.6 ms; with the deep torso it would be 4 ms.
     dmlab=DMLAB | _SMALL_BATCH | dict(length=32),
+    control=CONTROL,
+    # The paper's torso would take more time of a core for a picture than rendering it.
+    control_image=CONTROL | dict(torso="shallow"),
     image=IMAGE | _SMALL_BATCH,
     small=SMALL,
 )

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import sonnet as snt
 import tensorflow as tf
 
-from agents.networks.layers import as_float, make_weights
+from agents.networks.layers import add_bias, as_float, make_weights
 
 
 class Blocks(NamedTuple):
@@ -72,9 +72,7 @@ class Conv2D(snt.Module):
             x.pixels.shape[3] // self._stride**2 if isinstance(x, Blocks) else x.shape[3]
         )
         w, b = (tf.cast(value, self._dtype) for value in (self._w, self._b))
-        # Not `tf.nn.bias_add`: its gradient would be taken together with that of the weights,
-        # which doubles the time of both.
-        return self._convolve(x, w) + b
+        return add_bias(self._convolve(x, w), b)
 
     def _convolve(self, x: tf.Tensor | Blocks, w: tf.Tensor) -> tf.Tensor:
         if isinstance(x, Blocks):

@@ -1,19 +1,12 @@
-"""Observations with words, and the network that reads them.
+"""The network that reads words.
 
-An observation is one array, or, where the environment may say something, an image and an
-instruction: the number of each word in a vocabulary, then zeros up to the longest instruction.
+    words [B, L]  --embeddings, LSTM: the output after the last word, zeros where there is none-->
+    [B, 64]
 
-    image [B, H, W, C]  --torso--------------------------------------+
-                                                                     +--> [B, D + 64]
-    instruction [B, L]  --embeddings, LSTM: the output after the  ---+
-                          last word, zeros where there is none
-
-IMPALA's network for DeepMind Lab (Espeholt et al. 2018, Section 5 and Figure 4) in the sizes of
-Hessel et al. 2018, Table 7; R2D2 has the same (Kapturowski et al. 2019, Appendix).
+Words are the number of each in a vocabulary, then zeros up to the longest text. IMPALA's network
+for DeepMind Lab (Espeholt et al. 2018, Section 5 and Figure 4) in the sizes of Hessel et al. 2018,
+Table 7; R2D2 has the same (Kapturowski et al. 2019, Appendix).
 """
-
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import sonnet as snt
@@ -21,9 +14,6 @@ import tensorflow as tf
 from acme import specs
 
 from agents.networks.core import LSTM
-from replay.structures import Nest
-
-IMAGE, INSTRUCTION = "image", "instruction"
 
 EMBEDDING_SIZE = 20
 LSTM_SIZE = 64
@@ -58,59 +48,15 @@ class Language(snt.Module):
         return tf.gather(state.hidden, row)  # [B, 64]
 
 
-class ImageAndInstruction(snt.Module):
-    """A torso for observations with words.
-
-    Args:
-      torso: image `[B, H, W, C]`, prepared or not -> `[B, D]`.
-      language: instruction `[B, L]` -> `[B, 64]`.
-    """
-
-    def __init__(self, torso: snt.Module, language: Language) -> None:
-        super().__init__()
-        self._torso = torso
-        self._language = language
-
-    def prepare(self, observation: Mapping[str, tf.Tensor]) -> Mapping[str, Nest]:
-        """What `__call__` does before there are parameters, of the image."""
-        return {**observation, IMAGE: self._torso.prepare(observation[IMAGE])}
-
-    def __call__(self, observation: Mapping[str, Nest]) -> tf.Tensor:
-        """-> `[B, D + 64]`."""
-        seen, read = self._torso(observation[IMAGE]), self._language(observation[INSTRUCTION])
-        return tf.concat([seen, tf.cast(read, seen.dtype)], axis=-1)
-
-
-def with_language(torso: snt.Module, observations: Nest) -> snt.Module:
-    """The torso itself, or where there are words beside the image, one that reads them too.
-
-    Args:
-      torso: for the image, or for an observation that is one array.
-      observations: specs of one environment's observation.
+def vocabulary_size(words: specs.Array) -> int:
+    """Of the words' ids in a part of an observation.
 
     Raises:
-      ValueError: for observations of another structure, or instructions without a vocabulary.
+      ValueError: they have no maximum.
     """
-    if isinstance(observations, specs.Array):
-        return torso
-    if not isinstance(observations, Mapping) or set(observations) != {IMAGE, INSTRUCTION}:
-        raise ValueError(
-            f"Observations must be one array, or a dict of {IMAGE!r} and {INSTRUCTION!r}, got "
-            f"{observations!r}."
-        )
-    return ImageAndInstruction(torso, Language(_vocabulary_size(observations[INSTRUCTION])))
-
-
-def image_of(observation: Nest) -> Any:
-    """What there is to see of an observation, or of its specs."""
-    return observation[IMAGE] if isinstance(observation, Mapping) else observation
-
-
-def _vocabulary_size(instruction: specs.Array) -> int:
-    is_bounded = isinstance(instruction, specs.BoundedArray)
-    if not (is_bounded and instruction.dtype.kind in "iu" and len(instruction.shape) == 1):
+    if not isinstance(words, specs.BoundedArray):
         raise ValueError(
             f"An instruction must be a vector of whole numbers with a maximum, the last word's "
-            f"number; got {instruction!r}."
+            f"number; got {words!r}."
         )
-    return int(np.max(instruction.maximum))
+    return int(np.max(words.maximum))

@@ -1,8 +1,9 @@
 """Layers that compute in a precision of their own; their variables are float32.
 
-Sonnet's layers compute in the precision of their variables. The two loops that are compiled here
-are those whose kernels in TensorFlow are not vectorised on processors: they would take a tenth of
-an update.
+Sonnet's layers compute in the precision of their variables. The loops that are compiled here are
+those whose kernels in TensorFlow are not vectorised on processors: they would take a tenth of an
+update. A gradient that is differentiated again by what it was given, as a metagradient is, has its
+own way here where TensorFlow's would write out what can be added on the way.
 """
 
 import math
@@ -58,6 +59,44 @@ def relu(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
     return y, lambda of_y: _where_positive(y, of_y)
 
 
+@tf.custom_gradient
+def add_bias(
+    x: tf.Tensor, b: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
+    """x + b, of `[..., C]` and `[C]`.
+
+    The gradient of `tf.nn.bias_add` would be taken together with that of a convolution's weights,
+    which doubles the time of both.
+    """
+    return x + b, _of_sum
+
+
+@tf.custom_gradient
+def _of_sum(of_y: tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[..., tf.Tensor]]:
+    """The gradients of x and b; its own is again a sum, in which b is not written out."""
+    return (of_y, tf.reduce_sum(of_y, axis=list(range(of_y.shape.rank - 1)))), add_bias
+
+
+@tf.custom_gradient
+def max_pool(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+    """The largest of 3 x 3 pixels, at every other: `[B, H, W, C]` -> `[B, ⌈H/2⌉, ⌈W/2⌉, C]`."""
+    y = tf.nn.max_pool2d(x, ksize=3, strides=2, padding="SAME")
+
+    @tf.custom_gradient
+    def of_input(of_y: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+        of_x = tf.raw_ops.MaxPoolGrad(
+            orig_input=x,
+            orig_output=y,
+            grad=of_y,
+            ksize=[1, 3, 3, 1],
+            strides=[1, 2, 2, 1],
+            padding="SAME",
+        )
+        return of_x, lambda values: _at_maxima(x, y, values)
+
+    return y, of_input
+
+
 def initial_weights(shape: Sequence[int]) -> tf.Tensor:
     """Sonnet's default: the deviation is 1 / √inputs, which are all axes but the last."""
     return snt.initializers.TruncatedNormal(stddev=math.prod(shape[:-1]) ** -0.5)(shape, tf.float32)
@@ -76,3 +115,23 @@ def _fractions(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 @tf.function(jit_compile=True, autograph=False)
 def _where_positive(y: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     return tf.where(y > 0, x, tf.zeros_like(x))
+
+
+@tf.function(jit_compile=True, autograph=False)
+def _at_maxima(x: tf.Tensor, y: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+    """What stands in `values` where `max_pool` found each y in x: the first place of equal ones."""
+    found = tf.zeros_like(y)
+    places = zip(_windows(x, x.dtype.min), _windows(values, 0), strict=True)
+    for candidate, value in reversed(list(places)):
+        found = tf.where(candidate == y, value, found)
+    return found
+
+
+def _windows(x: tf.Tensor, around: float) -> list[tf.Tensor]:
+    """`max_pool`'s nine inputs of each output, row by row, each `[B, ⌈H/2⌉, ⌈W/2⌉, C]`."""
+    sizes = [-(-side // 2) for side in x.shape[1:3]]
+    missing = [2 * n + 1 - side for n, side in zip(sizes, x.shape[1:3], strict=True)]
+    margins = [[n // 2, n - n // 2] for n in missing]
+    x = tf.pad(x, [[0, 0], *margins, [0, 0]], constant_values=around)
+    rows, columns = (2 * n - 1 for n in sizes)
+    return [x[:, i : i + rows : 2, j : j + columns : 2] for i in range(3) for j in range(3)]

@@ -41,7 +41,8 @@ class RecurrentNetwork(snt.Module):
       core: `agents.networks.core.LSTM` or `NoMemory`.
       head: `[B, H]` -> a structure of `[B, ...]`.
       actions: the spec of the environment's. The previous one enters the core as a one-hot code of
-        width A where they are discrete, as it is where they are vectors of A; none as zeros.
+        width A where they are discrete, one for each number of several, and as it is where they are
+        vectors of A; none as zeros.
       sees_previous_step: whether previous action and reward enter the core.
     """
 
@@ -134,26 +135,88 @@ class RecurrentNetwork(snt.Module):
         return tf.concat([x, action, reward], axis=-1)  # [B, D + A + 1]
 
     def _code(self, action: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-        """Actions `[B]`, or vectors `[B, A]` -> `[B, A]`."""
-        if isinstance(self._actions, specs.DiscreteArray):
-            # NO_ACTION is outside 0..A-1, so its code is all zero.
-            return tf.one_hot(action, self._actions.num_values, dtype=dtype)
-        return tf.cast(action, dtype)
+        """Actions `[B]`, `[B, D]`, or vectors `[B, A]` -> `[B, A]`."""
+        if not is_discrete(self._actions):
+            return tf.cast(action, dtype)
+        # NO_ACTION is outside 0..A-1, so its code is all zero.
+        counts = choices_of(self._actions)
+        if not self._actions.shape:
+            return tf.one_hot(action, counts[0], dtype=dtype)
+        codes = [tf.one_hot(action[:, d], n, dtype=dtype) for d, n in enumerate(counts)]
+        return tf.concat(codes, axis=-1)
 
 
-def num_discrete(actions: specs.BoundedArray) -> int:
+def is_discrete(actions: specs.Array) -> bool:
+    """Whether an action is a whole number, or several of them `[D]`."""
+    return actions.dtype.kind in "iu"
+
+
+def choices_of(actions: specs.Array, who: str = "The agent") -> tuple[int, ...]:
+    """How many values each number of a discrete action has, which begin at 0.
+
+    Args:
+      actions: the spec of the environment's.
+      who: as for `num_discrete`.
+
+    Raises:
+      ValueError: they are not discrete, or do not begin at 0.
+    """
+    if isinstance(actions, specs.DiscreteArray):
+        return (int(actions.num_values),)
+    is_vector = isinstance(actions, specs.BoundedArray) and len(actions.shape) == 1
+    if is_discrete(actions) and is_vector and actions.shape[0] and not np.any(actions.minimum):
+        last = np.broadcast_to(actions.maximum, actions.shape)
+        return tuple(int(number) + 1 for number in last)
+    wanted = "whole numbers from 0" if is_discrete(actions) else "discrete actions"
+    raise ValueError(f"{who} needs {wanted}, but this environment's are {_told(actions)}.")
+
+
+def num_discrete(actions: specs.Array, who: str = "The agent") -> int:
     """How many actions there are to choose from.
+
+    Args:
+      actions: the spec of the environment's.
+      who: needs to know, as a sentence begins.
 
     Raises:
       ValueError: if they are not discrete.
     """
     if isinstance(actions, specs.DiscreteArray):
         return int(actions.num_values)
-    size = math.prod(actions.shape)
+    wanted = "one discrete action" if is_discrete(actions) else "discrete actions"
+    raise ValueError(f"{who} needs {wanted}, but this environment's are {_told(actions)}.")
+
+
+def bounds_of(actions: specs.Array) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the greatest value of each number of an action, `[D]` float32 each.
+
+    Raises:
+      ValueError: actions are not vectors of floats within finite bounds.
+    """
+    if isinstance(actions, specs.BoundedArray) and not isinstance(actions, specs.DiscreteArray):
+        with np.errstate(over="ignore"):  # what float32 cannot hold is unbounded
+            low, high = (
+                np.broadcast_to(bound, actions.shape).astype(np.float32)
+                for bound in (actions.minimum, actions.maximum)
+            )
+        is_vector = len(actions.shape) == 1 and actions.shape[0] and actions.dtype.kind == "f"
+        if is_vector and np.isfinite([low, high]).all():
+            return low, high
     raise ValueError(
-        f"The agent needs discrete actions, but this environment's are {size} "
-        f"number{'s' * (size > 1)} from {np.min(actions.minimum):g} to {np.max(actions.maximum):g}."
+        "The agent needs discrete actions, or one vector of floats within finite bounds, but this "
+        f"environment's are {actions.dtype.name} of shape {actions.shape}{_range(actions)}."
     )
+
+
+def _told(actions: specs.Array) -> str:
+    size = math.prod(actions.shape)
+    return f"{size} number{'s' * (size != 1)}{_range(actions)}"
+
+
+def _range(actions: specs.Array) -> str:
+    if not isinstance(actions, specs.BoundedArray) or not np.size(actions.minimum):
+        return " without bounds"
+    return f" from {np.min(actions.minimum):g} to {np.max(actions.maximum):g}"
 
 
 def unroll_trained(

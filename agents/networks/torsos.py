@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from agents.networks.convolution import Blocks, Conv2D
 from agents.networks.kernels import CONVOLUTIONS, TORSO_EXAMPLE, Convolution, least_side
-from agents.networks.layers import Linear, as_float, relu
+from agents.networks.layers import Linear, as_float, max_pool, relu
 from environments import import_path
 
 
@@ -87,8 +87,7 @@ class ResidualSection(snt.Module):
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         """`[B, H, W, C]` -> `[B, ⌈H / 2⌉, ⌈W / 2⌉, channels]`."""
-        pooled = tf.nn.max_pool2d(self._convolution(x), ksize=3, strides=2, padding="SAME")
-        return self._blocks(pooled)
+        return self._blocks(max_pool(self._convolution(x)))
 
 
 class ResidualTorso(snt.Module):
@@ -120,6 +119,47 @@ class ResidualTorso(snt.Module):
         x = self.prepare(observation)
         _check_images(x, least_side=1)
         return relu(self._output(snt.flatten(relu(self._sections(x)))))
+
+
+class StridedSection(snt.Module):
+    """A convolution that halves the image, and a residual block."""
+
+    def __init__(self, channels: int, dtype: tf.DType = tf.float32) -> None:
+        super().__init__()
+        self._convolution = Conv2D(channels, 3, 2, dtype=dtype)
+        self._block = ResidualBlock(channels, dtype)
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        """`[B, H, W, C]` -> `[B, ⌈H / 2⌉, ⌈W / 2⌉, channels]`."""
+        return self._block(self._convolution(x))
+
+
+class StridedTorso(snt.Module):
+    """The torso for control from pixels: residual sections without pooling, and no layer more.
+
+    Zahavy et al. 2020, Table 2, where Section 9.3 gives the sections' layers.
+
+    Args:
+      channels: of each section.
+      dtype: of the arithmetic.
+    """
+
+    def __init__(
+        self, channels: Sequence[int] = (32, 32, 32), dtype: tf.DType = tf.float32
+    ) -> None:
+        super().__init__()
+        self._sections = snt.Sequential([StridedSection(c, dtype) for c in channels])
+        self._dtype = dtype
+
+    def prepare(self, observation: tf.Tensor) -> tf.Tensor:
+        """As `ConvolutionalTorso.prepare`: bytes become fractions."""
+        return as_float(observation, self._dtype)
+
+    def __call__(self, observation: tf.Tensor) -> tf.Tensor:
+        """Images `[B, H, W, C]` -> `[B, ⌈H / 8⌉ ⌈W / 8⌉ channels]` with three sections."""
+        x = self.prepare(observation)
+        _check_images(x, least_side=1)
+        return snt.flatten(relu(self._sections(x)))
 
 
 class MLPTorso(snt.Module):
@@ -201,7 +241,8 @@ def make_torso(
 
     Args:
       kind: `dqn` or `shallow`, which are `kernels.CONVOLUTIONS`; `resnet`, IMPALA's deep one;
-        `mlp`; or `package.module:Torso`, what makes a `snt.Module` when it is called.
+        `strided`, STAC's for control; `mlp`; or `package.module:Torso`, what makes a `snt.Module`
+        when it is called.
       hidden_sizes: the layers of an `mlp`.
       w_init: of the weights of a `dqn` or `shallow` torso; None is Sonnet's default.
       dtype: of the arithmetic.
@@ -214,6 +255,8 @@ def make_torso(
         return ConvolutionalTorso(CONVOLUTIONS[kind], output_size, w_init=w_init, dtype=dtype)
     if kind == "resnet":
         return ResidualTorso(dtype=dtype)
+    if kind == "strided":
+        return StridedTorso(dtype=dtype)
     return OwnTorso(_own(kind), kind, dtype) if ":" in kind else MLPTorso(hidden_sizes, dtype)
 
 

@@ -1,11 +1,16 @@
 """PopArt-IMPALA as the rest of the system sees it (Hessel et al., AAAI 2019)."""
 
+import dataclasses
 import functools
+from collections.abc import Callable
+from typing import TypeVar
 
 from acme import specs
 
 from agents.contract import Agent
 from agents.impala import agent as impala
+from agents.networks.network import choices_of
+from agents.peers import Peers
 from agents.popart.config import ATARI, DMLAB, MULTIHEAD_ATARI, MULTIHEAD_DMLAB, Config
 from agents.popart.statistics import PopArt
 from agents.single_process import SingleProcessAgent
@@ -19,6 +24,9 @@ __all__ = [
     "PopArtIMPALA",
     "make",
 ]
+
+
+Made = TypeVar("Made")
 
 
 class PopArtIMPALA(SingleProcessAgent):
@@ -50,9 +58,24 @@ def make(config: Config, name: str = "popart") -> Agent:
         scale_min=config.scale_min,
         scale_max=config.scale_max,
     )
-    return impala.make(
+    agent = impala.make(
         config,
         name,
         num_values=config.num_tasks,
         make_normaliser=normaliser if config.normalise else None,
     )
+    return dataclasses.replace(
+        agent,
+        make_network=_of_discrete(agent.make_network),
+        make_update=_of_discrete(agent.make_update),
+    )
+
+
+def _of_discrete(make: Callable[..., Made]) -> Callable[..., Made]:
+    """The same, which raises ValueError for actions that are not discrete."""
+
+    def made(environment_spec: specs.EnvironmentSpec, *peers: Peers) -> Made:
+        choices_of(environment_spec.actions)
+        return make(environment_spec, *peers)
+
+    return made

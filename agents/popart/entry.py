@@ -4,6 +4,7 @@ from typing import Any
 
 from agents.entry import Entry, imported
 from agents.impala import horizon
+from agents.impala.evolved import evolved
 from agents.popart import presets
 from agents.popart.columns import BAND, COLUMNS
 from agents.popart.config import ATARI, DMLAB, MULTIHEAD_ATARI, MULTIHEAD_DMLAB, Config
@@ -19,6 +20,8 @@ def _entry(atari: Config, dmlab: Config, **arguments: Any) -> Entry:
         shared=presets.SHARED,
         num_tasks_field="num_tasks",
         columns=COLUMNS,
+        evolved=evolved,
+        dmlab_members=8,  # Hessel et al. 2018, Table 8
         **arguments,
     )
 

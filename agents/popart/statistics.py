@@ -9,6 +9,7 @@ import sonnet as snt
 import tensorflow as tf
 
 from agents.masking import zero_where_masked
+from agents.peers import ALONE, Peers
 
 
 class PopArt(tf.Module):
@@ -20,13 +21,20 @@ class PopArt(tf.Module):
 
     Args:
       value_layer: gives n `[..., K]`; its variables exist.
+      peers: the learners whose batches' parts it follows, as one batch.
       decay: β.
       scale_min: the least σ.
       scale_max: the greatest σ.
     """
 
     def __init__(
-        self, value_layer: snt.Linear, *, decay: float, scale_min: float, scale_max: float
+        self,
+        value_layer: snt.Linear,
+        peers: Peers = ALONE,
+        *,
+        decay: float,
+        scale_min: float,
+        scale_max: float,
     ) -> None:
         super().__init__(name="popart")
         num_tasks = value_layer.output_size
@@ -34,6 +42,7 @@ class PopArt(tf.Module):
         self.mu = tf.Variable(tf.zeros([num_tasks], tf.float64), trainable=False, name="mu")
         self.nu = tf.Variable(tf.ones([num_tasks], tf.float64), trainable=False, name="nu")
         self._value_layer = value_layer
+        self._peers = peers
         self._decay = decay
         self._scale_min = scale_min
         self._scale_max = scale_max
@@ -63,7 +72,8 @@ class PopArt(tf.Module):
           The new `mu` and `sigma`, `[K]` each.
         """
         mu, sigma = tf.identity(self.mu), self.sigma
-        is_task, mean = rollout_means(target, mask, task, num_tasks=mu.shape[0])
+        own = rollout_means(target, mask, task, num_tasks=mu.shape[0])
+        is_task, mean = (self._peers.gather(x) for x in own)
         self.mu.assign(moving_average(self.mu, mean, is_task, self._decay))
         self.nu.assign(moving_average(self.nu, tf.square(mean), is_task, self._decay))
         self._preserve_outputs(mu, sigma)

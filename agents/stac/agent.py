@@ -11,12 +11,35 @@ from agents.actor import with_variables
 from agents.contract import Agent
 from agents.impala import agent as impala
 from agents.networks.network import RecurrentNetwork
+from agents.peers import ALONE, Peers
 from agents.single_process import SingleProcessAgent
 from agents.stac import network as networks
-from agents.stac.config import ATARI, DMLAB, STACX_ATARI, STACX_DMLAB, Config
+from agents.stac.config import (
+    ATARI,
+    CONTROL,
+    CONTROL_IMAGE,
+    DMLAB,
+    STACX_ATARI,
+    STACX_CONTROL,
+    STACX_CONTROL_IMAGE,
+    STACX_DMLAB,
+    Config,
+)
 from agents.stac.learner import StacUpdate
 
-__all__ = ["ATARI", "DMLAB", "STAC", "STACX_ATARI", "STACX_DMLAB", "Config", "make"]
+__all__ = [
+    "ATARI",
+    "CONTROL",
+    "CONTROL_IMAGE",
+    "DMLAB",
+    "STAC",
+    "STACX_ATARI",
+    "STACX_CONTROL",
+    "STACX_CONTROL_IMAGE",
+    "STACX_DMLAB",
+    "Config",
+    "make",
+]
 
 
 class STAC(SingleProcessAgent):
@@ -66,9 +89,11 @@ def _make_update(
     config: Config,
     make_network: Callable[[specs.EnvironmentSpec], RecurrentNetwork],
     environment_spec: specs.EnvironmentSpec,
+    peers: Peers = ALONE,
 ) -> StacUpdate:
     return StacUpdate(
         make_network(environment_spec),
         config,
         lagging_network=make_network(environment_spec) if config.policy_lag else None,
+        peers=peers,
     )

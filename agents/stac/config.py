@@ -5,6 +5,7 @@ from typing import Any, Literal, get_args
 
 from agents import fields
 from agents.fields import field
+from agents.impala.config import CONTROL as IMPALA_CONTROL
 from agents.impala.config import DMLAB as IMPALA_DMLAB
 from agents.impala.config import Config as ImpalaConfig
 from agents.impala.config import Correction
@@ -128,6 +129,31 @@ _OF_LAB: dict[str, Any] = {
 }
 DMLAB = dataclasses.replace(ATARI, **_OF_LAB)
 
+# Tables 2 and 3: what IMPALA has from there too.
+_OF_CONTROL: dict[str, Any] = {
+    name: getattr(IMPALA_CONTROL, name)
+    for name in (
+        "length",
+        "period",
+        "frame_stack",
+        "discount",
+        "life_loss",
+        "reward_transform",
+        "batch_size",
+        "learning_rate",
+        "final_learning_rate",
+        "annealing_frames",
+        "frames_per_step",
+        "torso",
+        "hidden_sizes",
+        "lstm_size",
+    )
+}
+CONTROL = dataclasses.replace(ATARI, **_OF_CONTROL)
+CONTROL_IMAGE = dataclasses.replace(CONTROL, torso="strided")
+
 NUM_HEADS = 3  # of STACX
 STACX_ATARI = dataclasses.replace(ATARI, num_heads=NUM_HEADS)
 STACX_DMLAB = dataclasses.replace(DMLAB, num_heads=NUM_HEADS)
+STACX_CONTROL = dataclasses.replace(CONTROL, num_heads=NUM_HEADS)
+STACX_CONTROL_IMAGE = dataclasses.replace(CONTROL_IMAGE, num_heads=NUM_HEADS)

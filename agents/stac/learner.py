@@ -16,13 +16,16 @@ import sonnet as snt
 import tensorflow as tf
 
 from agents.contract import Network
+from agents.impala.distributions import Distribution, without_last
 from agents.impala.lag import LaggedCopy
+from agents.impala.learner import is_sum
 from agents.impala.losses import Evaluation, Hyperparameters, Outputs, vtrace_losses
 from agents.impala.network import PolicyAndValue
 from agents.impala.rows import parameter_lag, resets, trained_rows
 from agents.masking import masked_sum
 from agents.networks.network import RecurrentNetwork, apply_to_rows, unroll_trained_core
 from agents.optimization import RMSProp, annealed, clip_by_global_norm, create_slots
+from agents.peers import ALONE, Peers, whole_metrics
 from agents.stac.config import Config
 from agents.stac.metaparameters import Metaparameters, outer_hyperparameters
 from agents.stac.network import Head, Heads
@@ -37,6 +40,7 @@ class StacUpdate(tf.Module):
       config: hyperparameters.
       lagging_network: another of the same make, for actors to fetch, where the config has a policy
         lag; None where actors are to have the newest parameters.
+      peers: the learners that each see a part of every batch.
     """
 
     def __init__(
@@ -45,12 +49,14 @@ class StacUpdate(tf.Module):
         config: Config,
         *,
         lagging_network: RecurrentNetwork | None = None,
+        peers: Peers = ALONE,
     ) -> None:
         super().__init__(name="stac")
         self.learned_network = network
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
         self.metaparameters = Metaparameters(config)
         self._config = config
+        self._peers = peers
         self._outer = outer_hyperparameters(config)
         self._optimizer = RMSProp(
             self._parameters,
@@ -78,11 +84,12 @@ class StacUpdate(tf.Module):
             meta_tape.watch(eta)
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(parameters)
-                evaluations, logits = self.evaluate(batch)
+                evaluations, policy = self.evaluate(batch)
                 loss = tf.add_n([each.loss for each in evaluations]) / config.num_heads
             gradients = tape.gradient(
                 loss, parameters, unconnected_gradients=tf.UnconnectedGradients.ZERO
             )
+            gradients = self._peers.sum(gradients)  # as the loss is one, over batch and time
             gradients, norm = clip_by_global_norm(gradients, config.max_gradient_norm)
             rate = tf.cast(learning_rate, norm.dtype)
             values, slots = self._optimizer.step(gradients, parameters, rate)
@@ -90,73 +97,80 @@ class StacUpdate(tf.Module):
         if self._lagged is not None:
             self._lagged.before_update(self.step)
         self._optimizer.assign(parameters, values, slots)
-        metrics = {
-            "loss": loss,
-            **evaluations[0].metrics,
+        metrics = {"loss": loss, **evaluations[0].metrics, "parameter_lag": age}
+        own = {
             "gradient_norm": norm,
             "learning_rate": learning_rate,
-            "parameter_lag": age,
             **self.metaparameters.metrics(),
         }
         if self.metaparameters.names:
-            metrics |= self._tune(batch, logits, values, meta_tape)
+            of_part, norms = self._tune(batch, policy, values, meta_tape)
+            metrics |= of_part
+            own |= norms
         self.step.assign_add(1)
-        return None, metrics
+        return None, {**whole_metrics(self._peers, metrics, is_sum), **own}
 
-    def evaluate(self, batch: Batch) -> tuple[list[Evaluation], tf.Tensor]:
-        """Each head's inner loss of a batch (Algorithm 1), and the acting head's logits.
+    def evaluate(self, batch: Batch) -> tuple[list[Evaluation], Distribution]:
+        """Each head's inner loss of a batch (Algorithm 1), and the acting head's policy.
 
         Only the trained rows have a gradient.
 
         Returns:
-          P evaluations, and `[L, B, A]`.
+          P evaluations, and policies `[L, B]`.
         """
         rows, outputs = trained_rows(batch, self._config), self._outputs(batch, self._heads)
         tuned = self.metaparameters.hyperparameters()
         evaluations = [losses(rows, *each) for each in zip(outputs, tuned, strict=True)]
-        return evaluations, outputs[0].logits[:-1]
+        return evaluations, without_last(outputs[0].policy)
 
-    def evaluate_outer(self, batch: Batch, old_logits: tf.Tensor) -> tuple[Evaluation, tf.Tensor]:
+    def evaluate_outer(
+        self, batch: Batch, old_policy: Distribution
+    ) -> tuple[Evaluation, tf.Tensor]:
         """The outer loss of a batch (Equation 3) without its KL, and that.
 
         Args:
           batch: that was learned from.
-          old_logits: `[L, B, A]`, of the acting head before it was.
+          old_policy: `[L, B]`, of the acting head before it was.
         """
         rows, (outputs,) = trained_rows(batch, self._config), self._outputs(batch, self._heads[:1])
-        divergence = kl_divergence(outputs.logits[:-1], old_logits)
+        divergence = without_last(outputs.policy).divergence(old_policy)
         return losses(rows, outputs, self._outer), masked_sum(divergence, rows.mask)
 
     def _tune(
         self,
         batch: Batch,
-        old_logits: tf.Tensor,
+        old_policy: Distribution,
         values: Sequence[tf.Tensor],
         meta_tape: tf.GradientTape,
-    ) -> dict[str, tf.Tensor]:
-        """Moves η by the metagradient (Algorithm 2, lines 13 to 15); returns metrics.
+    ) -> tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]:
+        """Moves η by the metagradient (Algorithm 2, lines 13 to 15).
 
         Args:
           batch: that was learned from.
-          old_logits: `[L, B, A]`, of the acting head before it was.
+          old_policy: `[L, B]`, of the acting head before it was.
           values: θ̃(η), which the network's parameters are already.
           meta_tape: knows how η made them.
+
+        Returns:
+          Metrics of this learner's part of the batch, and those that all of them share.
         """
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._parameters)
-            outer, kl = self.evaluate_outer(batch, old_logits)
+            outer, kl = self.evaluate_outer(batch, old_policy)
             loss = outer.loss + self._config.kl_cost * kl
         # The outer loss reaches the torso, the core and the acting head alone.
         of_values = tape.gradient(loss, self._parameters)
         reached = [pair for pair in zip(values, of_values, strict=True) if pair[1] is not None]
         moved, of_moved = zip(*reached, strict=True)
         eta = self.metaparameters.eta
-        metagradient = meta_tape.gradient(list(moved), eta, output_gradients=list(of_moved))
+        # Of all parts of the batch at θ̃; then what this part has done to θ̃, and so all of them.
+        metagradient = meta_tape.gradient(
+            list(moved), eta, output_gradients=self._peers.sum(of_moved)
+        )
+        (metagradient,) = self._peers.sum([metagradient])
         self._meta_optimizer.apply([metagradient], [eta])
         norms = tf.unstack(tf.norm(metagradient, axis=0))
-        return {
-            "outer_loss": loss,
-            "kl": kl,
+        return {"outer_loss": loss, "kl": kl}, {
             "metagradient_norm": tf.norm(metagradient),
             **{
                 f"{name}_metagradient": norm
@@ -195,11 +209,5 @@ def losses(
     value = outputs.value[..., 0]
     zero, one = tf.zeros([], value.dtype), tf.ones([], value.dtype)
     return vtrace_losses(
-        Outputs(outputs.logits[:-1], value, shift=zero, scale=one), rows, hyperparameters
+        Outputs(without_last(outputs.policy), value, shift=zero, scale=one), rows, hyperparameters
     )
-
-
-def kl_divergence(logits: tf.Tensor, from_logits: tf.Tensor) -> tf.Tensor:
-    """KL(π, π') of two policies' logits `[..., A]` -> Σ_a π(a) log π(a) / π'(a), `[...]`."""
-    log_pi = tf.nn.log_softmax(logits)
-    return tf.reduce_sum(tf.exp(log_pi) * (log_pi - tf.nn.log_softmax(from_logits)), axis=-1)

@@ -6,9 +6,15 @@ import sonnet as snt
 import tensorflow as tf
 from acme import specs
 
-from agents.impala.network import KEEPS_VARIANCE, PolicyAndValue, make_network_with
+from agents.impala.distributions import Form
+from agents.impala.network import (
+    KEEPS_VARIANCE,
+    PolicyAndValue,
+    make_network_with,
+    policy_form,
+)
 from agents.networks.layers import Linear, relu
-from agents.networks.network import RecurrentNetwork, num_discrete
+from agents.networks.network import RecurrentNetwork
 from agents.stac.config import Config
 
 
@@ -38,19 +44,20 @@ class Head(snt.Module):
     """A policy and a value (Zahavy et al. 2020, Section 9.3).
 
     Args:
-      num_actions: A.
+      form: of the policy.
       hidden_sizes: units of the hidden layers of both.
       dtype: of their arithmetic.
     """
 
-    def __init__(self, num_actions: int, hidden_sizes: Sequence[int], dtype: tf.DType) -> None:
+    def __init__(self, form: Form, hidden_sizes: Sequence[int], dtype: tf.DType) -> None:
         super().__init__()
-        self._policy = Perceptron(hidden_sizes, num_actions, dtype)
+        self._make_policy = form.make
+        self._policy = Perceptron(hidden_sizes, form.size, dtype)
         self._value = Perceptron(hidden_sizes, 1, dtype)
 
     def __call__(self, x: tf.Tensor) -> PolicyAndValue:
-        """`[B, H]` -> `[B, A]` and `[B, 1]`."""
-        return PolicyAndValue(self._policy(x), self._value(x))
+        """`[B, H]` -> policies `[B]` and `[B, 1]`."""
+        return PolicyAndValue(self._make_policy(self._policy(x)), self._value(x))
 
 
 class Heads(snt.Module):
@@ -74,9 +81,9 @@ def make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> Rec
     """The network of a config. It acts by its first head; `head.heads` are all.
 
     Raises:
-      ValueError: if the environment's actions are not discrete.
+      ValueError: the environment's actions are neither discrete nor vectors within finite bounds.
     """
-    num_actions = num_discrete(environment_spec.actions)
+    form = policy_form(config, environment_spec)
     dtype = tf.as_dtype(config.precision)
-    heads = [Head(num_actions, config.head_hidden_sizes, dtype) for _ in range(config.num_heads)]
+    heads = [Head(form, config.head_hidden_sizes, dtype) for _ in range(config.num_heads)]
     return make_network_with(Heads(heads), config, environment_spec)

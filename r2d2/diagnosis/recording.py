@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import tree
 
+from agents.masking import where_rows
 from replay.frames import FrameStack
 from replay.layout import Layout
 from replay.sequences import Cuts, Cutter
@@ -95,8 +96,9 @@ def network_inputs(
         stack = frames.push(observation, step.step_type[at] == FIRST)
     first = step.step_type[rows, environments] == FIRST
     before = rows - 1, environments
+    none = np.full_like(step.action[before], NO_ACTION)
     return NetworkInput(
         observation=stack,
-        previous_action=np.where(first, NO_ACTION, step.action[before]),
+        previous_action=where_rows(first, none, step.action[before]),
         previous_reward=np.where(first, np.float32(0), step.reward[before]),
     )

@@ -115,7 +115,7 @@ def test_learns_to_do_as_it_is_told(name: str) -> None:
         state = update.network.initial_state(16)
         never = tf.zeros([5, 16], tf.bool)
         outputs, _ = update.network.unroll(tested.inputs, state, never, ~never)
-        preferences: Any = getattr(outputs, "logits", outputs)
+        preferences: Any = outputs.policy.logits if hasattr(outputs, "policy") else outputs
         told = tested.inputs.observation["instruction"][..., 0] - 1
         return float(np.mean(np.argmax(preferences, axis=-1) == told))
 

@@ -30,6 +30,7 @@ from r2d2.config import Config as R2D2
 Colour = Literal["red", "blue"]
 INFINITE, NAN = float("inf"), float("nan")
 MAY_BE_INFINITE = {"rho_bar", "c_bar", "scale_max"}
+MAY_BE_NEGATIVE = {"log_sigma_min", "log_sigma_max"}
 
 
 @dataclasses.dataclass
@@ -110,6 +111,7 @@ def test_no_field_of_a_config_takes_what_it_cannot_be(kind: type, value: Any) ->
             "None": type(None) in typing.get_args(annotations[name]),
             "True": annotations[name] is bool,
             "inf": name in MAY_BE_INFINITE,
+            "-1": name in MAY_BE_NEGATIVE,
         }
         if not may_be.get(str(value)):
             with pytest.raises(ValueError, match=rf"^{name} must be .*, got "):

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from acme import specs
 from acme.utils import loggers
+from dm_env import specs as dm_specs
 
 from agents.contract import Agent
 from agents.impala import agent as impala
 from agents.single_process import Pace, SingleProcessAgent, pace_of
 from environments import dm
 from r2d2 import agent as r2d2
+from replay.tables import block_length
 from tests.agents import steering
 
 SMALL: dict[str, Any] = dict(torso="mlp", hidden_sizes=(8,), lstm_size=4, frame_stack=1)
@@ -38,6 +40,17 @@ def test_a_queue_paces_by_its_batches() -> None:
     agent = impala.make(_impala())
     assert pace_of(agent) == Pace(first=2 * 4 + 1, period=2 * 4)
     assert pace_of(impala.make(_impala(replay_fraction=0.5))) == Pace(first=4 + 1, period=4)
+
+
+@pytest.mark.parametrize(("length", "period"), [(8, 2), (7, 3), (6, 4), (5, 1), (40, 10)])
+def test_a_queue_of_overlapping_unrolls_paces_by_what_is_new(length: int, period: int) -> None:
+    agent = impala.make(_impala(length=length, period=period, batch_size=3, queue_size=6))
+    pace, block = pace_of(agent), block_length(agent.tables)
+    for rows in range(1, 4 * length):
+        # A block leaves when the row after it is known; an unroll when all its rows have left.
+        left = (rows - 1) // block * block
+        unrolls = sum(start + length <= left for start in range(0, rows, period))
+        assert pace.learner_steps(rows) == unrolls // 3, rows
 
 
 def test_other_tables_pace_by_their_ratio() -> None:
@@ -114,6 +127,89 @@ def test_the_environment_gets_whole_numbers_of_its_own_size() -> None:
     agent.observe_first(timestep)
     wide.actions.validate(agent.select_action(timestep.observation))
     agent.close()
+
+
+class Lift(dm_env.Environment):
+    """Floors are numbered from -1, a picture's channels stand first; to go up is right."""
+
+    def __init__(self) -> None:
+        self.actions: list[np.ndarray] = []
+
+    def reset(self) -> dm_env.TimeStep:
+        return dm_env.restart(self._seen())
+
+    def step(self, action: np.ndarray) -> dm_env.TimeStep:
+        self.action_spec().validate(action)
+        self.actions.append(action)
+        end = dm_env.transition if len(self.actions) % 5 else dm_env.termination
+        return end(float(action == 1), self._seen())
+
+    def _seen(self) -> Any:
+        at = np.full((3, 20, 20), len(self.actions) % 5, np.uint8)
+        return {"picture": at, "floor": np.int64(len(self.actions) % 5), "said": "up"}
+
+    def observation_spec(self) -> Any:
+        return {
+            "picture": specs.BoundedArray((3, 20, 20), np.uint8, 0, 255),
+            "floor": specs.DiscreteArray(5, dtype=np.int64),
+            "said": dm_specs.StringArray(()),
+        }
+
+    def action_spec(self) -> specs.BoundedArray:
+        return specs.BoundedArray((), np.int64, -1, 1)
+
+
+def test_pictures_words_and_numbers_are_seen_and_whole_numbers_from_any_on_are_done() -> None:
+    environment = Lift()
+    config = _impala(torso="shallow", lstm_size=0)
+    agent = impala.IMPALA(acme.make_environment_spec(environment), config, seed=3)
+    loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
+    for _ in range(8):
+        loop.run_episode()
+    assert agent.learner.learner_steps == (8 * 6 - 1) // 4 // 2
+    assert {int(action) for action in environment.actions} == {-1, 0, 1}
+    agent.close()
+
+
+def _played(actions: specs.Array, observations: Any = None) -> specs.EnvironmentSpec:
+    number = specs.Array((), np.float32)
+    seen = specs.Array((4,), np.float32) if observations is None else observations
+    return specs.EnvironmentSpec(seen, actions, number, number)
+
+
+SMALL_R2D2 = r2d2.Config(torso="mlp", frame_stack=1)
+BOUNDED = specs.BoundedArray((2,), np.float64, -1, 1)
+CHOICE = specs.DiscreteArray(3)
+
+
+@pytest.mark.parametrize(
+    ("spec", "config", "sentence"),
+    [
+        (_played(BOUNDED), SMALL_R2D2, "needs discrete actions, but .* are 2 numbers from -1 to 1"),
+        (_played(specs.Array((2,), np.float32)), SMALL_R2D2, r"cannot be played: must have discr"),
+        (_played(specs.BoundedArray((6,), np.int32, 0, 8)), SMALL_R2D2, r"9 x 9 .* = 531,441 comb"),
+        (
+            _played(CHOICE),
+            r2d2.Config(torso="mlp"),
+            r"frame_stack must be 1 .* got 4; .* \(4",
+        ),
+        (
+            _played(CHOICE),
+            r2d2.Config(frame_stack=1),
+            r"needs images \[B, H, W, C\] .* mlp",
+        ),
+        (
+            _played(CHOICE, dm_specs.StringArray((2,))),
+            SMALL_R2D2,
+            "A spec must be an Array of numbers",
+        ),
+    ],
+)
+def test_what_an_agent_cannot_play_is_said_in_a_sentence(
+    spec: specs.EnvironmentSpec, config: r2d2.Config, sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        r2d2.R2D2(spec, config)
 
 
 def test_the_actor_has_the_learners_newest_parameters() -> None:

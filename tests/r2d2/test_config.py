@@ -129,7 +129,7 @@ def test_layout() -> None:
         (
             "torso",
             "vgg",
-            "one of dqn, shallow, resnet, mlp, or your own as .*, got 'vgg'",
+            "one of dqn, shallow, resnet, strided, mlp, or your own as .*, got 'vgg'",
         ),
         ("hidden_sizes", (), "1 to 64 layers"),
         ("hidden_sizes", (8, 0), r"each a whole number from 1 to 65,536, got \(8, 0\)"),

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from replay.structures import UNKNOWN
 from tests.batches import random_batch
+from tests.eager import eagerly
 from tests.r2d2.batches import ITEMS, small_config
 from tests.r2d2.updates import after_one_update, make_update
 from tests.updates import parameters_of, same
@@ -85,11 +86,8 @@ def test_an_eager_update_equals_a_traced_one() -> None:
     config = small_config()
     batch = random_batch(config, **ITEMS)
     parameters, priorities, _ = after_one_update(config, batch)
-    tf.config.run_functions_eagerly(True)
-    try:
+    with eagerly():
         eager_parameters, eager_priorities, _ = after_one_update(config, batch)
-    finally:
-        tf.config.run_functions_eagerly(False)
     np.testing.assert_allclose(priorities, eager_priorities, rtol=1e-5)
     for x, y in zip(parameters, eager_parameters, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-5)

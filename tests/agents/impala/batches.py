@@ -57,7 +57,8 @@ def with_ends(batch: Batch, ends: dict[tuple[int, int], bool]) -> Batch:
         mask[row, column] = 0
         continuation[row - 1, column] = 0 if terminated else 1
         reset[row + 1, column] = True
-        previous_action[row + 1, column] = NO_ACTION
+        is_discrete = previous_action.dtype.kind == "i"
+        previous_action[row + 1, column] = NO_ACTION if is_discrete else 0
     return batch._replace(
         inputs=batch.inputs._replace(previous_action=tf.constant(previous_action)),
         reset=tf.constant(reset),
@@ -78,7 +79,7 @@ def outputs_of(update: ImpalaUpdate, batch: Batch, b: int) -> tuple[np.ndarray, 
             state = update.learned_network.initial_state(1)
         row = tree.map_structure(lambda x, t=t: x[t, b : b + 1], batch.inputs)
         output, state = update.learned_network.step(row, state)
-        log_pi.append(tf.nn.log_softmax(output.logits[0]).numpy())
+        log_pi.append(tf.nn.log_softmax(output.policy.logits[0]).numpy())
         values.append(output.value[0].numpy())
     return np.stack(log_pi), np.stack(values)
 

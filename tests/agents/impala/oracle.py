@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from agents.impala.distributions import SquashedGaussian
 from agents.impala.losses import Hyperparameters, Outputs
 from replay.structures import TrainedRows
 
@@ -87,7 +88,7 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
 
 def log_ratio(outputs: Outputs, rows: TrainedRows) -> np.ndarray:
     """log π / μ of the actions taken, `[L, B]`."""
-    return _taken(outputs, rows) - rows.log_probability
+    return log_probability(outputs, rows) - rows.log_probability
 
 
 def losses(
@@ -107,15 +108,50 @@ def losses(
         ratio, correction, h.rho_bar, h.c_bar, h.lambda_, h.alpha_rho, h.alpha_c
     )
     v, q = returns(unrolls, rho, c)
-    log_pi, taken = log_softmax(outputs.logits), _taken(outputs, rows)
+    taken = log_probability(outputs, rows)
     if correction == "epsilon":
         taken = np.log(np.exp(taken) + 1e-6)
     advantage = (q - outputs.shift) / outputs.scale - n[:-1]
     loss = -h.policy_gradient_cost * policy * advantage * taken
     loss += h.baseline_cost * 0.5 * ((v - outputs.shift) / outputs.scale - n[:-1]) ** 2
-    loss += h.entropy_cost * (np.exp(log_pi) * log_pi).sum(axis=-1)
+    loss += h.entropy_cost * regularisation(outputs.policy)
     return float(loss[rows.mask > 0].sum()), v
 
 
-def _taken(outputs: Outputs, rows: TrainedRows) -> np.ndarray:
-    return np.take_along_axis(log_softmax(outputs.logits), rows.action[..., None], -1)[..., 0]
+def log_probability(outputs: Outputs, rows: TrainedRows) -> np.ndarray:
+    """log π(a | x), `[L, B]`."""
+    policy: Any = outputs.policy
+    if isinstance(policy, SquashedGaussian):
+        return _log_density(policy, rows.action)
+    log_pi = log_softmax(policy.logits)
+    return np.take_along_axis(log_pi, rows.action[..., None], -1)[..., 0]
+
+
+def _log_density(policy: SquashedGaussian, u: np.ndarray) -> np.ndarray:
+    """Of tanh(u), number by number."""
+    total = np.zeros(u.shape[:-1])
+    for index, value in np.ndenumerate(u):
+        mean, sigma = policy.mean[index], np.exp(policy.log_sigma[index])
+        gaussian = np.exp(-((value - mean) ** 2) / (2 * sigma**2)) / (sigma * np.sqrt(2 * np.pi))
+        total[index[:-1]] += np.log(gaussian / (1 - np.tanh(value) ** 2))
+    return total
+
+
+def regularisation(policy: Any) -> np.ndarray:
+    """The negative entropy, or the divergence from the standard Gaussian."""
+    if isinstance(policy, SquashedGaussian):
+        zeros = np.zeros_like(policy.mean)
+        return divergence(policy, SquashedGaussian(zeros, zeros))
+    log_pi = log_softmax(policy.logits)
+    return (np.exp(log_pi) * log_pi).sum(axis=-1)
+
+
+def divergence(policy: Any, old: Any) -> np.ndarray:
+    """KL(policy, old)."""
+    if not isinstance(policy, SquashedGaussian):
+        log_pi = log_softmax(policy.logits)
+        return (np.exp(log_pi) * (log_pi - log_softmax(old.logits))).sum(axis=-1)
+    sigma, of_old = np.exp(policy.log_sigma), np.exp(old.log_sigma)
+    each = np.log(of_old / sigma) - 0.5
+    each = each + (sigma**2 + (policy.mean - old.mean) ** 2) / (2 * of_old**2)
+    return each.sum(axis=-1)

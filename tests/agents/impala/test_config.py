@@ -1,13 +1,14 @@
 """The defaults are the paper's, impossible values are refused, and nothing is declared in vain."""
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 
 from agents.impala import agent
-from agents.impala.agent import ATARI, DMLAB, Config
+from agents.impala.agent import ATARI, CONTROL, CONTROL_IMAGE, DMLAB, Config
 from replay.layout import Layout
 from tests.agents.impala.batches import small_config
 from tests.batches import environment_spec, random_batch
@@ -38,6 +39,23 @@ TABLE_C3 = {  # DMLab-30, including experts
     "rmsprop_momentum": 0.0,
     "replay_size": 10_000,
 }
+TABLE_3 = {  # Zahavy et al. 2020, control; and Table 2
+    "length": 40,
+    "period": 10,
+    "batch_size": 24,
+    "discount": 0.99,
+    "lambda_": 1.0,
+    "baseline_cost": 0.5,  # g_v 0.25 without the half
+    "entropy_cost": 0.01,
+    "learning_rate": 1e-3,
+    "final_learning_rate": 1e-4,
+    "annealing_frames": 30_000_000,
+    "rmsprop_decay": 0.99,
+    "rmsprop_epsilon": 0.1,
+    "frame_stack": 1,
+    "hidden_sizes": (256, 256),
+    "lstm_size": 256,
+}
 SECTION_5_2_2 = {"correction": "vtrace", "rho_bar": 1.0, "c_bar": 1.0, "lambda_": 1.0}
 
 
@@ -46,13 +64,36 @@ SECTION_5_2_2 = {"correction": "vtrace", "rho_bar": 1.0, "c_bar": 1.0, "lambda_"
     [
         (ATARI, {**TABLE_F1, **SECTION_5_2_2, "torso": "resnet", "lstm_size": 0}),
         (DMLAB, {**TABLE_C3, **SECTION_5_2_2, "torso": "resnet", "lstm_size": 256}),
+        (CONTROL, {**TABLE_3, **SECTION_5_2_2, "torso": "mlp"}),
+        (CONTROL_IMAGE, {**TABLE_3, **SECTION_5_2_2, "torso": "strided"}),
     ],
-    ids=["atari", "dmlab"],
+    ids=["atari", "dmlab", "control", "control_image"],
 )
 def test_every_value_of_the_papers_tables(config: Config, expected: dict[str, Any]) -> None:
     values = dataclasses.asdict(config)
     assert {name: values[name] for name in expected} == expected
     assert config.burn_in == config.policy_lag == config.replay_fraction == 0
+
+
+def test_an_update_of_overlapping_unrolls_brings_the_frames_that_no_other_had() -> None:
+    """An actor's unrolls of 40 begin 10 steps apart; 24 of them make a batch."""
+    starts, seen, news = itertools.count(0, 10), set[int](), []
+    for _ in range(5):
+        batch = [range(start, start + 40) for start in itertools.islice(starts, 24)]
+        rows = {row for unroll in batch for row in unroll}
+        news.append(len(rows - seen))
+        seen |= rows
+    assert news[1:] == [CONTROL.frames_per_update] * 4
+    assert CONTROL.annealing_updates == 125_000
+    half = dataclasses.replace(CONTROL, replay_fraction=0.5, frames_per_step=4)
+    assert half.frames_per_update == 12 * 10 * 4
+
+
+def test_without_a_period_unrolls_follow_one_another() -> None:
+    assert Config().layout.period == Config().length
+    assert Config(length=8).layout.period == 8
+    assert Config(length=8, period=8) != Config(length=8)  # but the same layout
+    assert Config(length=8, period=8).layout == Config(length=8).layout
 
 
 def test_what_the_paper_searched_for_lies_in_its_ranges() -> None:
@@ -115,7 +156,12 @@ def test_unrolls_follow_one_another_across_episodes() -> None:
         ("entropy_cost", float("inf"), "entropy_cost must be a number from 0"),
         ("life_loss", "true", "life_loss must be true or false, got 'true'"),
         ("replay_fraction", "0.5", "less than 1, got '0.5'"),
-        ("torso", "vgg", "one of dqn, shallow, resnet, mlp, or your own as .*, got 'vgg'"),
+        ("torso", "vgg", "one of dqn, shallow, resnet, strided, mlp, or your own as .*, got 'vgg'"),
+        ("period", 0, "period must be a whole number from 1 to 4,096 or None, got 0"),
+        ("period", 21, r"period must be at most length \(20\), or steps .* trained; got 21"),
+        ("log_sigma_min", -21, "log_sigma_min must be a number from -20 to 20, got -21"),
+        ("log_sigma_min", 2.5, r"log_sigma_min must be at most log_sigma_max \(2\), got 2.5"),
+        ("log_sigma_max", float("nan"), "log_sigma_max must be a number from -20 to 20"),
         ("hidden_sizes", (), "1 to 64 layers"),
         ("lstm_size", -1, "lstm_size must be"),
         ("precision", "float16", "precision must be one of float32, bfloat16, got 'float16'"),

@@ -8,6 +8,7 @@ import tensorflow as tf
 import tree
 
 from agents.impala.agent import Config, make
+from agents.impala.distributions import Categorical
 from agents.impala.learner import ImpalaUpdate
 from agents.impala.losses import Hyperparameters, Outputs
 from replay.structures import Batch, TrainedRows
@@ -34,7 +35,8 @@ def _expected_loss(update: ImpalaUpdate, batch: Batch, config: Config) -> float:
         for x in zip(*(outputs_of(update, batch, b) for b in columns), strict=True)
     )
     trained = slice(config.burn_in, None)
-    outputs = Outputs(log_pi[trained][:-1], value[trained][..., 0], shift=0.0, scale=1.0)
+    policy = Categorical(log_pi[trained][:-1])
+    outputs = Outputs(policy, value[trained][..., 0], shift=0.0, scale=1.0)
     rows = TrainedRows(*(x.numpy() for x in batch.trained(config.burn_in)))
     ratio = np.exp(oracle.log_ratio(outputs, rows))[rows.mask > 0]
     assert (ratio > config.rho_bar).any()

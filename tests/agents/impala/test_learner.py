@@ -18,6 +18,7 @@ from tests.agents.impala.batches import (
     with_ends,
 )
 from tests.batches import random_batch
+from tests.eager import eagerly
 from tests.updates import parameters_of, same
 
 
@@ -180,11 +181,8 @@ def test_an_eager_update_equals_a_traced_one(correction: str) -> None:
     config = small_config(correction=correction, policy_lag=1)
     batch = with_ends(random_batch(config), ENDS)
     traced = _after_one_update(config, batch)
-    tf.config.run_functions_eagerly(True)
-    try:
+    with eagerly():
         eager = _after_one_update(config, batch)
-    finally:
-        tf.config.run_functions_eagerly(False)
     for x, y in zip(traced, eager, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-5)
 

@@ -1,4 +1,4 @@
-"""IMPALA solves catch, and with an LSTM what needs a memory."""
+"""IMPALA solves catch, what is acted in by vectors, and with an LSTM what needs a memory."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import pytest
 
 from agents.impala.agent import Config, make
 from environments.memory import TASKS
+from tests.agents import reaching
 from tests.training import train
 
 SMALL: dict[str, Any] = dict(
@@ -49,3 +50,19 @@ def test_without_a_core_it_stays_at_the_memoryless_optimum() -> None:
     # 200 episodes of ±1 have a standard error of 0.06; the pass mark is 20 of them away.
     reached = train(make(config), "memory:recall", num_environments=64, vector_steps=2_000, seed=1)
     assert abs(reached - task.memoryless_optimum) < 0.25
+
+
+@pytest.mark.slow
+def test_impala_reaches_what_it_sees() -> None:
+    """Unrolls overlap by half, so that each step is learned from twice."""
+    config = Config(**reaching.SMALL)
+    reached = train(make(config), reaching.IN_SIGHT, **reaching.TRAINING)
+    assert reached > reaching.BLIND + 1.2
+
+
+@pytest.mark.slow
+def test_impala_with_an_lstm_reaches_what_it_has_seen() -> None:
+    config = Config(**reaching.SMALL | dict(lstm_size=32))
+    training = reaching.TRAINING | dict(vector_steps=1_500)
+    reached = train(make(config), reaching.REMEMBERED, **training)
+    assert reached > reaching.FORGETFUL + 0.4

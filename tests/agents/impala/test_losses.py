@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from agents.impala.losses import baseline_loss, entropy_loss, policy_gradient_loss
+from agents.impala.distributions import Categorical
+from agents.impala.losses import baseline_loss, policy_gradient_loss, regularisation_loss
 
 MASK = tf.constant([[1.0, 1.0], [1.0, 0.0]])
+
+
+def _entropy_loss(logits: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    return regularisation_loss(Categorical(logits), mask)
 
 
 def test_policy_gradient_loss_is_a_sum() -> None:
@@ -31,12 +36,12 @@ def test_baseline_loss_is_half_a_sum_of_squares() -> None:
     np.testing.assert_allclose(tape.gradient(loss, value), [[-2.0, 1.0], [-0.5, 0.0]])
 
 
-def test_entropy_loss_is_the_negative_sum_of_entropies() -> None:
+def test_the_regularisation_of_a_categorical_policy_is_the_negative_sum_of_entropies() -> None:
     p = np.array([[[0.2, 0.8], [0.5, 0.5]], [[0.9, 0.1], [0.3, 0.7]]])
     entropy = -(p * np.log(p)).sum(axis=-1)
-    loss = entropy_loss(tf.constant(np.log(p) - 3.0, tf.float32), MASK)
+    loss = _entropy_loss(tf.constant(np.log(p) - 3.0, tf.float32), MASK)
     assert float(loss) == pytest.approx(-(entropy[0, 0] + entropy[0, 1] + entropy[1, 0]))
-    certain = entropy_loss(tf.constant([[[0.0, -1e9]]]), tf.ones([1, 1]))
+    certain = _entropy_loss(tf.constant([[[0.0, -1e9]]]), tf.ones([1, 1]))
     assert float(certain) == 0.0
 
 
@@ -50,7 +55,7 @@ def test_losses_grow_with_batch_and_time() -> None:
         for loss, double in [
             (policy_gradient_loss(x, y, z, tf.ones([3, 2])), policy_gradient_loss(*twice[:4])),
             (baseline_loss(x, y, tf.ones([3, 2])), baseline_loss(twice[0], twice[1], twice[3])),
-            (entropy_loss(logits, tf.ones([3, 2])), entropy_loss(twice[4], twice[3])),
+            (_entropy_loss(logits, tf.ones([3, 2])), _entropy_loss(twice[4], twice[3])),
         ]:
             assert float(double) == pytest.approx(2 * float(loss), rel=1e-5)
 
@@ -62,4 +67,4 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="dimension"):
         baseline_loss(x, narrow, x)
     with pytest.raises(ValueError, match="dimension"):
-        entropy_loss(tf.ones([3, 2, 4]), narrow)
+        _entropy_loss(tf.ones([3, 2, 4]), narrow)

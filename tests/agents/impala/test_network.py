@@ -1,6 +1,7 @@
 """IMPALA's head, and its networks from their configs."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import tensorflow as tf
 from acme import specs
 
 from agents.impala.agent import ATARI, DMLAB
+from agents.impala.distributions import Categorical, Form
 from agents.impala.network import ActorCriticHead, make_network
 from replay.structures import NetworkInput
 from tests.agents.impala.batches import small_config
@@ -27,11 +29,11 @@ def _images(height: int, width: int, channels: int) -> NetworkInput:
 
 @pytest.mark.parametrize("num_values", [1, 3])
 def test_the_head_is_two_linear_layers(num_values: int) -> None:
-    head = ActorCriticHead(4, num_values)
+    head = ActorCriticHead(Form(4, Categorical), num_values)
     x = np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32)
-    output = head(x)
+    output: Any = head(x)
     weights = {v.shape[-1]: v.numpy() for v in head.variables if v.shape.rank == 2}
-    np.testing.assert_allclose(output.logits, x @ weights[4], atol=1e-5)
+    np.testing.assert_allclose(output.policy.logits, x @ weights[4], atol=1e-5)
     np.testing.assert_allclose(output.value, x @ weights[num_values], atol=1e-5)
     np.testing.assert_array_equal(head.value_layer.w, weights[num_values])
 
@@ -40,7 +42,7 @@ def test_networks_of_the_two_settings() -> None:
     atari = make_network(ATARI, environment_spec(num_actions=18))
     dmlab = make_network(DMLAB, environment_spec(num_actions=9))
     output, state = atari.step(_images(84, 84, 4), atari.initial_state(1))
-    assert output.logits.shape == (1, 18)
+    assert output.policy.logits.shape == (1, 18)
     assert state == ()
     output, state = dmlab.step(_images(72, 96, 3), dmlab.initial_state(1))
     assert output.value.shape == (1, 1)
@@ -53,7 +55,7 @@ def test_only_the_recurrent_network_sees_the_previous_step(lstm_size: int) -> No
     state = network.initial_state(2)
     first, _ = network.step(_inputs(0, 0.0), state)
     for other in (_inputs(2, 0.0), _inputs(0, 1.0)):
-        difference = np.abs(network.step(other, state)[0].logits - first.logits).max()
+        difference = np.abs(network.step(other, state)[0].policy.logits - first.policy.logits).max()
         assert (difference > 1e-4) == (lstm_size > 0)
 
 
@@ -70,7 +72,10 @@ def test_what_differs_between_two_images_is_not_lost_in_the_torso() -> None:
     assert 0.5 < np.sqrt(np.mean(np.square(x))) < 2.0  # 1 at the input; 0.3 by Sonnet's default
 
 
-def test_bounded_actions_are_refused() -> None:
+def test_bounded_actions_are_given_a_gaussian_within_the_configs_range() -> None:
     spec = environment_spec()._replace(actions=specs.BoundedArray((2,), np.float32, -1, 1))
-    with pytest.raises(ValueError, match="discrete actions, but this environment's are 2 numbers"):
-        make_network(small_config(), spec)
+    network = make_network(small_config(log_sigma_min=-0.5, log_sigma_max=-0.25), spec)
+    inputs = _inputs(0, 0.0)._replace(previous_action=tf.zeros([2, 2]))
+    policy = network.step(inputs, network.initial_state(2))[0].policy
+    assert policy.mean.shape == policy.log_sigma.shape == (2, 2)
+    assert (np.abs(policy.log_sigma + 0.375) < 0.125).all()

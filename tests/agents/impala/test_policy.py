@@ -3,8 +3,9 @@
 import numpy as np
 import tensorflow as tf
 
+from agents.impala.distributions import Categorical
 from agents.impala.network import make_network
-from agents.impala.policy import log_probability, make_evaluation_policy, make_policy, sample
+from agents.impala.policy import make_evaluation_policy, make_policy
 from replay.structures import NetworkInput
 from tests.agents.impala.batches import small_config
 from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE, environment_spec
@@ -24,7 +25,9 @@ def _inputs(seed: int, size: int) -> NetworkInput:
 def test_draws_follow_the_probabilities_that_are_reported() -> None:
     draws = 40_000
     logits = tf.tile(tf.constant(np.log(PROBABILITIES)[None] + 7.0, tf.float32), [draws, 1])
-    action, log_mu = sample(logits, tf.random.Generator.from_seed(0))
+    policy = Categorical(logits)
+    action = policy.sample(tf.random.Generator.from_seed(0))
+    log_mu = policy.log_probability(action)
     assert action.dtype == tf.int32
     np.testing.assert_allclose(np.bincount(action) / draws, PROBABILITIES, atol=0.01)
     np.testing.assert_allclose(np.exp(log_mu), PROBABILITIES[action.numpy()], rtol=1e-5)
@@ -33,7 +36,7 @@ def test_draws_follow_the_probabilities_that_are_reported() -> None:
 def test_log_probability_of_rows_and_columns() -> None:
     rng = np.random.default_rng(0)
     logits, action = rng.normal(size=(5, 2, 4)).astype(np.float32), rng.integers(4, size=(5, 2))
-    actual = log_probability(tf.constant(logits), tf.constant(action)).numpy()
+    actual = Categorical(tf.constant(logits)).log_probability(tf.constant(action)).numpy()
     for t, b in np.ndindex(5, 2):
         exponentials = np.exp(logits[t, b])
         expected = np.log(exponentials[action[t, b]] / exponentials.sum())
@@ -68,7 +71,7 @@ def test_evaluation_samples_too_in_any_number_of_environments() -> None:
         output = policy(inputs, network.initial_state(size))
         expected, state = network.step(inputs, network.initial_state(size))
         np.testing.assert_allclose(output.core_state.cell, state.cell, atol=1e-6)
-        mu = tf.nn.softmax(expected.logits)[0].numpy()
+        mu = tf.nn.softmax(expected.policy.logits)[0].numpy()
         np.testing.assert_allclose(
             np.exp(output.log_probability), mu[output.action.numpy()], rtol=1e-4
         )

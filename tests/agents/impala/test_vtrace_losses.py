@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 import tree
 
+from agents.impala.distributions import Categorical
 from agents.impala.losses import Evaluation, Hyperparameters, Outputs, vtrace_losses
 from agents.impala.vtrace import Correction
 from replay.structures import TrainedRows
@@ -33,7 +34,7 @@ def _costs(policy_gradient: float, baseline: float, entropy: float) -> Hyperpara
     )
 
 
-def _played(seed: int = 0) -> tuple[Outputs, TrainedRows]:
+def played(seed: int = 0) -> tuple[Outputs, TrainedRows]:
     """Float64 arrays; episodes that the environment ended, or a time limit; padding."""
     rng = np.random.default_rng(seed)
     mask, continuation = np.ones((2, L, B))
@@ -42,7 +43,7 @@ def _played(seed: int = 0) -> tuple[Outputs, TrainedRows]:
         continuation[row - 1, column] = 0 if terminated else 1
     mask[:2, 3] = 0
     outputs = Outputs(
-        logits=rng.normal(size=(L, B, A)),
+        policy=Categorical(rng.normal(size=(L, B, A))),
         value=rng.normal(size=(L + 1, B)),
         shift=rng.normal(size=B),
         scale=rng.uniform(0.5, 3.0, size=B),
@@ -66,7 +67,7 @@ def _evaluate(
 
 
 def test_what_was_played_reaches_both_sides_of_every_clip() -> None:
-    outputs, rows = _played()
+    outputs, rows = played()
     ratio = np.exp(oracle.log_ratio(outputs, rows))[rows.mask > 0]
     for least, most in [(0, 0.8), (0.8, 1.3), (1.3, np.inf)]:
         assert ((ratio > least) & (ratio < most)).sum() > 3
@@ -77,7 +78,7 @@ def test_what_was_played_reaches_both_sides_of_every_clip() -> None:
 @pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
 @pytest.mark.parametrize("correction", get_args(Correction))
 def test_the_loss_and_its_targets_are_the_oracles(correction: Correction, wrap: Callable) -> None:
-    outputs, rows = _played()
+    outputs, rows = played()
     evaluation = wrap(lambda: _evaluate(outputs, rows, correction=correction))()
     loss, v = oracle.losses(outputs, rows, HYPERPARAMETERS, correction)
     assert float(evaluation.loss) == pytest.approx(loss, rel=1e-9)
@@ -91,7 +92,7 @@ def test_the_loss_and_its_targets_are_the_oracles(correction: Correction, wrap: 
 
 
 def test_each_loss_is_logged_without_its_cost() -> None:
-    outputs, rows = _played()
+    outputs, rows = played()
     metrics = _evaluate(outputs, rows).metrics
     costs = {"policy_gradient": (1, 0, 0), "baseline": (0, 1, 0), "entropy": (0, 0, 1)}
     alone = {
@@ -106,7 +107,7 @@ def test_each_loss_is_logged_without_its_cost() -> None:
 
 @pytest.mark.parametrize("real", [0, 1])
 def test_the_entropy_of_few_real_steps_is_theirs(real: int) -> None:
-    outputs, rows = _played()
+    outputs, rows = played()
     rows = rows._replace(mask=np.zeros_like(rows.mask))
     rows.mask[0, :real] = 1.0
     entropy = -oracle.losses(
@@ -118,17 +119,26 @@ def test_the_entropy_of_few_real_steps_is_theirs(real: int) -> None:
     assert float(_evaluate(outputs, rows).metrics["entropy"]) == pytest.approx(entropy)
 
 
+def _logits(outputs: Outputs) -> np.ndarray:
+    assert isinstance(outputs.policy, Categorical)
+    return outputs.policy.logits
+
+
 def _columns(outputs: Outputs, rows: TrainedRows, columns: slice) -> Any:
     """Some unrolls of a batch."""
-    logits, value, *statistics = outputs
+    _, value, *statistics = outputs
     return (
-        Outputs(logits[:, columns], value[:, columns], *(x[columns] for x in statistics)),
+        Outputs(
+            Categorical(_logits(outputs)[:, columns]),
+            value[:, columns],
+            *(x[columns] for x in statistics),
+        ),
         TrainedRows(*(x[:, columns] for x in rows)),
     )
 
 
 def test_the_loss_of_a_batch_is_the_sum_of_its_unrolls() -> None:
-    outputs, rows = _played()
+    outputs, rows = played()
     whole = _evaluate(outputs, rows)
     alone = [_evaluate(*_columns(outputs, rows, slice(b, b + 1))) for b in range(B)]
     assert float(whole.loss) == pytest.approx(sum(float(x.loss) for x in alone), rel=1e-9)
@@ -140,11 +150,13 @@ def test_the_loss_of_a_batch_is_the_sum_of_its_unrolls() -> None:
 @pytest.mark.parametrize(("column", "continuation"), [(0, 0.0), (1, 1.0)])
 def test_an_unroll_of_two_episodes_is_two_unrolls(column: int, continuation: float) -> None:
     """Row 3 holds the last observation of the first: a time limit bootstraps from it alone."""
-    outputs, rows = _columns(*_played(), slice(column, column + 1))
+    outputs, rows = _columns(*played(), slice(column, column + 1))
     assert rows.continuation[2] == continuation
     parts = [
         _evaluate(
-            outputs._replace(logits=outputs.logits[a:b], value=outputs.value[a : b + 1]),
+            outputs._replace(
+                policy=Categorical(_logits(outputs)[a:b]), value=outputs.value[a : b + 1]
+            ),
             TrainedRows(*(x[a : b + (len(x) > L)] for x in rows)),
         )
         for a, b in ((0, 3), (4, L))
@@ -167,7 +179,7 @@ def _as_tensors(hyperparameters: Hyperparameters) -> Any:
 
 
 def test_masked_rows_may_hold_anything() -> None:
-    outputs, rows = _played()
+    outputs, rows = played()
     dirty = rows._replace(
         **{
             name: np.where(rows.mask > 0, getattr(rows, name), np.nan)
@@ -183,7 +195,7 @@ def test_masked_rows_may_hold_anything() -> None:
 
 
 def test_targets_advantages_and_weights_are_constants_to_the_network() -> None:
-    outputs, rows = _played()
+    outputs, rows = played()
     h, real = HYPERPARAMETERS, rows.mask[..., None] > 0
     evaluation, (by_logits, by_value, by_shift, by_scale, *_) = _derivatives(outputs, rows)
     assert by_shift is None
@@ -192,7 +204,7 @@ def test_targets_advantages_and_weights_are_constants_to_the_network() -> None:
     error = np.where(real[..., 0], outputs.value[:-1] - target, 0.0)
     np.testing.assert_allclose(by_value[:-1], h.baseline_cost * error, atol=1e-12)
     np.testing.assert_array_equal(by_value[-1], np.zeros(B))
-    log_pi = oracle.log_softmax(outputs.logits)
+    log_pi = oracle.log_softmax(_logits(outputs))
     pi, taken = np.exp(log_pi), np.eye(A)[rows.action]
     unrolls = oracle.Unrolls(
         outputs.scale * outputs.value + outputs.shift,
@@ -230,7 +242,7 @@ def _derivative(f: Callable[[Any], tf.Tensor], name: str) -> float:
     "name", ["discount", "lambda_", "rho_bar", "c_bar", "alpha_rho", "alpha_c"]
 )
 def test_targets_can_be_differentiated(name: str) -> None:
-    outputs, rows = _played()
+    outputs, rows = played()
     weights = np.random.default_rng(1).normal(size=(L, B)) * rows.mask
 
     def total(hyperparameters: Any) -> tf.Tensor:
@@ -244,20 +256,20 @@ def test_targets_can_be_differentiated(name: str) -> None:
 @pytest.mark.parametrize("name", Hyperparameters._fields)
 def test_the_loss_and_its_gradient_can_be_differentiated(name: str) -> None:
     """The gradient is what a metagradient sees of the loss: through the step that it makes."""
-    outputs, rows = _played()
+    outputs, rows = played()
     direction = tree.map_structure(np.random.default_rng(1).normal, outputs)
 
     def loss(hyperparameters: Any) -> tf.Tensor:
         return _evaluate(outputs, rows, hyperparameters).loss
 
     def along_gradient(hyperparameters: Any) -> tf.Tensor:
-        at = [tf.constant(x) for x in outputs[:2]]
+        at = tree.map_structure(tf.constant, outputs[:2])
         with tf.GradientTape() as tape:
             tape.watch(at)
             y = _evaluate(
                 Outputs(at[0], at[1], outputs.shift, outputs.scale), rows, hyperparameters
             ).loss
-        products = zip(tape.gradient(y, at), direction[:2], strict=True)
+        products = zip(*map(tree.flatten, (tape.gradient(y, at), direction[:2])), strict=True)
         return tf.add_n([tf.reduce_sum(g * d) for g, d in products])
 
     for f in (loss, along_gradient):

@@ -1,18 +1,14 @@
-"""Instructions: what is read, where it goes, and which observations are refused."""
+"""Words: what is read of them, one after the other, each text once."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-import sonnet as snt
 import tensorflow as tf
-from acme import specs
 
-from agents.networks.core import LSTM
-from agents.networks.language import ImageAndInstruction, Language, image_of, with_language
-from agents.networks.torsos import make_torso
-from tests.instructions import LONGEST, NUM_WORDS, random_observation, spec_with_words
+from agents.networks.language import Language
+from tests.instructions import LONGEST, NUM_WORDS, random_observation
 
 
 def _language() -> Language:
@@ -95,73 +91,3 @@ def test_gradients_are_dense_and_those_of_the_naive_twin(wrap: Callable) -> None
     for x, y in zip(actual, gradients(one_by_one), strict=True):
         assert isinstance(x, tf.Tensor)  # no IndexedSlices, whose norm would be another
         np.testing.assert_allclose(x, y, atol=1e-5)
-
-
-def test_the_words_go_past_the_torso() -> None:
-    """Its outputs stay what they are, and the code stands behind them."""
-    torso = make_torso("shallow")
-    network = with_language(torso, spec_with_words().observations)
-    assert isinstance(network, ImageAndInstruction)
-    observation = random_observation(np.random.default_rng(0), 5)
-    x = network(observation)
-    assert x.shape == (5, 256 + 64)
-    np.testing.assert_allclose(x[:, :256], torso(observation["image"]), atol=1e-6)
-    code = network._language(observation["instruction"])
-    np.testing.assert_allclose(x[:, 256:], code, atol=1e-6)
-
-
-@pytest.mark.parametrize(("kind", "millions"), [("shallow", 1.2), ("resnet", 1.6)])
-def test_impala_sizes_with_a_vocabulary_of_a_thousand_words(kind: str, millions: float) -> None:
-    """Espeholt et al. 2018, Figure 4; nine actions."""
-    torso, core = ImageAndInstruction(make_torso(kind), Language(1_000)), LSTM(256)
-    observation = {
-        "image": np.zeros((1, 72, 96, 3), np.uint8),
-        "instruction": np.zeros((1, 16), np.int32),
-    }
-    core.step(tf.pad(torso(observation), [[0, 0], [0, 9 + 1]]), core.initial_state(1))
-    variables = [*torso.trainable_variables, *core.trainable_variables]
-    assert round(sum(int(tf.size(v)) for v in variables) / 1e6, 1) == millions
-
-
-def test_one_array_needs_no_language() -> None:
-    torso = make_torso("mlp", (3,))
-    assert with_language(torso, specs.Array((4,), np.float32)) is torso
-
-
-def test_what_there_is_to_see() -> None:
-    assert image_of({"image": 1, "instruction": 2}) == 1
-    assert image_of(3) == 3
-
-
-def _with_instruction(instruction: specs.Array) -> dict[str, specs.Array]:
-    return {**spec_with_words().observations, "instruction": instruction}
-
-
-@pytest.mark.parametrize(
-    ("observations", "sentence"),
-    [
-        (
-            {"image": specs.Array((4,), np.uint8)},
-            r"'image' and 'instruction', got \{'image': Array",
-        ),
-        (_with_instruction(specs.Array((4,), np.int32)) | {"more": None}, "got .*'more': None"),
-        ((specs.Array((4,), np.uint8),), r"one array, or a dict .* got \(Array"),
-        (
-            _with_instruction(specs.Array((4,), np.int32)),
-            r"with a maximum.*; got Array\(shape=\(4,",
-        ),
-        (_with_instruction(specs.BoundedArray((), np.int32, 0, 9)), "a vector of whole numbers"),
-        (_with_instruction(specs.BoundedArray((4,), np.float32, 0, 9)), "vector of whole numbers"),
-    ],
-)
-def test_other_observations_are_refused(observations: Any, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        with_language(snt.Linear(1), observations)
-
-
-def test_the_vocabulary_is_the_largest_number_of_any_place() -> None:
-    instruction = specs.BoundedArray((2,), np.int32, [0, 0], [4, 9])
-    network = with_language(snt.Linear(1), _with_instruction(instruction))
-    assert isinstance(network, ImageAndInstruction)
-    (embeddings,) = [v for v in network.variables if v.shape.as_list()[-1] == 20]
-    assert embeddings.shape == (9, 20)

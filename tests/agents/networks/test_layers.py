@@ -1,5 +1,6 @@
 """Layers: against Sonnet's, in both precisions."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import sonnet as snt
 import tensorflow as tf
 
 from agents.networks.convolution import Conv2D
-from agents.networks.layers import Linear, as_float, relu
+from agents.networks.layers import Linear, add_bias, as_float, max_pool, relu
 
 HALF_STEP = 2.0**-8  # by which rounding to bfloat16 moves a number, relative to it, at most
 
@@ -135,6 +136,47 @@ def test_relu_can_be_differentiated_twice(wrap: Callable[[Any], Any]) -> None:
 
     x = tf.constant([-2.0, 0.0, 0.5, 3.0])
     np.testing.assert_allclose(wrap(second)(x), [0.0, 0.0, 3.0, 18.0])
+
+
+def _derivatives(
+    function: Callable[..., tf.Tensor], inputs: list[tf.Tensor]
+) -> tuple[list[tf.Tensor], tf.Tensor]:
+    """Its gradient by its inputs, and what that of a sum of those is by what it was given."""
+    y = function(*inputs)
+    given = tf.cast(_normal(*y.shape, seed=4), y.dtype)
+    weights = [tf.cast(_normal(*x.shape, seed=5), x.dtype) for x in inputs]
+    with tf.GradientTape() as outer:
+        outer.watch(given)
+        with tf.GradientTape() as inner:
+            inner.watch(inputs)
+            y = function(*inputs)
+        gradients = inner.gradient(y, inputs, output_gradients=given)
+    return gradients, outer.gradient(gradients, given, output_gradients=weights)
+
+
+@pytest.mark.parametrize("wrap", [lambda function: function, tf.function], ids=["eager", "graph"])
+def test_a_biass_derivatives_are_those_of_a_sum(wrap: Callable[[Any], Any]) -> None:
+    inputs = [_normal(3, 4, 5, 2), _normal(2, seed=1)]
+    ours, ours_again = wrap(lambda: _derivatives(add_bias, inputs))()
+    theirs, theirs_again = _derivatives(tf.add, inputs)
+    for actual, expected in zip([*ours, ours_again], [*theirs, theirs_again], strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-6)
+    np.testing.assert_array_equal(add_bias(*inputs), inputs[0] + inputs[1])
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
+@pytest.mark.parametrize("shape", [(3, 8, 6, 2), (2, 7, 9, 3), (1, 1, 2, 1)])
+def test_pooling_is_tensorflows_with_its_derivatives(
+    shape: tuple[int, ...], dtype: tf.DType
+) -> None:
+    # A black sky: most pixels are equal, and the first of them is the one that is pooled.
+    x = tf.cast(tf.nn.relu(_normal(*shape)), dtype)
+    (ours,), ours_again = _derivatives(max_pool, [x])
+    pool = functools.partial(tf.nn.max_pool2d, ksize=3, strides=2, padding="SAME")
+    (theirs,), theirs_again = _derivatives(pool, [x])
+    np.testing.assert_array_equal(tf.cast(max_pool(x), tf.float32), tf.cast(pool(x), tf.float32))
+    for actual, expected in ((ours, theirs), (ours_again, theirs_again)):
+        np.testing.assert_array_equal(tf.cast(actual, tf.float32), tf.cast(expected, tf.float32))
 
 
 def _layers(dtype: tf.DType) -> list[tuple[Layer, tf.Tensor]]:

@@ -10,7 +10,7 @@ import tensorflow as tf
 from agents.networks.convolution import Blocks, Conv2D
 from agents.networks.core import LSTM
 from agents.networks.layers import as_float
-from agents.networks.torsos import ResidualBlock, ResidualSection, make_torso
+from agents.networks.torsos import ResidualBlock, ResidualSection, StridedSection, make_torso
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,8 @@ from agents.networks.torsos import ResidualBlock, ResidualSection, make_torso
         ("shallow", (20, 20, 1), 256),
         ("resnet", (84, 84, 4), 256),
         ("resnet", (5, 3, 2), 256),
+        ("strided", (84, 84, 3), 11 * 11 * 32),
+        ("strided", (5, 3, 2), 32),
         ("mlp", (7,), 9),
         ("mlp", (10, 5), 9),
     ],
@@ -47,6 +49,28 @@ def test_deep_torso_has_15_convolutions() -> None:
     assert len(convolutions) == 15
 
 
+def test_the_torso_of_control_from_pixels_is_that_of_table_2() -> None:
+    """Zahavy et al. 2020: thrice a strided convolution and two with a skip; nothing is pooled."""
+    torso = make_torso("strided")
+    image = np.random.default_rng(0).random((1, 84, 84, 3)).astype(np.float32)
+    torso(image)
+    weights = [v.shape.as_list() for v in torso.trainable_variables if v.shape.rank == 4]
+    assert sorted(weights) == [[3, 3, 3, 32]] + [[3, 3, 32, 32]] * 8
+    assert len(torso.trainable_variables) == 2 * 9
+
+
+def test_a_strided_section_by_hand() -> None:
+    section = StridedSection(4)
+    x = np.random.default_rng(0).normal(size=(2, 5, 6, 3)).astype(np.float32)
+    y = section(x)
+    assert y.shape == (2, 3, 3, 4)
+    halved = tf.nn.conv2d(x, section._convolution._w, 2, "SAME")
+    first, second = section._block._convolutions
+    inside = tf.nn.conv2d(tf.nn.relu(halved), first._w, 1, "SAME")
+    added = tf.nn.conv2d(tf.nn.relu(inside), second._w, 1, "SAME")
+    np.testing.assert_allclose(y, halved + added, atol=1e-5)
+
+
 def test_dqn_layers_are_those_of_the_paper() -> None:
     torso = make_torso("dqn")
     torso(np.zeros((1, 84, 84, 4), np.uint8))
@@ -54,7 +78,7 @@ def test_dqn_layers_are_those_of_the_paper() -> None:
     assert weights == [[8, 8, 4, 32], [4, 4, 32, 64], [3, 3, 64, 64]]
 
 
-@pytest.mark.parametrize("kind", ["dqn", "shallow", "resnet", "mlp"])
+@pytest.mark.parametrize("kind", ["dqn", "shallow", "resnet", "strided", "mlp"])
 def test_bytes_are_scaled_to_one_and_floats_left_alone(kind: str) -> None:
     torso = make_torso(kind, hidden_sizes=(8,))
     image = np.random.default_rng(0).integers(256, size=(2, 40, 40, 2), dtype=np.uint8)
@@ -62,7 +86,7 @@ def test_bytes_are_scaled_to_one_and_floats_left_alone(kind: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
-@pytest.mark.parametrize("kind", ["dqn", "shallow", "resnet", "mlp"])
+@pytest.mark.parametrize("kind", ["dqn", "shallow", "resnet", "strided", "mlp"])
 def test_prepared_images_are_read_as_others_are(kind: str, dtype: tf.DType) -> None:
     torso = make_torso(kind, hidden_sizes=(8,), dtype=dtype)
     image = np.random.default_rng(0).integers(256, size=(2, 40, 44, 2), dtype=np.uint8)
@@ -136,14 +160,14 @@ def test_a_residual_block_rectifies_before_each_convolution() -> None:
         assert float(block(tf.fill([1, 1, 1, 1], x))[0, 0, 0, 0]) == expected
 
 
-@pytest.mark.parametrize("kind", ["dqn", "shallow", "resnet", "mlp"])
+@pytest.mark.parametrize("kind", ["dqn", "shallow", "resnet", "strided", "mlp"])
 def test_every_layer_takes_the_precision_that_it_is_given(kind: str) -> None:
     torso = make_torso(kind, hidden_sizes=(8, 8), dtype=tf.bfloat16)
     image = tf.zeros([1, 40, 40, 2], tf.uint8)
     assert torso(image).dtype == tf.bfloat16
     operations = tf.function(torso).get_concrete_function(image).graph.get_operations()
     products = [op for op in operations if op.type in ("Conv2D", "MatMul")]
-    assert len(products) == {"dqn": 3, "shallow": 3, "resnet": 16, "mlp": 2}[kind]
+    assert len(products) == {"dqn": 3, "shallow": 3, "resnet": 16, "strided": 9, "mlp": 2}[kind]
     assert all(op.outputs[0].dtype == tf.bfloat16 for op in products)
     assert all(v.dtype == tf.float32 for v in torso.trainable_variables)
 

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from agents.impala import agent as impala
+from agents.impala.distributions import Categorical
 from agents.impala.learner import ImpalaUpdate
 from agents.impala.losses import Hyperparameters, Outputs
 from agents.popart.agent import make
@@ -38,7 +39,7 @@ def _expected_loss(
     costs = Hyperparameters(
         config.discount, 1.0, 1.0, 1.0, 1.0, config.baseline_cost, config.entropy_cost
     )
-    return oracle.losses(Outputs(log_pi[:-1], n, mu, sigma), rows, costs, "vtrace")
+    return oracle.losses(Outputs(Categorical(log_pi[:-1]), n, mu, sigma), rows, costs, "vtrace")
 
 
 def test_the_loss_of_a_batch_is_the_oracles_sum() -> None:

@@ -1,15 +1,13 @@
 """Two tasks whose rewards differ a thousandfold: the small ones count too."""
 
-import itertools
-
 import pytest
 
 from agents.popart.agent import Config, make
 from tests.training import train_suite
 
 SUITE = "catch,catch:large_rewards"  # rewards of ±1, and of ±1,000
-SEEDS = (1, 2, 3, 4, 5)
-MARGIN = 1.0  # of a mean return that lies between -1 and 1
+SEED = 7  # of 4 to 8, on which no rate was chosen, that of the median margin
+MARGIN = 1.0  # of a mean return that lies between -1 and 1; those seeds have 1.31 to 1.74
 NUM_ENVIRONMENTS = 32
 VECTOR_STEPS = 3_000  # 96,000 steps of both tasks together, 300 updates
 
@@ -40,7 +38,5 @@ def _small_rewards(normalise: bool, seed: int) -> float:
 
 @pytest.mark.slow
 def test_popart_learns_the_task_of_small_rewards_and_its_baseline_does_not() -> None:
-    """Popart exceeds multihead_impala by MARGIN in at least four of five seeds."""
-    margins = (_small_rewards(True, seed) - _small_rewards(False, seed) for seed in SEEDS)
-    exceeding = (margin for margin in margins if margin >= MARGIN)
-    assert len(list(itertools.islice(exceeding, 4))) == 4  # the fifth seed runs if one has failed
+    """Popart exceeds multihead_impala by MARGIN."""
+    assert _small_rewards(True, SEED) - _small_rewards(False, SEED) >= MARGIN

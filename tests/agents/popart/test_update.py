@@ -19,6 +19,7 @@ from tests.agents.popart.batches import (
     small_config,
     statistics_of,
 )
+from tests.eager import eagerly
 
 
 def _values(update: ImpalaUpdate, batch: Batch) -> np.ndarray:
@@ -104,11 +105,8 @@ def test_an_eager_update_equals_a_traced_one() -> None:
     config = small_config()
     traced, eager = make_update(config), make_update(config)
     traced(batch_of_tasks(config))
-    tf.config.run_functions_eagerly(True)
-    try:
+    with eagerly():
         eager(batch_of_tasks(config))
-    finally:
-        tf.config.run_functions_eagerly(False)
     for x, y in zip(traced.variables, eager.variables, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-5)
 

@@ -6,7 +6,9 @@ import numpy as np
 import sonnet as snt
 import tensorflow as tf
 import tree
+from acme import specs
 
+from agents.impala.distributions import form_of, without_last
 from agents.impala.losses import Outputs
 from agents.networks.core import LSTM
 from agents.networks.network import RecurrentNetwork, unroll_trained
@@ -16,7 +18,7 @@ from agents.stac.learner import StacUpdate
 from agents.stac.network import Head, Heads
 from replay.structures import Batch
 from tests.agents.impala.batches import SMALL
-from tests.batches import NUM_ACTIONS, environment_spec, random_batch
+from tests.batches import environment_spec, random_batch
 
 IMAGE = (20, 20, 1)  # the least that the shallow torso's convolutions take
 
@@ -39,28 +41,43 @@ def in_float64(x: Any) -> Any:
     return tree.map_structure(lambda y: tf.cast(y, tf.float64) if y.dtype == tf.float32 else y, x)
 
 
-def batch_of_images(config: Config, seed: int = 0) -> Batch:
+BOUNDED = specs.BoundedArray((2,), np.float32, -1, 3, "action")
+
+
+def batch_of_images(config: Config, seed: int = 0, *, continuous: bool = False) -> Batch:
     """A random batch in float64 whose observations are images, with an LSTM's state."""
     batch = random_batch(config, seed)
     rng = np.random.default_rng(seed)
     shape = (*batch.reset.shape, *IMAGE)
     images = tf.constant(rng.integers(256, size=shape), tf.uint8)
-    return in_float64(batch)._replace(inputs=in_float64(batch.inputs)._replace(observation=images))
+    batch = in_float64(batch)
+    batch = batch._replace(inputs=in_float64(batch.inputs)._replace(observation=images))
+    if not continuous:
+        return batch
+    # As an initial network's: the mean near 0, σ near exp(-1.5).
+    action = tf.constant(rng.normal(size=(*batch.action.shape, 2)) / 4)
+    previous = tf.constant(rng.normal(size=(*batch.reset.shape, 2)) / 4)
+    log_probability = tf.constant(rng.normal(size=batch.action.shape) - 0.5)
+    return batch._replace(
+        action=action,
+        log_probability=log_probability,
+        inputs=batch.inputs._replace(previous_action=previous),
+    )
 
 
-def update_in_float64(config: Config, seed: int = 0) -> StacUpdate:
+def update_in_float64(config: Config, seed: int = 0, *, continuous: bool = False) -> StacUpdate:
     """An update whose network has convolutions and an LSTM, all of it in float64."""
     tf.random.set_seed(seed)
-    heads = [
-        Head(NUM_ACTIONS, config.head_hidden_sizes, tf.float32) for _ in range(config.num_heads)
-    ]
+    actions = BOUNDED if continuous else environment_spec().actions
+    form = form_of(actions)
+    heads = [Head(form, config.head_hidden_sizes, tf.float32) for _ in range(config.num_heads)]
     network = RecurrentNetwork(
         make_torso("shallow", (), None, tf.float32),
         LSTM(config.lstm_size),
         Heads(heads),
-        environment_spec().actions,
+        actions,
     )
-    batch = batch_of_images(config)
+    batch = batch_of_images(config, continuous=continuous)
     single = tree.map_structure(
         lambda x: tf.cast(x, tf.float32) if x.dtype == tf.float64 else x,
         (batch.inputs, batch.core_state, batch.reset, batch.valid),
@@ -95,6 +112,7 @@ def outputs_of(update: StacUpdate, batch: Batch) -> list[Outputs]:
             update.learned_network.actions,
         )
         output = unroll_trained(network, batch, batch.core_state, batch.reset, 0)
-        logits, value = output.logits.numpy(), output.value.numpy()
-        results.append(Outputs(logits[:-1], value[..., 0], np.float64(0), np.float64(1)))
+        policy = tree.map_structure(lambda x: x.numpy(), without_last(output.policy))
+        value = output.value.numpy()
+        results.append(Outputs(policy, value[..., 0], np.float64(0), np.float64(1)))
     return results

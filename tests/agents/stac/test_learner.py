@@ -9,14 +9,16 @@ import pytest
 import tensorflow as tf
 import tree
 
+from agents.impala.distributions import Categorical
 from agents.impala.learner import ImpalaUpdate
 from agents.stac.config import ALL, OUTER_COSTS
-from agents.stac.learner import StacUpdate, kl_divergence
+from agents.stac.learner import StacUpdate
 from replay.structures import Batch
 from tests.agents.impala import batches as impala
 from tests.agents.impala.batches import ENDS, with_ends
 from tests.agents.stac.batches import make_update, outputs_of, small_config
 from tests.batches import random_batch
+from tests.eager import eagerly
 from tests.updates import parameters_of, same
 
 
@@ -124,7 +126,7 @@ def _body(update: StacUpdate) -> list[tf.Variable]:
 def test_only_the_acting_head_enters_the_outer_loss() -> None:
     update = make_update(small_config(num_heads=3))
     batch = _batch(update._config)
-    old = outputs_of(update, batch)[0].logits
+    old = outputs_of(update, batch)[0].policy
 
     def outer() -> list[float]:
         evaluation, kl = update.evaluate_outer(batch, old)
@@ -174,14 +176,14 @@ class _Descent(tf.Module):
 def test_metrics_of_a_batch() -> None:
     config = small_config(num_heads=2, meta_initial=0.0, kl_cost=3.0)
     update, batch = make_update(config), _batch(config)
-    evaluations, logits = update.evaluate(batch)
+    evaluations, policy = update.evaluate(batch)
     _, metrics = update(batch)
     losses = [float(each.loss) for each in evaluations]
     assert losses[0] != losses[1]
     assert float(metrics["loss"]) == pytest.approx(np.mean(losses), rel=1e-5)
     for name in ("policy_gradient_loss", "entropy", "mean_value", "mean_rho"):
         assert float(metrics[name]) == pytest.approx(float(evaluations[0].metrics[name]), rel=1e-4)
-    outer, kl = update.evaluate_outer(batch, logits)
+    outer, kl = update.evaluate_outer(batch, policy)
     assert float(metrics["kl"]) == pytest.approx(float(kl), rel=1e-3)
     assert float(kl) > 0
     assert float(metrics["outer_loss"]) == pytest.approx(float(outer.loss) + 3 * float(kl), 1e-4)
@@ -216,12 +218,9 @@ def test_an_eager_update_equals_a_traced_one() -> None:
     traced, eager = make_update(config), make_update(config)
     for step in range(2):
         traced(_batch(config, seed=step))
-    tf.config.run_functions_eagerly(True)
-    try:
+    with eagerly():
         for step in range(2):
             eager(_batch(config, seed=step))
-    finally:
-        tf.config.run_functions_eagerly(False)
     for x, y in zip(traced.variables, eager.variables, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-5)
 
@@ -249,7 +248,8 @@ def test_a_checkpoint_reproduces_the_next_updates_bit_for_bit(
 def test_the_divergence_of_two_policies() -> None:
     p, q = np.array([[0.2, 0.8], [0.5, 0.5]]), np.array([[0.6, 0.4], [0.5, 0.5]])
     expected = [0.2 * np.log(0.2 / 0.6) + 0.8 * np.log(0.8 / 0.4), 0.0]
-    actual = kl_divergence(tf.constant(np.log(p) + 3.0), tf.constant(np.log(q) - 1.0))
+    new, old = Categorical(tf.constant(np.log(p) + 3.0)), Categorical(tf.constant(np.log(q) - 1.0))
+    actual = new.divergence(old)
     np.testing.assert_allclose(actual, expected, atol=1e-12)
 
 

@@ -84,6 +84,8 @@ def make_dataset(
     ]
     shards = tf.concat([tf.repeat(tf.range(num_shards), share) for share in shares], axis=0)  # [B]
 
+    # Nothing here depends on a tensor's value; to look for what does would take seconds.
+    @tf.autograph.experimental.do_not_convert
     def joined(*parts: tuple[reverb.ReplaySample, ...]) -> Batch:
         whole = _concatenated([_as_one_table(of_shards) for of_shards in parts])
         return to_batch(whole.info, whole.data, shards, layout)
@@ -216,7 +218,9 @@ def to_batch(info: reverb.SampleInfo, items: Item, shard: Array, layout: Layout)
     lives_before = rows.gather(items.blocks.lives, t - 1, follows)
     previous_action = rows.gather(items.blocks.action, t - 1, follows)
     if previous_action.dtype.is_integer:  # bounded ones are zero there already
-        previous_action = tf.where(first, NO_ACTION, previous_action)
+        several = previous_action.shape.rank > 2
+        begins = first[..., tf.newaxis] if several else first
+        previous_action = tf.where(begins, NO_ACTION, previous_action)
     return Batch(
         inputs=NetworkInput(
             observation=_observations(rows, items.blocks, t, valid, layout.frame_stack),

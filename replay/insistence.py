@@ -1,16 +1,18 @@
-"""Calls of a Reverb server that may be restarted or cut off for a while.
+"""Reverb servers that may be restarted or cut off for a while: who needs them waits, and says so.
 
-Reverb's own streams, of writers and samplers, find their server again. Its single calls do not:
-they end in a RuntimeError, whether the server was out of reach or refused.
+Reverb's own streams, of writers and samplers, find their server again, and what they send is sent
+again; they say nothing. Its single calls do not: they end in a RuntimeError, whether the server was
+out of reach or refused.
 """
 
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import reverb
 
 ASK_SECONDS = 10  # that a server may take to answer before it is said that it does not
+LOOK_SECONDS = 1  # the same while others wait for who asks
 
 T = TypeVar("T")
 
@@ -25,19 +27,60 @@ def insist(client: reverb.Client, call: Callable[[], T]) -> T:
         return call()
     except RuntimeError as error:
         print(f"Replay at {client.server_address} is gone ({error}); waiting for it.", flush=True)
-    _wait_for(client)
+    wait_for(client)
     return call()
 
 
-def _wait_for(client: reverb.Client) -> None:
+def wait_for(client: reverb.Client) -> dict[str, Any]:
+    """What a server says of its tables, as soon as it answers."""
     began = time.monotonic()
     while True:
-        try:
-            client.server_info(timeout=ASK_SECONDS)
-        except (reverb.errors.ReverbError, RuntimeError):
-            seconds = time.monotonic() - began
-            print(
-                f"Replay at {client.server_address} does not answer ({seconds:.0f} s).", flush=True
-            )
-        else:
+        tables = _ask(client, ASK_SECONDS)
+        if tables is not None:
+            return tables
+        seconds = time.monotonic() - began
+        print(f"Replay at {client.server_address} does not answer ({seconds:.0f} s).", flush=True)
+
+
+class Watch:
+    """Says which servers are away, for one who waits for a stream of theirs.
+
+    Args:
+      clients: of the servers.
+    """
+
+    def __init__(self, clients: Sequence[reverb.Client]) -> None:
+        self._clients = clients
+        self._began: float | None = None  # to wait
+        self._asked = 0.0
+
+    def over(self) -> None:
+        """The stream goes on."""
+        self._began = None
+
+    def wait(self) -> None:
+        """The stream still stands: asks the servers, once it has stood for `ASK_SECONDS`."""
+        now = time.monotonic()
+        if self._began is None:
+            self._began = self._asked = now
+        if now < self._asked + ASK_SECONDS:
             return
+        for client in self._clients:
+            if _ask(client, LOOK_SECONDS) is None:
+                seconds = now - self._began
+                print(
+                    f"Replay at {client.server_address} does not answer ({seconds:.0f} s).",
+                    flush=True,
+                )
+        self._asked = time.monotonic()
+
+
+def _ask(client: reverb.Client, seconds: int) -> dict[str, Any] | None:
+    """What a server says of its tables; None where it does not answer in time."""
+    began = time.monotonic()
+    try:
+        tables: dict[str, Any] = client.server_info(timeout=seconds)
+    except (reverb.errors.ReverbError, RuntimeError):
+        time.sleep(max(0.0, min(1.0, began + seconds - time.monotonic())))  # it may fail at once
+        return None
+    return tables

@@ -17,8 +17,10 @@ chunk, shared by every item, in every table, that covers any of its rows. An `It
 consecutive blocks and a `Header` that says where in them it lies. The dataset turns items into one
 time-major `Batch`.
 
-An action is as the environment's spec says: a whole number, int32, where actions are discrete, and
-a vector `[D]`, float32, where they are bounded.
+An action is a whole number, int32, where the environment's are discrete, several `[D]` where it
+takes several at once, and a vector `[D]`, float32, where they are bounded. It is what the policy
+chose: `agents.contract.Agent` says what the environment is given for it, which of a squashed
+Gaussian's vectors is the squashed one.
 """
 
 import dataclasses
@@ -43,7 +45,7 @@ class Step(NamedTuple):
     observation: Nest  # [N, ...] as the environment gave it: single frames, uint8
     step_type: np.ndarray  # [N] uint8: FIRST, MID or LAST
     lives: np.ndarray  # [N] uint8: lives left when the observation was made; 0 where there are none
-    action: np.ndarray  # [N] int32 or [N, D] float32
+    action: np.ndarray  # [N] int32, or [N, D] int32 or float32
     log_probability: np.ndarray  # [N] float32: log mu(a|x) of the behaviour policy
     reward: np.ndarray  # [N] float32: raw
     continuation: np.ndarray  # [N] float32: 0 or 1
@@ -55,7 +57,7 @@ class Block(NamedTuple):
     observation: Nest  # [K + 1, ...]
     step_type: Array  # [K + 1] uint8
     lives: Array  # [K + 1] uint8
-    action: Array  # [K] int32 or [K, D] float32
+    action: Array  # [K] int32, or [K, D] int32 or float32
     log_probability: Array  # [K] float32
     reward: Array  # [K] float32
     continuation: Array  # [K] float32
@@ -88,14 +90,14 @@ class NetworkInput(NamedTuple):
     """What a network sees at one step, with any leading axes `[...]`."""
 
     observation: Nest  # [..., *] uint8 images stacked on their last axis, vectors as they are
-    previous_action: Array  # [...] int32 or [..., D] float32; NO_ACTION or 0 at an episode's start
+    previous_action: Array  # [...] or [..., D], as actions; NO_ACTION or 0 at an episode's start
     previous_reward: Array  # [...] float32, raw; 0 at an episode's first step
 
 
 class TrainedRows(NamedTuple):
     """The rows of a batch that are learned from: its last L, those after the burn-in."""
 
-    action: tf.Tensor  # [L, B] int32 or [L, B, D] float32
+    action: tf.Tensor  # [L, B] int32, or [L, B, D] int32 or float32
     log_probability: tf.Tensor  # [L, B] float32
     reward: tf.Tensor  # [L, B] float32, raw
     continuation: tf.Tensor  # [L, B] float32
@@ -116,7 +118,7 @@ class Batch(NamedTuple):
     reset: tf.Tensor  # [T + 1, B] bool: the core state resets *before* this row (it is a FIRST row)
     valid: tf.Tensor  # [T + 1, B] bool
     life_lost: tf.Tensor  # [T + 1, B] bool: a life was lost between the row before and this one
-    action: tf.Tensor  # [T, B] int32 or [T, B, D] float32
+    action: tf.Tensor  # [T, B] int32, or [T, B, D] int32 or float32
     log_probability: tf.Tensor  # [T, B] float32
     reward: tf.Tensor  # [T, B] float32, raw
     continuation: tf.Tensor  # [T, B] float32

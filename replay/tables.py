@@ -13,6 +13,7 @@ import dataclasses
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import reverb
@@ -20,6 +21,7 @@ import tensorflow as tf
 import tree
 from acme import specs
 
+from replay.insistence import wait_for
 from replay.layout import Layout
 from replay.structures import Block, Header, Item, Nest, TableSpec
 
@@ -83,20 +85,35 @@ def shard_of(spec: TableSpec, shard: int, num_shards: int) -> TableSpec:
 
 
 def num_items(servers: Sequence[reverb.Client], timeout: int | None = None) -> int:
-    """Items in all tables of all servers.
+    """Items in all tables of all servers; arguments and errors are those of `fills`."""
+    return sum(fill.items for fill in fills(servers, timeout).values())
+
+
+class Fill(NamedTuple):
+    """How full a table is, all its shards together."""
+
+    items: int
+    min_size: int  # below which nothing is sampled
+
+
+def fills(servers: Sequence[reverb.Client], timeout: int | None = None) -> dict[str, Fill]:
+    """How full each table is, by name.
 
     Args:
-      servers: clients of them.
-      timeout: seconds that each may take to answer; None waits.
+      servers: clients of all servers.
+      timeout: seconds that each may take to answer; None waits, and says so.
 
     Raises:
       reverb.errors.ReverbError, RuntimeError: when one does not answer.
     """
-    return sum(
-        table.current_size
-        for server in servers
-        for table in server.server_info(timeout=timeout).values()
-    )
+    found: dict[str, Fill] = {}
+    for server in servers:
+        info = wait_for(server) if timeout is None else server.server_info(timeout=timeout)
+        for name, table in info.items():
+            items, min_size = found.get(name, (0, 0))
+            wanted = table.rate_limiter_info.min_size_to_sample
+            found[name] = Fill(items + table.current_size, min_size + wanted)
+    return found
 
 
 def signature(environment_spec: specs.EnvironmentSpec, core_state: Nest, length: int) -> Item:

@@ -25,7 +25,10 @@ OBSERVATION = {
 }
 DISCRETE = specs.DiscreteArray(5)
 BOUNDED = specs.BoundedArray((2,), np.float32, [-1, -2], [1, 2])
-ACTIONS = pytest.mark.parametrize("actions", [DISCRETE, BOUNDED], ids=["discrete", "bounded"])
+SEVERAL = specs.BoundedArray((2,), np.int32, [0, 0], [4, 2])
+ACTIONS = pytest.mark.parametrize(
+    "actions", [DISCRETE, SEVERAL, BOUNDED], ids=["discrete", "several", "bounded"]
+)
 
 
 class Row(NamedTuple):
@@ -91,6 +94,12 @@ def stream(
     return rows
 
 
+def _action(rng: np.random.Generator, n: int, actions: specs.BoundedArray) -> np.ndarray:
+    if actions is BOUNDED:
+        return rng.uniform(actions.minimum, actions.maximum, (n, 2)).astype(np.float32)
+    return rng.integers(1, actions.maximum + 1, (n, *actions.shape)).astype(np.int32)
+
+
 def _row(
     rng: np.random.Generator,
     step_type: np.ndarray,
@@ -112,9 +121,7 @@ def _row(
         observation=observation,
         step_type=step_type,
         lives=lives,
-        action=rng.integers(1, 5, size=n).astype(np.int32)
-        if actions is DISCRETE
-        else rng.uniform(actions.minimum, actions.maximum, (n, 2)).astype(np.float32),
+        action=_action(rng, n, actions),
         log_probability=-positive(),
         reward=positive(),
         continuation=1.0 - terminated.astype(np.float32),

@@ -1,6 +1,7 @@
 """Priorities and importance weights against loops, and the way back to a real table."""
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -155,8 +156,9 @@ class InterruptedClient:
     def __init__(self) -> None:
         self.updates: list[dict[int, float]] = []
 
-    def server_info(self, timeout: float) -> None:
+    def server_info(self, timeout: float) -> dict[str, Any]:
         """Says that the server is there."""
+        return {}
 
     def mutate_priorities(self, table: str, updates: dict[int, float]) -> None:
         self.updates.append(updates)

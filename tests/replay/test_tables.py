@@ -9,7 +9,7 @@ import reverb
 
 from replay.layout import Layout
 from replay.structures import TableSpec
-from replay.tables import block_length, make_tables, max_blocks
+from replay.tables import block_length, fills, make_tables, max_blocks, num_items
 from tests.replay import streams
 
 LAYOUT = Layout(0, 4, 4)
@@ -63,6 +63,12 @@ def test_a_queue_hands_out_each_item_once_in_order() -> None:
     server, client = filled(table(kind="queue"), 5)
     assert [info.priority for info in sampled(client, 5)] == [1, 2, 3, 4, 5]
     assert streams.num_items(server, table()) == 0
+
+
+def test_what_a_table_waits_for_is_known() -> None:
+    _, client = filled(table(min_size=5), 2)
+    assert fills([client, client], timeout=10) == {table().name: (4, 10)}  # of two shards
+    assert num_items([client]) == 2
 
 
 def test_a_queue_that_does_not_pace_drops_its_oldest_items() -> None:

@@ -22,6 +22,8 @@ RANDOM_CASES = [
     (Layout(4, 8, 4, 2), 4, 5),
     (Layout(2, 10, 10, 4), 5, 2),
     (Layout(2, 4, 4, 2, crosses_episodes=True), 2, 2),
+    (Layout(0, 8, 2, 1, crosses_episodes=True), 2, 3),  # unrolls that overlap
+    (Layout(2, 7, 3, 1, crosses_episodes=True), 3, 2),
 ]
 
 

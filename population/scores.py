@@ -1,0 +1,102 @@
+"""How good a member is, read from its run folder."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from environments import scores
+from run_folder import log_reader, task_returns
+from run_folder.episodes import RECENT_EPISODES, mean
+from run_folder.layout import RunFolder
+from run_folder.log_reader import Log
+
+_FIRST_BYTES = 1 << 18  # thousands of episodes
+
+
+def is_normalised(tasks: Sequence[str]) -> bool:
+    """Whether what is played has human scores, at least in part."""
+    return any(scores.human_normalised(task, 0.0) is not None for task in tasks)
+
+
+def score(folder: RunFolder, tasks: Sequence[str], since: int = 0) -> float:
+    """What a member's weights return in training.
+
+    The mean capped human-normalised score, of the tasks that have human scores and were played
+    (Espeholt et al. 2018, Table F.1); where none has, the mean over tasks of their mean returns. A
+    task's return is that of its last episodes, as a run shows it.
+
+    Args:
+      folder: the member's.
+      tasks: that it plays.
+      since: agent steps at which it took over the weights that it has.
+
+    Returns:
+      NaN where no episode has ended since.
+    """
+    return of_returns(recent_returns(folder, tasks, since))
+
+
+def of_returns(returns: Mapping[str, float]) -> float:
+    """The score of mean returns by task, of which NaN stands for none; NaN where all are NaN."""
+    if is_normalised(list(returns)):
+        return task_returns.aggregates(returns)["mean_capped"]
+    return mean([value for value in returns.values() if not math.isnan(value)])
+
+
+def recent_returns(folder: RunFolder, tasks: Sequence[str], since: int) -> dict[str, float]:
+    """Each task's mean return over its last episodes; NaN where none has ended since.
+
+    Of a log of millions of episodes no more is read than has to be.
+    """
+    last_bytes, size = _FIRST_BYTES, _size(folder)
+    while True:
+        log = episodes(folder, last_bytes=last_bytes)
+        if last_bytes >= size or _is_enough(log, tasks, since):
+            return recent_of(log, tasks, since)
+        last_bytes *= 4
+
+
+def _size(folder: RunFolder) -> int:
+    """Bytes of the log of episodes."""
+    path = folder.log("episodes")
+    return path.stat().st_size if path.exists() else 0
+
+
+def _is_enough(log: Log, tasks: Sequence[str], since: int) -> bool:
+    """Whether the end of a log tells what the whole would."""
+    if not len(log):
+        return False
+    if log["actor_steps"][0] <= since:
+        return True
+    played = log.texts["task"]
+    return all(np.count_nonzero(played == task) >= RECENT_EPISODES for task in tasks)
+
+
+def last_logged(folder: RunFolder) -> int:
+    """Agent steps at which a member logged an episode last; its learner may have heard of fewer."""
+    steps = episodes(folder, last_bytes=_FIRST_BYTES).last("actor_steps")
+    return 0 if math.isnan(steps) else int(steps)
+
+
+def episodes(folder: RunFolder, *, last_bytes: int | None = None) -> Log:
+    """A row for each episode that a member ended in training; of the last ones where that is said.
+
+    Args:
+      folder: the member's.
+      last_bytes: of the log, that are read; None reads all.
+    """
+    return log_reader.read(folder.log("episodes"), texts=("task",), last_bytes=last_bytes)
+
+
+def recent_of(log: Log, tasks: Sequence[str], since: int) -> dict[str, float]:
+    """As `recent_returns`, of episodes that were read before."""
+    log = log.where(log["actor_steps"] > since)
+    return {task: _recent(log, task) for task in tasks}
+
+
+def _recent(log: Log, task: str) -> float:
+    if not len(log):
+        return math.nan
+    returns = log["episode_return"][log.texts["task"] == task][-RECENT_EPISODES:]
+    return float(np.mean(returns)) if len(returns) else math.nan

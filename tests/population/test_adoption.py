@@ -1,0 +1,202 @@
+"""A learner is taken over whole, with all that it learns with, and nothing else is."""
+
+import errno
+import os
+import pathlib
+from typing import Any
+
+import pytest
+
+from agents.learner import Learner
+from population import adoption
+from run_folder import building, checkpoints, resuming, snapshots
+from run_folder.layout import RunFolder
+from tests.population.populations import (
+    AGENT,
+    STEPS,
+    Learning,
+    adopt,
+    again,
+    contents,
+    refuse,
+    saved,
+)
+from tests.run_folder import saved_runs
+
+
+def test_who_adopts_goes_on_as_the_other_would(rival: Learning, own: Learning) -> None:
+    before = checkpoints.read(own.run.checkpoints)
+    assert before is not None
+    assert adopt(rival, own) == 9
+    adopted = again(own.run, 3.0)
+    assert adopted.values() == rival.values()
+    assert "statistics:0" in adopted.values()
+    assert "moment:0" in adopted.values()
+    assert adopted.learner_steps == 6  # one more than its own
+    for learning in (adopted, rival):
+        learning.learn(2)
+    assert adopted.values() == rival.values()
+    assert adopted.learner_steps == 8
+    after = adopted.save()
+    assert (after.learner_step, after.learner) == (8, "learner-impala/8")
+    assert (after.replay, after.replay_items) == (before.replay, before.replay_items)
+
+
+def test_what_a_member_has_counted_and_its_replay_stay(rival: Learning, own: Learning) -> None:
+    before = checkpoints.read(own.run.checkpoints)
+    assert before is not None
+    assert before.replay
+    files = contents(own.run.checkpoints)
+    adopt(rival, own)
+    after = checkpoints.read(own.run.checkpoints)
+    assert after is not None
+    kept = ("replay", "replay_items", "replay_saved_at", "episodes", "trained_steps", "walltime")
+    for name in (*kept, "agent", "replay_seconds"):
+        assert getattr(after, name) == getattr(before, name), name
+    assert after.actor_steps == STEPS
+    assert (after.learner_step, after.learner) == (6, "learner-impala/6")
+    assert snapshots.steps(own.run.checkpoints, AGENT) == [3, 5, 6]
+    for step in (3, 5, 6):
+        assert snapshots.read(own.run.checkpoints, AGENT, step).replay is None
+    brought = set(contents(own.run.checkpoints)) - set(files)
+    assert all(
+        name.startswith(("learner-impala/6.", "learner-impala/manifest-6")) for name in brought
+    )
+    unchanged = {name: data for name, data in files.items() if name != "manifest.json"}
+    assert unchanged.items() <= contents(own.run.checkpoints).items()
+
+
+def test_steps_that_the_manifest_counts_are_never_taken_back(
+    rival: Learning, own: Learning
+) -> None:
+    adoption.stage(rival.run, own.run, AGENT, 6)
+    adoption.publish(own.run, AGENT, 6, actor_steps=7)
+    manifest = checkpoints.read(own.run.checkpoints)
+    assert manifest is not None
+    assert manifest.actor_steps == 50
+
+
+def test_a_run_goes_on_from_what_an_agent_of_the_project_adopted(tmp_path: pathlib.Path) -> None:
+    runs = [
+        saved_runs.save(tmp_path / name, "popart", steps=(3, steps), seed=steps)
+        for name, steps in (("rival", 70), ("own", 7))
+    ]
+    rival, own = runs
+    assert adoption.stage(rival.folder, own.folder, "popart", 8) == 70
+    adoption.publish(own.folder, "popart", 8, STEPS)
+    spec = building.environment_spec(own)
+    values = []
+    for run in runs:
+        update = building.make_agent(run, "popart").make_update(spec)
+        found = resuming.manifests(run, {"popart": update}, step=None, with_replay=True)["popart"]
+        learner = Learner(update, iter(()))
+        learner.read_checkpoint(str(run.folder.checkpoints / found.learner), found.learner_step)
+        assert learner.learner_steps == found.learner_step
+        values.append({name: value.tolist() for name, value in learner.save().items()})
+    assert found.learner_step == 8
+    different = [name for name in values[0] if values[0][name] != values[1][name]]
+    assert len(different) == 1  # the number of updates
+    assert len(values[0]) > 10
+
+
+@pytest.mark.parametrize("code", [None, errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK])
+def test_files_are_linked_or_else_copied(
+    code: int | None, rival: Learning, own: Learning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if code is not None:
+        monkeypatch.setattr(os, "link", refuse(code))
+    adopt(rival, own)
+    for suffix in ("index", "data-00000-of-00001"):
+        old = rival.run.checkpoints / f"learner-impala/9.{suffix}"
+        new = own.run.checkpoints / f"learner-impala/6.{suffix}"
+        assert new.samefile(old) is (code is None)
+        assert new.read_bytes() == old.read_bytes()
+    assert again(own.run, 3.0).values() == rival.values()
+
+
+@pytest.mark.parametrize("linked", [0, 1])
+@pytest.mark.parametrize("copies", [False, True])
+def test_what_the_other_removes_meanwhile_is_read_again(
+    linked: int, copies: bool, rival: Learning, own: Learning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It saves once more after so many files were taken, and keeps no earlier learner."""
+    link = os.link
+    calls: list[Any] = []
+
+    def link_meanwhile(old: Any, new: Any) -> None:
+        if len(calls) == linked:
+            rival.learn(2)
+            rival.save()
+            folder = rival.run.checkpoints / "learner-impala"
+            snapshots.remove_others(folder, [rival.learner_steps])
+        calls.append(old)
+        if copies and pathlib.Path(old).exists():
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        link(old, new)
+
+    monkeypatch.setattr(os, "link", link_meanwhile)
+    assert adopt(rival, own) == 11
+    assert len(calls) > 2
+    assert again(own.run, 3.0).values() == rival.values()
+
+
+def test_what_is_done_is_not_done_again(rival: Learning, own: Learning) -> None:
+    adopt(rival, own)
+    before = contents(own.run.path)
+    adoption.publish(own.run, AGENT, 6, STEPS)
+    assert contents(own.run.path) == before
+    learning = again(own.run, 3.0)
+    learning.learn(4)
+    learning.save()
+    before = contents(own.run.path)
+    adoption.publish(own.run, AGENT, 6, STEPS)
+    assert contents(own.run.path) == before
+
+
+def test_a_kill_before_the_learner_was_kept_is_made_good(
+    rival: Learning, own: Learning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as context:
+        context.setattr(snapshots, "keep", die)
+        with pytest.raises(KeyboardInterrupt):
+            adopt(rival, own)
+    assert snapshots.steps(own.run.checkpoints, AGENT) == [3, 5]
+    adoption.publish(own.run, AGENT, 6, STEPS)
+    assert snapshots.steps(own.run.checkpoints, AGENT) == [3, 5, 6]
+
+
+def test_what_nobody_decided_on_belongs_to_nobody(
+    rival: Learning, own: Learning, tmp_path: pathlib.Path
+) -> None:
+    adoption.stage(rival.run, own.run, AGENT, 6)
+    (own.run.checkpoints / "learner-impala" / "6.data-00001-of-00002").write_text("of another")
+    assert again(own.run, -1.0).values() == own.values()
+    third = saved(RunFolder(tmp_path / "third"), 7.0, [1])
+    assert adoption.stage(third.run, own.run, AGENT, 6) == 1
+    assert len(list((own.run.checkpoints / "learner-impala").glob("6.*"))) == 2
+    learning = again(own.run, -1.0)
+    learning.learn(4)
+    learning.save()  # the run goes on without it
+    left = {
+        path.name.partition(".")[0] for path in (own.run.checkpoints / "learner-impala").iterdir()
+    }
+    assert left == {"3", "5", "9", "manifest-3", "manifest-5", "manifest-9"}
+
+
+def test_a_learner_that_is_written_anew_leaves_the_adopted_one_as_it_was(
+    rival: Learning, own: Learning
+) -> None:
+    """The other goes back to update 5 and comes to 9 again, otherwise than before."""
+    adopt(rival, own)
+    adopted = rival.values()
+    back = snapshots.read(rival.run.checkpoints, AGENT, 5)
+    checkpoints.write(rival.run.checkpoints, checkpoints.MANIFEST, back)
+    anew = again(rival.run, 4.0)
+    anew.learn(4)
+    anew.save()
+    assert anew.learner_steps == 9
+    assert anew.values() != adopted
+    assert again(own.run, 3.0).values() == adopted

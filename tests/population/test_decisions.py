@@ -1,0 +1,234 @@
+"""A decision is made whole, once, and by one; what is damaged is named."""
+
+import itertools
+import json
+import multiprocessing
+import os
+import pathlib
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from concurrent import futures
+from typing import Any
+
+import pytest
+
+from population import decisions
+from population.folder import PopulationFolder
+from run_folder.settings import SettingsError
+from tests.population import populations
+from tests.population.populations import decide, decision_of
+
+_KILLS = 30
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path) -> PopulationFolder:
+    return PopulationFolder(tmp_path)
+
+
+def test_what_was_decided_is_read_again(folder: PopulationFolder) -> None:
+    assert populations.newest(folder, 1) is None
+    first = decision_of(1, 0, new=dict(learning_rate=5e-6, kind="vtrace", sizes=[8], period=None))
+    second = decision_of(
+        1,
+        1,
+        score=0.1,
+        rival=2,
+        rival_score=0.3,
+        adopted=4,
+        rival_learner_step=77,
+        old=first.new,
+        new=dict(first.new, learning_rate=1 / 3),
+    )
+    assert decisions.write(folder, first)
+    assert decisions.write(folder, second)
+    assert populations.newest(folder, 1) == second
+    assert decisions.of_member(folder, 1) == [first, second]
+    assert decisions.of_member(folder, 0) == []
+    assert populations.names(folder) == {"01-0000.json", "01-0001.json"}
+
+
+def test_an_adoption_counts_as_an_update() -> None:
+    assert decision_of(0, 1, learner_step=7).learner_step_after == 7
+    assert decision_of(0, 1, learner_step=7, adopted=0).learner_step_after == 8
+
+
+def test_who_comes_second_finds_it_made_and_changes_nothing(folder: PopulationFolder) -> None:
+    first = decision_of(0, 0)
+    assert decisions.write(folder, first)
+    assert not decisions.write(folder, decision_of(0, 0, time=5.0, new=dict(learning_rate=1.0)))
+    assert decisions.of_member(folder, 0) == [first]
+    assert populations.listed(folder) == [first]
+    assert populations.names(folder) == {"00-0000.json"}
+
+
+def _race(path: str, racer: int) -> list[int]:
+    """Tries to make twenty decisions that others try to make, too; returns those that it made."""
+    folder, made = PopulationFolder(pathlib.Path(path)), []
+    for number in range(20):
+        decision = decision_of(1, number, new=dict(racer=racer, filling="x" * 10_000))
+        if decisions.write(folder, decision):
+            made.append(number)
+    return made
+
+
+def _threads() -> futures.Executor:
+    return futures.ThreadPoolExecutor(8)
+
+
+def _processes() -> futures.Executor:
+    return futures.ProcessPoolExecutor(4, multiprocessing.get_context("fork"))
+
+
+def test_only_halves_of_what_was_decided_are_removed(folder: PopulationFolder) -> None:
+    decide(folder, 1, 1)
+    halves = [folder.decisions / f".01-{number:04}.json.0123.new" for number in range(3)]
+    for half in halves:
+        half.touch()
+    assert decisions.write(folder, decision_of(1, 1))
+    # Who writes the last one may live.
+    assert populations.names(folder) == {"01-0000.json", "01-0001.json", halves[2].name}
+
+
+@pytest.mark.parametrize("start", [_threads, _processes])
+def test_of_many_at_a_time_one_makes_it(
+    start: Callable[[], futures.Executor], folder: PopulationFolder
+) -> None:
+    with start() as racers:
+        made = list(racers.map(_race, itertools.repeat(str(folder.path)), range(8)))
+    assert sorted(itertools.chain.from_iterable(made)) == list(range(20))
+    found = decisions.of_member(folder, 1)
+    for racer, numbers in enumerate(made):
+        assert all(found[number].new["racer"] == racer for number in numbers)
+    assert all(len(decision.new["filling"]) == 10_000 for decision in found)
+    assert populations.names(folder) == {f"01-{number:04}.json" for number in range(20)}
+    decisions.list_all(folder)
+    assert populations.listed(folder) == found
+
+
+def _decide_for_ever(folder: PopulationFolder, member: int, told: int) -> None:
+    """Goes on after the newest decision, and tells each number that it has made."""
+    newest = populations.newest(folder, member)
+    for number in itertools.count(newest.number + 1 if newest else 0):
+        assert decisions.write(folder, decision_of(member, number))
+        os.write(told, f"{number}\n".encode())
+
+
+def _kill_while_deciding(folder: PopulationFolder, member: int, seconds: float) -> int:
+    """Lets a process decide until some time after its first; returns the last that it told."""
+    read, told = os.pipe()
+    if not (pid := os.fork()):
+        try:
+            _decide_for_ever(folder, member, told)
+        finally:
+            os._exit(1)
+    os.close(told)
+    with os.fdopen(read) as said:
+        first = said.readline()
+        time.sleep(seconds)
+        os.kill(pid, signal.SIGKILL)
+        numbers = [int(line) for line in (first, *said)]
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    return numbers[-1]
+
+
+def test_a_kill_at_any_moment_leaves_whole_decisions_and_the_next_goes_on(
+    folder: PopulationFolder,
+) -> None:
+    random.seed(1)
+    before, halves = -1, 0
+    for _ in range(_KILLS):
+        last = _kill_while_deciding(folder, 1, random.random() * 0.02)
+        found = decisions.of_member(folder, 1)
+        assert found == [decision_of(1, number) for number in range(len(found))]
+        assert before < last <= found[-1].number <= last + 1
+        before = found[-1].number
+        left = {name for name in populations.names(folder) if not name.startswith("01-")}
+        assert len(left) <= 1
+        halves += len(left)
+    assert halves  # some were cut short
+    assert decisions.write(folder, decision_of(1, before + 1))
+    assert all(name.startswith("01-") for name in populations.names(folder))
+    assert populations.listed(folder) == decisions.of_member(folder, 1)
+    assert {path.name for path in folder.path.iterdir()} == {"decisions", "population.jsonl"}
+
+
+def test_the_list_is_in_the_order_of_time(folder: PopulationFolder) -> None:
+    made = [*decide(folder, 1, 4), *decide(folder, 0, 3), *decide(folder, 2, 1)]
+    made.sort(key=lambda decision: decision.time)
+    assert populations.listed(folder) == made
+    assert decisions.every(folder, 3) == made
+    assert decisions.every(folder, 1) == [d for d in made if d.member == 0]
+
+
+def test_members_and_decisions_of_many_digits_keep_their_order(folder: PopulationFolder) -> None:
+    for member in (1, 10, 100):
+        decide(folder, member, 2)
+    for member in (1, 10, 100):
+        assert {d.member for d in decisions.of_member(folder, member)} == {member}
+    whole = decisions._path(folder, 1, 0).read_text()
+    for number in range(2, 10_002):
+        text = whole.replace('"number": 0', f'"number": {number}')
+        decisions._path(folder, 1, number).write_text(text)
+    newest = populations.newest(folder, 1)
+    assert newest is not None
+    assert newest.number == 10_001
+
+
+def _edit(**changes: Any) -> Callable[[pathlib.Path], None]:
+    def edit(path: pathlib.Path) -> None:
+        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+    return edit
+
+
+def _swap(path: pathlib.Path) -> None:
+    shutil.copy(path.with_name("01-0002.json"), path)
+
+
+def _cut(path: pathlib.Path) -> None:
+    path.write_bytes(path.read_bytes()[:40])
+
+
+def _folder_in_its_place(path: pathlib.Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (pathlib.Path.unlink, "01-0001.json is missing or holds another decision: that of member"),
+        (_swap, "01-0001.json is missing or holds another decision: that of member 1, number 2."),
+        (_edit(member=0), "holds another decision: that of member 0, number 1."),
+        (_edit(number=2), "holds another decision: that of member 1, number 2."),
+        (_cut, "01-0001.json cannot be read: Expecting"),
+        (lambda path: path.write_text(""), "01-0001.json cannot be read: Expecting value"),
+        (lambda path: path.write_text("[]"), "cannot be read: it must be an object, got []."),
+        (lambda path: path.write_bytes(b"\xff"), "01-0001.json cannot be read: 'utf-8' codec"),
+        (_folder_in_its_place, "01-0001.json cannot be read: Is a directory."),
+        (_edit(time=None), "cannot be read: time must be a number, got None."),
+        (_edit(time=-1), "time must be a number from 0 to 1e+15, got -1.0."),
+        (_edit(score=float("nan")), "score must be a number or None, got nan."),
+        (_edit(learner_step=-1), "learner_step must be a whole number from 0 to"),
+        (_edit(actor_steps=1.5), "actor_steps must be a whole number, got 1.5."),
+        (_edit(adopted=-1), "adopted must be a whole number from 0 to"),
+        (_edit(new=None), "new must be an object, each anything, got None."),
+        (_edit(nwe={}), "nwe is no field here, the nearest is new."),
+    ],
+)
+def test_what_is_damaged_is_named_in_a_sentence(
+    damage: Callable[[pathlib.Path], None], said: str, folder: PopulationFolder
+) -> None:
+    decide(folder, 0, 2)
+    decide(folder, 1, 3)
+    damage(folder.decisions / "01-0001.json")
+    for read in (lambda: populations.newest(folder, 1), lambda: decisions.every(folder, 3)):
+        with pytest.raises(SettingsError, match=r"\.$") as error:
+            read()
+        assert said in str(error.value)
+        assert str(folder.decisions) in str(error.value)
+    assert len(decisions.of_member(folder, 0)) == 2

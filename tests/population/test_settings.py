@@ -1,0 +1,286 @@
+"""What a population is: what its settings may be, and what its file records."""
+
+import json
+import pathlib
+import stat
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agents import fields
+from agents.impala.evolved import evolved
+from population import ranges, settings
+from population.folder import PopulationFolder
+from population.settings import Population
+from run_folder import catalogue
+from run_folder.settings import SettingsError
+from tests.population.populations import SWEEP, settings_of
+
+
+def test_the_defaults_are_the_papers() -> None:
+    """Espeholt et al. 2018, Appendix E; Hessel et al. 2018, Table 8."""
+    declared = fields.declared(Population)
+    defaults = dict(
+        members=24,
+        burn_in_frames=20_000_000,
+        ready_episodes=5_000,
+        margin=0.05,
+        mutation_probability=0.33,
+        mutation_factor=1.2,
+        evolve="all",
+    )
+    assert {name: declared[name].default for name in defaults} == defaults
+
+
+@pytest.mark.parametrize(
+    ("agent", "env", "members"),
+    [
+        ("impala", "atari57", 24),
+        ("impala", "dmlab30", 24),
+        ("popart", "atari57", 24),
+        ("popart", "dmlab30", 8),
+        ("popart", "dmlab:rooms_watermaze", 8),
+        ("multihead_impala", "dmlab30", 8),
+        ("r2d2", "dmlab30", 24),
+    ],
+)
+def test_there_are_as_many_members_as_in_the_paper(agent: str, env: str, members: int) -> None:
+    """Espeholt et al. 2018, Appendix E; Hessel et al. 2018, Table 8."""
+    assert settings.default_members(agent, env) == members
+
+
+def test_members_have_seeds_that_no_neighbouring_population_has() -> None:
+    populations = [settings_of(seed=seed) for seed in (0, 1, 2, 2**63 - 1)]
+    seeds = [each.seed_of(member) for each in populations for member in range(24)]
+    assert len(set(seeds)) == len(seeds)
+    assert min(seeds) >= 0
+    assert max(seeds) < 2**31  # as those that a run derives
+    assert settings_of(seed=2).seed_of(3) == settings_of(seed=2, members=24).seed_of(3)
+
+
+@pytest.mark.parametrize("agent", ["impala", "popart", "multihead_impala"])
+@pytest.mark.parametrize(
+    ("env", "clips"), [("atari57", True), ("dmlab30", False), ("catch", False)]
+)
+def test_what_the_papers_tune_begins_where_theirs_did(agent: str, env: str, clips: bool) -> None:
+    """Espeholt et al. 2018, Table C.1; Hessel et al. 2018, Table 9."""
+    found = {
+        name: ranges.parse(name, text, fields.declared(type(catalogue.config(agent, env))))
+        for name, text in settings.default_sweep(agent, env).items()
+    }
+    said = {name: (given.kind, given.values) for name, given in found.items()}
+    tuned = dict(
+        entropy_cost=("log", (5e-5, 1e-2)),
+        learning_rate=("log", (5e-6, 5e-3)),
+        rmsprop_epsilon=("choice", (1e-1, 1e-3, 1e-5, 1e-7)),
+        max_gradient_norm=("uniform", (10.0, 100.0)),
+    )
+    if not clips:
+        del tuned["max_gradient_norm"]
+    assert said == tuned
+    assert all(given.mutates for given in found.values())
+
+
+def test_of_other_agents_the_papers_tune_nothing() -> None:
+    tuned = {name for name in catalogue.AGENTS if settings.default_sweep(name, "catch")}
+    assert tuned == {name for name, entry in catalogue.AGENTS.items() if entry.evolved is evolved}
+    assert {"impala", "popart"} <= tuned
+    assert not {"r2d2", "stac", "stacx"} & tuned
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (dict(members=1), "--members must be a whole number from 2 to 1,000, got 1."),
+        (dict(members=2.5), "--members must be a whole number"),
+        (dict(concurrent=0), "--concurrent must be a whole number from 1 to"),
+        (dict(turn_steps=0), "--turn_steps must be a whole number from 1 to"),
+        (dict(burn_in_frames=-1), "--burn_in_frames must be a whole number from 0 to"),
+        (dict(ready_episodes=0), "--ready_episodes must be a whole number from 1 to"),
+        (dict(margin=-0.1), "--margin must be a number from 0 to 1e+06, got -0.1."),
+        (dict(margin=float("nan")), "--margin must be a number from 0 to 1e+06, got nan."),
+        (dict(mutation_probability=1.1), "--mutation_probability must be a number from 0 to 1"),
+        (dict(mutation_factor=0.5), "--mutation_factor must be a number from 1 to 1e+06"),
+        (dict(seed=-1), "--seed must be a whole number from 0 to"),
+        (dict(sweep={}), "--sweep must give a field at least."),
+        (
+            dict(sweep=dict(lerning_rate="log:1e-5:1")),
+            "--sweep: 'lerning_rate' is no field here. Did",
+        ),
+        (dict(sweep=dict(learning_rate="log:1:1e-5")), "--sweep: learning_rate must be drawn from"),
+        (dict(agent="impela"), "Did you mean 'impala'?"),
+        (dict(evolve="discount"), "--evolve=discount names 'discount', which --sweep gives no"),
+        (dict(evolve="learning_rate,"), "names '', which --sweep gives no range; it gives learn"),
+        (dict(evolve=""), "--evolve= names ''"),
+        (
+            dict(sweep=dict(correction="grid:vtrace,none"), members=4),
+            "--sweep=correction=grid: is for members that stay apart: add --evolve=none, or use",
+        ),
+        (
+            dict(
+                sweep=dict(SWEEP, correction="grid:vtrace,none"), members=4, evolve="entropy_cost"
+            ),
+            "--sweep=correction=grid: is for members that stay apart",
+        ),
+        (
+            dict(
+                sweep=dict(correction="grid:vtrace,none", rho_bar="grid:1,2,3"),
+                members=8,
+                evolve="none",
+            ),
+            "--members must be a multiple of 6, the combinations of correction, rho_bar, got 8.",
+        ),
+        (
+            dict(train=dict(values=dict(num_acters=3))),
+            "--train has 'num_acters', no flag that members share. Did",
+        ),
+        (
+            dict(train=dict(values=dict(configs={}))),
+            "--train has 'configs', no flag that members share.",
+        ),
+        (dict(train=dict(values=dict(num_actors=0))), "--num_actors must be a whole number from 1"),
+        (dict(train=dict(values=dict(num_actors="3"))), "--num_actors must be a whole number"),
+        (dict(train=dict(fields=dict(impala=3))), "--train has 'impala', not text by field: 3."),
+        (dict(train=dict(fields=dict(impala=dict(length=8)))), "not text by field: {'length': 8}."),
+        (dict(train=[]), "--train must be an object, each an object"),
+    ],
+)
+def test_what_a_population_cannot_be_is_a_sentence(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=r"[.?]$") as error:
+        settings_of(**given)
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("evolve", "evolving", "mutable"),
+    [
+        ("all", ("learning_rate", "correction", "entropy_cost"), ("learning_rate", "entropy_cost")),
+        ("none", (), ()),
+        ("entropy_cost", ("entropy_cost",), ("entropy_cost",)),
+        ("correction,entropy_cost", ("correction", "entropy_cost"), ("entropy_cost",)),
+    ],
+)
+def test_some_fields_are_taken_over_and_of_these_some_are_multiplied(
+    evolve: str, evolving: tuple[str, ...], mutable: tuple[str, ...]
+) -> None:
+    sweep = dict(
+        learning_rate="log:1e-4:1e-2",
+        correction="choice:vtrace,none",
+        entropy_cost="uniform:0:0.1",
+    )
+    found = settings_of(sweep=sweep, evolve=evolve)
+    assert (found.evolving, found.mutable) == (evolving, mutable)
+    assert found.evolves is (evolve != "none")
+
+
+def test_grids_are_for_members_that_stay_apart() -> None:
+    found = settings_of(sweep=dict(correction="grid:vtrace,none"), members=4, evolve="none")
+    assert not found.evolves
+
+
+def test_members_are_told_what_they_share() -> None:
+    values = dict(num_actors=4, max_actor_steps=100, agent="r2d2", seed=3, run_dir="/elsewhere")
+    found = settings_of(train=dict(values=values, fields={"": dict(annealing_frames="none")}))
+    assert found.flags == dict(num_actors=4, max_actor_steps=100, agent="impala", env="catch")
+    assert found.overrides == {"": dict(annealing_frames="none")}
+    assert settings_of(train={}).flags == dict(agent="impala", env="catch")
+    assert settings_of(train={}).overrides == {}
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (dict(learning_rate=1e-3, entropy_cost=0.01), ""),
+        (
+            dict(learning_rate=1e-3),
+            "it must be of learning_rate, entropy_cost, got ['learning_rate'].",
+        ),
+        (
+            dict(learning_rate=1e-3, entropy_cost=0.1, x=1),
+            "got ['learning_rate', 'entropy_cost', 'x'].",
+        ),
+        (dict(learning_rate="1e-3", entropy_cost=0.01), "learning_rate must be a number from"),
+        (dict(learning_rate=0.0, entropy_cost=0.01), "learning_rate must be a number from 1e-15"),
+        (dict(learning_rate=None, entropy_cost=0.01), "learning_rate must be a number from"),
+    ],
+)
+def test_what_a_members_values_can_be(values: dict[str, Any], said: str) -> None:
+    if not said:
+        settings_of().check(values)
+        return
+    with pytest.raises(ValueError, match=r"\.$") as error:
+        settings_of().check(values)
+    assert said in str(error.value)
+
+
+def test_a_list_of_json_stands_for_a_tuple() -> None:
+    found = settings_of(sweep=dict(hidden_sizes="choice:64,128"), evolve="none")
+    found.check(dict(hidden_sizes=[64]))
+    with pytest.raises(ValueError, match="hidden_sizes must be 1 to 64 layers"):
+        found.check(dict(hidden_sizes=[0]))
+
+
+def test_what_is_recorded_is_found_again(tmp_path: pathlib.Path) -> None:
+    made = settings_of(margin=0.5, evolve="entropy_cost")
+    folder = PopulationFolder(tmp_path / "a" / "population")
+    settings.make_folder(folder)
+    settings.record(folder, made)
+    assert settings.load(folder.path) == made
+    assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+    before = folder.settings.stat()
+    settings.record(folder, made)
+    assert folder.settings.stat() == before  # whom another host may be reading
+    changed = settings_of(margin=0.25, evolve="entropy_cost")
+    settings.record(folder, changed)
+    assert settings.load(folder.path) == changed
+
+
+def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    for name in ("file", "file/population"):
+        with pytest.raises(SettingsError, match=r"--run_dir=.*file.* cannot be made: "):
+            settings.make_folder(PopulationFolder(tmp_path / name))
+
+
+def _edit(**changes: Any) -> Callable[[str], str]:
+    return lambda text: json.dumps({**json.loads(text), **changes})
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda text: text[:50], "population.json cannot be read: "),
+        (lambda text: "[]", "population.json cannot be read: it must be an object, got []."),
+        (
+            _edit(members=1),
+            "cannot be read: members must be a whole number from 2 to 1,000, got 1.",
+        ),
+        (_edit(memberz=1), "cannot be read: memberz is no field here, the nearest is members."),
+        (_edit(sweep=[]), "cannot be read: sweep must be an object, each text, got []."),
+        (_edit(sweep=dict(learning_rate=3)), "cannot be read: sweep must be an object, each text"),
+        (_edit(sweep=dict(rate="log:1:2")), "cannot be read: sweep: 'rate' is no field here"),
+        (_edit(agent="impala,r2d2"), "cannot be read: sweep: --agent='impala,r2d2' is unknown"),
+        (_edit(train=dict(values=[])), "cannot be read: train must be an object, each an object"),
+        (_edit(evolve="everything"), "cannot be read: evolve=everything names 'everything'"),
+    ],
+)
+def test_an_edited_file_is_refused_by_name(
+    edit: Callable[[str], str], said: str, tmp_path: pathlib.Path
+) -> None:
+    folder = PopulationFolder(tmp_path)
+    settings.record(folder, settings_of())
+    folder.settings.write_text(edit(folder.settings.read_text()))
+    with pytest.raises(SettingsError, match=r"[.?]$") as error:
+        settings.load(tmp_path)
+    assert said in str(error.value)
+
+
+def test_a_folder_without_one_holds_no_population(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path, tmp_path / "nothing", tmp_path / "file"):
+        with pytest.raises(SettingsError, match=rf"{path} holds no population: there is no .*\."):
+            settings.load(path)
+    (tmp_path / "population.json").mkdir()
+    with pytest.raises(SettingsError, match=r"population\.json cannot be read: Is a directory\."):
+        settings.load(tmp_path)

@@ -16,10 +16,18 @@ from replay.structures import Nest, TableSpec
 from run_folder.settings import Settings
 
 
-def seed_of(settings: Settings, role: str, index: int = 0) -> int:
-    """A seed of its own for every part of a run."""
+def seed_of(settings: Settings, role: str, index: int = 0, since: int = 0) -> int:
+    """A seed of its own for every part of a run.
+
+    Args:
+      settings: of the run.
+      role: network, environment, policy or evaluation.
+      index: of the part.
+      since: agent steps after which it begins, so that it does not begin twice alike.
+    """
     roles = ("network", "environment", "policy", "evaluation")
-    words = np.random.SeedSequence([settings.seed, roles.index(role), index])
+    place = [settings.seed, roles.index(role), index, *([since] if since else [])]
+    words = np.random.SeedSequence(place)
     return int(words.generate_state(1)[0] % 2**31)
 
 

@@ -6,14 +6,18 @@ calls it `REINFORCE`, in logs, in tables and in `--REINFORCE.<field>`.
 
 import dataclasses
 import difflib
+import re
 from typing import Any
 
 from agents.entry import EXAMPLE, Entry
 from agents.impala import entry as impala
 from agents.popart import entry as popart
 from agents.stac import entry as stac
-from environments import import_path, suites
+from environments import continuous, import_path, suites
 from r2d2 import entry as r2d2
+
+_LONGEST = 64
+_NAME = re.compile(rf"\w{{1,{_LONGEST}}}", re.ASCII)
 
 AGENTS: dict[str, Entry] = {
     **r2d2.ENTRIES,
@@ -58,6 +62,12 @@ def entry(agent: str) -> Entry:
         found = import_path.load(agent, what="an agent", example=EXAMPLE)
     except ValueError as error:
         raise ValueError(f"--agent={agent}: {error}") from error
+    name = agent.rpartition(":")[2]
+    if not _NAME.fullmatch(name):
+        raise ValueError(
+            f"--agent={agent} names files and flags by {name!r}, which must be of at most "
+            f"{_LONGEST} letters from a to z, digits and _."
+        )
     if not isinstance(found, Entry):
         raise ValueError(
             f"--agent={agent} must name an agents.entry.Entry, such as {EXAMPLE}; it is a "
@@ -69,9 +79,18 @@ def entry(agent: str) -> Entry:
 def config(agent: str, env: str) -> Any:
     """The paper's Config of an agent for an environment or suite."""
     found = entry(agent)
-    on_dmlab = suites.kind(env) == "dmlab" and found.dmlab is not None
-    paper = found.dmlab if on_dmlab else found.config
+    paper = _paper(found, env)
     values = dict(found.of_env(env))
     if found.num_tasks_field is not None:
         values[found.num_tasks_field] = len(suites.tasks(env))
     return dataclasses.replace(paper, **values)
+
+
+def _paper(found: Entry, env: str) -> Any:
+    """The paper's Config for what is played, or else that for Atari."""
+    special = None
+    if suites.kind(env) == "dmlab":
+        special = found.dmlab
+    elif found.control is not None and continuous.is_continuous(env):
+        special = found.control_image if continuous.shows_pixels(env) else found.control
+    return found.config if special is None else special

@@ -25,6 +25,7 @@ from agents.fields import required
 from agents.learner import read_parameters
 from agents.requirements import NOT_NEGATIVE, Requirement, or_none, whole
 from run_folder import recorded, whole_files
+from run_folder.layout import learner_label
 
 MANIFEST = "manifest.json"
 
@@ -154,7 +155,20 @@ def _checked(said: Any) -> Manifest:
                 f"sizes must name files by {_INSIDE.text} and their bytes by {whole(0).text}, "
                 f"got {name!r}: {size}."
             )
+    _check_learner(manifest)
     return manifest
+
+
+def _check_learner(manifest: Manifest) -> None:
+    """Raises ValueError unless the learner is that of the step, and its files are listed."""
+    prefix = f"{learner_label(manifest.agent)}/{manifest.learner_step}"
+    if manifest.learner != prefix:
+        raise ValueError(
+            f"learner must be {prefix!r}, of agent and learner_step, got {manifest.learner!r}."
+        )
+    for part in (f"{prefix}.index", f"{prefix}.data"):
+        if not any(name.startswith(part) for name in manifest.sizes):
+            raise ValueError(f"sizes must name {part!r}, got {sorted(manifest.sizes)}.")
 
 
 def check(

@@ -32,8 +32,9 @@ def make(
     shared = overrides.get(EVERY_AGENT, {})
     for field in shared:
         if not any(hasattr(catalogue.config(agent, env), field) for agent in agents.values()):
+            flag = f"--{field}" if field.isidentifier() else repr(field)
             raise ValueError(
-                f"--{field} sets a hyperparameter that none of this run's agents has: "
+                f"{flag} sets a hyperparameter that none of this run's agents has: "
                 f"{', '.join(agents)}."
             )
     for name in overrides:

@@ -19,7 +19,8 @@ class Crew(NamedTuple):
 
 def num_nodes(settings: Settings) -> int:
     """How many processes a run's program has."""
-    learners = 1 if settings.colocate_learners else len(settings.agents)
+    of_agents = settings.learners_per_agent * len(settings.agents)
+    learners = 1 if settings.colocate_learners else of_agents
     evaluators = len(settings.agents) if settings.evaluation_episodes else 0
     return settings.num_replay_shards + 1 + learners + len(crews(settings)) + evaluators
 

@@ -47,17 +47,17 @@ def record(
         walltime=walltime,
     )
     path = RunFolder(run_dir).launches
-    before = _whole(path.read_bytes()).decode() if path.exists() else ""
-    newline = "\n" if before and not before.endswith("\n") else ""
+    before = _whole(path.read_bytes()) if path.exists() else b""
+    newline = b"\n" if before and not before.endswith(b"\n") else b""
     line = json.dumps(dataclasses.asdict(launch)) + "\n"
-    whole_files.write(path, before + newline + line)
+    whole_files.write(path, before + newline + line.encode())
 
 
 def _whole(data: bytes) -> bytes:
     """Without half a line at the end, which a crash leaves."""
     head, newline, last = data.rpartition(b"\n")
     try:
-        json.loads(last)
+        recorded.parse(last.decode())
     except ValueError:
         return head + newline
     return data

@@ -4,7 +4,8 @@ lock                       held by the process that runs the folder: `run_folder
 config.json                what was used: `run_folder.settings`
 launches.jsonl             what was typed to start and resume it: `run_folder.launches`
 logs/<label>.csv           `run_folder.log_writer`, `run_folder.episodes`
-tensorboard/               the same scalars
+events.*                   the same scalars for TensorBoard, which names a run by their folder
+wandb/                     what was sent to Weights & Biases, and the run's name there
 checkpoints/               `run_folder.checkpoints`
 nodes/progress.json        the coordinator's: `run_folder.progress`
 nodes/crash.txt            the first error that ended a node
@@ -13,6 +14,7 @@ nodes/stop                 asks for the end of the run
 nodes/<group>/<index>      what a process printed
 nodes/started-<label>      that a node was started: `launch.node`
 evaluations/, videos/      what `launch.evaluate` played and filmed
+exports/                   policies that `launch.export` wrote
 report/, diagnostics/      what `launch.report` and `launch.diagnose` made
 """
 
@@ -81,8 +83,17 @@ class RunFolder:
 
     @property
     def tensorboard(self) -> pathlib.Path:
-        """Event files of all logs."""
-        return self.path / "tensorboard"
+        """Where the event files of all logs are: TensorBoard shows this folder's name."""
+        return self.path
+
+    def events(self) -> list[pathlib.Path]:
+        """The event files."""
+        return sorted(self.tensorboard.glob("events.*"))
+
+    @property
+    def wandb_id(self) -> pathlib.Path:
+        """By what Weights & Biases knows the run."""
+        return self.path / "wandb" / "id"
 
     @property
     def checkpoints(self) -> pathlib.Path:
@@ -127,6 +138,11 @@ class RunFolder:
     def videos(self) -> pathlib.Path:
         """Films."""
         return self.path / "videos"
+
+    @property
+    def exports(self) -> pathlib.Path:
+        """A folder for each policy that can be played elsewhere."""
+        return self.path / "exports"
 
     @property
     def report(self) -> pathlib.Path:

@@ -3,6 +3,9 @@
 import array
 import csv
 import dataclasses
+import io
+import itertools
+import os
 import pathlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +54,7 @@ class Log:
         return float(values[-1]) if len(values) else float("nan")
 
 
-def read(path: pathlib.Path, texts: Sequence[str] = ()) -> Log:
+def read(path: pathlib.Path, texts: Sequence[str] = (), *, last_bytes: int | None = None) -> Log:
     """The rows of a file that count; none where there is no such file.
 
     A process that was killed may leave a part of a row. A run that was killed goes on from its last
@@ -60,11 +63,19 @@ def read(path: pathlib.Path, texts: Sequence[str] = ()) -> Log:
     Args:
       path: of the file.
       texts: the columns that hold no numbers.
+      last_bytes: how much of the end is read, of which the first row may be a part; None reads all.
     """
     if not path.exists():
         return Log({}, {})
-    with path.open(newline="") as file:
-        log = _parse(csv.reader(file), texts)
+    with path.open("rb") as file:
+        header = file.readline()
+        if last_bytes is not None and file.seek(0, os.SEEK_END) - last_bytes > len(header):
+            file.seek(-last_bytes, os.SEEK_END)
+            file.readline()
+        else:
+            file.seek(len(header))
+        with io.TextIOWrapper(file, newline="") as rows:
+            log = _parse(csv.reader(itertools.chain([header.decode()], rows)), texts)
     counters = [log.numbers[name] for name in COUNTERS if name in log.numbers]
     return log.where(standing(counters)) if counters else log
 

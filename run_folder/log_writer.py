@@ -17,7 +17,7 @@ def steps_key(label: str) -> str:
 
 
 def make_logger(run_dir: pathlib.Path, label: str) -> base.Logger:
-    """Appends rows to `logs/<label>.csv` and scalars to `tensorboard/`.
+    """Appends rows to `logs/<label>.csv` and scalars to an event file of TensorBoard's.
 
     Args:
       run_dir: the run folder.
@@ -32,8 +32,12 @@ def make_logger(run_dir: pathlib.Path, label: str) -> base.Logger:
     to_csv: base.Logger = csv.CSVLogger(path.open("a"), flush_every=1)
     if header:
         to_csv = _Columns(to_csv, header.split(","))
-    to_board = _Board(folder.tensorboard, label)
-    return aggregators.Dispatcher([to_csv, to_board], base.to_numpy)
+    return aggregators.Dispatcher([to_csv, make_board(run_dir, label)], base.to_numpy)
+
+
+def make_board(run_dir: pathlib.Path, label: str) -> base.Logger:
+    """Writes scalars for TensorBoard alone; arguments as for `make_logger`."""
+    return _Board(RunFolder(run_dir).tensorboard, label)
 
 
 class _Columns(base.Logger):

@@ -8,10 +8,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.entry import Entry, Kind
+from agents.entry import Entry, Kind, Values
 from agents.fields import Field
 from agents.networks.kernels import CONVOLUTIONS, least_side
-from environments import suites
+from environments import continuous, conversion, suites
 
 PRESETS = ("local", "paper")
 
@@ -73,17 +73,26 @@ def config(name: str, agent: Entry, env: str, *, shared: bool = False) -> dict[s
       shared: whether other agents read the same stream.
     """
     values = dict(agent.shared) if shared and suites.kind(env) != "atari" else {}
-    return values | dict(agent.local.get(kind_of(env), {})) if name == "local" else values
+    return values | dict(_local(agent, kind_of(env))) if name == "local" else values
+
+
+def _local(agent: Entry, kind: Kind) -> Values:
+    """What an agent's local preset has; vectors of actions are none of every agent's kinds."""
+    alike: dict[Kind, Kind] = {"control": "small", "control_image": "image"}
+    return agent.local.get(kind, agent.local.get(alike.get(kind, kind), {}))
 
 
 def kind_of(env: str) -> Kind:
-    """What the local preset tells apart; of any but Atari and DMLab only what is seen matters."""
+    """What the local preset tells apart; of any but Atari and DMLab how it is seen and acted in."""
     if suites.kind(env) == "atari":
         return "atari"
     if _is_dmlab(env):
         return "dmlab"
-    shape = suites.observation_space(env).shape or ()
-    large = len(shape) in (2, 3) and min(shape[:2]) >= least_side(CONVOLUTIONS["shallow"])
+    if continuous.is_continuous(env):
+        return "control_image" if continuous.shows_pixels(env) else "control"
+    shapes = conversion.images(suites.observation_space(env))
+    least = least_side(CONVOLUTIONS["shallow"])
+    large = shapes and all(min(shape[:2]) >= least for shape in shapes)
     return "image" if large else "small"
 
 

@@ -54,7 +54,8 @@ def fields(kind: type, values: Any, *, of: str = "") -> dict[str, Any]:
     found = {name: _of_python(annotations.get(name), value) for name, value in values.items()}
     for name in values:
         if name not in annotations:
-            raise ValueError(f"{of}{name} is no field here{_nearest(name, annotations)}.")
+            shown = f"{of}{name}" if name.isidentifier() else repr(f"{of}{name}")
+            raise ValueError(f"{shown} is no field here{_nearest(name, annotations)}.")
     for field in dataclasses.fields(kind):
         required = of_type(annotations[field.name])
         if field.name in found:

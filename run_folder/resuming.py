@@ -49,7 +49,22 @@ def resumed(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
         raise SettingsError("--run_dir must be given.")
     folder = bucket.local(values["run_dir"])
     run_lock.take_if_there(folder)
-    recorded = settings.load(folder)
+    return changed(settings.load(folder), values, overrides)
+
+
+def changed(
+    recorded: Settings, values: Mapping[str, Any], overrides: dict[str, dict[str, str]]
+) -> Settings:
+    """Settings as they were recorded, but for what the command line says.
+
+    Args:
+      recorded: of the run.
+      values: launch settings by name; None where no flag was given.
+      overrides: as `configs.make` takes them.
+
+    Raises:
+      SettingsError: the run could not go on with them.
+    """
     for name in _FIXED:
         if values[name] is not None and values[name] != getattr(recorded, name):
             raise SettingsError(
@@ -63,8 +78,8 @@ def resumed(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
         raise SettingsError(str(error)) from None
     for name, config in made.items():
         _check_replay_stays(recorded, name, config)
-    changed = {name: value for name, value in values.items() if value is not None}
-    return dataclasses.replace(recorded, **{**changed, "configs": made})
+    said = {name: value for name, value in values.items() if value is not None}
+    return dataclasses.replace(recorded, **{**said, "configs": made})
 
 
 def _check_replay_stays(run: Settings, agent: str, config: Any) -> None:
@@ -109,12 +124,29 @@ def manifests(
         try:
             sizes = replays.sizes(manifest.replay) if manifest.replay else {}
             checkpoints.check(folder, manifest, sizes)
+            _check_shards(run, manifest)
             checkpoints.restore(folder, manifest, name, updates[name])
             if manifest.replay and not bucket.is_bucket(run.run_dir):
                 replay_files.check_records(folder / manifest.replay)
         except checkpoints.DamagedError as error:
             raise CheckpointError(f"{error} {_ways_out(run, folder, manifest)}") from None
     return found
+
+
+def _check_shards(run: Settings, manifest: Manifest) -> None:
+    """Raises DamagedError where a manifest names a replay that is not one of the run's shards."""
+    if manifest.replay is None:
+        return
+    wanted = {
+        f"{manifest.replay}/{shard}/{replay_files.DONE}" for shard in range(run.num_replay_shards)
+    }
+    found = {name for name in manifest.sizes if name.endswith(f"/{replay_files.DONE}")}
+    if found != wanted:
+        raise checkpoints.DamagedError(
+            f"The checkpoint is incomplete: {manifest.replay} must have "
+            f"{run.num_replay_shards:,} shards, which end with {replay_files.DONE}, got "
+            f"{sorted(found)}."
+        )
 
 
 def _newest(run: Settings, folder: pathlib.Path) -> Manifests:

@@ -6,11 +6,12 @@ count more than the checkpoint are removed first: no step stands there twice. Of
 they stay, and `run_folder.log_reader` leaves them out.
 """
 
+import contextlib
 import csv
 import io
 import os
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import tensorflow as tf
 
@@ -44,8 +45,38 @@ def rewind(folder: RunFolder, manifests: Mapping[str, Manifest], paced_by: str) 
 
     for path in sorted(folder.logs.glob("*.csv")):
         _rewind_rows(path, limits(path.stem))
-    for path in sorted(folder.tensorboard.glob("events.*")):
+    for path in folder.events():
         _rewind_events(path, lambda label: limits(label)[steps_key(label)])
+
+
+def rewind_own(folder: RunFolder, labels: Collection[str], limits: Limits) -> None:
+    """Removes what one process had logged after that from which another goes on in its place.
+
+    Logs of other labels are as they were: other processes write them meanwhile.
+
+    Args:
+      folder: the run's.
+      labels: of the logs that were the process's.
+      limits: counter -> the greatest value that may stand in them.
+
+    Raises:
+      OSError: a file cannot be written. It is then as it was.
+    """
+    for path in map(folder.log, labels):
+        if path.exists():
+            _rewind_rows(path, limits)
+    for path in folder.events():
+        if _first_label(path) in labels:
+            _rewind_events(path, lambda label: limits[steps_key(label)])
+
+
+def _first_label(path: pathlib.Path) -> str:
+    """Whose scalars are in a file, which a process has for each of its logs; nothing before any."""
+    with contextlib.suppress(tf.errors.DataLossError):  # somebody is writing the last record
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+            for value in tf.compat.v1.Event.FromString(record).summary.value:
+                return str(value.tag.partition("/")[0])
+    return ""
 
 
 def _rewind_rows(path: pathlib.Path, limits: Limits) -> None:

@@ -55,6 +55,19 @@ def take_if_there(run_dir: pathlib.Path) -> None:
         take(run_dir)
 
 
+def is_held(run_dir: pathlib.Path) -> bool:
+    """Whether another process runs a folder; this one must not."""
+    path = RunFolder(run_dir.resolve()).lock
+    if not path.exists():
+        return False
+    with path.open("a+") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            return error.errno in (errno.EACCES, errno.EAGAIN)
+    return False
+
+
 def release() -> None:
     """Gives back every lock that this process holds."""
     while _HELD:

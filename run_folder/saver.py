@@ -1,19 +1,22 @@
-"""Writes a run's checkpoints, so that whatever is cut short the last whole one is still there.
+"""Writes a run's checkpoints, so that whatever is cut short, or fails, the last whole one is there.
 
 Reverb deletes its previous checkpoint before the next is complete. So a finished one is moved out
 of Reverb's folder before anything names it, and the superseded one goes only when the manifest no
 longer names it.
 """
 
+import contextlib
 import dataclasses
 import pathlib
 import shutil
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from typing import Any
 
 import reverb
+import tensorflow as tf
 
 from replay import tables
 from run_folder import checkpoints, mirrors, snapshots
@@ -21,14 +24,22 @@ from run_folder.checkpoints import MANIFEST, Manifest
 from run_folder.layout import learner_label
 from run_folder.replay_files import ReplayFiles
 
+_STAGING = "staging"  # where replay servers write
+_MARGIN = 1.1  # of the space that a replay is expected to take
+# What a full disk, or a server that is gone, makes TensorFlow and Reverb raise.
+_FAILURES = (OSError, tf.errors.OpError, reverb.errors.ReverbError, RuntimeError, LookupError)
 RAW_BYTES_PER_SECOND = 100e6  # of uncompressed items: a little less than one core was seen to write
+
+
+class SaveError(Exception):
+    """A checkpoint could not be written. The last whole one is there, and no half of this one."""
 
 
 def replay_checkpointer(
     folder: pathlib.Path, replay: str | None, shard: int
 ) -> reverb.checkpointers.CheckpointerBase:
     """Where a replay server writes its checkpoints, and the one it begins with."""
-    staging = folder / "staging" / str(shard)
+    staging = folder / _STAGING / str(shard)
     shutil.rmtree(staging, ignore_errors=True)
     staging.mkdir(parents=True)
     begin_with = str(folder / replay / str(shard)) if replay else None
@@ -36,7 +47,7 @@ def replay_checkpointer(
 
 
 class Saver:
-    """Writes checkpoints of a learner and of the replay it reads.
+    """Writes checkpoints of a learner and of the replay it reads, which two threads may do at once.
 
     Args:
       folder: the run's checkpoint folder.
@@ -70,6 +81,8 @@ class Saver:
         self._mirror = mirror
         root = f"{mirror.root}/{folder.name}" if mirror else str(folder)
         self._replays = ReplayFiles(root)
+        self._publishing = threading.Lock()
+        self._unnamed = False  # whether a replay is being written that no manifest names yet
 
     def replay_seconds(self) -> float:
         """How long writing the replay is expected to take: as the last time, item for item."""
@@ -78,40 +91,128 @@ class Saver:
             return self.last.replay_seconds * items / self.last.replay_items
         return items * self._raw_item_bytes / RAW_BYTES_PER_SECOND
 
-    def save(self, learner_step: int, counts: dict[str, float], *, with_replay: bool) -> Manifest:
+    def save(
+        self, learner_step: int, counts: dict[str, float], *, with_replay: bool = False
+    ) -> Manifest:
         """Writes the learner, then the replay if asked; the manifest names the newest of both.
 
-        The learner is safe before the replay is begun, which may take minutes and be cut short.
-        """
-        prefix = f"{learner_label(self._agent)}/{learner_step}"
-        (self._folder / prefix).parent.mkdir(parents=True, exist_ok=True)
-        self._write_learner(str(self._folder / prefix))
-        last = self.last
-        manifest = Manifest(
-            agent=self._agent,
-            learner_step=learner_step,
-            learner=prefix,
-            replay=last.replay if last else None,
-            replay_items=last.replay_items if last else 0,
-            replay_saved_at=last.replay_saved_at if last else 0.0,
-            replay_seconds=last.replay_seconds if last else 0.0,
-            actor_steps=int(counts["actor_steps"]),
-            episodes=int(counts["episodes"]),
-            trained_steps=int(counts["trained_steps"]),
-            walltime=counts["walltime"],
-            sizes={},
-        )
-        self._publish(manifest)
-        if with_replay and self._manifest_name == MANIFEST:
-            manifest = dataclasses.replace(manifest, **self._write_replay(learner_step))
-            self._publish(manifest)
-        return manifest
+        The learner is safe before the replay is begun.
 
-    def _write_replay(self, learner_step: int) -> dict[str, Any]:
+        Raises:
+          SaveError: one of them cannot be written.
+          NotFiniteError: one of the learner's updates was not finite.
+        """
+        manifest = self._save_learner(learner_step, counts)
+        if not with_replay:
+            return manifest
+        self.save_replay()
+        assert self.last is not None
+        return self.last
+
+    def _save_learner(self, learner_step: int, counts: dict[str, float]) -> Manifest:
+        prefix = f"{learner_label(self._agent)}/{learner_step}"
+        what = f"The learner at update {learner_step:,}"
+        with self._publishing, self._failing(what, self._discard_learner):
+            last = self.last
+            if last is None or last.learner_step != learner_step:  # else it is there, and named
+                (self._folder / prefix).parent.mkdir(parents=True, exist_ok=True)
+                self._leave_behind(learner_step)
+                self._write_learner(str(self._folder / prefix))
+            return self._publish(
+                Manifest(
+                    agent=self._agent,
+                    learner_step=learner_step,
+                    learner=prefix,
+                    replay=last.replay if last else None,
+                    replay_items=last.replay_items if last else 0,
+                    replay_saved_at=last.replay_saved_at if last else 0.0,
+                    replay_seconds=last.replay_seconds if last else 0.0,
+                    actor_steps=int(counts["actor_steps"]),
+                    episodes=int(counts["episodes"]),
+                    trained_steps=int(counts["trained_steps"]),
+                    walltime=counts["walltime"],
+                    sizes={},
+                )
+            )
+
+    def save_replay(self) -> None:
+        """Writes the replay, which may take minutes; then the manifest names it.
+
+        The learner must have been saved before, and may be meanwhile. Of several learners' savers
+        all but one do nothing.
+
+        Raises:
+          SaveError: it cannot be written.
+        """
+        if self._manifest_name != MANIFEST:
+            return
+        with self._failing("The replay", self._discard_replay):
+            self._check_space()
+            self._unnamed = True
+            written = self._write_replay()
+            with self._publishing:
+                assert self.last is not None
+                self._unnamed = False
+                self._publish(dataclasses.replace(self.last, **written))
+
+    @contextlib.contextmanager
+    def _failing(self, what: str, discard: Callable[[], None]) -> Iterator[None]:
+        """Discards the half of what cannot be written.
+
+        Raises:
+          SaveError: it could not be.
+        """
+        try:
+            yield
+        except _FAILURES as error:
+            with contextlib.suppress(*_FAILURES):  # what stays goes when the next save ends
+                discard()
+            raise SaveError(f"{what} could not be saved: {_said(error)}") from error
+
+    def _discard_learner(self) -> None:
+        learner = self._folder / learner_label(self._agent)
+        snapshots.remove_others(learner, snapshots.steps(self._folder, self._agent))
+
+    def _discard_replay(self) -> None:
+        self._unnamed = False
+        for half in (self._folder / _STAGING).glob("*/*"):
+            shutil.rmtree(half, ignore_errors=True)
+        self._replays.remove_others(self.last.replay if self.last else None)
+
+    def _check_space(self) -> None:
+        """Raises OSError where a replay as large as the last, item for item, has no room."""
+        last = self.last
+        if self._mirror is not None or last is None or not last.replay_items:
+            return
+        size = sum(bytes_ for name, bytes_ in last.sizes.items() if name.startswith("replay/"))
+        needed = _MARGIN * size * tables.num_items(self._clients) / last.replay_items
+        free = shutil.disk_usage(self._folder).free
+        if free < needed:
+            raise OSError(
+                f"it takes about {needed / 1e6:,.0f} MB beside the last one, and {free / 1e6:,.0f} "
+                f"MB are free on the disk of {self._folder}."
+            )
+
+    def _leave_behind(self, learner_step: int) -> None:
+        """Names no learner of this step any more, which a run that went back is to write anew.
+
+        TensorFlow writes in place: whoever is cut short goes on from where it went back to, and a
+        run that has adopted it holds links to the files that were there.
+        """
+        if self.last is not None and learner_step in snapshots.steps(self._folder, self._agent):
+            checkpoints.write(self._folder, self._manifest_name, self.last)
+            snapshots.forget(self._folder, self._agent, learner_step)
+            if self._mirror is not None:
+                self._mirror.push(checkpoints=True)
+        for file in (self._folder / learner_label(self._agent)).glob(f"{learner_step}.*"):
+            file.unlink()
+
+    def _write_replay(self) -> dict[str, Any]:
+        assert self.last is not None
         items, started = tables.num_items(self._clients), time.time()
         with futures.ThreadPoolExecutor(len(self._clients)) as pool:  # each waits for its server
             written = list(pool.map(lambda client: client.checkpoint(), self._clients))
-        name = f"replay/{learner_step}-{int(1000 * started)}"
+        name = f"replay/{self.last.learner_step}-{int(1000 * started)}"
         self._replays.take(written, name)
         now = time.time()
         return dict(
@@ -123,7 +224,7 @@ class Saver:
         sizes = {str(file.relative_to(self._folder)): file.stat().st_size for file in files}
         return sizes | (self._replays.sizes(replay) if replay is not None else {})
 
-    def _publish(self, manifest: Manifest) -> None:
+    def _publish(self, manifest: Manifest) -> Manifest:
         manifest = dataclasses.replace(
             manifest, sizes=self._sizes(manifest.learner, manifest.replay)
         )
@@ -131,5 +232,13 @@ class Saver:
         self.last = manifest
         snapshots.keep(self._folder, manifest)
         pushed = self._mirror is None or self._mirror.push(checkpoints=True)
-        if pushed and self._manifest_name == MANIFEST:
+        if pushed and self._manifest_name == MANIFEST and not self._unnamed:
             self._replays.remove_others(manifest.replay)
+        return manifest
+
+
+def _said(error: Exception) -> str:
+    """What a file system said, in a line."""
+    message = error.message if isinstance(error, tf.errors.OpError) else str(error)
+    first = (message or type(error).__name__).splitlines()[0].strip()
+    return first if first.endswith(".") else f"{first}."

@@ -1,10 +1,11 @@
 """What one run is: every setting, checked before any process starts, recorded in the run folder."""
 
+import contextlib
 import dataclasses
 import json
 import math
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agents import fields
@@ -19,6 +20,11 @@ MOST_NODES = 10_000  # that one launcher makes, and one coordinator listens to
 _ACTORS = whole(1, 100_000)  # a thousand times the papers', in one array of a process
 _MINUTES = number(0.001, 60 * 24 * 366)  # to a year; a checkpoint takes longer than this least
 
+_PROJECT = Requirement(  # as Weights & Biases has it
+    "at most 128 characters without / \\ # ? % :",
+    lambda name: len(name) <= 128 and not set(name) & set("/\\#?%:"),
+)
+
 
 class SettingsError(ValueError):
     """A setting that cannot be used. The message is a sentence for the terminal."""
@@ -29,11 +35,7 @@ class Settings:
     """The settings of a launch. `preset` has already been folded in."""
 
     agent: str = required(None, "What learns, by `run_folder.catalogue`; several with commas.")
-    env: str = required(
-        None,
-        "Played: catch, memory:<task>, atari:<game>, atari57, dmlab:<level>, dmlab30, gym:<id>, "
-        "your package.tasks:make; several with commas.",
-    )
+    env: str = required(None, "catch, memory:, atari:, dmlab:, gym:, control:, rwrl:, my.mod:make.")
     run_dir: str = required(None, "Folder for everything about the run, or where in a bucket.")
     preset: str = required(
         one_of(presets.PRESETS), "local (default) or paper, whose values are in brackets below."
@@ -74,6 +76,10 @@ class Settings:
     num_replay_shards: int = fields.field(
         1, whole(1, MOST_NODES), "Reverb nodes that the replay is spread over."
     )
+    learners_per_agent: int = fields.field(
+        1, whole(1, 1_000), "Processes that learn as one, each from a part of a batch."
+    )
+    full_rendering: bool = fields.field(False, None, "Shadows and smooth edges in control-pixels.")
 
     restarts: int = fields.field(
         3, whole(0, 10**6), "Deaths of its processes that a local run mends in ten minutes."
@@ -83,6 +89,9 @@ class Settings:
     )
     private_network: bool = fields.field(
         True, None, "A network of its own for a local run, where Linux allows."
+    )
+    wandb: str = fields.field(
+        "", _PROJECT, "Project of Weights & Biases that hears of a local run."
     )
 
     def __post_init__(self) -> None:
@@ -156,6 +165,19 @@ class Settings:
         return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
 
 
+def require(values: Mapping[str, Any], *names: str) -> None:
+    """Checks that flags were given.
+
+    Raises:
+      SettingsError: it names all that were not.
+    """
+    missing = [f"--{name}" for name in names if not values[name]]
+    if missing:
+        *others, last = missing
+        listed = f"{', '.join(others)} and {last}" if others else last
+        raise SettingsError(f"{listed} must be given.")
+
+
 def resolve(given: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Settings:
     """Settings from what the command line gave, the rest from the preset and the agent's Config.
 
@@ -218,13 +240,28 @@ def load(run_dir: pathlib.Path) -> Settings:
       SettingsError: when there is none, or it does not say what a run's would.
     """
     path = RunFolder(run_dir).config
-    try:
+    with reading(path, absent=f"{run_dir} holds no run: there is no {path}."):
         return _restored(recorded.read(path), run_dir)
-    except (FileNotFoundError, NotADirectoryError):
-        raise SettingsError(f"{run_dir} holds no run: there is no {path}.") from None
+
+
+@contextlib.contextmanager
+def reading(path: pathlib.Path, *, absent: str = "") -> Iterator[None]:
+    """Turns what is wrong with a file that is read into a sentence that names it.
+
+    Args:
+      path: of the file.
+      absent: the sentence where there is no such file.
+
+    Raises:
+      SettingsError: it cannot be read, or a ValueError told what it says in vain.
+    """
+    try:
+        yield
     except OSError as error:
+        if absent and isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise SettingsError(absent) from None
         raise SettingsError(f"{path} cannot be read: {error.strerror}.") from None
-    except ValueError as error:
+    except ValueError as error:  # which may begin as a flag does
         said = str(error).removeprefix("--").removesuffix(".")
         raise SettingsError(f"{path} cannot be read: {said}.") from None
 

@@ -12,14 +12,16 @@ A snapshot is there when its manifest is, which is the last to come and the firs
 """
 
 import pathlib
+import re
 import shutil
 from collections.abc import Sequence
 
 from run_folder import checkpoints
-from run_folder.checkpoints import CheckpointError, Manifest
+from run_folder.checkpoints import CheckpointError, DamagedError, Manifest
 from run_folder.layout import learner_label
 
 NUM_KEPT = 12
+_STEP = re.compile("0|[1-9][0-9]*")  # as the saver writes it: 07 is a name of somebody's
 
 
 def keep(folder: pathlib.Path, manifest: Manifest) -> None:
@@ -35,13 +37,18 @@ def keep(folder: pathlib.Path, manifest: Manifest) -> None:
     kept = [step for step in steps(folder, manifest.agent) if step <= manifest.learner_step]
     while len(kept) > NUM_KEPT:
         kept.remove(least_missed(kept))
-    _remove_others((folder / manifest.learner).parent, kept)
+    remove_others((folder / manifest.learner).parent, kept)
+
+
+def forget(folder: pathlib.Path, agent: str, step: int) -> None:
+    """Keeps an agent's learner of one step no longer; its files are removed, or written anew."""
+    (folder / _name(agent, step)).unlink()
 
 
 def steps(folder: pathlib.Path, agent: str) -> list[int]:
     """The learner steps at which an agent's learner is there, in order."""
     names = (file.stem.removeprefix("manifest-") for file in folder.glob(_name(agent, "*")))
-    return sorted(int(name) for name in names if name.isdecimal())
+    return sorted(int(name) for name in names if _STEP.fullmatch(name))
 
 
 def read(folder: pathlib.Path, agent: str, step: int) -> Manifest:
@@ -50,10 +57,16 @@ def read(folder: pathlib.Path, agent: str, step: int) -> Manifest:
     Raises:
       CheckpointError: when it is not, or no longer, there, or damaged.
     """
-    manifest = checkpoints.read(folder, _name(agent, step))
+    there = steps(folder, agent)
+    manifest = checkpoints.read(folder, _name(agent, step)) if step in there else None
     if manifest is None:
-        there = ", ".join(map(str, steps(folder, agent))) or "none"
-        raise CheckpointError(f"{folder} holds no step {step} of {agent}; there are {there}.")
+        listed = ", ".join(map(str, there)) or "none"
+        raise CheckpointError(f"{folder} holds no step {step} of {agent}; there are {listed}.")
+    if (manifest.agent, manifest.learner_step) != (agent, step):
+        raise DamagedError(
+            f"The checkpoint manifest {folder / _name(agent, step)} must be of {agent} at step "
+            f"{step}, got {manifest.agent} at {manifest.learner_step}."
+        )
     return manifest
 
 
@@ -67,13 +80,18 @@ def _name(agent: str, step: int | str) -> str:
     return f"{learner_label(agent)}/manifest-{step}.json"
 
 
-def _remove_others(folder: pathlib.Path, kept: Sequence[int]) -> None:
+def remove_others(folder: pathlib.Path, kept: Sequence[int]) -> None:
     """Removes every file of a learner at other steps, manifests first.
 
-    So go the folders too, `<step>_temp`, in which TensorFlow was writing when it was cut short.
+    So go what was cut short: TensorFlow's folders `<step>_temp`, and manifests not yet in place.
     """
-    names = {name for step in kept for name in (f"manifest-{step}", str(step))}
-    others = [file for file in folder.iterdir() if file.name.split(".")[0] not in names]
+    names = {name for step in kept for name in (f"manifest-{step}.json", f"{step}.index")}
+    data = tuple(f"{step}.data" for step in kept)
+    others = [
+        file
+        for file in folder.iterdir()
+        if file.name not in names and not file.name.startswith(data)
+    ]
     for file in sorted(others, key=lambda file: not file.name.startswith("manifest-")):
         if file.is_dir():
             shutil.rmtree(file)

@@ -34,6 +34,13 @@ def value_of(name: str, text: str, annotation: Any) -> Any:
     return text
 
 
+def typed(value: Any) -> str:
+    """The text that `value_of` makes this value of; a list stands for a tuple, as in JSON."""
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    return ",".join(map(typed, value)) if isinstance(value, list | tuple) else str(value)
+
+
 def suggest(name: str, known: Iterable[str]) -> str:
     """` Did you mean "...?"` for the nearest known name, or nothing."""
     near = difflib.get_close_matches(name, list(known), n=1)

@@ -20,12 +20,19 @@ _SMALL: Mapping[str, Mapping[str, str]] = {
 COUNTS = {"actor_steps": 100.0, "episodes": 10.0, "trained_steps": 50.0, "walltime": 7.5}
 
 
-def settings_of(folder: pathlib.Path, agent: str, env: str, **given: Any) -> Settings:
-    """Settings of a run on two cores with small networks."""
+def settings_of(
+    folder: pathlib.Path,
+    agent: str,
+    env: str,
+    overrides: Mapping[str, str] | None = None,
+    **given: Any,
+) -> Settings:
+    """Settings of a run on two cores with small networks; each agent's fields as overridden."""
     names: dict[str, Any] = dict.fromkeys(Settings.__dataclass_fields__)
     del names["configs"]
     names |= dict(agent=agent, env=env, run_dir=str(folder), preset="local", **given)
-    return settings.resolve(names, {name: dict(_SMALL[name]) for name in agent.split(",")})
+    small = {name: {**_SMALL[name], **(overrides or {})} for name in agent.split(",")}
+    return settings.resolve(names, small)
 
 
 def save(

@@ -9,17 +9,26 @@ from run_folder import checkpoints, saver
 COUNTS = {"actor_steps": 100, "episodes": 10, "trained_steps": 50, "walltime": 7.5}
 
 
+def table_info(items: int, min_size: int = 1) -> SimpleNamespace:
+    """What a replay server says of a table."""
+    limiter = SimpleNamespace(min_size_to_sample=min_size)
+    return SimpleNamespace(current_size=items, rate_limiter_info=limiter)
+
+
 class Replay:
     """Stands for a Reverb client: writes `items` into a staging folder, and deletes the last."""
+
+    server_address = "localhost:1"
 
     def __init__(self, staging: pathlib.Path) -> None:
         self.staging = staging
         self.items = 12
         self.breaks = False
+        self.fails_with: Exception | None = None
         self._number = 0
 
     def server_info(self, timeout: int | None) -> dict[str, Any]:
-        return {"r2d2": SimpleNamespace(current_size=self.items)}
+        return {"r2d2": table_info(self.items)}
 
     def checkpoint(self) -> str:
         folder = self.staging / str(self._number)
@@ -28,6 +37,8 @@ class Replay:
         (folder / "chunks").write_text("half")
         if self.breaks:
             raise KeyboardInterrupt
+        if self.fails_with:
+            raise self.fails_with
         (folder / "chunks").write_text("x" * self.items)
         return str(folder)
 
@@ -40,7 +51,7 @@ class Place:
         self.replays = [Replay(folder / "staging" / str(shard)) for shard in range(2)]
         self.replays[0].items = 7
         self.replays[1].items = 5
-        self.learner = "weights"
+        self.learner: str | Exception = "weights"
         self.saver = self.new_saver(None)
 
     def new_saver(self, last: checkpoints.Manifest | None, agent: str = "r2d2") -> saver.Saver:
@@ -65,5 +76,7 @@ class Place:
         pathlib.Path(prefix + ".index").write_text("index")
         if self.learner == "breaks":
             raise KeyboardInterrupt
+        if isinstance(self.learner, Exception):
+            raise self.learner
         pathlib.Path(prefix + ".data").write_text(self.learner)
         return prefix

@@ -61,6 +61,8 @@ def _resolve(agent: str, env: str, typed: dict[str, str], preset: str = "local")
         ("impala", "catch", "local", 200e6, 200e6 / (8 * 16)),
         ("popart", "catch,catch:large_rewards", "local", 400e6, 400e6 / (8 * 16)),
         ("impala", "gym:CartPole-v1", "paper", 200e6, 200e6 / (32 * 20)),
+        ("stacx", "gym:Pendulum-v1", "paper", 30e6, 125_000),
+        ("stacx", "gym:Pendulum-v1", "local", 30e6, 125_000),
     ],
 )
 def test_every_run_has_the_papers_horizon(

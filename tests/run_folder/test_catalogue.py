@@ -10,6 +10,7 @@ from run_folder import building, catalogue, settings
 from tests import extending
 
 GIVEN = dict(env="catch", run_dir="/run", preset="local")
+LONG = "A" * 65
 MODULE = """
 import dataclasses
 from agents.contract import Agent
@@ -22,8 +23,10 @@ class Config:
 
 NOTHING = 3
 ENTRY = Entry(Config(), lambda config, name: "an agent")
+Größe = ENTRY
+{LONG} = ENTRY
 RENAMED = Entry(Config(), lambda config, name: Agent("other", *[None] * 9))
-"""
+""".replace("{LONG}", LONG)
 
 
 @pytest.fixture
@@ -71,6 +74,8 @@ def test_what_config_json_records_is_found_again(package: None, tmp_path: pathli
         ("raises_in_a_test:A", "importing 'raises_in_a_test' raises RuntimeError: no licence"),
         ("entries_of_a_test:ENTRI", "has no 'ENTRI', did you mean 'ENTRY'?"),
         ("entries_of_a_test:NOTHING", "must name an agents.entry.Entry, .* it is a int."),
+        ("entries_of_a_test:Größe", "files and flags by 'Größe', which must be of at most 64"),
+        (f"entries_of_a_test:{LONG}", f"files and flags by '{LONG}', which must be"),
         (f"{extending.AGENT},{extending.AGENT}", "names an agent twice"),
         ("r2d2,other_module:r2d2", "names an agent twice"),
     ],

@@ -73,3 +73,10 @@ def test_other_damage_is_said_with_file_and_line(
     with pytest.raises(SettingsError) as error:
         launches.read(tmp_path)
     assert str(error.value).startswith(f"{RunFolder(tmp_path).launches} cannot be read: {said}")
+
+
+def test_what_is_no_text_is_kept_and_said_with_its_line(tmp_path: pathlib.Path) -> None:
+    RunFolder(tmp_path).launches.write_bytes(b"\xff\n" + b"[" * 100_000)
+    launches.record(tmp_path, ["--resume"], actor_steps=5, walltime=1.0)
+    with pytest.raises(SettingsError, match="of line 1, 'utf-8' codec can't decode byte 0xff"):
+        launches.read(tmp_path)

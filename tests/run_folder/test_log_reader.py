@@ -73,3 +73,18 @@ def test_rows_stand_unless_a_later_one_counts_less() -> None:
 
 def test_rows_of_one_moment_all_stand() -> None:
     assert log_reader.standing([np.array([5.0, 5.0, 5.0])]).all()
+
+
+def test_the_end_of_a_log_is_the_end_of_all_its_rows(tmp_path: pathlib.Path) -> None:
+    steps = [10, 20, 30, 40, 25, 30, 35, 32, 50]
+    text = HEADER + "".join(f"{s},{s / 10},catch,{i}\n" for i, s in enumerate(steps))
+    whole = _read(tmp_path, text)
+    numbers = set()
+    for last_bytes in range(1, len(text) + 9):
+        log = log_reader.read(tmp_path / "log.csv", texts=("task",), last_bytes=last_bytes)
+        numbers.add(len(log))
+        if len(log):
+            for name in ("actor_steps", "walltime", "episode_return"):
+                assert log[name].tolist() == whole[name][-len(log) :].tolist()
+            assert set(log.texts["task"]) == {"catch"}
+    assert numbers == set(range(len(whole) + 1))

@@ -7,6 +7,7 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from run_folder import log_writer
+from run_folder.layout import RunFolder
 
 NAN = float("nan")
 
@@ -30,7 +31,7 @@ def test_a_log_goes_on_under_one_header(
         logger.close()
     text = (tmp_path / "logs" / "actor.csv").read_text()
     assert text.splitlines() == ["actor_steps,loss", *lines]
-    assert list((tmp_path / "tensorboard").glob("events*"))
+    assert RunFolder(tmp_path).events()
 
 
 def test_a_file_that_holds_nothing_yet_has_no_columns_yet(tmp_path: pathlib.Path) -> None:
@@ -44,7 +45,7 @@ def test_a_file_that_holds_nothing_yet_has_no_columns_yet(tmp_path: pathlib.Path
 
 def _board(run_dir: pathlib.Path) -> dict[str, list[tuple[int, float]]]:
     """What TensorBoard shows: name -> its steps and values."""
-    board = EventAccumulator(str(run_dir / "tensorboard")).Reload()
+    board = EventAccumulator(str(run_dir)).Reload()
     return {
         name: [
             (event.step, float(tf.make_ndarray(event.tensor_proto)))

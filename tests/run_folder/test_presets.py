@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from agents.entry import Kind
 from agents.environment_loop import VectorEnvironmentLoop
+from agents.impala import config as impala
 from agents.in_process import InProcess
+from agents.stac import config as stac
 from environments import suites
 from environments.spec import make_environment_spec
 from run_folder import catalogue, configs, presets
@@ -21,7 +24,7 @@ SMALL = {"low": (19, 84), "narrow": (84, 19, 3), "grid": (7, 7, 3), "bytes": (40
 class Picture(gymnasium.Env):
     """Shows noise of one shape, for four steps."""
 
-    action_space = spaces.Discrete(3)
+    action_space: spaces.Space = spaces.Discrete(3)
 
     def __init__(self, shape: tuple[int, ...]):
         self.observation_space = spaces.Box(0, 255, shape, np.uint8)
@@ -92,6 +95,59 @@ def test_vectors_and_what_is_too_small_for_convolutions_are_played_as_catch_is(
     found = presets.config("local", catalogue.entry(agent), env)
     assert found == presets.config("local", catalogue.entry(agent), "catch")
     assert found["torso"] == "mlp"
+
+
+V_TRACE = {"impala": impala, "stac": stac, "stacx": stac}
+
+
+@pytest.mark.parametrize("name", V_TRACE)
+@pytest.mark.parametrize(
+    ("env", "images"),
+    [
+        ("gym:Pendulum-v1", False),
+        ("control:cartpole/swingup", False),
+        ("rwrl:walker/walk/hard", False),
+        ("control-pixels:walker/walk", True),
+        ("tests.run_folder.test_presets:Steered", True),
+    ],
+)
+def test_where_actions_are_vectors_values_are_those_of_control(
+    name: str, env: str, images: bool
+) -> None:
+    """The names of control suites tell by themselves: nothing has to be installed to ask."""
+    module: Any = V_TRACE[name]
+    constant = ("STACX_" if name == "stacx" else "") + "CONTROL" + "_IMAGE" * images
+    assert catalogue.config(name, env) == getattr(module, constant)
+    entry = catalogue.entry(name)
+    kind: Kind = "control_image" if images else "control"
+    assert presets.kind_of(env) == kind
+    assert presets.config("local", entry, env) == entry.local[kind]
+    assert presets.config("paper", entry, env) == {}
+    config = configs.make(env, {name: name}, {name: dict(entry.local[kind])}, {})[name]
+    assert config.annealing_frames == 30_000_000
+
+
+class Steered(Picture):
+    """Shows pictures, and is steered by two numbers."""
+
+    action_space = spaces.Box(-1, 1, (2,), np.float32)
+
+    def __init__(self) -> None:
+        super().__init__((84, 84, 3))
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return super().step(action.sum())
+
+
+@pytest.mark.parametrize("name", ["r2d2", "popart"])
+def test_agents_without_values_of_control_have_those_of_what_is_seen(name: str) -> None:
+    entry = catalogue.entry(name)
+    assert presets.config("local", entry, "gym:Pendulum-v1") == entry.local["small"]
+    assert catalogue.config(name, "gym:Pendulum-v1").torso == entry.config.torso
+
+
+def test_an_environment_that_cannot_be_made_is_not_taken_for_control() -> None:
+    assert catalogue.config("impala", "no_such.module:make").torso == "resnet"
 
 
 def test_the_paper_preset_changes_nothing_for_an_image() -> None:

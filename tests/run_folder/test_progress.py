@@ -23,6 +23,8 @@ def test_progress_is_read_from_the_run_folder(tmp_path: pathlib.Path) -> None:
         ('{"state": "running"}', False),
         ('{"sta', False),
         ("", False),
+        ("[]", False),
+        ("[" * 100_000, False),
     ],
 )
 def test_only_a_run_that_says_so_has_ended_in_order(

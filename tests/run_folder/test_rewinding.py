@@ -57,10 +57,18 @@ def _seconds(folder: RunFolder, label: str) -> list[float]:
     return [float(line.split(",")[column]) for line in lines[1:]]
 
 
+def _steps_of(folder: RunFolder, tag: str) -> list[int]:
+    """The steps of one tag, whose file is whole."""
+    (path,) = [p for p in folder.events() if tag.encode() in p.read_bytes()]
+    records = tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
+    events = map(tf.compat.v1.Event.FromString, records)
+    return sorted({event.step for event in events if event.summary.value})
+
+
 def _steps(folder: RunFolder) -> dict[str, list[int]]:
     """The steps of each tag of TensorBoard, as it would read them."""
     found: dict[str, list[int]] = {}
-    for path in sorted(folder.tensorboard.glob("*tfevents*")):
+    for path in folder.events():
         for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
             event = tf.compat.v1.Event.FromString(record)
             for value in event.summary.value:
@@ -111,7 +119,7 @@ def test_an_agent_that_saved_nothing_begins_its_own_anew(folder: RunFolder) -> N
 
 
 def test_half_a_record_of_an_event_file_is_cut_off(folder: RunFolder) -> None:
-    path = max(folder.tensorboard.iterdir(), key=lambda path: path.stat().st_size)
+    path = max(folder.events(), key=lambda path: path.stat().st_size)
     path.write_bytes(path.read_bytes()[:-3])
     rewinding.rewind(folder, MANIFESTS, "r2d2")
     assert _steps(folder)["actor/loss"] == [100, 200]
@@ -120,3 +128,21 @@ def test_half_a_record_of_an_event_file_is_cut_off(folder: RunFolder) -> None:
 def test_a_folder_without_logs_has_none_afterwards(tmp_path: pathlib.Path) -> None:
     rewinding.rewind(RunFolder(tmp_path), MANIFESTS, "r2d2")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_one_process_goes_back_and_the_others_write_on(folder: RunFolder) -> None:
+    others = [path for path in folder.events() if b"learner-r2d2" not in path.read_bytes()]
+    assert len(others) == 3
+    others[0].write_bytes(others[0].read_bytes()[:-3])  # a record that is being written
+    others += [path for path in folder.logs.iterdir() if path.stem != "learner-r2d2"]
+    before = [(path.stat().st_ino, path.read_bytes()) for path in others]
+    rewinding.rewind_own(folder, ["learner-r2d2"], {"learner_steps": 20})
+    assert _seconds(folder, "learner-r2d2") == [1.0, 2.0]
+    assert _steps_of(folder, "learner-r2d2/loss") == [10, 20]
+    assert [(path.stat().st_ino, path.read_bytes()) for path in others] == before
+
+
+def test_a_process_without_a_log_has_none_afterwards(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "events.out").touch()
+    rewinding.rewind_own(RunFolder(tmp_path), ["actor"], {"actor_steps": 0})
+    assert [path.name for path in tmp_path.rglob("*.*")] == ["events.out"]

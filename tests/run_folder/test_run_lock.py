@@ -4,9 +4,7 @@ import errno
 import fcntl
 import os
 import pathlib
-import signal
 import socket
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -16,42 +14,13 @@ from run_folder import run_lock
 from run_folder.settings import SettingsError
 from tests.launch import typed
 from tests.run_folder import saved_runs
+from tests.run_folder.holding import Holder
 
 
 @pytest.fixture(autouse=True)
 def _released() -> Iterator[None]:
     yield
     run_lock.release()
-
-
-class Holder:
-    """A process that takes the lock of a folder. A context manager: its end kills it.
-
-    Args:
-      folder: whose lock it takes.
-      forks: whether it forks a process then, that outlives it by seconds.
-    """
-
-    def __init__(self, folder: pathlib.Path, *, forks: bool = False) -> None:
-        read, write = os.pipe()
-        self.pid = os.fork()
-        if not self.pid:
-            run_lock.take(folder)
-            if forks:
-                os.fork()
-            os.write(write, b"held")
-            time.sleep(10)
-            os._exit(0)
-        os.read(read, 4)
-        os.close(read)
-        os.close(write)
-
-    def __enter__(self) -> "Holder":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
 
 
 def test_a_run_that_is_running_is_neither_resumed_nor_touched(
@@ -101,3 +70,22 @@ def test_a_file_system_without_locks_is_named_and_used(
 def test_nothing_is_left_in_a_folder_that_nobody_ever_ran(tmp_path: pathlib.Path) -> None:
     run_lock.take_if_there(tmp_path)
     assert os.listdir(tmp_path) == []
+
+
+def test_whether_another_process_runs_a_folder_can_be_asked(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not run_lock.is_held(tmp_path)
+    assert os.listdir(tmp_path) == []
+    with Holder(tmp_path):
+        before = (tmp_path / "lock").read_bytes()
+        assert run_lock.is_held(tmp_path)
+        assert run_lock.is_held(tmp_path)
+        assert (tmp_path / "lock").read_bytes() == before
+    assert not run_lock.is_held(tmp_path)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "lockf", refuse)
+    assert not run_lock.is_held(tmp_path)  # as far as can be known

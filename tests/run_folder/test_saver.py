@@ -1,14 +1,19 @@
 """One manifest names a learner and the replay that belongs to it, whatever is cut short."""
 
+import contextlib
+import errno
 import json
 import pathlib
 import re
+import shutil
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import reverb
 import tensorflow as tf
 
-from run_folder import checkpoints, replay_files, saver
+from run_folder import checkpoints, replay_files, saver, snapshots
 from tests.run_folder.saving import COUNTS, Place
 
 
@@ -64,6 +69,114 @@ def test_what_is_superseded_goes_only_when_the_next_is_complete(place: Place) ->
         f"{last.replay}/0/chunks",
         f"{last.replay}/1/chunks",
     }
+
+
+FAILURES = {
+    "disk": OSError(errno.ENOSPC, "No space left on device"),
+    "tensorflow": tf.errors.ResourceExhaustedError(None, None, "r/3.data; No space left on device"),
+    "reverb": IndexError("r/chunks.tfrecord; No space left on device"),
+    "server": RuntimeError("Socket closed"),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("what", ["learner", "replay"])
+def test_a_save_that_fails_leaves_the_last_one_and_no_half(
+    place: Place, what: str, failure: str
+) -> None:
+    first = place.saver.save(3, COUNTS, with_replay=True)
+    before = place.files()
+    if what == "learner":
+        place.learner = FAILURES[failure]
+    else:
+        place.replays[1].fails_with = FAILURES[failure]
+    with pytest.raises(saver.SaveError, match=f"^The {what}.* could not be saved: .*\\.$"):
+        place.saver.save(4, COUNTS, with_replay=True)
+    assert not list((place.folder / "staging").glob("*/*"))
+    read = checkpoints.read(place.folder)
+    assert read is not None
+    assert read.replay == first.replay
+    if what == "learner":
+        assert (place.files(), read.learner_step) == (before, 3)
+    else:
+        assert (place.files() - before, read.learner_step) == ({*Place.learner_files("r2d2", 4)}, 4)
+    place.learner, place.replays[1].fails_with = "weights", None
+    assert place.saver.save(5, COUNTS, with_replay=True).replay != first.replay
+    assert checkpoints.read(place.folder) == place.saver.last
+
+
+@pytest.mark.parametrize("learner", ["more weights", FAILURES["disk"]])
+@pytest.mark.parametrize("when", ["written", "moved"])
+def test_a_learner_that_is_saved_meanwhile_leaves_a_replay_alone(
+    place: Place, monkeypatch: pytest.MonkeyPatch, when: str, learner: str | Exception
+) -> None:
+    """Whether it can be saved or not: in between, no manifest names that replay."""
+    first = place.saver.save(3, COUNTS, with_replay=True)
+    place.learner = learner
+
+    def save() -> None:
+        with contextlib.suppress(saver.SaveError):
+            place.saver.save(4, COUNTS)
+
+    part: Any = place.replays[1] if when == "written" else place.saver._replays
+    name = "checkpoint" if when == "written" else "take"
+    call = getattr(part, name)
+
+    def call_and_save(*args: Any) -> Any:
+        found = call(*args)
+        save()
+        return found
+
+    monkeypatch.setattr(part, name, call_and_save)
+    place.saver.save_replay()
+    read = checkpoints.read(place.folder)
+    assert read is not None
+    assert read.learner_step == (4 if isinstance(learner, str) else 3)
+    assert read.replay is not None
+    assert read.replay != first.replay
+    assert sum(name.startswith(read.replay) for name in read.sizes) == 2
+    assert [path.name for path in (place.folder / "replay").iterdir()] == [read.replay[7:]]
+
+
+def test_a_replay_for_which_there_is_no_space_is_not_begun(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = place.saver.save(3, COUNTS, with_replay=True)  # 12 items in 12 bytes
+    place.replays[0].items = 15
+    free = SimpleNamespace(free=21)  # and 22 are needed
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
+    with pytest.raises(saver.SaveError, match="it takes about 0 MB beside the last one, and 0 MB"):
+        place.saver.save(4, COUNTS, with_replay=True)
+    assert place.saver.last is not None
+    assert (place.saver.last.learner_step, place.saver.last.replay) == (4, first.replay)
+    free.free = 23
+    assert place.saver.save(5, COUNTS, with_replay=True).replay != first.replay
+
+
+def test_a_learner_that_is_written_already_is_not_touched(place: Place) -> None:
+    """TensorFlow would write it in place."""
+    first = place.saver.save(3, COUNTS, with_replay=False)
+    place.learner = "breaks"
+    second = place.saver.save(3, COUNTS, with_replay=True)
+    assert (first.replay, second.replay_items) == (None, 12)
+    assert checkpoints.read(place.folder) == place.saver.last
+
+
+def test_a_run_that_went_back_writes_over_nothing_that_is_named(place: Place) -> None:
+    for step in (3, 5):
+        place.saver.save(step, COUNTS, with_replay=True)
+    back = snapshots.read(place.folder, "r2d2", 3)
+    place.learner = "breaks"
+    with pytest.raises(KeyboardInterrupt):
+        place.new_saver(back).save(5, COUNTS, with_replay=False)
+    assert checkpoints.read(place.folder) == back
+    assert snapshots.steps(place.folder, "r2d2") == [3]
+    place.learner = "other weights"
+    place.new_saver(back).save(5, COUNTS, with_replay=False)
+    last = checkpoints.read(place.folder)
+    assert last is not None
+    assert last.sizes["learner-r2d2/5.data"] == len("other weights")
+    assert place.files() == {"manifest.json", *Place.learner_files("r2d2", 3, 5)}
 
 
 def test_steps_that_begin_alike_are_told_apart(place: Place) -> None:

@@ -12,6 +12,7 @@ from environments import dmlab
 from environments.spec import make_environment_spec
 from replay import dataset, tables
 from run_folder import building, catalogue, configs, presets, settings
+from tests.eager import eagerly
 
 DMLAB = "dmlab:seekavoid_arena_01"
 ENVIRONMENTS = ("catch", "memory:recall", "memory:cartpole", "gym:CartPole-v1", "atari:pong", DMLAB)
@@ -240,7 +241,8 @@ def test_every_agent_learns_on_every_kind_of_environment(name: str, env: str) ->
     batch = batch._replace(
         probability=tf.ones_like(batch.probability), table_size=tf.ones_like(batch.table_size)
     )
-    priorities, metrics = agent.make_update(spec)(batch)
+    with eagerly():
+        priorities, metrics = agent.make_update(spec)(batch)
     assert (priorities is None) == reads_queue
     assert priorities is None or priorities.shape == (2,)
     assert all(np.isfinite(value).all() for value in metrics.values())

@@ -77,7 +77,8 @@ def test_a_single_task_has_no_columns_of_its_own() -> None:
 
 def test_an_evaluation_is_summed_up_over_all_tasks_and_for_each() -> None:
     episodes = [Episode(i, float(value), 10 + i) for i, value in enumerate([1, 3, 10, 30])]
-    assert summary(("catch", "catch:large_rewards"), episodes) == {
+    tasks = ("catch", "catch:large_rewards")
+    assert summary(tasks, tasks, episodes) == {
         "episodes": 4,
         "episode_return": 11.0,
         "episode_return_min": 1.0,
@@ -86,7 +87,7 @@ def test_an_evaluation_is_summed_up_over_all_tasks_and_for_each() -> None:
         "return/catch": 2.0,
         "return/catch:large_rewards": 20.0,
     }
-    assert not [name for name in summary(("catch",), episodes) if "/" in name]
+    assert not [name for name in summary(("catch",), ("catch",), episodes) if "/" in name]
 
 
 def test_an_updates_vectors_become_a_column_for_each_task() -> None:

@@ -1,0 +1,38 @@
+"""A process that runs a run folder, as far as its lock tells."""
+
+import os
+import pathlib
+import signal
+import time
+
+from run_folder import run_lock
+
+
+class Holder:
+    """A process that takes the lock of a folder. A context manager: its end kills it.
+
+    Args:
+      folder: whose lock it takes.
+      forks: whether it forks a process then, that outlives it by seconds.
+    """
+
+    def __init__(self, folder: pathlib.Path, *, forks: bool = False) -> None:
+        read, write = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            run_lock.take(folder)
+            if forks:
+                os.fork()
+            os.write(write, b"held")
+            time.sleep(10)
+            os._exit(0)
+        os.read(read, 4)
+        os.close(read)
+        os.close(write)
+
+    def __enter__(self) -> "Holder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)

@@ -1,0 +1,237 @@
+"""A run that does nothing but save, killed again and again: python -m tests.run_folder.killing
+
+This process imports TensorFlow and Reverb once, and runs no op. For every launch of the run it
+forks two processes, a group of their own, as a run has them: a learner with the project's saver,
+and the replay's two servers. Each launch goes on from what the one before has left, checks that it
+is whole, then learns and saves without a pause until SIGKILL ends the group.
+
+Arguments: a folder, how many launches, a seed. Each launch is a line of JSON on standard output.
+"""
+
+import itertools
+import json
+import os
+import pathlib
+import random
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from multiprocessing import Pipe, connection
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import reverb
+import tensorflow as tf
+
+from agents.learner import Learner
+from run_folder import checkpoints, resuming, saver, settings, snapshots, whole_files
+from run_folder.checkpoints import Manifest
+from run_folder.layout import learner_label
+from run_folder.settings import Settings
+from tests.run_folder import saved_runs
+
+AGENT = "r2d2"
+SHARDS = 2
+_VARIABLES, _VALUES = 5, 20_000  # so many, each of so many numbers
+_MOST_SAVES = 2  # of a launch, before the one that is cut short
+_SAVE_SECONDS = 0.05  # until one has been seen
+_GO_BACK = 0.3  # of the launches go back to a learner that was kept
+_TABLE_SIZE = 60
+
+
+class Update(tf.Module):
+    """Stands for a learner's: all its variables hold one number, another one after each update."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = [tf.Variable(tf.zeros([_VALUES]), name=f"w{i}") for i in range(_VARIABLES)]
+        self.network = SimpleNamespace(variables=self.weights)
+
+    def __call__(self, batch: Any) -> tuple[None, dict[str, float]]:
+        number = float(np.random.randint(1, 10**6))
+        for weights in self.weights:
+            weights.assign(tf.fill([_VALUES], number))
+        return None, {"loss": 0.0, "gradient_norm": 0.0}
+
+    def check(self) -> None:
+        """Fails unless all variables are of one update."""
+        assert len({number for w in self.weights for number in w.numpy().tolist()}) == 1
+
+
+def serve(folder: pathlib.Path, learner: connection.Connection) -> None:
+    """Is the replay of a launch: begins with what the learner names, until it is killed."""
+    replay = learner.recv()
+    servers = [
+        reverb.Server(
+            [
+                reverb.Table(
+                    AGENT,
+                    sampler=reverb.selectors.Uniform(),
+                    remover=reverb.selectors.Fifo(),
+                    max_size=_TABLE_SIZE,
+                    rate_limiter=reverb.rate_limiters.MinSize(1),
+                )
+            ],
+            checkpointer=saver.replay_checkpointer(folder, replay, shard),
+        )
+        for shard in range(SHARDS)
+    ]
+    learner.send([server.port for server in servers])
+    signal.pause()
+
+
+def learn(
+    run: Settings,
+    replay: connection.Connection,
+    say: Callable[..., None],
+    expected: set[int | None],
+    go_back: int | None,
+) -> None:
+    """Is the learner of a launch.
+
+    Args:
+      run: its settings.
+      replay: the process that serves it.
+      say: tells the parent.
+      expected: where the launches before can have left the run; None where nothing was saved.
+      go_back: where to, of the kept learners, counted from the newest; None goes on.
+    """
+    folder, update = run.folder.checkpoints, Update()
+    kept = snapshots.steps(folder, AGENT)
+    step = kept[-1 - go_back % len(kept)] if go_back is not None and kept else None
+    found = resuming.manifests(run, {AGENT: update}, step=step, with_replay=step is None)
+    last = found.get(AGENT)
+    batch: Any = SimpleNamespace(mask=tf.ones([1, 1]))
+    learner = Learner(update, itertools.repeat(batch))
+    if last is not None:
+        learner.read_checkpoint(str(folder / last.learner))
+        assert learner.learner_steps == last.learner_step
+        update.check()
+    if step is None:
+        assert (last.learner_step if last else None) in expected, (last, expected)
+    replay.send(last.replay if last else None)
+    clients = [reverb.Client(f"localhost:{port}") for port in replay.recv()]
+    check_items(clients, last)
+    say("ready", step=last.learner_step if last else None, back=step is not None, left=left(folder))
+    writer = saver.Saver(folder, AGENT, learner.write_checkpoint, clients, 1, last)
+    for number in itertools.count():
+        learner.step()
+        for client in clients:
+            client.insert(np.full([100], float(number)), {AGENT: 1.0})
+        counts = saved_runs.COUNTS | {"trained_steps": float(learner.learner_steps)}
+        began = time.monotonic()
+        writer.save(learner.learner_steps, counts, with_replay=number % 3 != 1)
+        seconds = time.monotonic() - began
+        assert not (unnamed := left(folder)), unnamed
+        say("saved", step=learner.learner_steps, seconds=seconds)
+
+
+def check_items(clients: list[reverb.Client], last: Manifest | None) -> None:
+    """Fails unless the servers hold the items that a manifest counts, each of them whole."""
+    sizes = [client.server_info(timeout=10)[AGENT].current_size for client in clients]
+    assert sum(sizes) == (last.replay_items if last else 0), (sizes, last)
+    for client, size in zip(clients, sizes, strict=True):
+        for sample in client.sample(AGENT, size, emit_timesteps=False) if size else ():
+            assert len(set(np.ravel(sample.data[0]).tolist())) == 1
+
+
+def left(folder: pathlib.Path) -> list[str]:
+    """Files and folders of checkpoints that no manifest names."""
+    named = {checkpoints.MANIFEST}
+    manifests = [checkpoints.read(folder)]
+    for step in snapshots.steps(folder, AGENT):
+        manifests.append(snapshots.read(folder, AGENT, step))
+        named.add(f"{learner_label(AGENT)}/manifest-{step}.json")
+    for manifest in manifests:
+        named |= set(manifest.sizes) if manifest else set()
+    named |= {str(parent) for name in named for parent in pathlib.Path(name).parents}
+    there = {str(path.relative_to(folder)) for path in folder.rglob("*")}
+    empty = {"replay", "staging", *(f"staging/{shard}" for shard in range(SHARDS))}
+    return sorted(there - named - empty)
+
+
+def main() -> None:
+    """Launches the run as often as the command line says."""
+    folder, launches, seed = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    random.seed(seed)
+    run = saved_runs.settings_of(folder, AGENT, "catch", num_replay_shards=SHARDS)
+    (folder / "checkpoints").mkdir(parents=True)
+    whole_files.write(folder / "config.json", run.to_json())
+    expected: set[int | None] = {None}
+    seconds = _SAVE_SECONDS
+    for _ in range(launches):
+        go_back = random.randrange(1, 12) if random.random() < _GO_BACK else None
+        saves, share = random.randint(0, _MOST_SAVES), random.random()
+        heard = list(_launch(run, saves, share * seconds, expected, go_back))
+        step, seconds = heard[-1]["step"], heard[-1].get("seconds", seconds)
+        before = expected if heard[-1].get("back") else set()  # nothing changes until it saves
+        expected = before | {step, (step or 0) + 1}  # which was killed after its manifest
+        print(json.dumps(heard[0] | {"saves": len(heard) - 1}), flush=True)
+
+
+def _launch(
+    run: Settings, saves: int, seconds: float, expected: set[int | None], go_back: int | None
+) -> Iterator[dict[str, Any]]:
+    """Launches the run, kills it in the middle of a save, and gives what it said.
+
+    Args:
+      run: its settings.
+      saves: that it finishes before.
+      seconds: from the last of them until it is killed.
+      expected: as for `learn`.
+      go_back: as for `learn`.
+    """
+    ours, theirs = Pipe(duplex=False)
+    to_replay, to_learner = Pipe()
+
+    def say(event: str, **values: Any) -> None:
+        theirs.send({"event": event, **values})
+
+    def be_learner() -> None:
+        ours.close()
+        to_learner.close()
+        learn(settings.load(run.path), to_replay, say, expected, go_back)
+
+    def be_replay() -> None:
+        theirs.close()
+        to_replay.close()
+        serve(run.folder.checkpoints, to_learner)
+
+    learner = _fork(be_learner, group=0)
+    replay = _fork(be_replay, group=learner)
+    for each in (theirs, to_replay, to_learner):
+        each.close()
+    try:
+        for _ in range(1 + saves):
+            yield ours.recv()  # EOFError where what was left could not be gone on from
+        time.sleep(seconds)
+    finally:
+        os.killpg(learner, signal.SIGKILL)
+        codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in (learner, replay)]
+    assert codes == [-signal.SIGKILL] * 2, codes
+    while ours.poll():
+        try:
+            yield ours.recv()
+        except EOFError:
+            return
+
+
+def _fork(be: Callable[[], None], *, group: int) -> int:
+    """Forks a process into a group; 0 is one of its own."""
+    if pid := os.fork():
+        os.setpgid(pid, group)
+        return pid
+    try:
+        os.setpgid(0, group)
+        be()
+    except BaseException:
+        traceback.print_exc()
+    sys.stderr.flush()
+    return os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

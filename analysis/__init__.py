@@ -1,1 +1,5 @@
 """What reads run folders and starts nothing."""
+
+import recurrent_replay
+
+recurrent_replay.check()

@@ -132,7 +132,11 @@ def _play(player: Player, task: str, rows: int, seed: int) -> Played:
         writer=recorder,
     )
     environments = suites.make(
-        task, _ENVIRONMENTS, seed=seed, full_action_space=run.full_action_space
+        task,
+        _ENVIRONMENTS,
+        seed=seed,
+        full_action_space=run.full_action_space,
+        full_rendering=run.full_rendering,
     )
     with contextlib.closing(environments):
         loop = VectorEnvironmentLoop(environments, actor, [task] * _ENVIRONMENTS)

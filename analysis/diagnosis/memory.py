@@ -88,7 +88,11 @@ def _play(player: Player, task: str, memory_steps: int | None, episodes: int) ->
         writer=values,
     )
     environments = suites.make(
-        task, episodes, seed=seed, full_action_space=player.run.full_action_space
+        task,
+        episodes,
+        seed=seed,
+        full_action_space=player.run.full_action_space,
+        full_rendering=player.run.full_rendering,
     )
     with contextlib.closing(environments):
         loop = VectorEnvironmentLoop(environments, actor, [task] * episodes)

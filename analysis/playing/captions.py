@@ -1,6 +1,7 @@
 """Draws what an agent does beside the picture of what it does it to."""
 
 import functools
+import textwrap
 from collections import deque
 from collections.abc import Sequence
 
@@ -13,7 +14,8 @@ PANEL_WIDTH = 320
 MIN_HEIGHT = 480
 _TARGET_HEIGHT, _MAX_WIDTH = 600, 800  # of the picture, roughly
 _MARGIN = 16
-_SMALL, _LARGE = 20, 30  # sizes of text
+_TINY, _SMALL, _LARGE = 14, 20, 30  # sizes of text
+_LETTERS = 36  # of a line that can still be read
 _MOST_STEPS, _FEWEST_STEPS, _TRACE_HEIGHT = 150, 30, 90
 _BACKGROUND, _GREY, _WHITE, _BLUE = (24, 24, 28), (150, 150, 160), (240, 240, 240), (110, 180, 255)
 
@@ -89,10 +91,12 @@ class _Panel:
         self._top += round(1.3 * size)
 
     def show(self, name: str, value: str) -> None:
-        """A name above its value."""
+        """A name above its value; a long one, an action of many joints, takes several lines."""
         self._top += _MARGIN // 2
         self.write(name, _SMALL, _GREY)
-        self.write(value, _LARGE, _WHITE)
+        lines = textwrap.wrap(value, _LETTERS)
+        for line in lines:
+            self.write(line, _LARGE if len(lines) == 1 else _TINY, _WHITE)
 
     def plot(self, values: Sequence[float]) -> None:
         """A line through the values, the newest last, and one at zero."""

@@ -150,7 +150,11 @@ def play(
         player.agent, player.network, num_environments=at_once, seed=seed
     )
     environments = suites.make(
-        task, at_once, seed=seed, full_action_space=player.run.full_action_space
+        task,
+        at_once,
+        seed=seed,
+        full_action_space=player.run.full_action_space,
+        full_rendering=player.run.full_rendering,
     )
     finished: list[Episode] = []
     with contextlib.closing(environments):

@@ -126,12 +126,17 @@ def _parse(text: dict[str, str]) -> Row:
 
 def name(played: Played) -> str:
     """What files of this are called, without a suffix."""
-    parts = [played.agent, str(played.learner_steps)]
+    return "-".join([played.agent, str(played.learner_steps), *variation(played)])
+
+
+def variation(played: Played) -> list[str]:
+    """In what way an agent was made to act that is not the usual one, in words for names."""
+    parts = []
     if played.epsilon:
         parts.append(f"epsilon{played.epsilon:g}")
     if played.memory_steps is not None:
         parts.append(f"memory{played.memory_steps}")
-    return "-".join(parts)
+    return parts
 
 
 def vacant(folder: pathlib.Path, name: str, suffix: str) -> pathlib.Path:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents import actor, environment_loop
+from agents.networks import network
 from analysis.playing.evaluation import Player
 from environments import screens
 from replay.structures import Nest, Step
@@ -48,7 +49,10 @@ def shoot(player: Player, task: str) -> tuple[int, Iterator[Frame]]:
       Frames per second, and the frames: one for each step, then the last picture.
     """
     screen = screens.make(
-        task, seed=player.played.seed, full_action_space=player.run.full_action_space
+        task,
+        seed=player.played.seed,
+        full_action_space=player.run.full_action_space,
+        full_rendering=player.run.full_rendering,
     )
     return screen.frames_per_second, _frames(player, task, screen)
 
@@ -62,6 +66,7 @@ def _frames(player: Player, task: str, screen: screens.Screen) -> Iterator[Frame
     with contextlib.closing(screen.env):
         loop = environment_loop.VectorEnvironmentLoop(screen.env, evaluator, [task])
         score, ended = 0.0, False
+        is_discrete = network.is_discrete(player.network.actions)
         told: dict[str, float] = {}
         for step in itertools.count():
             picture = _picture(screen)
@@ -75,12 +80,18 @@ def _frames(player: Player, task: str, screen: screens.Screen) -> Iterator[Frame
                 picture,
                 step,
                 score,
-                screen.action_name(onlooker.row.action[0]),
-                # Of a vector there is only a density, which is no probability.
-                float(np.exp(onlooker.row.log_probability[0])) if screen.action_names else 1.0,
+                screen.action_name(_given(player, onlooker.row.action)[0]),
+                # Of a bounded vector there is only a density, which is no probability.
+                float(np.exp(onlooker.row.log_probability[0])) if is_discrete else 1.0,
                 told,
             )
             score += float(onlooker.row.reward[0])
+
+
+def _given(player: Player, action: np.ndarray) -> np.ndarray:
+    """What the environment is given for actions `[N, ...]` as a row has them."""
+    environment_action = player.agent.environment_action
+    return environment_action(action, player.network.actions) if environment_action else action
 
 
 def _picture(screen: screens.Screen) -> np.ndarray:

@@ -35,8 +35,9 @@ COLOURS = (
 """Of the lines, dark enough for white paper."""
 
 _WIDTH, _HEIGHT = 4.4, 2.9  # inches of 72 units: text of 9 units can be read at a phone's width
-_ROW, _FRAME = 0.19, 1.0  # inches of a bar with its name, and of what surrounds all bars
+ROW, FRAME = 0.19, 1.0  # inches of a bar with its name, and of what surrounds all bars
 _LEAST_RANGE = 0.02  # of a vertical axis, in units of its greatest value
+_TICKS = {1.5: (1, 2, 5), 3.0: (1, 3)}  # in each decade, by how many there are; else one
 _WITH_PREFIX = EngFormatter(sep="")
 _STYLE = {
     "axes.edgecolor": INK,
@@ -86,16 +87,18 @@ def curves(
     x_label: str,
     *,
     reference: float | None = None,
+    log: str = "",
 ) -> Figure:
     """Curves against what was counted or measured.
 
     Args:
-      traces: what is drawn, in this order.
+      traces: what is drawn, in this order; NaN interrupts a line.
       title: of the figure.
       x_label: what x is.
       reference: where to draw a dotted horizontal.
+      log: the axes that are logarithmic, of "xy".
     """
-    with _axes(title, x_label) as (figure, axes):
+    with frame(title, x_label) as (figure, axes):
         for (x, mean, low, high), colour, style, band in traces:
             if band:
                 axes.fill_between(x, low, high, color=COLOURS[colour], alpha=0.2, lw=0)
@@ -103,9 +106,14 @@ def curves(
             axes.plot(x, mean, seen, color=COLOURS[colour], ms=3)
         if reference is not None:
             axes.axhline(reference, color=INK, lw=0.8, ls=":")
-        _widen(axes)
-        axes.xaxis.set_major_formatter(FuncFormatter(_short))
-        axes.yaxis.set_major_formatter(FuncFormatter(_short))
+        if all(_is_whole(trace.curve.x) for trace in traces):
+            axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        for name in log:
+            _make_logarithmic(axes, name)
+        if "y" not in log:
+            _widen(axes)
+        axes.xaxis.set_major_formatter(FuncFormatter(short))
+        axes.yaxis.set_major_formatter(FuncFormatter(short))
     return figure
 
 
@@ -127,8 +135,8 @@ def bars(
       reference: where to draw a dotted vertical.
     """
     lengths = np.asarray([group.lengths for group in groups], float)  # [groups, names]
-    height = _FRAME + _ROW * len(names) * max(1.0, 0.6 * len(groups))
-    with _axes(title, x_label, height=height) as (figure, axes):
+    height = FRAME + ROW * len(names) * max(1.0, 0.6 * len(groups))
+    with frame(title, x_label, height=height) as (figure, axes):
         thickness = 0.8 / len(groups)
         for i, group in enumerate(groups):
             places = np.arange(len(names)) - 0.4 + thickness * (i + 0.5)
@@ -139,7 +147,7 @@ def bars(
         if _spread(lengths) > 100:
             decade = 10.0 ** np.floor(np.log10(_scale(lengths)))
             axes.set_xscale("symlog", linthresh=decade, linscale=1)
-        axes.xaxis.set_major_formatter(FuncFormatter(_short))
+        axes.xaxis.set_major_formatter(FuncFormatter(short))
         axes.set_yticks(np.arange(len(names)), names)
         axes.set_ylim(len(names) - 0.4, -0.6)
         axes.grid(visible=False, axis="y")
@@ -149,21 +157,22 @@ def bars(
 
 def histogram(steps: Sequence[Steps], title: str, x_label: str, y_label: str) -> Figure:
     """Outlines of histograms over bins of equal ratios."""
-    with _axes(title, x_label, y_label) as (figure, axes):
+    with frame(title, x_label, y_label) as (figure, axes):
         for heights, edges, colour, style in steps:
             axes.stairs(heights, edges, color=COLOURS[colour], ls=style, lw=1.3)
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=6))
-        axes.xaxis.set_major_formatter(FuncFormatter(_short))
+        axes.xaxis.set_major_formatter(FuncFormatter(short))
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
     return figure
 
 
 @contextlib.contextmanager
-def _axes(
+def frame(
     title: str, x_label: str, y_label: str = "", *, height: float = _HEIGHT
 ) -> Iterator[tuple[Figure, Axes]]:
+    """An empty figure in the report's style, of the width that all have."""
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         axes = figure.subplots()
@@ -185,7 +194,26 @@ def _widen(axes: Axes) -> None:
         axes.set_ylim((low + high - least) / 2, (low + high + least) / 2)
 
 
-def _short(value: float, _: int | None) -> str:
+def _make_logarithmic(axes: Axes, name: str) -> None:
+    """Makes the axis of a name logarithmic, with ticks that can be told from each other."""
+    axes.set(**{f"{name}scale": "log"})
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    low, high = axis.get_view_interval()
+    decades = np.log10(high / low)
+    if decades < 1:  # there might be no tick
+        middle, half = np.sqrt(low * high), np.sqrt(10)
+        axes.set(**{f"{name}lim": (middle / half, middle * half)})
+    subs = next((subs for most, subs in _TICKS.items() if decades < most), (1,))
+    axis.set_major_locator(LogLocator(subs=subs, numticks=6))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _is_whole(x: np.ndarray) -> bool:
+    """Whether all is counted: then no tick is between two whole numbers."""
+    return bool(np.all(np.isnan(x) | (x == np.round(x))))
+
+
+def short(value: float, _: int | None) -> str:
     """1.5M for 1,500,000; what is smaller than a thousand as it is."""
     text = f"{value:.4g}" if abs(value) < 1_000 else _WITH_PREFIX(value)
     return text.replace("-", "−")

@@ -9,6 +9,7 @@ from analysis.report import style
 from analysis.report.charts import Chart, Legend, identifier
 
 MANY = 8  # of what is shown one by one
+FEW = 3  # columns of a table that a phone shows side by side
 
 
 class Section(NamedTuple):
@@ -26,6 +27,14 @@ def number(value: float | None, digits: int = 4) -> str:
     if abs(value) >= 1_000 or float(value).is_integer():
         return f"{value:,.0f}".replace("-", "−")
     return f"{value:.{digits}g}".replace("-", "−")
+
+
+def duration(seconds: float) -> str:
+    """Hours and minutes, a dash for none."""
+    if not math.isfinite(seconds):
+        return number(None)
+    hours, minutes = divmod(int(seconds) // 60, 60)
+    return f"{hours:,}:{minutes:02}"
 
 
 def paragraph(text: str) -> str:
@@ -66,19 +75,23 @@ def _figures(charts: Iterable[Chart], layout: str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose first column names its rows; it scrolls where the page is narrow."""
+    """A table whose first column names its rows.
 
-    def line(tag: str, cells: Sequence[str]) -> str:
-        first, *others = (html.escape(cell) for cell in cells)
-        return (
-            f'<tr><th scope="{"row" if tag == "td" else "col"}">{first}</th>'
-            + "".join(f"<{tag}>{other}</{tag}>" for other in others)
-            + "</tr>\n"
-        )
-
-    body = "".join(line("td", row) for row in rows)
+    Where the page is narrow, a row of many columns becomes a list of them, each with its name.
+    """
+    names = [html.escape(name) for name in header]
+    many = len(names) > FEW
+    attributes = [f' data-name="{name}"' * many for name in names[1:]]
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    body = ""
+    for row in rows:
+        first, *others = (html.escape(cell) for cell in row)
+        pairs = zip(attributes, others, strict=True)
+        cells = "".join(f"<td{attribute}>{cell}</td>" for attribute, cell in pairs)
+        body += f'<tr><th scope="row">{first}</th>{cells}</tr>\n'
+    kind = ' class="many"' * many
     return (
-        f'<div class="scroll"><table>\n<thead>{line("th", header)}</thead>\n'
+        f'<div class="scroll"><table{kind}>\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>{body}</tbody>\n</table></div>\n"
     )
 

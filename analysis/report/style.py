@@ -63,6 +63,16 @@ th, td {{ padding: 0.28rem 1.1rem 0.28rem 0; text-align: left; vertical-align: t
   border-bottom: 1px solid var(--rule); white-space: nowrap; }}
 thead th {{ color: var(--soft); font-weight: 600; }}
 tbody th {{ font-weight: 500; position: sticky; left: 0; background: var(--paper); }}
+@media (max-width: 40rem) {{
+  th, td {{ white-space: normal; overflow-wrap: anywhere; padding-right: 0.6rem; }}
+  .many, .many tbody, .many tr, .many th, .many td {{ display: block; }}
+  .many thead {{ display: none; }}
+  .many tr {{ padding: 0.4rem 0; border-bottom: 1px solid var(--rule); }}
+  .many th, .many td {{ border: 0; padding: 0.1rem 0; }}
+  .many tbody th {{ position: static; font-weight: 600; }}
+  .many td::before {{ content: attr(data-name) ": "; color: var(--soft); }}
+  pre {{ white-space: pre-wrap; overflow-wrap: anywhere; }}
+}}
 details {{ margin: 0.8rem 0; }}
 summary {{ cursor: pointer; color: var(--line-0); }}
 pre {{ overflow-x: auto; padding: 0.7rem 0.9rem; background: var(--panel); border-radius: 0.5rem;

@@ -2,14 +2,18 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from analysis.report import page
+from analysis.report import evaluated, page
 from analysis.report.page import Section
 from analysis.report.run import Line, Run, recent
 from analysis.report.tasks import percent, with_unit
 from run_folder.episodes import RECENT_EPISODES
 from run_folder.launches import Launch
+from run_folder.layout import RunFolder
+
+ENDED = "ended: "  # and why
 
 _SILENT_SECONDS = 60.0  # a run that goes on writes its progress every second
 _SHARED = (
@@ -22,7 +26,7 @@ _ROWS = (
     "state",
     "agent steps",
     "updates",
-    "hours",
+    "time, h:mm",
     "training episodes",
     f"training return, last {RECENT_EPISODES}",
     "evaluated return, newest",
@@ -58,10 +62,14 @@ def state(run: Run, now: float) -> str:
       run: of which the coordinator, while it lasts, tells once a second.
       now: unix time.
     """
-    folder = run.settings.folder
-    reported, crashed = run.progress, folder.crash.exists()
+    return state_of(run.settings.folder, run.progress, now)
+
+
+def state_of(folder: RunFolder, reported: Mapping[str, Any] | None, now: float) -> str:
+    """As `state`, of what the coordinator of a folder's run told last."""
+    crashed = folder.crash.exists()
     if reported is not None and reported["reason"]:  # what breaks later did not end it
-        return f"ended: {reported['reason']}"
+        return f"{ENDED}{reported['reason']}"
     if crashed or reported is None:
         return "a node crashed" if crashed else "no node has reported yet"
     silent = now - folder.progress.stat().st_mtime
@@ -71,7 +79,7 @@ def state(run: Run, now: float) -> str:
 def _column(line: Line) -> list[str]:
     run = line.run
     several = len(run.settings.tasks) > 1
-    (evaluated,) = line.evaluator.defined("median_normalised" if several else "episode_return")
+    measured = [value for _, value in evaluated.curve(line)]
     trained = run.tasks.last("median_normalised") if several else recent(run.episodes)
     return [
         line.agent,
@@ -79,11 +87,11 @@ def _column(line: Line) -> list[str]:
         state(run, time.time()),
         page.number(run.actor.last("actor_steps")),
         page.number(line.learner.last("learner_steps")),
-        page.number(run.actor.last("walltime") / 3_600, digits=3),
+        page.duration(run.actor.last("walltime")),
         page.number(run.actor.last("episodes")),
         _return(run, trained),
-        _return(run, float(evaluated[-1]) if len(evaluated) else None),
-        _return(run, float(evaluated.max()) if len(evaluated) else None),
+        _return(run, measured[-1] if measured else None),
+        _return(run, max(measured, default=None)),
         page.number(run.actor.last("environments_lost")),
     ]
 

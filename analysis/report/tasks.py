@@ -3,11 +3,9 @@
 import math
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from matplotlib.figure import Figure
 
-from analysis.playing.files import Played, Row
-from analysis.report import charts, page
+from analysis.report import charts, evaluated, page
 from analysis.report.charts import Legend
 from analysis.report.figures import Bars, bars
 from analysis.report.page import Section
@@ -109,28 +107,8 @@ def percent(task: str, value: float) -> float:
 
 
 def _evaluated(line: Line) -> Returns:
-    rows = _newest(line)
-    played: dict[str, list[float]] = {}
-    for row in rows:
-        played.setdefault(row.task, []).append(row.episode_return)
-    return {task: float(np.mean(values)) for task, values in played.items()}
-
-
-def _newest(line: Line) -> Sequence[Row]:
-    """The newest evaluation of the agent as its paper plays it; nothing where there is none."""
-    files = [
-        rows
-        for rows in line.run.evaluations.values()
-        if rows and rows[0].agent == line.agent and not _is_variation(line, rows[0])
-    ]
-    return max(files, key=lambda rows: rows[0].learner_steps, default=())
-
-
-def _is_variation(line: Line, played: Played) -> bool:
-    """Whether the agent was made to act otherwise than it is evaluated."""
-    config = line.run.settings.configs[line.agent]
-    usual = getattr(config, "evaluation_epsilon", None)
-    return played.epsilon != usual or played.memory_steps is not None
+    found = evaluated.by_command(line)
+    return found[-1].returns if found else {}
 
 
 def _evaluated_by_run(line: Line) -> Returns:

@@ -101,7 +101,8 @@ def _save(folder: pathlib.Path, agent: str = "r2d2", shards: int = 1) -> tuple[S
 
 
 def _touch(prefix: str) -> str:
-    pathlib.Path(f"{prefix}.index").write_text("")
+    for part in ("index", "data"):
+        pathlib.Path(f"{prefix}.{part}").write_text("")
     return prefix
 
 

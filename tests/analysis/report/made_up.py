@@ -7,6 +7,8 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agents.environment_loop import Episode
+from analysis.playing import files
 from run_folder import settings
 
 LOG_SECONDS = 10
@@ -94,6 +96,21 @@ class Folder:
                 for i in range(rows)
             ],
         )
+
+    def evaluate(
+        self,
+        agent: str,
+        learner_steps: int,
+        returns: Mapping[str, Sequence[float]],
+        epsilon: float | None = None,
+    ) -> None:
+        """Writes what `launch.evaluate` would, by default of the agent as it is evaluated."""
+        if epsilon is None:
+            epsilon = getattr(self.settings.configs[agent], "evaluation_epsilon", None)
+        played = files.Played(agent, learner_steps, 1_000, 10.0, epsilon, None, 0)
+        file = files.File(self.path, played)
+        for task, values in returns.items():
+            file.append(task, [Episode(0, value, 10) for value in values])
 
     def progress(self, **state: Any) -> None:
         """Writes what the coordinator last told."""

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from analysis.report import figures
-from analysis.report.curves import binned
+from analysis.report.curves import Curve, binned
 
 
 def _axes(figure: Figure) -> Axes:
@@ -48,6 +48,45 @@ def test_what_hardly_changes_looks_so() -> None:
     assert low < 0.00059999 < 0.0006 < high
     axes = _axes(figures.curves([_curve(1.0, 2.0)], "t", "x"))
     assert axes.get_ylim() == pytest.approx((0.95, 2.05))
+
+
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [
+        ((0.0011, 0.0012), ["0.0005", "0.001", "0.002"]),
+        ((1e-4, 8e-4), ["0.0001", "0.0002", "0.0005"]),
+        ((1e-4, 7e-3), ["0.0001", "0.0003", "0.001", "0.003"]),
+        ((1e-5, 0.5), ["1e−05", "0.0001", "0.001", "0.01", "0.1"]),
+    ],
+)
+def test_a_logarithmic_axis_has_ticks_that_can_be_told_from_each_other(
+    values: tuple[float, ...], ticks: list[str]
+) -> None:
+    axes = _axes(figures.curves([_curve(*values)], "t", "x", log="y"))
+    assert axes.get_yscale() == "log"
+    assert axes.get_xscale() == "linear"
+    low, high = axes.get_ylim()
+    assert low < min(values) < max(values) < high
+    places = [place for place in axes.get_yticks() if low <= place <= high]
+    assert [figures.short(place, None) for place in places] == ticks
+    assert not any(label.get_text() for label in axes.get_yticklabels(minor=True))
+
+
+def test_what_is_drawn_along_a_logarithmic_axis_has_an_even_one_beside_it() -> None:
+    curve = figures.Trace(binned(np.geomspace(1e-4, 1, 50), np.linspace(-1, 1, 50)), 0, "o")
+    axes = _axes(figures.curves([curve], "t", "x", log="x"))
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "linear")
+
+
+def test_between_what_is_counted_is_no_tick() -> None:
+    def ticks(*values: float) -> list[float]:
+        x = np.asarray(values)
+        axes = _axes(figures.curves([figures.Trace(Curve(x, x, x, x), 0)], "t", "x"))
+        low, high = axes.get_xlim()
+        return [float(place) for place in axes.get_xticks() if low <= place <= high]
+
+    assert ticks(1.0, 2.0, np.nan, 3.0) == [1, 2, 3]
+    assert [place for place in ticks(1.0, 2.0, 2.5) if place % 1]
 
 
 def test_every_task_has_a_row_in_order() -> None:

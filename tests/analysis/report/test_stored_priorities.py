@@ -43,7 +43,12 @@ def _save_shard(folder: pathlib.Path, staging: pathlib.Path) -> None:
 
 def _publish(folder: pathlib.Path, replay: str | None) -> None:
     manifest: dict[str, Any] = {f.name: 0 for f in dataclasses.fields(checkpoints.Manifest)}
-    manifest |= dict(agent="r2d2", learner="learner-r2d2/3", replay=replay, sizes={})
+    prefix = "learner-r2d2/3"
+    sizes = {f"{prefix}.index": 1, f"{prefix}.data": 1}
+    (folder / prefix).parent.mkdir(exist_ok=True)
+    for name in sizes:
+        (folder / name).write_text("x")
+    manifest |= dict(agent="r2d2", learner_step=3, learner=prefix, replay=replay, sizes=sizes)
     (folder / checkpoints.MANIFEST).write_text(json.dumps(manifest))
 
 

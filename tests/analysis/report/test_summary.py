@@ -43,11 +43,30 @@ def test_counts_are_the_last_that_were_logged(folder: Folder) -> None:
     shown = dict(rows)
     assert shown["agent steps"] == "180,000"
     assert shown["updates"] == "340"
-    assert shown["hours"] == "0.5"
+    assert shown["time, h:mm"] == "0:30"
     assert shown["training episodes"] == "180"
     assert shown["training return, last 100"] == "0.5"
     assert shown["evaluated return, newest"] == "0.25"
     assert shown["evaluated return, best"] == "0.75"
+
+
+def test_the_summary_knows_the_evaluations_that_the_page_lists(folder: Folder) -> None:
+    folder.act([0.0])
+    folder.log("evaluator", [dict(learner_steps=10, episode_return=0.25)])
+    folder.evaluate("r2d2", 10, {"catch": [0.5, 1.0]})
+    folder.evaluate("r2d2", 5, {"catch": [1.0, 0.8]})
+    folder.evaluate("r2d2", 20, {"catch": [-1.0]}, epsilon=0.3)  # not as it is evaluated
+    ((_, *rows),) = tables(summary.section(run.lines([_load(folder)])).body)
+    assert ["evaluated return, newest", "0.75"] in rows
+    assert ["evaluated return, best", "0.9"] in rows
+
+
+def test_a_suites_evaluation_is_its_median(tmp_path: pathlib.Path) -> None:
+    folder = Folder(tmp_path / "run", "popart", "atari:pong,atari:boxing")
+    folder.act([0.0])
+    folder.evaluate("popart", 3, {"atari:pong": [14.6], "atari:boxing": [6.1]})  # 100 % and 50 %
+    ((_, *rows),) = tables(summary.section(run.lines([_load(folder)])).body)
+    assert ["evaluated return, newest", "75 % (median)"] in rows
 
 
 def test_one_game_is_told_in_units_of_human_play_too(tmp_path: pathlib.Path) -> None:

@@ -1,4 +1,4 @@
-"""Prints what CLUSTER_SPEC has to be for one process of a job; without --rank, who is where."""
+"""Prints the CLUSTER_SPEC of one process of a job; without --rank, who is where."""
 
 import argparse
 import json

@@ -20,7 +20,7 @@ from agents.fields import Field
 from agents.requirements import LARGEST
 from environments import suites
 from launch import paths
-from run_folder import catalogue, configs, presets, settings
+from run_folder import catalogue, configs, presets, settings, texts
 
 
 class FolderParser(flags.ArgumentParser[str]):
@@ -56,7 +56,7 @@ def define(name: str, field: Field) -> flags.FlagHolder:
     if None not in values and kind is not bool:
         local, paper = values
         meaning = f"{meaning[:-1]}: {local:g} [{paper:g}]."
-    elif field.default is not dataclasses.MISSING:
+    elif field.default not in (dataclasses.MISSING, ""):
         meaning = f"{meaning[:-1]}: {field.default}."
     return _DEFINES[kind](name, None, meaning)
 
@@ -72,6 +72,7 @@ _LAUNCHPADS, _OF_LAUNCHPAD = "lp_launch_type", re.compile("--?(no)?(lp|xm)_")
 _HELP = {"--help", "-help", "-h", "--helpshort", "-helpshort"}
 _HELP_OF = re.compile("--?help=(.+)")
 _WIDTH, _COLUMN = 100, 33
+_LONGEST_NAME = 64  # absl looks for one like it recursively, a call for each letter
 _FIELDS_ARE_IN = "A hyperparameter; --help=r2d2 [--env=...] lists that agent's."
 
 
@@ -124,10 +125,10 @@ def _show(text: str) -> NoReturn:
 
 def help_text(description: str, sections: Sections) -> str:
     """A screen of help: a module's docstring, then its flags."""
-    lines = [description.strip()]
-    for title, names in sections.items():
-        lines += ["", title, *(line for name in names for line in _entry(name))]
-    return "\n".join([*lines, "", *_described("--helpfull", "Every flag, those of libraries too.")])
+    lines = [description.strip(), ""]
+    for title, names in sections.items():  # whose titles stand out by themselves
+        lines += [title, *(line for name in names for line in _entry(name))]
+    return "\n".join([*lines, *_described("--helpfull", "Every flag, those of libraries too.")])
 
 
 def agent_help(agent: str, argv: Sequence[str]) -> str:
@@ -158,10 +159,8 @@ def agent_help(agent: str, argv: Sequence[str]) -> str:
 
 
 def _typed(value: Any) -> str:
-    """A value as it is typed."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    """A value as it is typed; that there is none, as Python has it."""
+    return str(value) if value is None else texts.typed(value)
 
 
 def _instead(published: Any) -> str:
@@ -193,12 +192,15 @@ def _described(flag: str, text: str) -> Iterator[str]:
 def parse_flags(argv: Sequence[str]) -> list[str]:
     """absl's parser, with `--<agent>.<field>=<text>` left to `config_overrides`."""
     plain = [arg for arg in argv if not _FIELD.fullmatch(arg)]
+    for name in (arg.partition("=")[0] for arg in plain[1:] if arg.startswith("-")):
+        if len(name) > _LONGEST_NAME:
+            fail(f"A flag's name has at most {_LONGEST_NAME} characters, got {name!r}.")
     # Launchpad's own flags are known once it is imported, and then they are parsed too.
     later = _LAUNCHPADS not in flags.FLAGS and of_launchpad(plain)
     try:
         rest: list[str] = flags.FLAGS(plain, known_only=later)
-    except (flags.Error, ValueError) as error:  # absl has both
-        fail(str(error))
+    except (flags.Error, ValueError) as error:  # absl has both, and quotes lines as they are
+        fail(_printable(str(error)))
     except OSError as error:  # of a --flagfile
         fail(f"{error.filename} cannot be read: {error.strerror}.")
     if len(rest) > 1 and not later:
@@ -226,6 +228,13 @@ def config_overrides(argv: Sequence[str]) -> dict[str, dict[str, str]]:
 
 def fail(message: str) -> NoReturn:
     """Ends with a sentence on stderr and exit code 2."""
-    text = message.rstrip().encode(errors="backslashreplace").decode()  # what was typed may be none
-    print(text, file=sys.stderr)
+    print("\n".join(map(_printable, message.rstrip().split("\n"))), file=sys.stderr)
     sys.exit(2)
+
+
+def _printable(line: str) -> str:
+    """A line without what would end it, steer a terminal, or is half a character, as was typed."""
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in line
+    )

@@ -8,12 +8,6 @@
 Each is printed, and written as a table and a picture into the run's folder diagnostics/.
 """
 
-import os
-
-os.environ.setdefault(
-    "TF_CPP_MIN_LOG_LEVEL", "2"
-)  # before TensorFlow is imported, by whatever follows
-
 import pathlib
 import sys
 from collections.abc import Callable, Sequence

@@ -2,12 +2,10 @@
 
 import os
 
-# Before TensorFlow and pygame are imported, by whatever follows.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# Before pygame is imported, by whatever follows.
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame draws, but opens no window
 
-import pathlib
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,11 +13,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from absl import flags
 
-from agents.limited_memory import MOST_MEMORY_STEPS
 from analysis.playing import captions, evaluation, files, film, progress_bar, summary, videos
 from analysis.playing.evaluation import Player
-from launch import command_line
-from run_folder import checkpoints, settings
+from environments import screens
+from launch import command_line, playing_flags
+from run_folder import checkpoints, log_writer
 from run_folder.settings import SettingsError
 
 _EPISODES = flags.DEFINE_integer(
@@ -29,56 +27,27 @@ _EPISODES = flags.DEFINE_integer(
     lower_bound=1,
     upper_bound=1_000_000,
 )
-_CHECKPOINT = flags.DEFINE_string(
-    "checkpoint", "latest", "Whose parameters play: latest, or the update N of a kept one."
-)
-_EPSILON = flags.DEFINE_float("epsilon", None, "Probability of a random action; R2D2 only.")
-_MEMORY_STEPS = flags.DEFINE_integer(
-    "memory_steps",
-    None,
-    "The agent remembers its last k inputs only; all by default.",
-    upper_bound=MOST_MEMORY_STEPS,
-)
 _VIDEO = flags.DEFINE_boolean("video", False, "Film an episode of each task, into videos/.")
 _SECTIONS = {
-    "Who plays": ("run_dir", "agent", "checkpoint", "epsilon", "memory_steps"),
+    "Who plays": playing_flags.NAMES,
     "What": ("episodes", "video", "seed"),
 }
 
 
-def player_of_flags() -> Player:
-    """Who the command line asks for.
-
-    Raises:
-      SettingsError, CheckpointError: there is no such agent or checkpoint, or it cannot play so.
-    """
-    if not command_line.RUN_DIR.value:
-        raise SettingsError("--run_dir must be given.")
-    run = settings.load(pathlib.Path(command_line.RUN_DIR.value))
-    return evaluation.load(
-        run,
-        command_line.AGENT.value or run.agents[0],
-        checkpoint=_checkpoint(_CHECKPOINT.value),
-        epsilon=_EPSILON.value,
-        memory_steps=_MEMORY_STEPS.value,
-        seed=command_line.SEED.value or 0,
-    )
-
-
-def _checkpoint(text: str) -> int | None:
-    if text == "latest":
-        return None
-    if not (text.isdecimal() and len(text) < 20):  # with which int64 ends
-        raise SettingsError(
-            f"--checkpoint must be latest or the number of an update, got {text!r}."
-        )
-    return int(text)
+def _check_film(player: Player) -> None:
+    """Raises SettingsError where a task cannot be filmed, before hours of play."""
+    try:
+        for task in player.tasks:
+            screens.check(task)
+    except ValueError as error:
+        raise SettingsError(f"--video: {error}") from None
 
 
 def play_all(player: Player) -> None:
     """Plays task after task; prints and records what comes of it."""
     agent = player.agent.name
     file = files.File(player.run.path, player.played)
+    board = log_writer.make_board(player.run.path, _label(player))
     returns = {}
     for task in player.tasks:
         episodes = _EPISODES.value or evaluation.num_episodes(task)
@@ -86,10 +55,20 @@ def play_all(player: Player) -> None:
             played = evaluation.play(player, task, episodes, progress.step)
         file.append(task, played)
         returns[task] = np.array([episode.episode_return for episode in played])
+        mean = float(returns[task].mean())
+        board.write({"actor_steps": player.played.actor_steps, f"return/{task}": mean})
         print(summary.of_task(agent, task, returns[task]), flush=True)
+    board.close()
     for line in summary.of_suite(agent, returns):
         print(line)
     print(f"Every episode, of update {player.played.learner_steps:,}: {file.path}")
+
+
+def _label(player: Player) -> str:
+    """Of TensorBoard's group: who plays, and how where it is not as the agent is evaluated."""
+    played = player.played
+    who = [played.agent] if len(player.run.agents) > 1 else []
+    return "-".join(["evaluate", *who, *files.variation(played)])
 
 
 def film_all(player: Player) -> None:
@@ -117,7 +96,9 @@ def _drawn(
 
 def main(_: Sequence[str]) -> None:
     try:
-        player = player_of_flags()
+        player = playing_flags.player()
+        if _VIDEO.value:
+            _check_film(player)
     except (SettingsError, checkpoints.CheckpointError) as error:
         command_line.fail(str(error))
     try:

@@ -1,17 +1,12 @@
 """Runs, on this host, the node of a job that CLUSTER_SPEC names: python -m launch.node --job=<job>
 
 Its exit code is 0 once the run has ended; 2 where it can't be run, which another attempt does not
-change; another one where it crashed, or SIGTERM ended it before the run did: then it may be started
-again, unless it is one of the nodes that remember (see `claim`).
+change; another one where it crashed, or SIGTERM ended it before the run did: then it is to be
+started again, and goes on (see `launch.graph.rejoining`).
 """
 
-import os
-
-os.environ.setdefault(
-    "TF_CPP_MIN_LOG_LEVEL", "2"
-)  # before TensorFlow is imported, by whatever follows
-
 import contextlib
+import os
 import pathlib
 import signal
 import sys
@@ -24,14 +19,13 @@ from launchpad.launch import worker_manager
 
 from launch import command_line
 from launch.gcp import host
-from launch.graph import program, servers
+from launch.graph import process, program, rejoining, servers
 from launch.hosts import cluster_spec, job
 from run_folder import bucket, progress
 from run_folder.layout import RunFolder
 
 POLL_SECONDS = 2.0  # between two looks at the run folder
 END_SECONDS = 10.0  # from a run's end to that of a node that has not noticed
-TERMINATED = 128 + signal.SIGTERM  # exit code, as a shell has it
 _REMEMBER = ("learner", "replay", "coordinator")
 _SECTIONS: command_line.Sections = {"Of which job": ("job",)}
 flags.FLAGS.set_default("lp_termination_notice_secs", -1)  # what started this has its own patience
@@ -49,7 +43,8 @@ def main(_: Sequence[str]) -> None:
         if finished(run_dir):
             return
         pool.check()
-        claim(pool.run_dir, label)
+        if was_started(pool.run_dir, label):
+            rejoining.rejoin()
     except job.JobError as error:
         command_line.fail(str(error))
     os.environ.update(program.environment_of(label.split("/")[0]))
@@ -62,33 +57,35 @@ def main(_: Sequence[str]) -> None:
     with contextlib.suppress(servers.StoppedError):
         pool.node(place.index)()
     if manager.stop_event().is_set() and not finished(run_dir):
-        sys.exit(TERMINATED)
+        sys.exit(process.TERMINATED)
 
 
-def claim(run_dir: bucket.RunDir, label: str) -> None:
-    """Notes in the run folder that a node was started, if it is one that must not be started twice.
+def was_started(run_dir: bucket.RunDir, label: str) -> bool:
+    """Whether a node that remembers was started before by the same job; notes that it is now.
 
-    A learner, a replay shard or the coordinator that began anew in a run that goes on would undo
-    it: what they knew is in the checkpoints, and a job that was written with --resume has it. Where
-    the run folder is no folder of this host, nothing is noted.
+    What a learner, a replay shard or the coordinator knew is in the run folder, where one that is
+    started again finds it. In a bucket it need not be yet: there it may be started once.
 
     Raises:
-      JobError: it was started before.
+      JobError: it cannot go on; or all hosts are to share the run folder, and this one has it not.
     """
-    started = RunFolder(bucket.local(run_dir)).started(label)
+    folder = RunFolder(bucket.local(run_dir))
     if label.split("/")[0] not in _REMEMBER:
-        return
+        return False
+    started = folder.started(label)
     if bucket.is_bucket(run_dir):
         host.claim(run_dir, started.name)
-    if not started.parent.exists():
-        return
+        return False
+    if not folder.config.exists():
+        raise job.JobError(
+            f"{run_dir} must be on a file system that all hosts share, and there is no "
+            f"{folder.config} on this one."
+        )
     try:
         started.touch(exist_ok=False)
     except FileExistsError:
-        raise job.JobError(
-            f"{label} of {run_dir} was started before, and what it knew is gone: end the run "
-            f"(touch {run_dir}/nodes/stop) and write a new job with --resume."
-        ) from None
+        return True
+    return False
 
 
 def hosts(place: cluster_spec.Place) -> list[str]:

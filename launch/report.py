@@ -1,14 +1,12 @@
-"""Makes a page of a run, or of several side by side: python -m launch.report --run_dir=runs/pong"""
+"""Makes a page of a run, of runs side by side, or of a population.
 
-import os
-
-os.environ.setdefault(
-    "TF_CPP_MIN_LOG_LEVEL", "2"
-)  # before TensorFlow is imported, by whatever follows
+python -m launch.report --run_dir=runs/pong
+"""
 
 import pathlib
 import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 from absl import flags
@@ -19,6 +17,12 @@ from analysis.report import (
     groups,
     learning,
     page,
+    population,
+    population_decisions,
+    population_scores,
+    population_summary,
+    population_tree,
+    population_values,
     replaying,
     returns,
     speed,
@@ -26,24 +30,40 @@ from analysis.report import (
     tasks,
 )
 from analysis.report.page import Section
+from analysis.report.population import Members
 from analysis.report.run import Run, lines, load
 from launch import command_line
+from population.folder import is_population
 from run_folder.settings import SettingsError
 
 _OUTPUT = flags.DEFINE(
     command_line.FolderParser(),
     "output",
     None,
-    "Folder for the page and its figures; by default report/ in the run's.",
+    "Folder for the page and its figures; by default report/ in the run's or population's.",
 )
 _SECTIONS = {"What is shown": ("run_dir",), "Where": ("output",)}
 
 
-def sections(runs: Sequence[Run]) -> list[Section]:
-    """The page's sections, in order."""
+class Page(NamedTuple):
+    """What is to be written.
+
+    Attributes:
+      title: of the page.
+      sections: in order.
+      folder: where it goes if nothing else is said.
+    """
+
+    title: str
+    sections: list[Section]
+    folder: pathlib.Path
+
+
+def of_runs(runs: Sequence[Run]) -> Page:
+    """The page of a run, which goes into its own folder; or of several, into the first one's."""
     drawn = lines(runs)
     legend = [(line.label, line.colour) for line in drawn]
-    return [
+    sections = [
         summary.section(drawn),
         returns.section(drawn, legend),
         tasks.section(drawn, legend),
@@ -56,27 +76,57 @@ def sections(runs: Sequence[Run]) -> list[Section]:
         differences.section(runs),
         summary.commands(runs),
     ]
-
-
-def default_output(runs: Sequence[Run]) -> pathlib.Path:
-    """Where the page goes: into the run's own folder; a comparison into the first one's."""
     folder = runs[0].settings.folder.report
-    return folder if len(runs) == 1 else folder / "comparison"
+    return Page(
+        title=", ".join(run.name for run in runs),
+        sections=sections,
+        folder=folder if len(runs) == 1 else folder / "comparison",
+    )
 
 
-def write(runs: Sequence[Run], folder: pathlib.Path) -> pathlib.Path:
-    """Writes the page, and each of its figures as a PNG file beside it; returns the page's path.
+def of_population(members: Members) -> Page:
+    """The page of a population; members that stay apart have no family tree."""
+    sections = [
+        population_summary.section(members),
+        population_scores.section(members),
+        population_values.section(members),
+        *([population_tree.section(members)] if members.settings.evolves else []),
+        population_scores.in_the_end(members),
+        population_decisions.section(members),
+        population_summary.commands(members),
+    ]
+    return Page(members.folder.path.resolve().name, sections, members.folder.report)
+
+
+def of_folders(folders: Sequence[str]) -> Page:
+    """The page of what is in folders.
+
+    Raises:
+      SettingsError: they hold nothing of which there is a page.
+    """
+    populations = [folder for folder in folders if is_population(pathlib.Path(folder))]
+    if not populations:
+        return of_runs(load(folders))
+    if len(folders) > 1:
+        raise SettingsError(
+            f"--run_dir names {populations[0]}, which holds a population, and others beside it: a "
+            "page is of one population, or of runs."
+        )
+    return of_population(population.load(pathlib.Path(folders[0])))
+
+
+def write(made: Page, folder: pathlib.Path) -> pathlib.Path:
+    """Writes a page, and each of its figures as a PNG file beside it; returns the page's path.
 
     Raises:
       OSError: the folder cannot be written.
     """
-    parts = sections(runs)
     folder.mkdir(parents=True, exist_ok=True)
-    for section in parts:
+    for section in made.sections:
         for chart in section.charts:
             (folder / f"{chart.name}.png").write_bytes(chart.png)
     path = folder / "index.html"
-    path.write_text(page.document(", ".join(run.name for run in runs), parts))
+    path.write_text(page.document(made.title, made.sections))
     return path
 
 
@@ -92,12 +142,12 @@ def main(_: Sequence[str]) -> None:
             )
         if _OUTPUT.value == "":
             raise SettingsError("--output must name a folder, got ''.")
-        runs = load(folders)
+        made = of_folders(folders)
     except SettingsError as error:
         command_line.fail(str(error))
-    folder = pathlib.Path(_OUTPUT.value) if _OUTPUT.value else default_output(runs)
+    folder = pathlib.Path(_OUTPUT.value) if _OUTPUT.value else made.folder
     try:
-        print(f"Report: {write(runs, folder)}")
+        print(f"Report: {write(made, folder)}")
     except OSError as error:
         command_line.fail(f"--output={folder} cannot be written: {error.strerror}.")
     sys.exit(0)

@@ -8,18 +8,20 @@ import os
 import pathlib
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 from absl import flags
 
 from agents.contract import Update
+from agents.networks.network import is_discrete
 from environments import import_path
 from launch.gcp import launcher, options
 from launch.graph import shards, temporary_files
 from launch.hosts import artefact
-from launch.local import fork_server, private_network, supervisor
+from launch.local import fork_server, private_network, supervisor, tracker
+from launch.local.fork_server import ForkServer
 from run_folder import (
     bucket,
     building,
@@ -38,6 +40,7 @@ flags.FLAGS.set_default("lp_launch_type", "local_mp")  # Launchpad's own default
 flags.FLAGS.set_default(
     "lp_termination_notice_secs", -1
 )  # the launching process has its own patience
+_ASKED_TO_BE_OPEN = "--noprivate_network was given"
 
 
 class Resumption(NamedTuple):
@@ -86,37 +89,54 @@ def start(asked: Settings | Resumption, job: str | None) -> int:
 
 def _run_here(run: Settings, resumption: Resumption | None) -> int:
     """Runs all nodes on this machine, as forks; this process itself runs no TensorFlow op."""
+    why_open = private_network.why_not() if run.private_network else _ASKED_TO_BE_OPEN
+    if why_open:
+        _say_who_reaches(why_open)
+    with (
+        temporary_files.folder_of_a_run(),
+        forking(run.agent, run.env, private=not why_open) as server,
+        contextlib.ExitStack() as stack,
+    ):
+        manifests = server.call(_manifests, run, resumption)
+        _make_folder("run_dir", run.path)
+        tracked = stack.enter_context(tracker.Tracker(run))
+        _begin(run, manifests, resumption, server.call)
+
+        def go_on() -> Manifests:
+            again = Resumption({}, {}, step=None, with_replay=True)
+            manifests: Manifests = server.call(_manifests, run, again)
+            _begin(run, manifests, again, server.call)
+            return manifests
+
+        return supervisor.run(run, manifests, server, go_on, tracked.update)
+
+
+@contextlib.contextmanager
+def forking(agent: str, env: str, *, private: bool = False) -> Iterator[ForkServer]:
+    """A fork server, for as long as this lasts; what ends it too early is a sentence.
+
+    Args:
+      agent: of `--agent`.
+      env: of `--env`.
+      private: whether it gets a network of its own.
+
+    Raises:
+      SettingsError: this process cannot be forked, or the server is gone.
+    """
     try:
-        _say_who_reaches(run)
-        with (
-            temporary_files.folder_of_a_run(),
-            fork_server.ForkServer(private=run.private_network) as server,
-        ):
-            manifests = server.call(_manifests, run, resumption)
-            _begin(run, manifests, resumption, server.call)
-
-            def go_on() -> Manifests:
-                again = Resumption({}, {}, step=None, with_replay=True)
-                manifests: Manifests = server.call(_manifests, run, again)
-                _begin(run, manifests, again, server.call)
-                return manifests
-
-            return supervisor.run(run, manifests, server, go_on)
+        with fork_server.ForkServer(private=private) as server:
+            yield server
     except fork_server.OpsWereRunError as error:
-        raise SettingsError(f"--agent={run.agent} --env={run.env}: {error}") from None
+        raise SettingsError(f"--agent={agent} --env={env}: {error}") from None
     except fork_server.ServerLostError as error:  # the system had no memory for a check, say
         raise SettingsError(f"The run cannot be started: {error}") from None
 
 
-def _say_who_reaches(run: Settings) -> None:
+def _say_who_reaches(why: str) -> None:
     """A line about a run that is open to others."""
-    why = private_network.why_not() if run.private_network else "--noprivate_network was given"
-    if why:
-        with contextlib.suppress(OSError):  # a closed terminal
-            print(
-                f"Open to {private_network.reached_by()} ({why}): see docs/security.md.",
-                flush=True,
-            )
+    text = f"Open to {private_network.reached_by()} ({why}): see docs/security.md."
+    with contextlib.suppress(OSError):  # a closed terminal
+        print(text, flush=True)
 
 
 def _accept(asked: Settings | Resumption, job: str | None) -> Settings:
@@ -129,8 +149,10 @@ def _accept(asked: Settings | Resumption, job: str | None) -> Settings:
         run = asked
         settings.check_vacant(run)  # of a bucket, only now is it known
     shards.check(run)
+    tracker.check(run, here=job is None and not options.wanted())
     if options.wanted():
         artefact.check_nodes(run)
+        launcher.check_program(run)
     if job is not None:
         if not job:
             raise SettingsError("--job must name a new folder, got ''.")
@@ -180,10 +202,12 @@ def make_updates(run: Settings) -> dict[str, Update]:
         spec = building.environment_spec(run)
     except ValueError as error:
         raise SettingsError(f"--env={run.env} cannot be played: {error}") from None
-    updates = {}
+    updates, forms = {}, set()
     for name in run.agents:
         try:
-            updates[name] = _checked(building.make_agent(run, name).make_update(spec))
+            agent = building.make_agent(run, name)
+            updates[name] = _checked(agent.make_update(spec))
+            forms.add(agent.environment_action)
         except ValueError as error:
             raise SettingsError(
                 f"--agent={name} cannot play --env={run.env} with these settings: {error}"
@@ -199,6 +223,11 @@ def make_updates(run: Settings) -> dict[str, Update]:
                 f"--agent={run.agent} cannot play --env={run.env}: making its update raised "
                 f"{import_path.first_line(error)}"
             ) from None
+    if len(forms) > 1 and not is_discrete(spec.actions):
+        raise SettingsError(
+            f"--agent={run.agent}: these agents do not mean the same by the vectors that replay "
+            "holds, so one cannot learn from what another plays."
+        )
     return updates
 
 

@@ -1,11 +1,5 @@
 """Trains an agent: python -m launch.train --agent=r2d2 --env=atari:pong --run_dir=runs/pong"""
 
-import os
-
-os.environ.setdefault(
-    "TF_CPP_MIN_LOG_LEVEL", "2"
-)  # before TensorFlow is imported, by whatever follows
-
 import contextlib
 import importlib
 import signal
@@ -16,7 +10,8 @@ from typing import Any
 from absl import flags
 
 from agents import fields
-from launch import command_line
+from agents.requirements import LARGEST
+from launch import command_line, trial
 from launch.gcp import options
 from run_folder import configs, crews, presets, run_lock, settings
 from run_folder.settings import Settings, SettingsError
@@ -27,6 +22,7 @@ _RESUME_STEP = flags.DEFINE_integer(
     None,
     "Go on from a kept learner, that of this update, without replay.",
     lower_bound=0,
+    upper_bound=LARGEST,
 )
 _WITHOUT_REPLAY = flags.DEFINE_boolean(
     "resume_without_replay", False, "Go on with the learner; fill the replay anew."
@@ -47,11 +43,11 @@ _SETTINGS = _ELSEWHERE | {
 _SECTIONS: command_line.Sections = {
     "What learns what, and where": (
         *("agent", "env", "run_dir", "preset", command_line.HYPERPARAMETER, "seed"),
-        *("full_action_space", "act_with", "paced_by", "colocate_learners"),
+        *("full_action_space", "full_rendering", "act_with", "paced_by", "colocate_learners"),
         *("resume", "resume_step", "resume_without_replay"),
     ),
     "How much, and how long": (
-        *("num_actors", "actors_per_node", "num_replay_shards"),
+        *("num_actors", "actors_per_node", "num_replay_shards", "learners_per_agent"),
         *("max_actor_steps", "max_learner_steps", _ANNEALING_FRAMES.name),
     ),
     f"On several hosts: docs/clusters.md; docs/gcp.md, --lp_launch_type={options.LAUNCH_TYPE}": (
@@ -59,9 +55,22 @@ _SECTIONS: command_line.Sections = {
     ),
     "What it does meanwhile": (
         *("evaluation_minutes", "evaluation_episodes", "checkpoint_minutes"),
-        *("restarts", "hang_seconds", "private_network"),
+        *("restarts", "hang_seconds", "private_network", "wandb"),
     ),
 }
+
+
+def asked() -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
+    """What was typed: launch settings by name, None where no flag was given; hyperparameters."""
+    overrides = command_line.config_overrides(sys.argv)
+    if _ANNEALING_FRAMES.value is not None:
+        overrides[configs.EVERY_AGENT] = {_ANNEALING_FRAMES.name: _ANNEALING_FRAMES.value}
+    return {name: flag.value for name, flag in _SETTINGS.items()}, overrides
+
+
+def is_resumed() -> bool:
+    """Whether --resume was given."""
+    return bool(_RESUME.value)
 
 
 def new_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Settings:
@@ -70,11 +79,10 @@ def new_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
     Raises:
       SettingsError: when they cannot be used, or the folder holds a run already.
     """
-    for name in ("agent", "env", "run_dir"):
-        if not values[name]:
-            raise SettingsError(f"--{name} must be given.")
+    settings.require(values, "agent", "env", "run_dir")
     if values["preset"] is None:
         values = values | {"preset": presets.PRESETS[0]}
+    trial.try_each(values["env"], values["hang_seconds"])
     made = settings.resolve(values, overrides)
     settings.check_vacant(made)
     return made
@@ -92,10 +100,7 @@ def _announce(run: Settings | None) -> None:
 
 def main(_: Sequence[str]) -> None:
     """Checks names and values first, which takes no TensorFlow and so no time."""
-    values = {name: flag.value for name, flag in _SETTINGS.items()}
-    overrides = command_line.config_overrides(sys.argv)
-    if _ANNEALING_FRAMES.value is not None:
-        overrides[configs.EVERY_AGENT] = {_ANNEALING_FRAMES.name: _ANNEALING_FRAMES.value}
+    values, overrides = asked()
     try:
         for flag in (_RESUME_STEP, _WITHOUT_REPLAY):
             if flag.value not in (None, False) and not _RESUME.value:
@@ -106,8 +111,8 @@ def main(_: Sequence[str]) -> None:
         starting = importlib.import_module("launch.starting")  # TensorFlow, Launchpad: seconds
         command_line.parse_flags(sys.argv)
         going_on = (values, overrides, _RESUME_STEP.value, not _WITHOUT_REPLAY.value)
-        asked = starting.Resumption(*going_on) if run is None else run
-        sys.exit(starting.start(asked, command_line.JOB.value))
+        wanted = starting.Resumption(*going_on) if run is None else run
+        sys.exit(starting.start(wanted, command_line.JOB.value))
     except SettingsError as error:
         command_line.fail(str(error))
     except KeyboardInterrupt:  # the run had not begun

@@ -13,18 +13,19 @@ import dataclasses
 import datetime
 import pathlib
 import re
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import launchpad as lp
 
+import recurrent_replay
 from launch.gcp.hardware import Hardware
 from launch.hosts import artefact
 from run_folder.settings import Settings
 
 NAME = "recurrent-replay"
-LOCK, GPU_LOCK, GCP_LOCK = "requirements.lock", "requirements-gpu.lock", "requirements-gcp.lock"
+LOCK, GPU_LOCK = recurrent_replay.LOCK, recurrent_replay.GPU_LOCK
+GCP_LOCK = "requirements-gcp.lock"
 BASE = "python:3.10-slim-bookworm"
 CUDA_BASE = "nvidia/cuda:11.8.0-base-ubuntu22.04"  # CUDA's libraries themselves are in the lock
 _UBUNTU_PYTHON = """\
@@ -140,7 +141,7 @@ def write_context(
     """Writes a folder of which Docker builds a pool's image; nothing but what it needs is there."""
     artefact.write_pool(context / pool.name, pool, settings)
     for name in (lock, GCP_LOCK):
-        shutil.copyfile(artefact.ROOT / name, context / name)
+        (context / name).write_text(recurrent_replay.file(name).read_text())
     (context / "Dockerfile").write_text(dockerfile(pool.name, region, lock))
 
 
@@ -164,7 +165,9 @@ def base(lock: str) -> str:
 
 def cuda_libraries() -> list[str]:
     """Where TensorFlow finds CUDA in the image: the lock's wheels, then the host's driver."""
-    names = re.findall(r"^nvidia-(.+)-cu11==", (artefact.ROOT / GPU_LOCK).read_text(), re.MULTILINE)
+    names = re.findall(
+        r"^nvidia-(.+)-cu11==", recurrent_replay.file(GPU_LOCK).read_text(), re.MULTILINE
+    )
     site = "/venv/lib/python3.10/site-packages/nvidia"
     return [
         *(f"{site}/{name.replace('-', '_')}/lib" for name in names),

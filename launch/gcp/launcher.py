@@ -4,7 +4,10 @@ import contextlib
 import importlib.util
 import os
 import pathlib
+import shlex
+import subprocess
 import tempfile
+import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,6 +46,19 @@ def check(options: Options, run_dir: str, *, resume: bool) -> None:
         mirrors.of(run_dir).fetch(*_KNOWN)
     elif resume:
         raise SettingsError("--gcp_dry_run asks nobody, so not what --resume would go on from.")
+
+
+def check_program(run: Settings) -> None:
+    """Checks that a run's program is one that Vertex AI can run.
+
+    Raises:
+      SettingsError: it is not.
+    """
+    if run.learners_per_agent > 1:
+        raise SettingsError(
+            f"--learners_per_agent={run.learners_per_agent} is not for Google Cloud, whose hosts "
+            "open one port to each other: use hosts of your own (docs/clusters.md)."
+        )
 
 
 def launch(run: Settings, manifests: checkpoints.Manifests, options: Options) -> int:
@@ -154,9 +170,39 @@ def submit(run: Settings, manifests: checkpoints.Manifests, options: Options) ->
     client = Client(options.project, options.region)
     vertex.set_default_client(client)
     program = make_program(run, manifests)
-    with _images(program, run, options):
+    with _images(program, run, options), _dockers_errors(run):
         _launch(program, options)
     return client.job
+
+
+@contextlib.contextmanager
+def _dockers_errors(run: Settings) -> Iterator[None]:
+    """Says in a sentence that an image could not be built or pushed, and how to go on.
+
+    Raises:
+      SettingsError: one could not.
+    """
+    import docker.errors
+
+    again = f"Mend it, and launch again with --resume, since {run.run_dir} has begun."
+    try:
+        yield
+    except subprocess.CalledProcessError as error:
+        raise SettingsError(
+            f"`{shlex.join(error.cmd[:3])}` ended with exit code {error.returncode}, and said why "
+            f"above: an image of the job was not built. {again}"
+        ) from None
+    except (docker.errors.DockerException, RuntimeError, FileNotFoundError) as error:
+        if not _is_of_docker(error):
+            raise
+        said = str(error).strip().removesuffix(".") or type(error).__name__
+        raise SettingsError(f"Docker: {said}. {again}") from None
+
+
+def _is_of_docker(error: Exception) -> bool:
+    """Whether xmanager's dealings with Docker raised it: some raise a plain RuntimeError."""
+    raised = traceback.extract_tb(error.__traceback__)
+    return any(pathlib.Path(frame.filename).name == "docker_lib.py" for frame in raised)
 
 
 @contextlib.contextmanager

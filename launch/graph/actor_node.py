@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import launchpad as lp
 import numpy as np
 import reverb
 import tensorflow as tf
@@ -16,8 +15,9 @@ from agents import actor, environment_loop
 from agents.contract import Agent
 from agents.environment_loop import Episode
 from environments import suites
+from environments.losses import CannotPlayError
 from launch.graph import heartbeats, process
-from replay import tables, writer
+from replay import insistence, tables, writer
 from replay.structures import Nest, PriorityInput
 from run_folder import building
 from run_folder.crews import Crew
@@ -43,34 +43,71 @@ class ActorNode:
         self._coordinator = coordinator
         self._replay = replay
         self._learner = learner
+        self._watch = insistence.Watch([replay])
 
     def run(self) -> None:
-        """Acts until the run ends."""
+        """Acts until the run ends.
+
+        Raises:
+          CannotPlayError: what it plays cannot be played, and there is nothing else in the run.
+        """
         with contextlib.suppress(writer.WriterStopped):
+            while self._crew.actors:
+                try:
+                    self._play()
+                    return
+                except CannotPlayError as error:
+                    self._leave_out(error)
+            while not self._should_stop():  # others play on
+                time.sleep(REPORT_SECONDS)
+
+    def _play(self) -> None:
+        with contextlib.ExitStack() as stack:
             with heartbeats.while_busy():  # a level loads, the policy is compiled
-                loop = self._make_loop()
+                loop = self._make_loop(stack)
                 first = loop.step()
             self._act(loop, *first)
 
-    def _make_loop(self) -> environment_loop.VectorEnvironmentLoop:
+    def _leave_out(self, error: CannotPlayError) -> None:
+        """Goes on without the actors that play a task which cannot be played.
+
+        Raises:
+          CannotPlayError: that one, where the run does not go on without it.
+        """
+        crew, tasks = self._crew, self._settings.tasks
+        task = error.task or tasks[crew.tasks[0]]
+        rows = zip(crew.actors, crew.ranks, crew.tasks, strict=True)
+        kept = [row for row in rows if tasks[row[2]] != task]
+        actors, ranks, played = zip(*kept, strict=True) if kept else ((), (), ())
+        left_out = sorted(set(crew.actors) - set(actors))
+        if not self._coordinator.leave_out(task, left_out, str(error)):
+            raise error
+        self._crew = crew._replace(actors=actors, ranks=ranks, tasks=played)
+
+    def _make_loop(self, stack: contextlib.ExitStack) -> environment_loop.VectorEnvironmentLoop:
+        """The loop of what the crew plays now; what it uses is closed with a stack."""
         settings, crew = self._settings, self._crew
         agents = building.make_agents(settings)
         spec = building.environment_spec(settings)
+        since = self._coordinator.steps_before(crew.actors)
+        sequences = stack.enter_context(contextlib.closing(self._make_writer(agents, spec)))
         recurrent = actor.make_actor(
             agents[crew.agent],
             spec,
             actors=crew.ranks,
             num_actors=crew.num_actors,
-            seed=building.seed_of(settings, "policy", crew.actors[0]),
+            seed=building.seed_of(settings, "policy", crew.actors[0], since),
             source=self._learner,
-            writer=self._make_writer(agents, spec),
+            writer=sequences,
         )
         names = [settings.tasks[task] for task in crew.tasks]
         environments = suites.make_each(
             names,
-            seed=building.seed_of(settings, "environment", crew.actors[0]),
+            seed=building.seed_of(settings, "environment", crew.actors[0], since),
             full_action_space=settings.full_action_space,
+            full_rendering=settings.full_rendering,
         )
+        stack.enter_context(contextlib.closing(environments))
         recurrent.update(wait=True)
         return environment_loop.VectorEnvironmentLoop(environments, recurrent, names)
 
@@ -120,19 +157,23 @@ class ActorNode:
             while time.time() < until:
                 heartbeats.beat()
                 new_steps, new_ended = loop.step()
+                self._watch.over()
                 steps += new_steps
                 ended += new_ended
             episodes = [
                 (crew.actors[e.environment], crew.tasks[e.environment], *e[1:]) for e in ended
             ]
             lost, reported = loop.lost - reported, loop.lost
-            if self._coordinator.report_steps(steps, episodes, lost) or lp.wait_for_stop(0):
+            ends = self._coordinator.report_steps(crew.actors, steps, episodes, lost)
+            if ends or process.wait_for_stop(0):
                 return
             steps, ended = 0, []
 
     def _should_stop(self) -> bool:
+        """Whether the run is ending; asked while the replay takes no items."""
         heartbeats.beat()
-        return bool(lp.wait_for_stop(0) or self._coordinator.should_stop())
+        self._watch.wait()
+        return bool(process.wait_for_stop(0) or self._coordinator.should_stop())
 
 
 def _zeros(core_state: Nest) -> Nest:

@@ -1,17 +1,19 @@
 """Counts, progress and the end of a run: every node reports here and hears whether to stop."""
 
+import contextlib
 import json
 import math
 import threading
 import time
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import launchpad as lp
 import reverb
 from acme.utils.loggers import base
 
-from launch.graph import heartbeats, process
+from launch.graph import heartbeats, process, rejoining
+from launch.graph.meetings import Meetings
+from launch.graph.rates import Rates
 from replay import tables
 from run_folder import bucket, log_writer, task_returns, whole_files
 from run_folder.episodes import Ended, Episodes, mean
@@ -19,7 +21,9 @@ from run_folder.layout import RunFolder
 
 LOG_SECONDS = 10.0
 PROGRESS_SECONDS = 1.0
-LOGS = tuple(str(RunFolder().log(label)) for label in ("actor", "episodes", "tasks"))
+LABELS = ("actor", "episodes", "tasks")
+LOGS = tuple(str(RunFolder().log(label)) for label in LABELS)
+ALL_LEARNED = "every learner has reached its limit"
 SAVE_SECONDS = 9.0  # from the request to end a run to the end of its last save
 
 
@@ -28,15 +32,18 @@ class Coordinator:
 
     Nodes call its methods over Courier; `run` writes `logs/actor.csv`, `logs/episodes.csv`, with
     several tasks `logs/tasks.csv`, and the progress file that the launching terminal draws. A run
-    is `finished` once every learner has saved. Lost environments are counted from each launch on.
+    is `finished` once every learner has saved. Nothing counts any more once the end is decided, so
+    that the last checkpoint knows of all that is logged. Lost environments, and tasks that are left
+    out, are counted from each launch on.
 
     Args:
       run_dir: the run folder.
       tasks: names of what is played.
+      num_actors: of the run.
       counts: steps, episodes and walltime of the run so far; zero for a new one.
       learned: learner steps and trained steps so far, by agent; the pacing one first.
       max_actor_steps: after which the run stops; None is no limit.
-      max_learner_steps: for the time left; the learners themselves stop there.
+      max_learner_steps: of each learner, which itself stops there; None is no limit.
       replays: clients of the replay servers.
     """
 
@@ -45,6 +52,7 @@ class Coordinator:
         self,
         run_dir: str,
         tasks: Sequence[str],
+        num_actors: int,
         counts: dict[str, float],
         learned: dict[str, Sequence[int]],
         *,
@@ -69,28 +77,76 @@ class Coordinator:
         self._lock = threading.Lock()
         self._reason = ""
         self._episodes = Episodes(self._path, tasks)
+        self._num_actors = num_actors
+        self._acting = set[int]()  # since this process began
+        self._left_out: dict[str, set[int]] = {task: set() for task in tasks}
+        self._notices: list[str] = []
+        self._meetings = Meetings()
         self._learners: dict[str, dict[str, float]] = {
             name: dict(learner_steps=steps) for name, (steps, _) in learned.items()
         }
         self._evaluations: dict[str, dict[str, float]] = {}
-        self._rates: deque[tuple[float, float, float]] = deque(maxlen=30)
+        self._rates = Rates()
+        if (written := rejoining.last_progress(self._path, LABELS)) is not None:
+            self._take_up(written)
         self._end_at_limit()
 
-    def report_steps(self, steps: int, episodes: Sequence[Ended], lost: int) -> bool:
+    def report_steps(
+        self, actors: Sequence[int], steps: int, episodes: Sequence[Ended], lost: int
+    ) -> bool:
         """Counts what an actor node did; says whether to stop.
 
         Args:
+          actors: that act there.
           steps: of its environments, since its last report.
           episodes: that ended since then: actor, task, return, length.
           lost: environments whose processes died since then and were replaced.
         """
         with self._lock:
-            self._counts["actor_steps"] += steps
-            self._counts["environments_lost"] += lost
-            self._counts["episodes"] += len(episodes)
-            self._episodes.add(episodes)
-            self._end_at_limit()
+            self._acting.update(actors)
+            if not self._reason:
+                self._counts["actor_steps"] += steps
+                self._counts["environments_lost"] += lost
+                self._counts["episodes"] += len(episodes)
+                self._episodes.add(episodes)
+                self._end_at_limit()
         return self.should_stop()
+
+    def steps_before(self, actors: Sequence[int]) -> int:
+        """Agent steps of the run when these actors begin; none where all begin, in a new run.
+
+        What begins again is to draw otherwise than the first time, and a new run as its seed says.
+        """
+        with self._lock:
+            began = self._acting.issuperset(actors)
+            return int((self._counts if began else self._begun)["actor_steps"])
+
+    def leave_out(self, task: str, actors: Sequence[int], why: str) -> bool:
+        """Hears that actors cannot play a task; says whether the run goes on without that.
+
+        It does not where it has one task, or where no actor is left.
+        """
+        with self._lock:
+            self._left_out[task].update(actors)
+            left_out = sum(map(len, self._left_out.values()))
+            goes_on = len(self._left_out) > 1 and left_out < self._num_actors
+        if goes_on:
+            numbers = ", ".join(map(str, actors))
+            self.notice(f"{task} is left out by actors {numbers}, who cannot play it: {why}")
+        return goes_on
+
+    def meet(self, agent: str, rank: int, size: int, address: str) -> list[str]:
+        """Takes where a learner of several is to be reached; returns where all are, if they came.
+
+        As `Meetings.come`.
+        """
+        return self._meetings.come(agent, rank, size, address)
+
+    def notice(self, sentence: str) -> None:
+        """Takes what the one who started the run should hear."""
+        print(sentence, flush=True)
+        with self._lock:
+            self._notices.append(sentence)
 
     def report_learner(
         self, agent: str, step: int, trained_steps: int, metrics: dict[str, float]
@@ -98,9 +154,12 @@ class Coordinator:
         """Takes a learner's counts and newest metrics; says whether to stop."""
         with self._lock:
             if agent == self._first:
+                if step < self._counts["learner_steps"]:  # the learner was started again
+                    self._rates.clear()
                 self._counts["learner_steps"] = step
                 self._counts["trained_steps"] = trained_steps
             self._learners[agent] = dict(metrics, learner_steps=step)
+            self._end_at_limit()
         return self.should_stop()
 
     def largest_priority(self, agent: str) -> float:
@@ -114,11 +173,11 @@ class Coordinator:
             self._evaluations[agent] = result
 
     def report_saved(self, agent: str) -> None:
-        """Hears that a learner has stopped and saved."""
+        """Hears, again and again, that a learner has stopped and saved."""
         with self._lock:
             self._learning.discard(agent)
             if not self._learning:
-                self._end("every learner has reached its limit")
+                self._end(ALL_LEARNED)
 
     def get_counts(self) -> dict[str, float]:
         """All counts, walltime in seconds among them."""
@@ -148,7 +207,7 @@ class Coordinator:
         several = len(self._episodes.recent_returns()) > 1
         task_log = log_writer.make_logger(self._path, "tasks") if several else None
         next_log = time.time() + LOG_SECONDS
-        while not lp.wait_for_stop(PROGRESS_SECONDS):
+        while not process.wait_for_stop(PROGRESS_SECONDS):
             heartbeats.beat()
             if RunFolder(self._path).stop.exists():
                 self.stop("it was asked to stop")
@@ -160,12 +219,23 @@ class Coordinator:
                 break
         self._write_progress()
         with heartbeats.while_busy():  # waiting for the end
-            lp.wait_for_stop()
+            process.wait_for_stop()
+
+    def _take_up(self, written: dict[str, Any]) -> None:
+        """Goes on with what this node wrote when it was run before in this launch."""
+        self._counts |= written["counts"]
+        self._begun = dict(written["counts"])
+        self._logged = written["counts"]["actor_steps"]
+        self._learners |= written["learners"]
+        self._evaluations |= written["evaluations"]
 
     def _end_at_limit(self) -> None:
-        limit = self._limits["actor_steps"]
+        limit, updates = self._limits["actor_steps"], self._limits["learner_steps"]
         if limit is not None and self._counts["actor_steps"] >= limit:
             self._end(f"{limit:,} actor steps were reached")
+        made = [learner["learner_steps"] for learner in self._learners.values()]
+        if updates is not None and min(made) >= updates:
+            self._end(ALL_LEARNED)
 
     def _end(self, reason: str) -> None:
         self._reason = self._reason or reason
@@ -173,48 +243,47 @@ class Coordinator:
     def _walltime(self) -> float:
         return self._begun["walltime"] + time.time() - self._started
 
-    def _replay_size(self) -> float:
-        try:
-            return tables.num_items(self._replays, timeout=2)
-        except (reverb.errors.ReverbError, RuntimeError):  # not up yet, or busy with a checkpoint
-            return float("nan")
+    def _fills(self) -> dict[str, tables.Fill]:
+        with contextlib.suppress(reverb.errors.ReverbError, RuntimeError):
+            return tables.fills(self._replays, timeout=2)
+        return {}  # not up yet, or busy with a checkpoint
 
     def _write_progress(self) -> None:
-        size = self._replay_size()
+        fills = self._fills()
         with self._lock:
             walltime = self._walltime()
             returns = self._episodes.recent_returns()
-            self._rates.append(
-                (walltime, self._counts["actor_steps"], self._counts["learner_steps"])
-            )
+            self._rates.take(walltime, self._counts)
             state = dict(
                 state="running" if self._learning else "finished",
                 reason=self._reason,
                 counts=dict(self._counts, walltime=walltime),
                 limits=self._limits,
-                rates=self._current_rates(),
-                replay_size=size,
+                acting=self._count_acting(),
+                rates=self._rates.now(),
+                replay_size=_size(fills),
+                filling={name: fill for name, fill in fills.items() if fill.items < fill.min_size},
                 replays_per_observation=self._replays_per_observation(),
                 learners=self._learners,
                 returns=returns,
                 aggregates=task_returns.aggregates(returns),
                 evaluations=self._evaluations,
+                left_out={task: len(actors) for task, actors in self._left_out.items() if actors},
+                notices=self._notices,
             )
-        whole_files.write(RunFolder(self._path).progress, json.dumps(state))
+        with contextlib.suppress(OSError):  # a save may fill the disk before it is given up
+            whole_files.write(RunFolder(self._path).progress, json.dumps(state))
 
-    def _current_rates(self) -> dict[str, float]:
-        (t0, actor0, learner0), (t1, actor1, learner1) = self._rates[0], self._rates[-1]
-        seconds = max(t1 - t0, 1e-3)
-        return {
-            "actor_steps": (actor1 - actor0) / seconds,
-            "learner_steps": (learner1 - learner0) / seconds,
-        }
+    def _count_acting(self) -> list[int]:
+        """How many actors act, of how many that can."""
+        left_out = set[int]().union(*self._left_out.values())
+        return [len(self._acting - left_out), self._num_actors - len(left_out)]
 
     def _replays_per_observation(self) -> float:
         return self._counts["trained_steps"] / max(self._counts["actor_steps"], 1)
 
     def _write_logs(self, actor_log: base.Logger, task_log: base.Logger | None) -> None:
-        size = self._replay_size()
+        size = _size(self._fills())
         with self._lock:
             ended = self._episodes.take_new()
             returns = self._episodes.recent_returns()
@@ -228,7 +297,7 @@ class Coordinator:
                 episodes=self._counts["episodes"],
                 episode_return=mean([episode_return for _, _, episode_return, _ in ended]),
                 episode_length=mean([length for *_, length in ended]),
-                actor_steps_per_second=self._current_rates()["actor_steps"] if self._rates else 0.0,
+                actor_steps_per_second=self._rates.now()["actor_steps"],
                 replay_size=size,
                 replays_per_observation=self._replays_per_observation(),
                 environments_lost=self._counts["environments_lost"],
@@ -240,3 +309,8 @@ class Coordinator:
         actor_log.write(row)
         if task_log is not None:
             task_log.write(counts | task_returns.columns(returns))
+
+
+def _size(fills: Mapping[str, tables.Fill]) -> float:
+    """Items in all tables, NaN where that is not known."""
+    return sum(fill.items for fill in fills.values()) if fills else math.nan

@@ -1,15 +1,18 @@
 """What runs inside an evaluator's process."""
 
+import contextlib
+import math
 import time
 from collections.abc import Sequence
 from typing import Any
 
-import launchpad as lp
 import numpy as np
+from acme.utils.loggers import base
 
 from agents import actor, environment_loop
 from agents.environment_loop import Episode
 from environments import suites
+from environments.losses import CannotPlayError
 from launch.graph import heartbeats, process
 from launch.graph.actor_node import REPORT_SECONDS
 from run_folder import building, log_writer, task_returns
@@ -28,6 +31,7 @@ class EvaluatorNode:
         )
         self._settings = settings
         self._tasks = [suites.evaluation_task(task) for task in settings.tasks]
+        self._playable = list(self._tasks)
         self._agent = agent
         self._learner = learner
         self._coordinator = coordinator
@@ -39,8 +43,24 @@ class EvaluatorNode:
         seconds = 60 * settings.evaluation_minutes
         if self._wait(seconds):
             return
-        evaluator, loop = self._make_loop()  # not before: while a run begins, others need the CPU
         logger = log_writer.make_logger(settings.path, self._label)
+        while True:
+            try:
+                with contextlib.ExitStack() as stack:
+                    # Not before: while a run begins, others need the CPU.
+                    self._evaluate(*self._make_loop(stack), logger, seconds)
+                    return
+            except CannotPlayError as error:
+                self._leave_out(error)
+
+    def _evaluate(
+        self,
+        evaluator: actor.RecurrentActor,
+        loop: environment_loop.VectorEnvironmentLoop,
+        logger: base.Logger,
+        seconds: float,
+    ) -> None:
+        """Evaluates now and then until the run ends."""
         ended = False
         while not ended:
             evaluator.update(wait=True)
@@ -52,17 +72,32 @@ class EvaluatorNode:
                 learner_steps=evaluator.learner_step,
                 actor_steps=counts["actor_steps"],
                 walltime=counts["walltime"],
-                **summary(self._tasks, episodes),
+                **summary(self._tasks, self._playable, episodes),
             )
             logger.write(result)
             self._coordinator.report_evaluation(self._agent, result)
             ended = self._wait(seconds)
 
+    def _leave_out(self, error: CannotPlayError) -> None:
+        """Goes on without a task that cannot be played.
+
+        Raises:
+          CannotPlayError: that one, where it is the last.
+        """
+        task = error.task or self._playable[0]
+        self._playable.remove(task)
+        if not self._playable:
+            raise error
+        self._coordinator.notice(f"{task} is left out of evaluations: {error}")
+
     @heartbeats.while_busy()
-    def _make_loop(self) -> tuple[actor.RecurrentActor, environment_loop.VectorEnvironmentLoop]:
+    def _make_loop(
+        self, stack: contextlib.ExitStack
+    ) -> tuple[actor.RecurrentActor, environment_loop.VectorEnvironmentLoop]:
+        """Who plays what can be played, and where; the environments are closed with a stack."""
         settings = self._settings
         agent = building.make_agent(settings, self._agent)
-        played = [task for task in self._tasks for _ in range(settings.evaluation_episodes)]
+        played = [task for task in self._playable for _ in range(settings.evaluation_episodes)]
         evaluator = actor.make_evaluator(
             agent,
             agent.make_network(environment_spec(settings)),
@@ -74,7 +109,9 @@ class EvaluatorNode:
             played,
             seed=seed_of(settings, "evaluation"),
             full_action_space=settings.full_action_space,
+            full_rendering=settings.full_rendering,
         )
+        stack.enter_context(contextlib.closing(environments))
         return evaluator, environment_loop.VectorEnvironmentLoop(environments, evaluator, played)
 
     def _should_stop(self) -> bool:
@@ -90,7 +127,7 @@ class EvaluatorNode:
         until = time.time() + seconds
         while True:
             heartbeats.beat()
-            if lp.wait_for_stop(min(REPORT_SECONDS, max(until - time.time(), 0))):
+            if process.wait_for_stop(min(REPORT_SECONDS, max(until - time.time(), 0))):
                 return True
             if self._coordinator.should_stop():
                 return True
@@ -98,20 +135,24 @@ class EvaluatorNode:
                 return False
 
 
-def summary(tasks: Sequence[str], episodes: Sequence[Episode]) -> dict[str, float]:
-    """What an evaluation came to, over all tasks and for each.
+def summary(
+    tasks: Sequence[str], played: Sequence[str], episodes: Sequence[Episode]
+) -> dict[str, float]:
+    """What an evaluation came to, over all that was played and for each task.
 
     Args:
       tasks: their names.
-      episodes: as many of each task, in the tasks' order.
+      played: those that could be played; the others' returns are NaN.
+      episodes: as many of each of these, in their order.
     """
     returns = np.array([episode.episode_return for episode in episodes])
-    each = returns.reshape(len(tasks), -1).mean(axis=1)
+    each = returns.reshape(len(played), -1).mean(axis=1)
+    of_tasks = dict.fromkeys(tasks, math.nan) | dict(zip(played, each.tolist(), strict=True))
     return dict(
         episodes=len(episodes),
         episode_return=float(returns.mean()),
         episode_return_min=float(returns.min()),
         episode_return_max=float(returns.max()),
         episode_length=float(np.mean([episode.length for episode in episodes])),
-        **task_returns.columns(dict(zip(tasks, each.tolist(), strict=True))),
+        **task_returns.columns(of_tasks),
     )

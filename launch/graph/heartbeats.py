@@ -29,23 +29,23 @@ class Heartbeats:
     """
 
     def __init__(self, labels: Sequence[str]) -> None:
-        self._labels = list(labels)
+        self._places = {label: place for place, label in enumerate(labels)}
         self._times = np.frombuffer(mmap.mmap(-1, 8 * max(len(labels), 1)))  # shared by forks
 
     def begin(self, label: str) -> None:
         """A node starts now."""
-        self._times[self._labels.index(label)] = time.monotonic()
+        self._times[self._places[label]] = time.monotonic()
 
     def use(self, label: str) -> None:
         """Makes this process that node."""
         global _own
-        index = self._labels.index(label)
-        _own = self._times[index : index + 1]
+        place = self._places[label]
+        _own = self._times[place : place + 1]
         waiting.on_wait = beat
 
     def silence(self, label: str) -> float:
         """Seconds since a node was last heard of."""
-        return time.monotonic() - float(self._times[self._labels.index(label)])
+        return time.monotonic() - float(self._times[self._places[label]])
 
 
 def beat() -> None:

@@ -1,5 +1,6 @@
 """What runs inside a learner's process."""
 
+import math
 import os
 import threading
 import time
@@ -7,18 +8,17 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import launchpad as lp
 import numpy as np
 import reverb
 import tensorflow as tf
 from acme.utils import counting
 
 from agents.learner import Learner
-from launch.graph import heartbeats, process
+from launch.graph import heartbeats, meetings, process
 from launch.graph.actor_node import REPORT_SECONDS
-from replay import dataset, priorities, tables
+from launch.graph.learning import make_learning
+from launch.graph.rejoining import Origin
 from run_folder import checkpoints, log_writer, mirrors, saver
-from run_folder.building import all_tables, core_state_spec, environment_spec, make_agents, seed_of
 from run_folder.layout import CHECKPOINTS, RunFolder, learner_label
 from run_folder.settings import Settings
 
@@ -34,7 +34,7 @@ class LearnerNode:
         self,
         settings: Settings,
         name: str,
-        manifest: checkpoints.Manifest | None,
+        origin: Origin,
         replays: Sequence[reverb.Client],
         coordinator: Any,
     ) -> None:
@@ -46,46 +46,31 @@ class LearnerNode:
         self._settings = settings
         self._name = name
         self._coordinator = coordinator
-        tf.random.set_seed(seed_of(settings, "network"))
-        agents = make_agents(settings)
-        agent = agents[name]
-        spec = environment_spec(settings)
+        peers = meetings.join(coordinator, name, 0, settings.learners_per_agent)
         self._counter = counting.Counter()
         self._saving = threading.Lock()
         self._over = threading.Event()
+        self._replay_save = threading.Thread()  # the newest; daemons end with their process
         self._metrics: dict[str, tf.Tensor] = {}
         self._counts = dict.fromkeys(("actor_steps", "episodes", "walltime"), 0.0)  # as last heard
-        table = agent.tables[0]
-        self._priorities = priorities.PriorityUpdater(replays, table.name)
-        update = agent.make_update(spec)
-        batches = dataset.make_dataset(
-            [replay.server_address for replay in replays],
-            agent.tables,
-            spec,
-            core_state_spec(agent, spec),
-            tables.block_length(all_tables(agents)),
-            agent.batch_sizes,
+        self._learning = make_learning(
+            settings, name, replays, peers, self._counter, self._metrics.update
         )
-        self._learner = Learner(
-            update,
-            iter(batches),
-            burn_in=table.layout.burn_in,
-            priorities=self._priorities,
-            counter=self._counter,
-            on_metrics=self._metrics.update,
-        )
+        self._learner = self._learning.learner
+        self._waiting = Waiting(self._learner) if peers.size > 1 else None
         folder = settings.folder.checkpoints
+        manifest = origin.of_learner(settings, name)
         if manifest is not None:
-            self._learner.read_checkpoint(str(folder / manifest.learner))
+            # Of what was adopted from another run, that one's updates are not this one's.
+            self._learner.read_checkpoint(str(folder / manifest.learner), manifest.learner_step)
             self._counter.increment(trained_steps=manifest.trained_steps)
             self._counts = {name: getattr(manifest, name) for name in self._counts}
-        self._batch_spec = batches.element_spec
         self._saver = saver.Saver(
             folder,
             name,
             self._learner.write_checkpoint,
             replays,
-            raw_item_bytes(self._batch_spec, agent.batch_size, agent.frame_stack),
+            self._learning.item_bytes,
             manifest,
             checkpoints.manifest_name(name, settings.paced_by),
             mirrors.of(settings.run_dir),
@@ -97,22 +82,19 @@ class LearnerNode:
 
     def run(self) -> None:
         """Learns until the run ends or this learner's own limit is reached, then saves."""
-        tear_down = threading.Thread(
-            target=self._save_when_torn_down, args=(lp.stop_event(),), daemon=True
-        )
+        self._stop = process.stop_event()
+        tear_down = threading.Thread(target=self._save_when_torn_down, daemon=True)
         tear_down.start()
         try:
-            with heartbeats.while_busy():
-                self._learner.warm_up(zeros(self._batch_spec))
+            self._learning.warm_up()
             self._learn()
+            self._learner.end()
             self._save_last()
-            self._priorities.close()
-            while not lp.wait_for_stop(0):
-                heartbeats.beat()
-                self._learner.skip(timeout=REPORT_SECONDS)
+            self._learning.priorities.close()
+            self._wait_for_others()
         except Exception:
             # After a crash elsewhere the replay may end before this node hears of it.
-            if not lp.wait_for_stop(process.GRACE_SECONDS):
+            if not process.wait_for_stop(process.GRACE_SECONDS):
                 raise
         tear_down.join()
 
@@ -129,8 +111,18 @@ class LearnerNode:
             if ends:
                 return
             if time.time() >= save_at:
-                self._save(with_replay=True)
+                self._save_and_go_on()
                 save_at = time.time() + 60 * self._settings.checkpoint_minutes
+
+    def _wait_for_others(self) -> None:
+        """Blocks no one; the coordinator may be started again, and not know that this has ended."""
+        report_at = time.time() + REPORT_SECONDS
+        while not process.wait_for_stop(0):
+            heartbeats.beat()
+            self._learner.skip(timeout=REPORT_SECONDS)
+            if time.time() >= report_at:
+                self._coordinator.report_saved(self._name)
+                report_at = time.time() + REPORT_SECONDS
 
     def _every(self, seconds: float) -> Iterator[None]:
         """Learns, and yields whenever `seconds` have passed or the learner's limit is reached."""
@@ -138,8 +130,7 @@ class LearnerNode:
         while True:
             until = time.time() + seconds
             while time.time() < until and (limit is None or self._learner.learner_steps < limit):
-                heartbeats.beat()
-                self._learner.try_step(timeout=max(until - time.time(), 0.01))
+                self._learning.try_step(timeout=max(until - time.time(), 0.01))
             yield
 
     def _report(self) -> tuple[bool, dict[str, float]]:
@@ -148,6 +139,8 @@ class LearnerNode:
         metrics, of_tasks = split_metrics(self._metrics, self._settings.tasks)
         if self._learner.largest_priority:
             metrics["largest_priority"] = self._learner.largest_priority
+        if metrics and self._waiting is not None:
+            metrics["waiting_for_peers"] = self._waiting.share()
         stop = self._coordinator.report_learner(self._name, step, self._trained_steps(), metrics)
         self._counts = counts = self._coordinator.get_counts()
         if not metrics:
@@ -161,62 +154,96 @@ class LearnerNode:
         )
         return bool(stop), row
 
+    def _save_and_go_on(self) -> None:
+        """Saves the learner now, and the replay while it learns on: that may take minutes."""
+        try:
+            self._save()
+        except saver.SaveError as error:
+            self._tell(error)
+            return
+        if not self._replay_save.is_alive():
+            self._replay_save = threading.Thread(target=self._save_replay, daemon=True)
+            self._replay_save.start()
+
     @heartbeats.while_busy()
-    def _save(self, *, with_replay: bool) -> None:
+    def _save(self) -> None:
         with self._saving:
-            self._write_checkpoint(with_replay=with_replay)
+            self._write_checkpoint()
 
-    def _write_checkpoint(self, *, with_replay: bool) -> None:
+    def _write_checkpoint(self) -> None:
         counts = {**self._counts, "trained_steps": self._trained_steps()}
-        self._saver.save(self._learner.learner_steps, counts, with_replay=with_replay)
+        self._saver.save(self._learner.learner_steps, counts)
 
+    def _save_replay(self) -> None:
+        try:
+            self._saver.save_replay()
+        except saver.SaveError as error:
+            if not self._stop.wait(process.GRACE_SECONDS):  # or a server was torn down
+                self._tell(error)
+
+    def _tell(self, error: saver.SaveError) -> None:
+        minutes = self._settings.checkpoint_minutes
+        self._coordinator.notice(
+            f"{error} The last whole one is kept. The next attempt is in {minutes:g} minutes."
+        )
+
+    @heartbeats.while_busy()
     def _save_last(self) -> None:
         """Saves the learner; the replay too if the time that stopping may take is enough."""
-        seconds = self._coordinator.seconds_to_save()
-        self._save(with_replay=self._saver.replay_seconds() <= REPLAY_SHARE * seconds)
+        self._save()
+        if self._replay_save.is_alive():  # it may be enough
+            seconds = REPLAY_SHARE * self._coordinator.seconds_to_save()
+            self._replay_save.join(None if math.isinf(seconds) else max(seconds, 0))
+        seconds = REPLAY_SHARE * self._coordinator.seconds_to_save()
+        if not self._replay_save.is_alive() and self._saver.replay_seconds() <= seconds:
+            self._save_replay()
         self._over.set()
         self._coordinator.report_saved(self._name)
 
-    def _save_when_torn_down(self, stop: threading.Event) -> None:
+    def _save_when_torn_down(self) -> None:
         """Saves after a crash elsewhere, when `run` may wait for ever for a node that is gone.
 
         Where `run` has saved this very step, and perhaps waits for the replay still, there is
         nothing to do: a second save of it would be cut short.
         """
-        stop.wait()
+        self._stop.wait()
         if self._over.is_set():
             return
         try:
             if not self._is_saved():
                 with self._saving:
                     if not self._is_saved():
-                        self._write_checkpoint(with_replay=False)
+                        self._write_checkpoint()
         except Exception:  # an update was not finite, for one
             traceback.print_exc()
             os._exit(1)
-        os._exit(0)
+        os._exit(process.TERMINATED)
 
     def _is_saved(self) -> bool:
-        """Whether the newest checkpoint is of the parameters as they are."""
+        """Whether the newest checkpoint is of the parameters as they are; of the first, none is."""
         last = self._saver.last
-        return last is not None and last.learner_step == self._learner.learner_steps
+        return (last.learner_step if last else 0) == self._learner.learner_steps
 
     def _trained_steps(self) -> int:
         return int(self._counter.get_counts().get("trained_steps", 0))
 
 
-def zeros(batch_spec: Any) -> Any:
-    """A batch in which nothing happened."""
-    return tf.nest.map_structure(lambda leaf: tf.zeros(leaf.shape, leaf.dtype), batch_spec)
+class Waiting:
+    """What part of their time the learners of an agent wait for each other.
 
+    Args:
+      learner: one of them.
+    """
 
-def raw_item_bytes(batch_spec: Any, batch_size: int, frame_stack: int) -> int:
-    """Uncompressed bytes of one item, from the shapes of a batch (whose frames are stacked)."""
-    sizes = [
-        spec.dtype.size * np.prod([d or batch_size for d in spec.shape])
-        for spec in tf.nest.flatten(batch_spec)
-    ]
-    return int(sum(sizes) / batch_size / frame_stack)
+    def __init__(self, learner: Learner) -> None:
+        self._learner = learner
+        self._told = time.monotonic(), learner.waiting
+
+    def share(self) -> float:
+        """Since this was asked last; in 0..1."""
+        now, waiting = time.monotonic(), self._learner.waiting
+        (then, before), self._told = self._told, (now, waiting)
+        return (waiting - before) / max(now - then, 1e-9)
 
 
 def split_metrics(

@@ -1,7 +1,9 @@
 """What every node's process does first: it dies of no unseen error."""
 
 import contextlib
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from types import TracebackType
@@ -11,7 +13,23 @@ import launchpad as lp
 from run_folder import mirrors
 from run_folder.layout import RunFolder
 
+TERMINATED = 128 + signal.SIGTERM  # exit code, as a shell has it: ended before the run has
 GRACE_SECONDS = 1.0  # in which a node that met an error hears whether another one crashed before
+
+
+def wait_for_stop(seconds: float | None = None) -> bool:
+    """Waits until this node is asked to end, or for so long; says whether it was asked.
+
+    `launchpad.wait_for_stop` of the build that is pinned waits, and says nothing. As there, only a
+    node's main thread may call it.
+    """
+    return stop_event().wait(seconds)
+
+
+def stop_event() -> threading.Event:
+    """Set when this node is asked to end. Launchpad tells it to a node's main thread alone."""
+    event: threading.Event = lp.stop_event()
+    return event
 
 
 def enter(run_dir: str, title: str, goes_on_with: Sequence[str] = ()) -> None:
@@ -37,7 +55,7 @@ def enter(run_dir: str, title: str, goes_on_with: Sequence[str] = ()) -> None:
         kind: type[BaseException], error: BaseException, trace: TracebackType | None
     ) -> None:
         # What breaks while a run is torn down did not end it; nor did what followed the first.
-        if not lp.wait_for_stop(GRACE_SECONDS):
+        if not wait_for_stop(GRACE_SECONDS):
             lines = "".join(traceback.format_exception(kind, error, trace))
             # A full disk is no reason to hide the error from the node's own output.
             with contextlib.suppress(OSError), crash_file.open("x") as file:

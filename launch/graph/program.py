@@ -18,6 +18,8 @@ from launch.graph import actor_node, replay_node
 from launch.graph.coordinator import Coordinator
 from launch.graph.evaluator_node import EvaluatorNode
 from launch.graph.learner_node import LearnerNode
+from launch.graph.peer_node import PeerNode
+from launch.graph.rejoining import Origin
 from launch.graph.servers import ServerNode
 from run_folder import checkpoints
 from run_folder.crews import crews
@@ -27,31 +29,24 @@ from run_folder.settings import Settings
 def make_program(settings: Settings, manifests: checkpoints.Manifests) -> lp.Program:
     """The program of one run, resumed from `manifests` if there are any."""
     program = lp.Program("recurrent_replay")
-    replays = add_replay(program, settings, manifests)
+    origin = Origin.of(settings, manifests)
+    replays = add_replay(program, settings, origin)
     coordinator = add_coordinator(program, settings, manifests, replays)
-    learners = add_learners(program, settings, manifests, replays, coordinator)
+    learners = add_learners(program, settings, origin, replays, coordinator)
     add_actors(program, settings, learners, replays, coordinator)
     if settings.evaluation_episodes:
         add_evaluators(program, settings, learners, coordinator)
     return program
 
 
-def add_replay(
-    program: lp.Program, settings: Settings, manifests: checkpoints.Manifests
-) -> list[Any]:
+def add_replay(program: lp.Program, settings: Settings, origin: Origin) -> list[Any]:
     """The Reverb servers; each holds its shard of every table."""
-    manifest = manifests.get(settings.paced_by)
     with program.group("replay"):
         return [
             program.add_node(
                 lp.ReverbNode(
                     functools.partial(replay_node.make_tables, settings, shard),
-                    functools.partial(
-                        replay_node.replay_checkpointer,
-                        settings,
-                        manifest.replay if manifest else None,
-                        shard,
-                    ),
+                    functools.partial(replay_node.replay_checkpointer, settings, origin, shard),
                 )
             )
             for shard in range(settings.num_replay_shards)
@@ -76,6 +71,7 @@ def add_coordinator(
                 Coordinator,
                 settings.run_dir,
                 settings.tasks,
+                settings.num_actors,
                 counts,
                 learned,
                 max_actor_steps=settings.max_actor_steps,
@@ -88,15 +84,18 @@ def add_coordinator(
 def add_learners(
     program: lp.Program,
     settings: Settings,
-    manifests: checkpoints.Manifests,
+    origin: Origin,
     replays: list[Any],
     coordinator: Any,
 ) -> dict[str, Any]:
-    """Each agent's learner, by name: a process for each, or one for all."""
+    """Each agent's learner, by name: a process for each, or one for all.
+
+    Of several learners of an agent, that of rank 0 is its learner to all others.
+    """
     learners = {
         name: ServerNode(
             f"The learner of {name}",
-            *(LearnerNode, settings, name, manifests.get(name), replays, coordinator),
+            *(LearnerNode, settings, name, origin, replays, coordinator),
         )
         for name in settings.agents
     }
@@ -105,7 +104,13 @@ def add_learners(
             handles = {name: node.create_handle() for name, node in learners.items()}
             program.add_node(lp.MultiThreadingColocation(list(learners.values())))
             return handles
-        return {name: program.add_node(node) for name, node in learners.items()}
+        handles = {name: program.add_node(node) for name, node in learners.items()}
+        for name in settings.agents:
+            for rank in range(1, settings.learners_per_agent):
+                program.add_node(
+                    lp.PyClassNode(PeerNode, settings, name, rank, replays, coordinator)
+                )
+        return handles
 
 
 def add_actors(

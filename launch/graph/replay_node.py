@@ -3,6 +3,7 @@
 import reverb
 
 from launch.graph import heartbeats, process
+from launch.graph.rejoining import Origin
 from run_folder import bucket, building, mirrors, replay_files, saver
 from run_folder.layout import CHECKPOINTS
 from run_folder.settings import Settings
@@ -16,10 +17,11 @@ def make_tables(settings: Settings, shard: int) -> list[reverb.Table]:
 
 
 def replay_checkpointer(
-    settings: Settings, replay: str | None, shard: int
+    settings: Settings, origin: Origin, shard: int
 ) -> reverb.checkpointers.CheckpointerBase:
     """Where a replay node writes its checkpoints, and the one it begins with, if there is one."""
     mirror = mirrors.of(settings.run_dir)
+    replay = origin.of_replay(settings)
     if replay is not None:
         mirror.fetch(f"{CHECKPOINTS}/{replay}/{shard}/*")
     checkpointer = saver.replay_checkpointer(settings.folder.checkpoints, replay, shard)

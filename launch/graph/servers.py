@@ -1,5 +1,6 @@
 """Servers that may be late, restarted or cut off for a while: who calls them waits, and says so."""
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -14,7 +15,9 @@ from launch.graph import heartbeats
 
 MESSAGE_SECONDS = 10.0  # between two messages about a server that does not answer
 REPEAT_SECONDS = 60.0  # after which a call is made anew: its answer may have been lost with a host
-PAUSE_SECONDS = 1.0  # between a call that broke off and the next attempt
+LOOK_SECONDS = 0.2  # between two looks whether this process is to end
+PATIENCE_SECONDS = 1.0  # for an answer, once it is to end
+PAUSE_SECONDS = 0.2  # between a call that broke off and the next attempt
 GONE = ("UNAVAILABLE", "CANCELLED")  # gRPC's codes of a call whose server went away
 
 
@@ -50,9 +53,7 @@ class PatientHandle(lp.CourierHandle):
     def dereference(self) -> "PatientClient":
         """The client. Called in the thread of the node that is given it."""
         address = self._address.resolve()
-        return PatientClient(
-            courier.Client(address), f"{self._title} at {address}", lp.stop_event()
-        )
+        return PatientClient(courier.Client(address), self._title, address, lp.stop_event())
 
 
 class PatientClient:
@@ -64,13 +65,17 @@ class PatientClient:
 
     Args:
       client: of Courier.
-      name: of the server, for messages.
+      title: of the server, for messages.
+      server_address: `host:port`.
       stop: set when this process is to end.
     """
 
-    def __init__(self, client: courier.Client, name: str, stop: threading.Event) -> None:
+    def __init__(
+        self, client: courier.Client, title: str, server_address: str, stop: threading.Event
+    ) -> None:
+        self.server_address = server_address
         self._client = client
-        self._name = name
+        self._name = f"{title} at {server_address}"
         self._stop = stop
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
@@ -109,17 +114,23 @@ class PatientClient:
 
     def _wait(self, future: futures.Future[Any], asked: float) -> Any:
         """The answer if it comes within `REPEAT_SECONDS`."""
-        until = time.monotonic() + REPEAT_SECONDS
+        began = time.monotonic()
+        say_at, stopped_at = began + MESSAGE_SECONDS, math.inf
         while True:
             try:
-                return future.result(timeout=MESSAGE_SECONDS)
+                return future.result(timeout=LOOK_SECONDS)
             except futures.TimeoutError:
                 heartbeats.beat()
-                self._say("has not answered yet", asked)
+                now = time.monotonic()
+                if now >= say_at:
+                    say_at = now + MESSAGE_SECONDS
+                    self._say("has not answered yet", asked)
                 if self._stop.is_set():
+                    stopped_at = min(stopped_at, now)
+                if now >= stopped_at + PATIENCE_SECONDS:
                     future.cancel()
                     raise StoppedError(f"Asked to end while waiting for {self._name}.") from None
-                if time.monotonic() >= until:
+                if now >= began + REPEAT_SECONDS:
                     future.cancel()
                     raise
 

@@ -34,6 +34,11 @@ def folder_of_a_run() -> Iterator[pathlib.Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def left() -> set[pathlib.Path]:
+    """The folders of all runs that are there: of those that go on, and what others left."""
+    return set(pathlib.Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"))
+
+
 def remove() -> None:
     """Removes the run's folder from within one of its nodes, whose launcher could not."""
     folder = pathlib.Path(tempfile.gettempdir())

@@ -30,6 +30,7 @@ from run_folder.settings import Settings, SettingsError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROOMS = ("environments", "replay", "agents", "r2d2", "run_folder", "analysis", "launch")
+_BELOW_ALL = "recurrent_replay.py"  # which rooms ask whether their neighbours are the project's
 POOL_OF = {"coordinator": "actor", "evaluator": "actor"}  # else there were more than four
 
 
@@ -82,7 +83,7 @@ def source_files(root: pathlib.Path = ROOT) -> list[pathlib.Path]:
         for pattern in ("*.py", "*.csv")
         for path in (root / room).rglob(pattern)
     ]
-    return sorted(found)
+    return sorted([*found, pathlib.Path(_BELOW_ALL)])
 
 
 def write_pool(folder: pathlib.Path, pool: Pool, settings: Settings) -> None:

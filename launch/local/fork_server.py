@@ -13,29 +13,22 @@ import contextlib
 import math
 import os
 import pathlib
-import random
 import signal
-import sys
-import threading
-import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import Pipe, connection
 from typing import Any, NamedTuple, NoReturn
 
 import launchpad as lp
-import numpy as np
 import psutil
-from launchpad.launch import worker_manager
 from tensorflow.python.eager import context
 
 from launch.graph import temporary_files
 from launch.graph.heartbeats import Heartbeats
 from launch.graph.program import environment_of, local_nodes
-from launch.local import private_network
+from launch.local import node_process, private_network
 
 POLL_SECONDS = 0.05  # between two looks at what has ended
-_SERVER_SECONDS = 1.0  # between two looks of a node whether the server is there
 HEARD_BY_THE_LAUNCHER = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
@@ -73,7 +66,7 @@ class ForkServer:
     It must be made before this process runs a TensorFlow op.
 
     Args:
-      private: whether it gets a network of its own, if `private_network.why_not` knows no reason.
+      private: whether it gets a network of its own; `private_network.why_not` knows no reason.
 
     Raises:
       OpsWereRunError: one was run.
@@ -87,7 +80,7 @@ class ForkServer:
             )
         self._connection, theirs = Pipe()
         self._ended: list[Ended] = []
-        if not (pid := _fork()):
+        if not (pid := node_process.fork()):
             self._connection.close()
             _serve(theirs, private)
         theirs.close()
@@ -199,7 +192,7 @@ class _Server:
 
     def call(self, function: Callable[..., Any], *args: Any) -> None:
         """The child answers itself."""
-        if pid := _fork():
+        if pid := node_process.fork():
             self._calls.add(pid)
             return
         os.environ.update(environment_of("actor"))
@@ -208,7 +201,7 @@ class _Server:
         except BaseException as error:
             answer = _Answer(None, error)
         self._launcher.send(answer)
-        _exit(0)
+        node_process.leave(0)
 
     def launch(
         self,
@@ -228,23 +221,20 @@ class _Server:
 
     def start(self, label: str) -> _Answer:
         self._heartbeats.begin(label)
-        if not (pid := _fork()):
+        server = os.getpid()
+        if not (pid := node_process.fork()):
             self._launcher.close()
             self._heartbeats.use(label)
-            _run(label, self._nodes[label], self._output / label)
+            node_process.run(label, self._nodes[label], self._output / label, server)
         self._running[pid] = label
         return _Answer(None)
 
     def signal(self, number: int, labels: Iterable[str]) -> _Answer:
         wanted = set(labels)
-        for process_ in [
-            psutil.Process(p) for p, label in self._running.items() if label in wanted
-        ]:
-            reached = [process_]
-            if number == signal.SIGKILL:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    reached += process_.children(recursive=True)
-            for each in reached:
+        for pid in [pid for pid, label in self._running.items() if label in wanted]:
+            node = psutil.Process(pid)  # it is there, if only to be reaped
+            below = node.children(recursive=True) if number == signal.SIGKILL else []
+            for each in (node, *below):
                 with contextlib.suppress(psutil.NoSuchProcess):
                     each.send_signal(number)
         return _Answer(None)
@@ -277,68 +267,14 @@ def _serve(launcher: connection.Connection, private: bool) -> NoReturn:
         # A terminal sends Ctrl-C to a whole group of processes, and `timeout` a SIGTERM: but the
         # launching process alone decides how a run ends.
         os.setpgrp()
-        if private and not private_network.why_not():
+        if private:
             private_network.enter()
         signal.pthread_sigmask(signal.SIG_BLOCK, HEARD_BY_THE_LAUNCHER)  # children inherit it
         _Server(launcher).serve()
         code = 0
     except BaseException:
         traceback.print_exc()
-    _exit(code)
-
-
-def _run(label: str, node: Callable[[], Any], output: pathlib.Path) -> NoReturn:
-    """Is a node's process."""
-    os.environ.update(environment_of(label.split("/")[0]))
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    _print_into(output)
-    random.seed()  # or all forks would draw the same
-    np.random.seed()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    worker_manager.WorkerManager(register_in_thread=True)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # it waited for the manager
-    code = 1
-    try:
-        node()
-        code = 0
-    except SystemExit as exit_:
-        code = exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
-    except BaseException as error:
-        sys.excepthook(type(error), error, error.__traceback__)
-    _exit(code)
-
-
-def _end_with(server: int) -> None:
-    """Ends this process soon after its server, without a clean-up that nobody would wait for."""
-    while os.getppid() == server:
-        time.sleep(_SERVER_SECONDS)
-    temporary_files.remove()
-    os._exit(1)
-
-
-def _print_into(file: pathlib.Path) -> None:
-    """Standard output and error of this process go into a file from here on, line by line."""
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    descriptor = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o666)
-    for number in (1, 2):
-        os.dup2(descriptor, number)
-    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
-
-
-def _fork() -> int:
-    """As `os.fork`, with nothing printed twice."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    return os.fork()
-
-
-def _exit(code: int) -> NoReturn:
-    """Ends a fork: what its parent is to do at exit, it does not."""
-    with contextlib.suppress(OSError):
-        sys.stdout.flush()
-        sys.stderr.flush()
-    os._exit(code)
+    node_process.leave(code)
 
 
 @contextlib.contextmanager

@@ -1,17 +1,15 @@
 """Starts a run's processes, shows how it goes, and ends it in order."""
 
 import contextlib
-import shlex
 import shutil
 import signal
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from launch.graph import coordinator
 from launch.graph.program import make_program
-from launch.local import view
+from launch.local import ending, outcome, view
 from launch.local.fork_server import Ended, ForkServer, ServerLostError, how
 from launch.local.restarts import Restarts
 from run_folder import checkpoints, progress, whole_files
@@ -23,6 +21,7 @@ KILL_SECONDS = 5  # from a SIGKILL to the end of the process, whatever holds it
 POLL_SECONDS = 0.2
 LEAST_FREE_BYTES = 2**20  # of a disk that is not full
 OUTPUT_LINES = 30  # of a node that died without a word in the crash file
+ASKED_BY_OTHERS = ("replay", "coordinator")
 STARTED_AGAIN = ("actor", "evaluator")  # nodes whose end loses nothing that others need
 
 
@@ -31,6 +30,7 @@ def run(
     manifests: checkpoints.Manifests,
     server: ForkServer,
     go_on: Callable[[], checkpoints.Manifests],
+    on_progress: Callable[[], None] = lambda: None,
 ) -> int:
     """Runs the program of `settings` on this machine; `begin` has readied its folder.
 
@@ -42,37 +42,26 @@ def run(
       manifests: what it goes on from.
       server: that forks its nodes.
       go_on: readies the folder for another launch, and says what that goes on from.
+      on_progress: called now and then while it runs.
 
     Returns:
       The exit code: 0 when the run ended as asked, 1 when nodes crashed and were not, or could not
       be, made good, or when the run's own limit was reached and nothing could be saved.
     """
-    signals, stop = _signals(), threading.Event()
-    _handle(signals, stop)
+    stop = threading.Event()
+    ending.hear(stop)
     restarts = Restarts(settings.restarts, is_new=not manifests)
-    with view.View(f"{settings.agent} on {settings.env}, {settings.run_dir}") as drawn:
-        launch = Launch(settings, server, restarts, stop, drawn)
+    title = f"{settings.agent} on {settings.env}, {settings.run_dir}"
+    with view.View(title, earlier=view.earlier(settings.folder)) as drawn:
+        launch = Launch(settings, server, restarts, stop, drawn, on_progress)
         try:
             while (crash := launch.run(manifests)) and launch.again(crash):
                 manifests = go_on()
         except (ServerLostError, SettingsError, checkpoints.CheckpointError) as error:
             crash = str(error)
     with contextlib.suppress(OSError):  # the terminal may have been closed
-        _report(settings, crash)
-    return 1 if crash or (not stop.is_set() and not _saved(settings)) else 0
-
-
-def _signals() -> set[signal.Signals]:
-    """Those that ask for the end. A closed terminal's is none where it is ignored, as by nohup."""
-    asking = {signal.SIGINT, signal.SIGTERM}
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        asking.add(signal.SIGHUP)
-    return asking
-
-
-def _handle(signals: Iterable[signal.Signals], stop: threading.Event) -> None:
-    for number in signals:
-        signal.signal(number, lambda *_: stop.set())
+        outcome.report(settings, crash)
+    return 1 if crash or (not stop.is_set() and not outcome.is_saved(settings)) else 0
 
 
 def begin(settings: Settings) -> None:
@@ -98,6 +87,7 @@ class Launch:
       restarts: counts those that died.
       stop: set when somebody asks for the end.
       drawn: shows how it goes.
+      on_progress: called now and then while it goes on.
     """
 
     def __init__(
@@ -107,18 +97,22 @@ class Launch:
         restarts: Restarts,
         stop: threading.Event,
         drawn: view.View,
+        on_progress: Callable[[], None],
     ) -> None:
         self._settings = settings
         self._server = server
         self._restarts = restarts
         self._stop = stop
         self._view = drawn
+        self._on_progress = on_progress
         self._running: set[str] = set()
         self._due: dict[str, float] = {}  # when a node that has died starts again
+        self._told = 0  # of the coordinator's notices
 
     def run(self, manifests: checkpoints.Manifests) -> str:
         """Runs the program to its end; returns what is known of the crash that ended it, if any."""
         self._due.clear()
+        self._told = 0
         self._running = set(
             self._server.launch(
                 make_program,
@@ -152,6 +146,10 @@ class Launch:
             state = progress.read(self._settings.path)
             if state is not None:
                 self._view.show(state, self._restarts.count)
+                self._on_progress()
+                for sentence in state["notices"][self._told :]:
+                    self._tell(sentence)
+                self._told = len(state["notices"])
             elif self._stop.is_set():
                 return ""  # the nodes are still on their way: there is nothing to save
             if state is not None and state["state"] == "finished":
@@ -188,14 +186,18 @@ class Launch:
 
     def _end(self, seconds: float) -> None:
         """Asks what still runs to end, and kills what does not in time."""
-        self._server.signal(signal.SIGTERM, self._running)
         deadline = time.time() + seconds
-        while self._running and time.time() < deadline:
-            self._running.difference_update(e.label for e in self._server.ended(POLL_SECONDS))
-        self._server.signal(signal.SIGKILL, self._running)
-        deadline = time.time() + KILL_SECONDS
-        while self._running and time.time() < deadline:
-            self._running.difference_update(e.label for e in self._server.ended(POLL_SECONDS))
+        # Who asks a server that is gone waits for it, as long as gRPC likes: so these end last.
+        servers = {label for label in self._running if label.split("/")[0] in ASKED_BY_OTHERS}
+        for number, labels, until in (
+            (signal.SIGTERM, self._running - servers, deadline),
+            (signal.SIGTERM, servers, deadline),
+            (signal.SIGKILL, set(self._running), deadline + KILL_SECONDS),
+        ):
+            if asked := labels & self._running:
+                self._server.signal(number, asked)
+            while labels & self._running and time.time() < until:
+                self._running.difference_update(e.label for e in self._server.ended(POLL_SECONDS))
 
     def _keep(self, label: str, crash: str) -> None:
         """Files what is known of a crash that was made good."""
@@ -214,8 +216,9 @@ class Launch:
 
 
 def _crash(settings: Settings, ended: Ended) -> str:
-    """What is known of a node that has failed."""
-    return _first_words(settings, ended) + _advice_on_space(settings)
+    """What is known of a node that has failed; in two lines where the disk is full."""
+    words, advice = _first_words(settings, ended), _advice_on_space(settings)
+    return f"{_headline(words)}\n{advice}" if advice else words
 
 
 def _first_words(settings: Settings, ended: Ended) -> str:
@@ -248,45 +251,3 @@ def _end_of_output(settings: Settings, ended: Ended) -> str:
     text = "".join(f"  {line}\n" for line in lines[-OUTPUT_LINES:])
     printed = f"It had printed:\n{text or '  nothing'}"
     return f"The process of node {ended.label} {how_it_ended}.\n{printed}"
-
-
-def _report(settings: Settings, crash: str) -> None:
-    """Says on the terminal how the run ended and what can be done with it."""
-    if crash:
-        outputs = settings.folder.nodes
-        print(
-            f"{crash.rstrip()}\nThe run has ended. What each node printed is in {outputs}.",
-            file=sys.stderr,
-        )
-    else:
-        state = progress.read(settings.path)
-        reason = (state["reason"] if state else "") or "it was asked to stop"
-        print(f"The run has ended: {reason}.")
-    _describe_checkpoint(settings)
-
-
-def _saved(settings: Settings) -> bool:
-    """Whether there is a manifest, of whatever it is."""
-    return (settings.folder.checkpoints / checkpoints.MANIFEST).exists()
-
-
-def _describe_checkpoint(settings: Settings) -> None:
-    try:
-        manifest = checkpoints.read(settings.folder.checkpoints)
-    except checkpoints.CheckpointError as error:
-        print(f"{error} Resume it to hear what can be done.")
-        return
-    if manifest is None:
-        print("Nothing was saved yet.")
-        return
-    replay = "no replay"
-    if manifest.replay is not None:
-        age = int(time.time() - manifest.replay_saved_at)
-        replay = f"{manifest.replay_items:,} items of replay saved {age} s ago"
-    run_dir = shlex.quote(settings.run_dir)
-    print(
-        f"Saved: the learner at update {manifest.learner_step:,}, {replay}.\n"
-        f"Resume:   python -m launch.train --run_dir={run_dir} --resume\n"
-        f"Evaluate: python -m launch.evaluate --run_dir={run_dir} --episodes=30\n"
-        f"Report:   python -m launch.report --run_dir={run_dir}"
-    )

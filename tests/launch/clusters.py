@@ -88,6 +88,21 @@ class Cluster:
         self.hosts[label].lose_power()
         self._processes.pop(label).wait()
 
+    def kill(self, label: str) -> None:
+        """A node dies by SIGKILL; its host and its address remain."""
+        self.hosts[label].kill()
+        self._processes.pop(label).wait()
+
+    def wait(self, label: str) -> int:
+        """The exit code of a node that ends by itself."""
+        return self._processes.pop(label).wait(PATIENCE)
+
+    def manifest(self) -> dict[str, Any]:
+        """What the newest checkpoint consists of; nothing before the first."""
+        file = self.run_dir / "checkpoints" / "manifest.json"
+        read: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+        return read
+
     def stop(self) -> dict[str, int]:
         """Asks the run to end; returns each process's exit code."""
         (self.run_dir / "nodes" / "stop").touch()

@@ -1,12 +1,14 @@
-"""Runs of `launch.train` as a user starts them: a process of their own, with nodes below it."""
+"""Runs of `launch.train`, each a process in a session of its own, with nodes below it."""
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,24 +19,46 @@ GONE_SECONDS = 15  # within which every process of an ended run is gone
 PATIENCE = 300  # for what takes as long as the machine is busy
 
 
+@functools.cache
+def _starter() -> "subprocess.Popen[str]":
+    """What runs are forked from. It ends with this process, whose pipe it reads."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.launch.starter"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
 class Run:
     """One `python -m launch.train` in a session of its own. A context manager: its end kills.
 
     Args:
       run_dir: the run folder.
       flags: all others.
+      module: another command.
     """
 
-    def __init__(self, run_dir: pathlib.Path, *flags: str) -> None:
+    def __init__(self, run_dir: pathlib.Path, *flags: str, module: str = "launch.train") -> None:
         self.path = run_dir
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "launch.train", f"--run_dir={run_dir}", *flags],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
+        self._printed = tempfile.TemporaryDirectory()
+        self._files = {
+            name: pathlib.Path(self._printed.name, name) for name in ("out", "err", "code")
+        }
+        arguments = [f"--run_dir={run_dir}", *flags]
+        request: dict[str, Any] = dict(
+            module=module,
+            arguments=arguments,
+            folder=os.getcwd(),
+            environment=dict(os.environ),
+            **{name: str(file) for name, file in self._files.items()},
         )
-        self.pid = self._process.pid
+        starter = _starter()
+        assert starter.stdin is not None
+        assert starter.stdout is not None
+        starter.stdin.write(json.dumps(request) + "\n")
+        starter.stdin.flush()
+        self.pid = int(starter.stdout.readline())
 
     def __enter__(self) -> "Run":
         return self
@@ -42,7 +66,8 @@ class Run:
     def __exit__(self, *_: object) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-        self._process.communicate()
+        self._wait(PATIENCE)
+        self._printed.cleanup()
 
     def nodes(self) -> list[psutil.Process]:
         """Every process below the launcher."""
@@ -66,7 +91,7 @@ class Run:
         """Waits while the run lasts."""
         deadline = time.monotonic() + PATIENCE
         while not holds():
-            if self._process.poll() is not None:
+            if self._files["code"].exists():
                 raise AssertionError(f"The run ended: {self.finish(PATIENCE)}")
             if time.monotonic() > deadline:
                 raise AssertionError(f"Waited in vain; progress is {self.progress()}.")
@@ -83,8 +108,16 @@ class Run:
 
     def finish(self, seconds: float = GONE_SECONDS) -> tuple[int, str, str]:
         """The exit code, standard output and standard error, within so many seconds."""
-        out, err = self._process.communicate(timeout=seconds)
-        return self._process.returncode, out, err
+        self._wait(seconds)
+        code, out, err = (self._files[name].read_text() for name in ("code", "out", "err"))
+        return int(code), out, err
+
+    def _wait(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not self._files["code"].exists():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"The run has not ended within {seconds:.0f} s.")
+            time.sleep(0.05)
 
 
 def _read(file: pathlib.Path) -> dict[str, Any]:

@@ -63,13 +63,11 @@ def test_help_shows_the_sections_in_order_and_ends_well(
         " " * 33 + " ".join(["word"] * 13),
         " " * 33 + " ".join(["word"] * 4),
         "  --test_number=7                A number.",
-        "",
         "Then",
         "  --[no]test_truth               Whether.",
         "  --test_choice=one              <one|two>: Which.",
         "  --test_list=one value,and another one",
         "                                 Several.",
-        "",
         "  --helpfull                     Every flag, those of libraries too.",
     ]
 
@@ -94,6 +92,9 @@ def test_a_command_gets_what_its_flags_do_not_take(monkeypatch: pytest.MonkeyPat
         ("--notest_truth=3", "--notest_truth=3 does not take an argument"),
         ("--test_truth=maybe", "--test_truth=maybe"),
         ("--test_number=", "--test_number="),
+        (f"--{'x' * 1_000}", "A flag's name has at most 64 characters, got '--xxx"),
+        ("-\n", r"Unknown command line flag '\n'"),
+        ("--test_number=\x1b[2J", r"--test_number=\x1b[2J: invalid literal"),
         ("--flagfile=missing", "'missing'"),
         ("--flagfile=/", "/"),
         ("--r2d2.=8", "'r2d2.'"),

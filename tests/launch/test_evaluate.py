@@ -7,6 +7,7 @@ import pytest
 
 from analysis.playing import files
 from analysis.playing.evaluation import Player
+from environments import screens
 from launch import evaluate
 from tests.launch import typed
 from tests.run_folder import saved_runs
@@ -79,6 +80,21 @@ def test_bad_input_is_one_sentence_and_nothing_is_played(
     assert out == ""
     assert sentence in err
     assert len(err.splitlines()) == 1
+    assert sorted(run_dir.rglob("*")) == before
+
+
+def test_a_film_that_cannot_be_drawn_is_refused_before_anything_is_played(
+    run_dir: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name!r} needs a renderer.")
+
+    monkeypatch.setattr(screens, "check", refuse)
+    before = sorted(run_dir.rglob("*"))
+    assert typed.run(evaluate.main, f"--run_dir={run_dir}", "--video") == 2
+    assert capsys.readouterr() == ("", "--video: 'catch' needs a renderer.\n")
     assert sorted(run_dir.rglob("*")) == before
 
 

@@ -14,6 +14,7 @@ from absl import flags
 from absl.testing import flagsaver
 
 from launch import command_line, node
+from launch.graph import process, rejoining
 from launch.graph.servers import StoppedError
 from launch.hosts import job
 from launch.hosts.cluster_spec import Place
@@ -66,6 +67,8 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         (pool / job.POOL_FILE).write_text(json.dumps(facts))
         (pool / job.NODES_FILE).write_bytes(pickle.dumps(nodes[name]))
     (tmp_path / "run" / "nodes").mkdir(parents=True)
+    (tmp_path / "run" / "config.json").touch()
+    monkeypatch.setattr(rejoining, "_rejoins", False)
     monkeypatch.setattr(node.worker_manager, "WorkerManager", Manager)
     monkeypatch.setattr(node, "_end_with_run", lambda run_dir, stop: None)
     monkeypatch.setattr(os, "environ", dict(os.environ))
@@ -105,7 +108,7 @@ def test_the_node_that_is_named_runs_with_its_groups_environment(folder: pathlib
 
 
 def test_the_exit_code_says_whether_the_run_has_ended(folder: pathlib.Path) -> None:
-    assert _run(folder, "workerpool1", 1) == node.TERMINATED
+    assert _run(folder, "workerpool1", 1) == process.TERMINATED
     MEANWHILE.append(lambda: _finish(folder))
     assert _run(folder, "workerpool1", 1) == 0
 
@@ -115,23 +118,33 @@ def test_a_crash_is_not_hidden(folder: pathlib.Path) -> None:
         _run(folder, "workerpool1", 2)
 
 
-def test_only_nodes_that_remember_nothing_may_be_started_again(
+def test_a_node_that_remembers_rejoins_when_it_is_started_again(folder: pathlib.Path) -> None:
+    rejoined = []
+    for pool in ("workerpool1", "workerpool1", "workerpool0", "workerpool0"):
+        assert _run(folder, pool, 0) == 0
+        rejoined.append(rejoining._rejoins)
+    assert rejoined == [False, False, False, True]
+    assert len(RAN) == 4
+
+
+def test_a_node_that_remembers_needs_the_run_folder(
     folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert [_run(folder, "workerpool1", 0) for _ in range(2)] == [0, 0]
-    assert [_run(folder, "workerpool0", 0) for _ in range(2)] == [0, 2]
-    assert len(RAN) == 3
-    assert "learner/0 of" in (said := capsys.readouterr().err)
-    assert "write a new job with --resume" in said
+    (folder.parent / "run" / "config.json").unlink()
+    assert _run(folder, "workerpool1", 0) == 0
+    assert _run(folder, "workerpool0", 0) == 2
+    assert len(RAN) == 1
+    assert "must be on a file system that all hosts share" in capsys.readouterr().err
 
 
 def test_a_new_launch_lets_all_be_started(folder: pathlib.Path) -> None:
     run_dir = folder.parent / "run"
-    node.claim(str(run_dir), "replay/1")
-    node.claim(str(run_dir), "replay/0")
+    assert not node.was_started(str(run_dir), "replay/1")
+    assert not node.was_started(str(run_dir), "replay/0")
+    assert node.was_started(str(run_dir), "replay/1")
     given = dict(agent="r2d2", env="catch", run_dir=str(run_dir), preset="local")
     supervisor.begin(settings.resolve(given, {}))
-    node.claim(str(run_dir), "replay/1")
+    assert not node.was_started(str(run_dir), "replay/1")
 
 
 def test_nothing_is_started_in_a_run_that_has_ended(folder: pathlib.Path) -> None:

@@ -1,13 +1,17 @@
 """Whole pages: well-formed, whole in themselves, with every section and the run's numbers."""
 
 import pathlib
+import re
 from typing import NamedTuple
 
 import pytest
 
+from analysis.report.page import FEW
 from launch import report
 from run_folder import launches
+from tests.analysis.report import made_up_population
 from tests.analysis.report.made_up import Folder
+from tests.analysis.report.made_up_population import COST, RATE, Made
 from tests.analysis.report.pages import Page
 from tests.launch import typed
 
@@ -20,6 +24,17 @@ SECTIONS = (
     "Replay",
     "Learner",
     "Settings",
+    "Commands",
+)
+
+
+OF_POPULATION = (
+    "Summary",
+    "Scores",
+    "Values",
+    "Family tree",
+    "Final scores",
+    "Decisions",
     "Commands",
 )
 
@@ -65,13 +80,36 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Written:
     return _read(folders[0] / "report" / "comparison")
 
 
-WRITTEN = pytest.mark.parametrize("written", ["one", "several"])
+@pytest.fixture(scope="module")
+def evolved(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    folder = made_up_population.evolved(tmp_path_factory.mktemp("runs") / "a <b> & c").folder
+    assert typed.run(report.main, f"--run_dir={folder.path}") == 0
+    return _read(folder.report)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    """A population of which a member has broken logs, and some have none."""
+    made = Made(tmp_path_factory.mktemp("runs") / "many", 300)
+    made.begin({RATE: [1e-4] * 300, COST: [0.5] * 300})
+    for member in range(8):
+        made.play(member, [member / 8, -1.0] * 5)
+    made.play(8, [float("nan")] * 5)
+    (made.play(9, [0.0] * 5).path / "logs" / "episodes.csv").write_text("actor_steps,task\n7")
+    for member in range(2, 200):
+        made.decide(member, 5_000, rival=member - 1, adopts=True)
+    assert typed.run(report.main, f"--run_dir={made.folder.path}") == 0
+    return _read(made.folder.report)
+
+
+WRITTEN = pytest.mark.parametrize("written", ["one", "several", "evolved", "many"])
 
 
 @WRITTEN
 def test_every_section_is_there_and_linked(written: str, request: pytest.FixtureRequest) -> None:
     page = request.getfixturevalue(written).page
-    assert [title for title in page.sections if title != "PopArt"] == list(SECTIONS)
+    titles = SECTIONS if written in ("one", "several") else OF_POPULATION
+    assert [title for title in page.sections if title != "PopArt"] == list(titles)
     links = [value for tag, name, value in page.attributes if (tag, name) == ("a", "href")]
     assert len(links) == len(page.sections)
     assert {link.removeprefix("#") for link in links} <= set(page.ids)
@@ -98,8 +136,11 @@ def test_a_page_is_for_phones_and_for_the_dark(
     assert ("meta", "content", "width=device-width, initial-scale=1") in page.attributes
     assert "@media (prefers-color-scheme: dark)" in text
     assert text.count("--line-9:") == 2  # a colour for each of the two
-    tables = text.count("<table>")
-    assert tables == text.count('<div class="scroll"><table>') > 3
+    tables = re.findall(r'<div class="scroll"><table( class="many")?>\n<thead>(.*?)</thead>', text)
+    assert len(tables) == text.count("<table") > 3
+    # Where a phone shows no columns, each cell has its name.
+    assert [bool(many) for many, _ in tables] == [head.count("<th ") > FEW for _, head in tables]
+    assert ("data-name=" in text) == any(many for many, _ in tables)
 
 
 @WRITTEN
@@ -108,7 +149,8 @@ def test_every_figure_is_a_file_too(written: str, request: pytest.FixtureRequest
     files = list(folder.glob("*.png"))
     assert all(file.read_bytes().startswith(b"\x89PNG") for file in files)
     figures = [name for section in page.sections.values() for name in section.figures]
-    assert len(files) == len(figures) == len(set(figures)) > 8
+    least = 8 if written in ("one", "several") else 4
+    assert len(files) == len(figures) == len(set(figures)) > least
 
 
 def test_a_runs_numbers_are_shown(one: Written) -> None:
@@ -144,6 +186,50 @@ def test_a_young_run_has_a_page(tmp_path: pathlib.Path) -> None:
     assert not (folder.path / "report").exists()
 
 
+def test_a_populations_numbers_are_shown(evolved: Written) -> None:
+    sections = evolved.page.sections
+    assert sections["Summary"].tables[0][1][:2] == ["02", "0.75"]
+    assert sections["Scores"].figures == ["Return, by steps"]
+    assert sections["Values"].figures == [RATE, COST]
+    assert sections["Family tree"].figures == ["Family tree"]
+    assert sections["Final scores"].figures == ["Return, the best first"]
+    assert len(sections["Decisions"].tables[0]) == 1 + 6
+    assert "--resume" in sections["Commands"].text
+    assert (evolved.folder / "family-tree.png").exists()
+
+
+def test_a_page_of_many_members_is_small(many: Written) -> None:
+    assert len(many.text) < 500_000
+    assert "300 members and 10 colours" in many.page.sections["Scores"].text
+
+
+def test_a_population_that_has_not_begun_has_a_page(tmp_path: pathlib.Path) -> None:
+    made = Made(tmp_path / "young", 2)
+    output = tmp_path / "elsewhere"
+    assert typed.run(report.main, f"--run_dir={made.folder.path}", f"--output={output}") == 0
+    written = _read(output)
+    assert list(written.page.sections) == list(OF_POPULATION)
+    assert not list(output.glob("*.png"))
+    assert not made.folder.report.exists()
+
+
+def test_a_sweep_has_no_family_tree(tmp_path: pathlib.Path) -> None:
+    made = Made(tmp_path / "sweep", 2, evolve="none")
+    made.begin({RATE: [1e-4, 1e-3], COST: [0.2, 0.4]})
+    made.play(1, [0.5] * 5)
+    assert typed.run(report.main, f"--run_dir={made.folder.path}") == 0
+    page = _read(made.folder.report).page
+    assert list(page.sections) == [title for title in OF_POPULATION if title != "Family tree"]
+    assert len(page.sections["Values"].figures) == 2
+
+
+def test_a_member_has_a_page_of_its_own(tmp_path: pathlib.Path) -> None:
+    made = made_up_population.evolved(tmp_path)
+    assert typed.run(report.main, f"--run_dir={made.folder.member(1).path}") == 0
+    written = _read(made.folder.member(1).report)
+    assert list(written.page.sections) == list(SECTIONS)
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
@@ -157,6 +243,12 @@ def test_a_young_run_has_a_page(tmp_path: pathlib.Path) -> None:
         (["--run_dir=PATH/run", "--output=PATH/file"], "--output=PATH/file cannot be written"),
         (["--run_dir=PATH/torn"], "PATH/torn/launches.jsonl cannot be read: of line 1, "),
         (["--run_dir=PATH/run", "--output="], "--output must name a folder, got ''.\n"),
+        (
+            ["--run_dir=PATH/run,PATH/population"],
+            "--run_dir names PATH/population, which holds a population, and others beside it: a "
+            "page is of one population, or of runs.\n",
+        ),
+        (["--run_dir=PATH/damaged"], "PATH/damaged/decisions/00-0000.json cannot be read: "),
     ],
 )
 def test_what_cannot_be_shown_is_refused_in_a_sentence(
@@ -166,6 +258,8 @@ def test_what_cannot_be_shown_is_refused_in_a_sentence(
     Folder(tmp_path / "torn")
     (tmp_path / "torn" / "launches.jsonl").write_text("torn\n")
     (tmp_path / "file").write_text("in the way")
+    Made(tmp_path / "population")
+    Made(tmp_path / "damaged").path(0, 0).write_text("{")
     assert typed.run(report.main, *(arg.replace("PATH", str(tmp_path)) for arg in argv)) == 2
     out, err = capsys.readouterr()
     assert out == ""

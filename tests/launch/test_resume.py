@@ -12,7 +12,15 @@ import tensorflow as tf
 from agents.learner import Learner
 from launch import train
 from launch.local import supervisor
-from run_folder import building, checkpoints, launches, settings, snapshots, whole_files
+from run_folder import (
+    building,
+    checkpoints,
+    launches,
+    replay_files,
+    settings,
+    snapshots,
+    whole_files,
+)
 from tests.launch import typed
 
 NEW = ("--agent=r2d2", "--env=catch")
@@ -36,8 +44,9 @@ def saved(tmp_path: pathlib.Path) -> pathlib.Path:
     (folder / "config.json").write_text(run.to_json())
     update = building.make_agent(run, "r2d2").make_update(building.environment_spec(run))
     Learner(update, iter(())).write_checkpoint(str(folder / "checkpoints/learner-r2d2/7"))
-    replay = folder / "checkpoints" / "replay" / "7-1"
+    replay = folder / "checkpoints" / "replay" / "7-1" / "0"
     replay.mkdir(parents=True)
+    (replay / replay_files.DONE).touch()
     with tf.io.TFRecordWriter(str(replay / "chunks.tfrecord"), "ZLIB") as chunks:
         for i in range(12):
             chunks.write(bytes([i]) * 100)
@@ -105,13 +114,25 @@ def _truncate(path: pathlib.Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
 
 
-_REPLAY_FILE = "checkpoints/replay/7-1/chunks.tfrecord"
+def _of_another_agent(folder: pathlib.Path) -> None:
+    path = folder / "checkpoints" / checkpoints.MANIFEST
+    path.write_text(path.read_text().replace("r2d2", "r2d2_plus"))
+    learners = folder / "checkpoints" / "learner-r2d2"
+    learners.rename(learners.with_name("learner-r2d2_plus"))
+
+
+_REPLAY_FILE = "checkpoints/replay/7-1/0/chunks.tfrecord"
 _DAMAGE = {
     "nothing": lambda f: None,
     "manifest no JSON": lambda f: (f / "checkpoints/manifest.json").write_text("{"),
     "manifest a list": lambda f: (f / "checkpoints/manifest.json").write_text("[]"),
     "manifest field unknown": lambda f: _edit_manifest(f, sizze=1),
-    "another agent's": lambda f: _edit_manifest(f, agent="r2d2_plus"),
+    "another agent's": _of_another_agent,
+    "manifest of another learner": lambda f: _edit_manifest(f, learner="learner-r2d2/8"),
+    "manifest of another step": lambda f: _edit_manifest(f, learner_step=8),
+    "manifest of one shard less": lambda f: _edit_config(
+        f, num_replay_shards=2, actors_per_node=16
+    ),
     "learner truncated": lambda f: _truncate(_learner_files(f, "data")),
     "learner missing": lambda f: _learner_files(f, "index").unlink(),
     "learner's first byte": lambda f: _flip(_learner_files(f, "data"), 0),
@@ -152,6 +173,10 @@ _DAMAGE = {
         ("manifest a list", ["--resume"], "manifest.json is corrupt"),
         ("manifest field unknown", ["--resume"], "sizze"),
         ("another agent's", ["--resume"], "a checkpoint of 'r2d2_plus'; 'r2d2' cannot go on"),
+        ("manifest of another learner", ["--resume"], "learner must be 'learner-r2d2/7', of agent"),
+        ("manifest of another step", ["--resume"], "learner must be 'learner-r2d2/8', of agent"),
+        ("manifest of one shard less", ["--resume"], "replay/7-1 must have 2 shards, which end"),
+        ("manifest of one shard less", ["--resume"], "--resume_without_replay takes the learner"),
         ("learner truncated", ["--resume"], "The checkpoint is corrupt"),
         ("learner missing", ["--resume"], "7.index is missing"),
         ("learner's first byte", ["--resume"], "learner-r2d2/7 is corrupt"),
@@ -161,9 +186,10 @@ _DAMAGE = {
         ("manifest missing", ["--resume"], "With --resume, --resume_step=7 an earlier one that"),
         ("manifest no JSON", ["--resume"], "With --resume, --resume_step=7 an earlier one that"),
         ("nothing", ["--resume", "--resume_step=8"], "holds no step 8 of r2d2; there are 7."),
+        ("nothing", ["--resume", f"--resume_step={10**300}"], "000 is not an integer in the range"),
         ("learner truncated", ["--resume", "--resume_step=7"], "The checkpoint is corrupt"),
         ("learner truncated", ["--resume"], "With --resume, --resume_without_replay takes"),
-        ("replay's bit", ["--resume"], "replay/7-1/chunks.tfrecord: "),
+        ("replay's bit", ["--resume"], "replay/7-1/0/chunks.tfrecord: "),
         ("replay's bit", ["--resume"], "With --resume, --resume_without_replay takes"),
         ("nothing", ["--resume_step=7", *NEW], "--resume_step says how a run goes on: add --res"),
         ("nothing", ["--resume_without_replay", *NEW], "replay says how a run goes on: add --res"),

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 import tensorflow as tf
 
+from run_folder.layout import RunFolder
 from tests.launch.runs import PATIENCE, Run, all_gone
 
 pytestmark = [pytest.mark.launchpad, pytest.mark.slow]
@@ -40,7 +41,7 @@ def _rows(run_dir: pathlib.Path, log: str) -> list[dict[str, str]]:
 def _on_tensorboard(run_dir: pathlib.Path) -> dict[str, list[int]]:
     """Steps of every scalar."""
     found: dict[str, list[int]] = {}
-    for file in (run_dir / "tensorboard").iterdir():
+    for file in RunFolder(run_dir).events():
         for record in tf.data.TFRecordDataset(str(file)).as_numpy_iterator():
             event = tf.compat.v1.Event.FromString(record)
             for value in event.summary.value:
@@ -75,7 +76,7 @@ def test_a_step_limit_ends_a_run_in_order(solved: Ended) -> None:
     assert manifest["replay_items"] > 200  # its estimate fits: it was saved too
     config = json.loads((solved.run.path / "config.json").read_text())["configs"]["r2d2"]
     assert config["lstm_size"] == 64
-    assert list((solved.run.path / "tensorboard").glob("events*"))
+    assert RunFolder(solved.run.path).events()
 
 
 def test_a_run_solves_catch_within_its_step_budget(solved: Ended) -> None:

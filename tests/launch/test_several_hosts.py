@@ -1,4 +1,4 @@
-"""A run on hosts of their own learns, whoever is late, cut off, or without power for a while."""
+"""A run on hosts of their own learns, whoever is late, cut off, dead, or without power."""
 
 import csv
 import json
@@ -15,10 +15,13 @@ from tests.launch.namespaces import Network
 CATCH = (
     *("--agent=r2d2", "--env=catch", "--num_actors=32", "--actors_per_node=16", "--seed=1"),
     *("--num_replay_shards=2", "--evaluation_minutes=0.1", "--evaluation_episodes=10"),
+    "--checkpoint_minutes=0.2",
 )
 SOLVED = 0.9
 CUT_SECONDS = 20.0
-LEARNER, ACTORS, REPLAYS = "learner/0", ("actor/0", "actor/1"), ("replay/0", "replay/1")
+AGAIN = "Started again: "
+COORDINATOR, LEARNER = "coordinator/0", "learner/0"
+ACTORS, REPLAYS = ("actor/0", "actor/1"), ("replay/0", "replay/1")
 
 
 @pytest.fixture
@@ -64,9 +67,30 @@ def _cut_for_a_while(cluster: Cluster, *labels: str) -> None:
         cluster.hosts[label].reconnect()
 
 
+def _kill_and_start_again(cluster: Cluster, label: str) -> str:
+    """Ends a node that remembers, once there is a checkpoint to go on from; returns what it says.
+
+    All others go on meanwhile, and with it.
+    """
+    cluster.wait_until(lambda: bool(cluster.manifest().get("replay")))
+    cluster.kill(label)
+    acted = cluster.count("actor_steps")
+    cluster.start(label)
+    cluster.wait_until(lambda: AGAIN in cluster.printed(label))
+    cluster.wait_until(lambda: cluster.count("actor_steps") > acted)
+    cluster.wait_until(_grows(lambda: cluster.count("learner_steps"), by=10))
+    return cluster.printed(label).partition(AGAIN)[2].partition("\n")[0]
+
+
+def _column(cluster: Cluster, log: str, name: str) -> list[int]:
+    """A counter in the rows of a log."""
+    with (cluster.run_dir / "logs" / f"{log}.csv").open() as rows:
+        return [int(float(row[name])) for row in csv.DictReader(rows)]
+
+
 @pytest.mark.launchpad
 @pytest.mark.slow
-def test_catch_is_learned_by_hosts_that_come_late_are_cut_off_and_lose_power(
+def test_catch_is_learned_by_hosts_that_come_late_are_cut_off_lose_power_and_die(
     network: Network, tmp_path: pathlib.Path
 ) -> None:
     cluster = Cluster(network, tmp_path, *CATCH)
@@ -78,7 +102,7 @@ def test_catch_is_learned_by_hosts_that_come_late_are_cut_off_and_lose_power(
         (tmp_path / "run" / "events.json").write_text(json.dumps(events))
 
     assert sorted(cluster.labels) == sorted(
-        [LEARNER, *ACTORS, *REPLAYS, "coordinator/0", "evaluator/0"]
+        [LEARNER, *ACTORS, *REPLAYS, COORDINATOR, "evaluator/0"]
     )
     addresses = {label: host.address for label, host in cluster.hosts.items()}
     assert len(set(addresses.values())) == len(addresses)
@@ -89,7 +113,7 @@ def test_catch_is_learned_by_hosts_that_come_late_are_cut_off_and_lose_power(
     note("learner starts")
     cluster.start(LEARNER)
     cluster.wait_until(lambda: cluster.count("learner_steps") > 0)
-    callers = [*ACTORS, *REPLAYS, "coordinator/0", "evaluator/0"]
+    callers = [*ACTORS, *REPLAYS, COORDINATOR, "evaluator/0"]
     calling = {addresses[label] for label in callers}
     cluster.wait_until(lambda: calling <= cluster.hosts[LEARNER].peers())
 
@@ -104,12 +128,45 @@ def test_catch_is_learned_by_hosts_that_come_late_are_cut_off_and_lose_power(
     note("returns")
     cluster.wait_until(_grows(lambda: _episodes_of(cluster, range(16, 32)), by=50))
 
-    cluster.wait_until(lambda: max(_returns(cluster), default=-1.0) >= SOLVED)
+    for label, goes_on in (
+        (LEARNER, "the learner of r2d2 goes on from update "),
+        (REPLAYS[1], "replay goes on from replay/"),
+        (COORDINATOR, "the coordinator goes on from "),
+    ):
+        note(f"{label} dies")
+        assert _kill_and_start_again(cluster, label).startswith(goes_on)
+        note("is back")
+
+    evaluated = len(_returns(cluster))
+    cluster.wait_until(lambda: max(_returns(cluster)[evaluated:], default=-1.0) >= SOLVED)
     assert set(cluster.stop().values()) == {0}
     assert (cluster.run_dir / "checkpoints" / "manifest.json").exists()
     assert not (cluster.run_dir / "nodes" / "crash.txt").exists()
     for label in cluster.labels:
         assert "Traceback" not in cluster.printed(label)
+    for log, name in (("learner-r2d2", "learner_steps"), ("actor", "actor_steps")):
+        counted = _column(cluster, log, name)
+        assert counted == sorted(counted)
+
+
+@pytest.mark.cloud
+@pytest.mark.slow
+def test_two_learners_on_two_hosts_end_when_one_does_and_meet_again(
+    network: Network, tmp_path: pathlib.Path
+) -> None:
+    cluster = Cluster(network, tmp_path, *CATCH, "--learners_per_agent=2")
+    second = "learner/1"
+    cluster.start(*cluster.labels)
+    cluster.wait_until(lambda: cluster.hosts[LEARNER].address in cluster.hosts[second].peers())
+    cluster.wait_until(lambda: bool(cluster.manifest()))
+    cluster.kill(second)
+    assert cluster.wait(LEARNER) != 0
+    cluster.start(second)  # which waits for the other
+    cluster.start(LEARNER)
+    cluster.wait_until(_grows(lambda: cluster.count("learner_steps"), by=10))
+    evaluated = len(_returns(cluster))
+    cluster.wait_until(lambda: max(_returns(cluster)[evaluated:], default=-1.0) >= SOLVED)
+    assert set(cluster.stop().values()) == {0}
 
 
 @pytest.mark.cloud

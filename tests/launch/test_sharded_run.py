@@ -1,4 +1,4 @@
-"""A run whose replay is spread over two nodes: it learns, stops, and goes on with all its items."""
+"""A run of two replay nodes and two learners: it learns, loses a learner, stops, and goes on."""
 
 import math
 import os
@@ -14,7 +14,10 @@ from tests.launch.runs import Run, all_gone
 
 pytestmark = [pytest.mark.launchpad, pytest.mark.slow]
 
-TWO_OF_EACH = ("--num_replay_shards=2", "--num_actors=8", "--actors_per_node=4")
+TWO_OF_EACH = (
+    *("--num_replay_shards=2", "--learners_per_agent=2"),
+    *("--num_actors=8", "--actors_per_node=4"),
+)
 
 
 def _saved_items(run_dir: pathlib.Path, replay: str) -> list[int]:
@@ -30,7 +33,7 @@ def _saved_items(run_dir: pathlib.Path, replay: str) -> list[int]:
     return found
 
 
-def test_a_run_on_two_shards_goes_on_with_all_its_items(
+def test_a_run_of_two_shards_and_two_learners_goes_on_with_all_its_items(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "enter", lambda *_: None)
@@ -51,7 +54,11 @@ def test_a_run_on_two_shards_goes_on_with_all_its_items(
         run.wait_until(lambda: not math.isnan(run.progress().get("replay_size", math.nan)))
         assert run.progress()["replay_size"] >= before["replay_items"]
         run.wait_until(lambda: run.count("learner_steps") > before["learner_step"] + 5)
+        run.node("learner/1").kill()  # without whom the other makes no update
+        steps = run.count("learner_steps")
+        run.wait_until(lambda: run.count("learner_steps") > steps + 5)
         os.kill(run.pid, signal.SIGTERM)
-        code, _, err = run.finish()
+        code, out, err = run.finish()
     assert (code, err) == (0, "")
+    assert "learner/1 was killed by SIGKILL. The run goes on from what was saved" in out
     assert run.manifest()["replay_items"] >= before["replay_items"]

@@ -40,14 +40,16 @@ def _evaluated(run: Run, agent: str) -> float:
     return mean_return
 
 
-@pytest.mark.parametrize("acting", ["r2d2", "impala"])
-def test_both_learners_solve_catch_from_a_stream_that_one_acted(
-    tmp_path: pathlib.Path, acting: str
+@pytest.mark.parametrize(("acting", "learners"), [("r2d2", 1), ("impala", 2)])
+def test_both_agents_solve_catch_from_a_stream_that_one_acted(
+    tmp_path: pathlib.Path, acting: str, learners: int
 ) -> None:
+    """Each learns in one process, or in two that learn as one."""
     flags = (
         "--agent=r2d2,impala",
         "--env=catch",
         f"--act_with={acting}",
+        f"--learners_per_agent={learners}",
         "--paced_by=r2d2",  # the slower one, so that a busy machine teaches as much
         "--num_actors=16",
         "--evaluation_episodes=50",
@@ -59,15 +61,15 @@ def test_both_learners_solve_catch_from_a_stream_that_one_acted(
         # Fails when the run reaches its budget first.
         run.wait_until(lambda: min(_evaluated(run, a) for a in ("r2d2", "impala")) >= SOLVED)
         assert run.count("actor_steps") < BUDGET
-        learners = run.progress()["learners"]
+        said = run.progress()["learners"]
         nodes = run.nodes()
         os.kill(run.pid, signal.SIGTERM)
         code, _, err = run.finish()
         assert all_gone(nodes)
     assert (code, err) == (0, "")
-    assert all(math.isfinite(learners[agent]["loss"]) for agent in ("r2d2", "impala"))
+    assert all(math.isfinite(said[agent]["loss"]) for agent in ("r2d2", "impala"))
     other = {"r2d2": "impala", "impala": "r2d2"}[acting]
-    assert learners[other]["parameter_lag"] == 0  # of parameters of its own that acted: none did
+    assert said[other]["parameter_lag"] == 0  # of parameters of its own that acted: none did
     assert run.manifest("manifest-impala.json")["learner_step"] >= LIMIT
 
 

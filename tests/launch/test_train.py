@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 import tensorflow as tf
@@ -35,15 +36,21 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:
         (["--agent=zzz", "--env=catch"], ["'zzz'", "there are r2d2, r2d2_plus"]),
         (["--env=catch"], ["--agent must be given"]),
         (["--agent=r2d2"], ["--env must be given"]),
+        ([], ["--agent and --env must be given.\n"]),
         (["--agent=r2d2", "--env=katch"], ["'katch'", "did you mean catch?"]),
         (["--agent=r2d2", "--env=atari:pung"], ["'atari:pung'", "atari:pong"]),
         (["--agent=r2d2", "--env=atary:pong"], ["'atary:pong'", "atari:pong"]),
         (["--agent=r2d2", "--env=memory:recal"], ["'memory:recal'", "memory:recall"]),
         (["--agent=r2d2", "--env=gym:CartPole-v9"], ["CartPole-v9"]),
+        (["--agent=r2d2", "--env=gym:gymnasiun:CartPole-v1"], ["did you mean gymnasium?"]),
+        (
+            ["--agent=r2d2", "--env=gym:CartPole-v1", "--r2d2.frame_stack=4"],
+            ["--agent=r2d2 cannot play --env=gym:CartPole-v1", "frame_stack must be 1", "got 4;"],
+        ),
         (["--agent=r2d2", "--env=dmlab:rooms_watermazes"], ["did you mean dmlab:rooms_watermaze?"]),
         (
             ["--agent=r2d2", "--env=control:cartpole/swingup"],
-            ["'control:cartpole", "not built yet"],
+            ["--env=control:cartpole/swingup", "needs discrete actions"],
         ),
         (["--agent=r2d2", "--env=catch,katch"], ["'katch'", "did you mean catch?"]),
         (["--agent=r2d2", "--env=atari57", "--num_actors=9"], ["at least 57 actors", "actors=9"]),
@@ -69,6 +76,10 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:
         ),
         ([*NEW, "--max_actor_steps=9223372036854775808"], ["--max_actor_steps", "775,807 or None"]),
         ([*NEW, f"--max_learner_steps=1{'0' * 400}"], ["--max_learner_steps must be"]),
+        (
+            [*NEW, f"--max_learner_steps=0x{'f' * 4_300}"],
+            ["--max_learner_steps must be a whole number", "got 0xffff"],
+        ),
         ([*NEW, f"--seed=1{'0' * 20}"], ["--seed=1000", "775807]"]),
         ([*NEW, f"--evaluation_episodes=1{'0' * 20}"], ["--evaluation_episodes", "to 10,000"]),
         ([*NEW, "--evaluation_minutes=inf"], ["--evaluation_minutes", "to 527,040, got inf."]),
@@ -84,6 +95,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:
         ([*NEW, "--evaluation_episodes=-2"], ["--evaluation_episodes", "-2"]),
         ([*NEW, "--preset="], ["--preset must be one of local, paper, got ''."]),
         ([*NEW, "--act_with="], ["--act_with= names ''"]),
+        ([*NEW, "--act_with=\x1b[2J"], [r"--act_with=\x1b[2J names"]),
         ([*NEW, "--job="], ["--job must name a new folder, got ''."]),
         ([*NEW, "--job=a\0b"], ["--job=", "null byte"]),
         ([*NEW, f"--job={'x' * 256}"], ["at most 255 bytes, got one of 256."]),
@@ -123,6 +135,13 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:
         ([*NEW, "--r2d2.lerning_rate=1"], ["--r2d2.lerning_rate", "'learning_rate'"]),
         ([*NEW, "--preset=paper"], ["cannot play --env=catch", "the mlp torso"]),
         ([*NEW, "--r2d2.torso=dqn"], ["cannot play --env=catch", "the mlp torso"]),
+        *(
+            (
+                [*NEW, f"--agent={agent}", "--env=gym:Pendulum-v1"],
+                [f"--agent={agent} cannot play --env=gym:Pend", "1 number from -2 to 2"],
+            )
+            for agent in ("r2d2", "popart", "multihead_impala")
+        ),
         (
             ["--agent=impala", "--env=catch", "--impala.policy_lag=100000000"],
             ["--impala.policy_lag must be a whole number from 0 to 1,000"],
@@ -184,6 +203,20 @@ def test_a_process_ends_with_code_2(
     assert said in result.stderr
     assert "Traceback" not in result.stderr
     assert not folder.exists()
+
+
+def test_an_environment_that_leaves_its_process_is_refused(
+    tmp_path: pathlib.Path,
+    write_module: Callable[[str], str],
+    capsys: pytest.CaptureFixture[str],
+    started: list[settings.Settings],
+) -> None:
+    env = f"{write_module('def make(): raise SystemExit(7)')}:make"
+    argv = ("--agent=r2d2", f"--env={env}", f"--run_dir={tmp_path / 'run'}")
+    assert typed.run(train.main, *argv) == 2
+    said = f"{env!r} ended its process, with code 7, when it was tried."
+    assert capsys.readouterr().err == f"{said}\n"
+    assert not started
 
 
 @pytest.mark.parametrize("resume", [[], ["--resume"]])

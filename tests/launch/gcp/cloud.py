@@ -42,7 +42,7 @@ class Cloud(NamedTuple):
     def environment(self) -> dict[str, str]:
         """Variables of whoever is known to Google."""
         return {
-            "PATH": os.environ["PATH"],
+            "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
             "HOME": str(self.folder / "home"),
             "TF_CPP_MIN_LOG_LEVEL": "2",
             "DOCKER_HOST": f"unix://{self.folder}/docker.sock",

@@ -1,6 +1,8 @@
 """A Docker Engine, on a socket in the file system, that keeps what it is told to build.
 
-An image's context is unpacked to FOLDER/images/<digest>/, which a push of the image names.
+An image's context is unpacked to FOLDER/images/<digest>/, which a push of the image names. The
+command FOLDER/bin/docker tells it what to build, as `docker buildx build` does; where there is a
+file FOLDER/full, that one fails instead.
 """
 
 import contextlib
@@ -11,6 +13,7 @@ import json
 import pathlib
 import re
 import socketserver
+import sys
 import tarfile
 import threading
 import urllib.parse
@@ -20,6 +23,27 @@ from typing import Any
 from tests.launch.gcp.rest import body_of
 
 _VERSION = {"Version": "27.0.0", "ApiVersion": "1.46", "MinAPIVersion": "1.24"}
+
+
+# xmanager's arguments: docker buildx build -t <tag> -t <tag> -f <file> <folder>.
+_COMMAND = """#!{python}
+import http.client, io, pathlib, socket, sys, tarfile, urllib.parse
+folder, words = pathlib.Path({folder!r}), sys.argv[1:]
+assert words[:2] == ["buildx", "build"], words
+context, tags = words[-1], [words[i + 1] for i, word in enumerate(words) if word == "-t"]
+assert words[words.index("-f") + 1] == context + "/Dockerfile", words
+if (folder / "full").exists():
+    sys.exit("ERROR: failed to solve: no space left on device")
+archive = io.BytesIO()
+with tarfile.open(fileobj=archive, mode="w") as tar:
+    tar.add(context, arcname=".")
+for tag in tags:
+    connection = http.client.HTTPConnection("docker")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(str(folder / "docker.sock"))
+    connection.request("POST", "/build?t=" + urllib.parse.quote(tag), archive.getvalue())
+    assert connection.getresponse().status == 200
+"""
 
 
 class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -100,7 +124,11 @@ def _digest_of(archive: tarfile.TarFile) -> str:
 
 @contextlib.contextmanager
 def serve(folder: pathlib.Path) -> Iterator[list[str]]:
-    """Serves FOLDER/docker.sock; gives the names of the images that are pushed."""
+    """Serves FOLDER/docker.sock, writes FOLDER/bin/docker; gives the names of what is pushed."""
+    command = folder / "bin" / "docker"
+    command.parent.mkdir()
+    command.write_text(_COMMAND.format(python=sys.executable, folder=str(folder)))
+    command.chmod(0o755)
     pushed: list[str] = []
     handler = type("H", (_Handler,), {"folder": folder, "tagged": {}, "pushed": pushed})
     with _Server(str(folder / "docker.sock"), handler) as server:

@@ -24,7 +24,6 @@ FLAGS = (
     "--lp_launch_type=vertex_ai",
     f"--gcp_region={vertex.REGION}",
     f"--gcp_repository={cloud.REPOSITORY}",
-    "--noxm_use_docker_command",
 )
 
 
@@ -36,9 +35,9 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
 
 @pytest.fixture(scope="module")
 def commands(here: Cloud) -> Iterator[Commands]:
-    """The user's: Google's client libraries are imported once."""
+    """The user's: Google's client libraries are imported once, what has flags in each anew."""
     within = here.user.within(here.within())
-    with Commands(within, here.environment(), ["xmanager.cloud.vertex"]) as found:
+    with Commands(within, here.environment(), ["google.cloud.aiplatform"]) as found:
         yield found
 
 
@@ -92,12 +91,30 @@ def _check_image(context: pathlib.Path, pool: str, *, gpu: bool) -> None:
     rooms = {path.name for path in (context / pool).iterdir()}
     assert rooms == {
         *("environments", "replay", "agents", "r2d2", "run_folder", "analysis", "launch"),
-        *("job.pkl", "pool.json"),
+        *("recurrent_replay.py", "job.pkl", "pool.json"),
     }
     recipe = (context / "Dockerfile").read_text()
     assert recipe.startswith("FROM nvidia/cuda:" if gpu else "FROM python:3.10-")
     assert f"CLOUD_ML_REGION={vertex.REGION}\n" in recipe
     assert json.loads(recipe.rpartition("ENTRYPOINT ")[2])[:3] == ["python", "-m", "launch.node"]
+
+
+def test_an_image_that_cannot_be_built_is_one_sentence_and_no_job(
+    here: Cloud, commands: Commands
+) -> None:
+    jobs, full = len(here.jobs()), here.folder / "full"
+    full.touch()
+    outcome = _launch(commands, "full", "--num_actors=2")
+    full.unlink()
+    assert outcome.code == 2
+    *said, sentence = outcome.err.splitlines()
+    assert "ERROR: failed to solve: no space left on device" in said
+    assert sentence.startswith("`docker buildx build` ended with exit code 1, and said why above")
+    assert "Traceback" not in outcome.err
+    assert len(here.jobs()) == jobs
+    run_dir = f"--run_dir=gs://{cloud.BUCKET}/full"
+    assert commands.run("launch.train", *FLAGS, run_dir, "--resume").code == 0  # as it says
+    assert len(here.jobs()) == jobs + 1
 
 
 def test_a_run_that_is_there_is_not_begun_again(commands: Commands) -> None:

@@ -33,7 +33,7 @@ CATCH = (
     *("--evaluation_minutes=0.1", "--evaluation_episodes=10", "--max_actor_steps=60000"),
 )
 ON_THE_CLOUD = (
-    *("--lp_launch_type=vertex_ai", "--noxm_use_docker_command", "--gcp_learner=n1-standard-8"),
+    *("--lp_launch_type=vertex_ai", "--gcp_learner=n1-standard-8"),
     f"--gcp_region={vertex.REGION}",
     f"--gcp_repository={cloud.REPOSITORY}",
     f"--run_dir=gs://{cloud.BUCKET}/{RUN}",
@@ -135,7 +135,7 @@ def _returns(here: Cloud) -> list[float]:
 
 def _launch(here: Cloud, *flags: str) -> Started:
     within = here.user.within(here.within())
-    with Commands(within, here.environment(), ["xmanager.xm_flags"]) as commands:
+    with Commands(within, here.environment()) as commands:
         outcome = commands.run("launch.train", *flags, *ON_THE_CLOUD)
     assert outcome.code == 0, outcome.err
     return Started(here)

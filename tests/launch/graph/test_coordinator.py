@@ -5,16 +5,17 @@ import json
 import math
 import pathlib
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import reverb
 
 from environments import scores
-from launch.graph import coordinator, process
+from launch.graph import coordinator, process, rejoining
 from launch.graph.coordinator import Coordinator
+from run_folder import log_writer
 from run_folder.layout import RunFolder
+from tests.run_folder.saving import table_info
 
 BEGUN = dict(actor_steps=0, episodes=0, walltime=0.0)
 
@@ -28,7 +29,7 @@ class Replay:
     def server_info(self, timeout: int) -> dict[str, Any]:
         if self.busy:
             raise reverb.errors.DeadlineExceededError("busy")
-        return {"r2d2": SimpleNamespace(current_size=5), "queue": SimpleNamespace(current_size=2)}
+        return {"r2d2": table_info(5, 40), "queue": table_info(2, 1)}
 
 
 class Clock:
@@ -51,7 +52,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(coordinator, "time", clock)
-    monkeypatch.setattr(coordinator, "lp", clock)
+    monkeypatch.setattr(process, "wait_for_stop", clock.wait_for_stop)
     monkeypatch.setattr(process, "enter", lambda *_: None)
     return clock
 
@@ -63,15 +64,17 @@ def _make(
     *,
     tasks: Sequence[str] = ("catch",),
     max_actor_steps: int | None = None,
+    max_learner_steps: int | None = None,
 ) -> Coordinator:
-    (run_dir / "nodes").mkdir(exist_ok=True)
+    (run_dir / "nodes").mkdir(parents=True, exist_ok=True)
     return Coordinator(
         str(run_dir),
         tasks,
+        4,
         counts or dict(BEGUN),
         learned or {"r2d2": (0, 0)},
         max_actor_steps=max_actor_steps,
-        max_learner_steps=None,
+        max_learner_steps=max_learner_steps,
         replays=[Replay(), Replay()],
     )
 
@@ -93,21 +96,73 @@ def test_counts_add_up_over_nodes_and_go_on_from_a_resumed_run(
     node = _make(tmp_path, begun, {"r2d2": (7, 50)})
     fresh = dict(learner_steps=7, trained_steps=50, environments_lost=0)
     assert node.get_counts() == begun | fresh
-    node.report_steps(10, [(0, 0, 1.0, 5)], 0)
-    node.report_steps(20, [(1, 0, 0.0, 5), (2, 0, 1.0, 6)], 2)
+    node.report_steps([0], 10, [(0, 0, 1.0, 5)], 0)
+    node.report_steps([0], 20, [(1, 0, 0.0, 5), (2, 0, 1.0, 6)], 2)
     node.report_learner("r2d2", 9, 80, {})
     clock.now += 2.5
     counted = dict(actor_steps=130, learner_steps=9, episodes=6, trained_steps=80)
     assert node.get_counts() == counted | dict(walltime=62.5, environments_lost=2)
 
 
+def test_actors_begin_a_new_run_at_0_and_later_where_the_run_is(
+    tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    node = _make(tmp_path)
+    assert node.steps_before([0, 1]) == 0
+    node.report_steps([0, 1], 40, [], 0)
+    assert node.steps_before([0, 1]) == 40  # they were started again
+    assert node.steps_before([2]) == 0  # it is a little late
+    resumed = _make(tmp_path / "resumed", dict(BEGUN, actor_steps=1_000))
+    assert resumed.steps_before([0, 1]) == 1_000
+
+
 def test_a_step_limit_stops_everyone(tmp_path: pathlib.Path, clock: Clock) -> None:
     node = _make(tmp_path, max_actor_steps=1_000)
-    assert not node.report_steps(999, [], 0)
+    assert not node.report_steps([0], 999, [], 0)
     assert not node.report_learner("r2d2", 1, 1, {})
-    assert node.report_steps(1, [], 0)
+    assert node.report_steps([0], 1, [], 0)
     assert node.report_learner("r2d2", 2, 2, {})
     assert node.should_stop()
+
+
+def _ended_by_request(node: Coordinator) -> None:
+    node.stop("enough")
+
+
+def _ended_by_actors(node: Coordinator) -> None:
+    assert node.report_steps([1], 500, [(1, 0, 0.0, 5)], 0)
+
+
+def _ended_by_learners(node: Coordinator) -> None:
+    assert not node.report_learner("r2d2", 50, 1, {})
+    assert node.report_learner("impala", 51, 1, {})
+
+
+@pytest.mark.parametrize("end", [_ended_by_request, _ended_by_actors, _ended_by_learners])
+def test_what_is_reported_after_the_end_was_decided_counts_no_more(
+    end: Callable[[Coordinator], None], tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    node = _make(
+        tmp_path,
+        learned={"r2d2": (0, 0), "impala": (0, 0)},
+        max_actor_steps=1_000,
+        max_learner_steps=50,
+    )
+    node.report_steps([0], 600, [(0, 0, 1.0, 5)], 0)
+    end(node)
+    saved = node.get_counts()  # a learner's last checkpoint
+    assert node.report_steps([0], 40, [(0, 0, 1.0, 5)], 1)
+    assert node.get_counts() == saved
+
+    def save() -> None:
+        for agent in ("r2d2", "impala"):
+            node.report_saved(agent)
+
+    clock.on_wait = save
+    node.run()
+    assert float(_rows(tmp_path, "actor")[-1]["actor_steps"]) == saved["actor_steps"]
+    assert len(_rows(tmp_path, "episodes")) == saved["episodes"]
+    assert _progress(tmp_path)["state"] == "finished"
 
 
 def test_a_limit_that_a_resumed_run_has_reached_ends_it_at_once(
@@ -157,7 +212,7 @@ def test_the_time_to_save_is_short_once_somebody_waits(
     tmp_path: pathlib.Path, clock: Clock
 ) -> None:
     node = _make(tmp_path, max_actor_steps=100)
-    node.report_steps(100, [], 0)
+    node.report_steps([0], 100, [], 0)
     clock.now += 100
     assert node.seconds_to_save() == math.inf  # at its own limit a run has all that it needs
     node.stop("enough")
@@ -177,10 +232,10 @@ def test_logs_hold_means_of_a_period_and_every_episode(
         nonlocal seconds
         seconds += 1
         if seconds == 2:
-            node.report_steps(600, [(0, 0, 1.0, 9), (3, 0, -1.0, 11)], 0)
+            node.report_steps([0], 600, [(0, 0, 1.0, 9), (3, 0, -1.0, 11)], 0)
             node.report_learner("r2d2", 4, 1_200, {"loss": 0.5, "parameter_lag": 3.0})
         if seconds == 12:
-            node.report_steps(600, [], 0)
+            node.report_steps([0], 600, [], 0)
         if seconds == 25:
             node.report_saved("r2d2")
 
@@ -217,7 +272,7 @@ def test_a_resumed_run_logs_no_step_again(tmp_path: pathlib.Path, clock: Clock) 
         nonlocal seconds
         seconds += 1
         if seconds == 15:
-            node.report_steps(36, [], 0)
+            node.report_steps([0], 36, [], 0)
         if seconds == 35:
             node.report_saved("r2d2")
 
@@ -234,7 +289,7 @@ def test_progress_holds_what_the_view_shows(tmp_path: pathlib.Path, clock: Clock
     def step() -> None:
         nonlocal seconds
         seconds += 1
-        node.report_steps(50, [(0, 0, float(seconds), 3)], 0)
+        node.report_steps([0], 50, [(0, 0, float(seconds), 3)], 0)
         node.report_learner("r2d2", 10 + 2 * seconds, 30, {"loss": 0.5})
         node.report_evaluation("r2d2", {"episode_return": 0.75, "learner_steps": 11})
         if seconds == 5:
@@ -250,6 +305,7 @@ def test_progress_holds_what_the_view_shows(tmp_path: pathlib.Path, clock: Clock
     assert (shown["returns"], shown["aggregates"]) == ({"catch": 3}, {})
     assert shown["evaluations"] == {"r2d2": {"episode_return": 0.75, "learner_steps": 11}}
     assert shown["replay_size"] == 14
+    assert shown["filling"] == {"r2d2": [10, 80]}  # of both shards; the queue gives what it has
 
 
 def test_the_first_agents_counts_are_the_runs(tmp_path: pathlib.Path, clock: Clock) -> None:
@@ -289,9 +345,9 @@ def test_several_tasks_have_a_log_of_their_own(tmp_path: pathlib.Path, clock: Cl
         nonlocal seconds
         seconds += 1
         if seconds in (5, 22):
-            node.report_steps(60, [], 0)
+            node.report_steps([0], 60, [], 0)
         if seconds == 12:
-            node.report_steps(60, [(0, 0, 1.0, 9), (4, 1, -21.0, 800), (1, 1, -19.0, 900)], 0)
+            node.report_steps([0], 60, [(0, 0, 1.0, 9), (4, 1, -21.0, 800), (1, 1, -19.0, 900)], 0)
         if seconds == 25:
             node.report_learner("r2d2", 4, 120, {})
             node.report_saved("r2d2")
@@ -333,8 +389,72 @@ def test_one_task_needs_no_log_of_its_own(tmp_path: pathlib.Path, clock: Clock) 
 def test_a_busy_replay_does_not_stop_the_logs(tmp_path: pathlib.Path, clock: Clock) -> None:
     node = _make(tmp_path)
     node._replays[1].busy = True
-    node.report_steps(8, [], 0)
+    node.report_steps([0], 8, [], 0)
     node.report_saved("r2d2")
     node.run()
     assert math.isnan(_progress(tmp_path)["replay_size"])
     assert [row["replay_size"] for row in _rows(tmp_path, "actor")] == ["nan"]
+
+
+def test_a_run_goes_on_without_a_task_while_somebody_plays_another(
+    tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    node = _make(tmp_path, tasks=("a", "b"))
+    clock.on_wait = lambda: node.report_saved("r2d2")
+    assert node.leave_out("b", [1, 3], "it is dark")
+    assert node.leave_out("b", [3], "it is dark")  # after a restart
+    assert node.leave_out("a", [0], "no display")
+    assert not node.leave_out("a", [2], "no display")
+    node.run()
+    progress = _progress(tmp_path)
+    assert progress["left_out"] == {"a": 2, "b": 2}
+    assert progress["notices"] == [
+        "b is left out by actors 1, 3, who cannot play it: it is dark",
+        "b is left out by actors 3, who cannot play it: it is dark",
+        "a is left out by actors 0, who cannot play it: no display",
+    ]
+
+
+def test_a_run_of_one_task_does_not_go_on_without_it(tmp_path: pathlib.Path, clock: Clock) -> None:
+    assert not _make(tmp_path).leave_out("catch", [0], "it is dark")
+
+
+def test_one_that_is_started_again_goes_on_from_what_it_wrote(
+    tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned: dict[str, Sequence[int]] = {"r2d2": (0, 0), "impala": (0, 0)}
+    node = _make(tmp_path, learned=learned)
+    node.report_steps([0], 100, [(0, 0, 1.0, 5)], 2)
+    node.report_learner("r2d2", 30, 300, {"largest_priority": 4.0})
+    node.report_learner("impala", 20, 200, {})
+    node.report_evaluation("r2d2", dict(episode_return=0.5))
+    node.report_saved("impala")
+    clock.now += 7.0
+    node._write_progress()
+    node._write_logs(log_writer.make_logger(tmp_path, "actor"), None)
+    written = node.get_counts()
+    node.report_steps([0], 10, [(0, 0, -1.0, 5)], 0)
+    node._write_logs(log_writer.make_logger(tmp_path, "actor"), None)  # and dies
+
+    monkeypatch.setattr(rejoining, "_rejoins", True)
+    clock.now += 60.0
+    node = _make(tmp_path, learned=learned, max_actor_steps=150)
+    assert node.get_counts() == written
+    assert [row["actor_steps"] for row in _rows(tmp_path, "actor")] == ["100"]
+    assert [row["actor_steps"] for row in _rows(tmp_path, "episodes")] == ["100"]
+    assert node.largest_priority("r2d2") == 4.0
+    node._write_progress()
+    progress = _progress(tmp_path)
+    assert progress["learners"]["impala"] == dict(learner_steps=20)
+    assert progress["evaluations"] == {"r2d2": dict(episode_return=0.5)}
+
+    assert not node.report_learner("r2d2", 10, 100, {})  # which went back to its checkpoint
+    assert node.get_counts()["learner_steps"] == 10
+    node._write_progress()
+    assert _progress(tmp_path)["rates"]["learner_steps"] == 0.0
+    assert node.report_steps([0], 50, [], 0)
+    node.report_saved("r2d2")
+    assert progress["state"] == "running"
+    node.report_saved("impala")  # a learner that has ended says so until the run has
+    node._write_progress()
+    assert _progress(tmp_path)["state"] == "finished"

@@ -2,9 +2,12 @@
 
 import contextlib
 import dataclasses
+import errno
+import math
 import os
 import pathlib
 import threading
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,13 +19,16 @@ import tree
 from agents.contract import Agent
 from agents.finite import MUST_BE_FINITE, NotFiniteError
 from agents.learner import Learner
-from launch.graph import learner_node, process
-from launch.graph.learner_node import LearnerNode, zeros
+from launch.graph import learner_node, learning, process, rejoining
+from launch.graph.learner_node import LearnerNode, Waiting
+from launch.graph.learning import zeros
+from launch.graph.rejoining import Origin
 from replay import dataset, tables
-from run_folder import catalogue, checkpoints, settings
+from run_folder import catalogue, checkpoints, log_reader, log_writer, settings
 from run_folder.building import core_state_spec
 from tests.batches import environment_spec, random_batch
-from tests.run_folder.saving import COUNTS, Place
+from tests.eager import eagerly
+from tests.run_folder.saving import COUNTS, Place, table_info
 
 SMALL: dict[str, Any] = dict(
     torso="mlp", hidden_sizes=(8,), frame_stack=1, burn_in=0, length=4, batch_size=4
@@ -83,9 +89,23 @@ def test_an_update_on_zeros_would_change_the_learner(name: str) -> None:
     agent = _agent(name)
     update = agent.make_update(environment_spec())
     before = [variable.numpy() for variable in update.variables]
-    update(_zeros(agent))
+    with eagerly():
+        update(_zeros(agent))
     after = [variable.numpy() for variable in update.variables]
     assert any((x != y).any() for x, y in zip(before, after, strict=True))
+
+
+def test_the_share_of_waiting_is_of_the_time_since_it_was_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times = iter([10.0, 20.0, 24.0])
+    monkeypatch.setattr(learner_node, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    learner: Any = SimpleNamespace(waiting=3.0)
+    waiting = Waiting(learner)
+    learner.waiting = 8.0
+    assert waiting.share() == 0.5
+    learner.waiting = 9.0
+    assert waiting.share() == 0.25
 
 
 class TornDown:
@@ -95,32 +115,52 @@ class TornDown:
         self.place = Place(folder)
         self.codes: list[int] = []
         self.stop = threading.Event()
+        monkeypatch.setattr(process, "GRACE_SECONDS", 0.1)
         monkeypatch.setattr(os, "_exit", self.codes.append)
         self.node = LearnerNode.__new__(LearnerNode)
         self.node._saver = self.place.saver
+        self.node._stop = self.stop
         self.node._learner = SimpleNamespace(learner_steps=3)  # type: ignore[assignment]
         self.node._counter = SimpleNamespace(get_counts=dict)
         self.node._counts = dict(COUNTS)
         self.node._saving, self.node._over = threading.Lock(), threading.Event()
-        self._thread = threading.Thread(target=self.node._save_when_torn_down, args=(self.stop,))
-        self._thread.start()
+        self.node._replay_save = threading.Thread()
+        self.node._settings = SimpleNamespace(checkpoint_minutes=5)  # type: ignore[assignment]
+        self.notices: list[str] = []
+        self.seconds_left = math.inf
+        self.saved: list[str] = []
+        self.node._name = "r2d2"
+        self.node._coordinator = SimpleNamespace(
+            notice=self.notices.append,
+            seconds_to_save=lambda: self.seconds_left,
+            report_saved=self.saved.append,
+        )
 
-    def join(self) -> None:
-        self._thread.join(10)
-        assert not self._thread.is_alive()
+    def tear_down(self) -> None:
+        self.stop.set()
+        self.node._save_when_torn_down()
 
 
 def test_what_was_learned_is_saved_when_all_is_torn_down(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torn = TornDown(tmp_path, monkeypatch)
-    torn.node._save(with_replay=False)
+    torn.node._save()
     torn.node._learner.learner_steps = 5  # type: ignore[misc]
-    torn.stop.set()
-    torn.join()
-    assert torn.codes == [0]
+    torn.tear_down()
+    assert torn.codes == [process.TERMINATED]
     assert torn.place.saver.last is not None
     assert torn.place.saver.last.learner_step == 5
+
+
+def test_what_has_learned_nothing_saves_nothing_when_all_is_torn_down(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torn = TornDown(tmp_path, monkeypatch)
+    torn.node._learner.learner_steps = 0  # type: ignore[misc]
+    torn.tear_down()
+    assert torn.codes == [process.TERMINATED]
+    assert torn.place.saver.last is None
 
 
 def test_a_step_is_not_saved_again_while_its_replay_is_written(
@@ -128,33 +168,101 @@ def test_a_step_is_not_saved_again_while_its_replay_is_written(
 ) -> None:
     """A second save would be cut short by the end of the process, and leave half a checkpoint."""
     torn = TornDown(tmp_path, monkeypatch)
-    begun, gone = threading.Event(), threading.Event()
-
-    def checkpoint() -> str:
-        begun.set()
-        gone.wait()
-        raise RuntimeError("The replay server has ended.")
-
-    monkeypatch.setattr(torn.place.replays[0], "checkpoint", checkpoint)
-
-    def save() -> None:
-        with contextlib.suppress(RuntimeError):
-            torn.node._save(with_replay=True)
-
-    saving = threading.Thread(target=save)
-    saving.start()
-    assert begun.wait(10)
+    writing = Writing(torn, monkeypatch)
     torn.place.learner = "a second save"
-    torn.stop.set()
-    torn.join()
-    assert torn.codes == [0]
-    gone.set()
-    saving.join()
+    torn.tear_down()
+    assert torn.codes == [process.TERMINATED]
+    writing.goes_on.set()
+    torn.node._replay_save.join(10)
     assert (tmp_path / "learner-r2d2" / "3.data").read_text() == "weights"
+
+
+class Writing:
+    """A periodic save that has begun to write the replay, whose server is held up."""
+
+    def __init__(self, torn: TornDown, monkeypatch: pytest.MonkeyPatch) -> None:
+        begun, self.goes_on = threading.Event(), threading.Event()
+        self.count = 0
+        write = torn.place.replays[0].checkpoint
+
+        def checkpoint() -> str:
+            self.count += 1
+            begun.set()
+            assert self.goes_on.wait(10)
+            return write()
+
+        monkeypatch.setattr(torn.place.replays[0], "checkpoint", checkpoint)
+        torn.node._save_and_go_on()
+        assert begun.wait(10)
+
+
+def test_the_learner_goes_on_while_a_replay_is_written(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torn = TornDown(tmp_path, monkeypatch)
+    writing = Writing(torn, monkeypatch)
+    torn.node._learner.learner_steps = 4  # type: ignore[misc]
+    torn.node._save_and_go_on()
+    saved = torn.place.saver.last
+    assert saved is not None
+    assert (saved.learner_step, saved.replay) == (4, None)
+    writing.goes_on.set()
+    torn.node._replay_save.join(10)
+    saved = checkpoints.read(tmp_path)
+    assert saved is not None
+    assert saved.learner_step == 4  # the newest of both
+    assert saved.replay is not None
+    assert writing.count == 1  # not a second one beside it
+    assert not torn.notices
+
+
+@pytest.mark.parametrize(("seconds_left", "count"), [(math.inf, 2), (9.0, 2), (-1.0, 1)])
+def test_the_end_waits_for_a_replay_that_is_being_written_while_it_may(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds_left: float,
+    count: int,
+) -> None:
+    torn = TornDown(tmp_path, monkeypatch)
+    torn.seconds_left = seconds_left
+    writing = Writing(torn, monkeypatch)
+    threading.Timer(0.2, writing.goes_on.set).start()
+    torn.node._save_last()
+    assert writing.count == count
+    assert torn.saved == ["r2d2"]
+    torn.node._replay_save.join(10)
+
+
+def test_a_save_that_fails_is_told_and_made_again(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torn = TornDown(tmp_path, monkeypatch)
+    full = OSError(errno.ENOSPC, "No space left on device")
+    for part, name in ((torn.place, "learner"), (torn.place.replays[1], "fails_with")):
+        before = getattr(part, name)
+        setattr(part, name, full)
+        torn.node._save_and_go_on()
+        if torn.node._replay_save.ident:  # it was begun
+            torn.node._replay_save.join(10)
+        setattr(part, name, before)
+    said = "could not be saved: [Errno 28] No space left on device. The last whole one is kept. "
+    next_one = "The next attempt is in 5 minutes."
+    assert torn.notices == [
+        f"The learner at update 3 {said}{next_one}",
+        f"The replay {said}{next_one}",
+    ]
+    torn.node._save_and_go_on()
+    torn.node._replay_save.join(10)
+    saved = checkpoints.read(tmp_path)
+    assert saved is not None
+    assert saved.replay is not None
 
 
 class Coordinator:
     """Stands for the coordinator's node."""
+
+    def __init__(self) -> None:
+        self.saved: list[str] = []
 
     def report_learner(self, *_: Any) -> bool:
         return False
@@ -165,6 +273,29 @@ class Coordinator:
     def seconds_to_save(self) -> float:
         return 0.0
 
+    def report_saved(self, agent: str) -> None:
+        self.saved.append(agent)
+
+
+def _make_node(
+    name: str, run_dir: pathlib.Path, batches: tf.data.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> LearnerNode:
+    """A small agent's learner's node, in no program, that is to learn from some batches."""
+    monkeypatch.setattr(process, "enter", lambda *_: None)
+    stop = threading.Event()
+    monkeypatch.setattr(process, "stop_event", lambda: stop)
+    monkeypatch.setattr(learning, "make_agents", lambda _: {name: _agent(name)})
+    monkeypatch.setattr(learning, "environment_spec", lambda _: environment_spec())
+    monkeypatch.setattr(dataset, "make_dataset", lambda *_: batches)
+    replay: Any = SimpleNamespace(
+        server_address="localhost:1",
+        server_info=lambda timeout: {name: table_info(1)},  # takes some time
+        mutate_priorities=lambda *_, **__: None,
+    )
+    given = dict(agent=name, env="catch", run_dir=str(run_dir), preset="local")
+    run = settings.resolve(given | dict(max_learner_steps=2), {})
+    return LearnerNode(run, name, Origin({}, {}), [replay], Coordinator())
+
 
 @pytest.fixture(params=["impala", "r2d2"])
 def node(
@@ -174,25 +305,10 @@ def node(
 
     IMPALA has no priorities to give back, so it need not look at each update.
     """
-    name = request.param
-    agent, stop = _agent(name), threading.Event()
-    good = random_batch(agent.config)
+    good = random_batch(_agent(request.param).config)
     bad = good._replace(reward=good.reward + tf.constant([np.nan] + [0.0] * 3))
     batches = tf.data.Dataset.from_tensors(good).concatenate(tf.data.Dataset.from_tensors(bad))
-    monkeypatch.setattr(process, "enter", lambda *_: None)
-    lp = SimpleNamespace(stop_event=lambda: stop, wait_for_stop=lambda _: False)
-    monkeypatch.setattr(learner_node, "lp", lp)
-    monkeypatch.setattr(learner_node, "make_agents", lambda _: {name: agent})
-    monkeypatch.setattr(learner_node, "environment_spec", lambda _: environment_spec())
-    monkeypatch.setattr(dataset, "make_dataset", lambda *_: batches)
-    replay: Any = SimpleNamespace(
-        server_address="localhost:1",
-        server_info=lambda timeout: {name: SimpleNamespace(current_size=1)},  # takes some time
-        mutate_priorities=lambda *_, **__: None,
-    )
-    given = dict(agent=name, env="catch", run_dir=str(tmp_path), preset="local")
-    run = settings.resolve(given | dict(max_learner_steps=2), {})
-    return LearnerNode(run, name, None, [replay], Coordinator())
+    return _make_node(request.param, tmp_path, batches, monkeypatch)
 
 
 def test_an_update_that_is_not_finite_is_not_the_last_one_saved(
@@ -215,19 +331,69 @@ def test_what_tears_the_program_down_cannot_save_one_either(
     monkeypatch.setattr(os, "_exit", leave)
     torn_down = threading.Event()
     torn_down.set()
+    node._stop = torn_down
     node._learner.step()
     with pytest.raises(SystemExit) as left:
-        node._save_when_torn_down(torn_down)
-    assert left.value.code == 0
+        node._save_when_torn_down()
+    assert left.value.code == process.TERMINATED
     saved = sorted(tmp_path.rglob("*"))
 
     with contextlib.suppress(NotFiniteError):
         node._learner.step()
     with pytest.raises(SystemExit) as left:
-        node._save_when_torn_down(torn_down)
+        node._save_when_torn_down()
     assert left.value.code == 1
     assert "NotFiniteError: Update 2 is not finite: loss nan, " in capsys.readouterr().err
     assert sorted(tmp_path.rglob("*")) == saved
     manifest = checkpoints.read(tmp_path / "checkpoints")
     assert manifest is not None
     assert manifest.learner_step == 1
+
+
+@pytest.mark.parametrize("name", ["impala", "r2d2"])
+def test_one_that_is_started_again_goes_on_from_its_checkpoint(
+    name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rejoining, "_rejoins", False)
+    batches = tf.data.Dataset.from_tensors(random_batch(_agent(name).config)).repeat()
+    node = _make_node(name, tmp_path, batches, monkeypatch)
+    logger = log_writer.make_logger(tmp_path, f"learner-{name}")
+    saved: Any = None
+    for step in range(1, 5):
+        node._learner.step()
+        logger.write(dict(learner_steps=step, actor_steps=100.0, walltime=1.0, loss=0.0))
+        if step == 2:
+            node._save()
+            saved, trained = node._learner.save(), node._trained_steps()
+    logger.close()
+    assert trained > 0
+
+    monkeypatch.setattr(rejoining, "_rejoins", True)
+    node = _make_node(name, tmp_path, batches, monkeypatch)
+    assert node._learner.learner_steps == 2
+    tree.map_structure(
+        np.testing.assert_array_equal, [*node._learner.save().values()], [*saved.values()]
+    )
+    assert node._trained_steps() == trained
+    assert node._saver.last == checkpoints.read(tmp_path / "checkpoints")
+    log = log_reader.read(tmp_path / "logs" / f"learner-{name}.csv")
+    assert log["learner_steps"].tolist() == [1, 2]
+
+
+def test_one_that_has_ended_says_so_until_the_run_has(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learner_node, "REPORT_SECONDS", 0.01)
+    batches = tf.data.Dataset.from_tensors(random_batch(_agent("impala").config)).repeat()
+    node = _make_node("impala", tmp_path, batches, monkeypatch)
+    stop = process.stop_event()
+    heard = node._coordinator.saved
+
+    def hear() -> None:
+        while len(heard) < 3:
+            time.sleep(0.01)
+        stop.set()
+
+    threading.Thread(target=hear, daemon=True).start()
+    node.run()
+    assert set(heard) == {"impala"}

@@ -1,24 +1,26 @@
 """What an actor's node makes of its crew: whose environments, whose epsilons, whose items.
 
-And how it ends, as an evaluator's does, when one of its environments is broken.
+And how it ends, or goes on without a task, as an evaluator does, when an environment is broken.
 """
 
 import pathlib
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 import reverb
+from gymnasium import spaces
 from gymnasium.vector import VectorEnv, VectorWrapper
 
 from agents.finite import NotFiniteError
 from environments import suites
+from environments.losses import CannotPlayError
 from launch.graph import actor_node, evaluator_node, process, replay_node
 from replay.structures import Header
 from run_folder import building, settings
-from run_folder.crews import crews
+from run_folder.crews import Crew, crews
 from run_folder.episodes import Ended
 from tests.agents.recording import Source
 
@@ -33,15 +35,35 @@ class Coordinator:
     def __init__(self) -> None:
         self.steps = 0
         self.ended: list[Ended] = []
+        self.left_out: list[tuple[str, Sequence[int], str]] = []
+        self.notices: list[str] = []
+        self.evaluations: list[dict[str, float]] = []
+        self.goes_on = True
+        self.before = 0
 
-    def report_steps(self, steps: int, episodes: Sequence[Ended], lost: int) -> bool:
+    def leave_out(self, task: str, actors: Sequence[int], why: str) -> bool:
+        self.left_out.append((task, actors, why))
+        return self.goes_on
+
+    def notice(self, sentence: str) -> None:
+        self.notices.append(sentence)
+
+    def report_evaluation(self, agent: str, result: dict[str, float]) -> None:
+        self.evaluations.append(result)
+
+    def report_steps(
+        self, actors: Sequence[int], steps: int, episodes: Sequence[Ended], lost: int
+    ) -> bool:
         assert lost == 0
         self.steps += steps
         self.ended += episodes
         return len(self.ended) >= ENOUGH
 
+    def steps_before(self, actors: Sequence[int]) -> int:
+        return self.before
+
     def should_stop(self) -> bool:
-        return False
+        return bool(self.evaluations)
 
     def get_counts(self) -> dict[str, float]:
         return {"actor_steps": 0, "walltime": 0.0}
@@ -50,15 +72,16 @@ class Coordinator:
 @pytest.fixture(autouse=True)
 def _in_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "enter", lambda *_: None)
-    for module in (actor_node, evaluator_node):
-        monkeypatch.setattr(module, "lp", SimpleNamespace(wait_for_stop=lambda seconds: False))
+    monkeypatch.setattr(process, "wait_for_stop", lambda seconds: False)
     monkeypatch.setattr(actor_node, "REPORT_SECONDS", 0.05)
 
 
-def _run(run_dir: str = "/run", **changes: Any) -> tuple[settings.Settings, Source]:
+def _run(
+    run_dir: str = "/run", tasks: Sequence[str] = TASKS, **changes: Any
+) -> tuple[settings.Settings, Source]:
     """A small run, and a learner of it whose parameters stay as they are."""
     given: dict[str, Any] = dict(
-        agent="impala", env=",".join(TASKS), run_dir=run_dir, preset="local", **changes
+        agent="impala", env=",".join(tasks), run_dir=run_dir, preset="local", **changes
     )
     run = settings.resolve(given | dict(num_actors=10, actors_per_node=4), {"impala": SMALL})
     network = building.make_agents(run)["impala"].make_network(building.environment_spec(run))
@@ -92,6 +115,24 @@ def test_actors_play_and_report_and_write_their_own_tasks() -> None:
         header = Header(*np.ravel(sample.data.header))
         written.add((int(header.actor), int(header.task)))
     assert written == set(task_of.items())
+
+
+def test_actors_that_begin_again_draw_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, source = _run()
+    server = reverb.Server(replay_node.make_tables(run, 0))
+    seeds, make_each = [], suites.make_each
+
+    def seeded(names: Sequence[str], *, seed: int, **kwargs: Any) -> VectorEnv:
+        seeds.append(seed)
+        return make_each(names, seed=seed, **kwargs)
+
+    monkeypatch.setattr(suites, "make_each", seeded)
+    for before in (0, 0, 7_000):
+        client = reverb.Client(f"localhost:{server.port}")
+        coordinator = Coordinator()
+        coordinator.before = before
+        actor_node.ActorNode(run, crews(run)[0], source, client, coordinator).run()
+    assert seeds[0] == seeds[1] != seeds[2]
 
 
 class Broken(VectorWrapper):
@@ -136,3 +177,101 @@ def test_so_does_an_evaluator(tmp_path: pathlib.Path) -> None:
     sentence = "^catch:large_rewards, environment 3 of 4, gave the reward nan: rewards must be"
     with pytest.raises(NotFiniteError, match=sentence):
         node.run()
+
+
+class Corridor(gymnasium.Env):
+    """One step long."""
+
+    observation_space = spaces.Box(0.0, 1.0, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return np.ones(2, np.float32), 1.0, True, False, {}
+
+
+class Blocked(Corridor):
+    """Cannot be played once it is known."""
+
+    is_known = False
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        if self.is_known:
+            raise OSError("the level cannot be loaded")
+        return super().reset(seed=seed, options=options)
+
+
+CORRIDOR, BLOCKED = f"{__name__}:Corridor", f"{__name__}:Blocked"
+WHY = (
+    "3 environments in a row were lost before a step was made. The last one raised OSError: the "
+    "level cannot be loaded"
+)
+
+
+def _blocked(
+    monkeypatch: pytest.MonkeyPatch, *tasks: str, **changes: Any
+) -> tuple[settings.Settings, Source]:
+    run, source = _run(tasks=tasks, **changes)
+    monkeypatch.setattr(Blocked, "is_known", True)
+    return run, source
+
+
+def _act(run: settings.Settings, crew: Crew, source: Source, coordinator: Coordinator) -> None:
+    server = reverb.Server(replay_node.make_tables(run, 0))
+    client = reverb.Client(f"localhost:{server.port}")
+    actor_node.ActorNode(run, crew, source, client, coordinator).run()
+
+
+def test_actors_leave_out_a_task_that_cannot_be_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, source = _blocked(monkeypatch, CORRIDOR, BLOCKED)
+    crew, coordinator = crews(run)[1], Coordinator()
+    assert (crew.actors, crew.tasks) == ((8, 1, 3, 5), (0, 1, 1, 1))
+    _act(run, crew, source, coordinator)
+    assert coordinator.left_out == [(BLOCKED, [1, 3, 5], WHY)]
+    assert {actor for actor, *_ in coordinator.ended} == {8}
+    assert {task for _, task, *_ in coordinator.ended} == {0}
+
+
+def test_actors_who_have_nothing_to_play_wait_for_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, source = _blocked(monkeypatch, CORRIDOR, BLOCKED)
+    crew, coordinator = crews(run)[2], Coordinator()
+    assert set(crew.tasks) == {1}
+    asked = iter([False, True])
+    monkeypatch.setattr(process, "wait_for_stop", lambda _: next(asked))
+    _act(run, crew, source, coordinator)
+    assert coordinator.left_out == [(BLOCKED, sorted(crew.actors), WHY)]
+    assert not coordinator.steps
+    assert next(asked, None) is None
+
+
+def test_actors_end_where_there_is_nothing_else_to_play(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, source = _blocked(monkeypatch, BLOCKED)
+    coordinator = Coordinator()
+    coordinator.goes_on = False
+    with pytest.raises(CannotPlayError, match="the level cannot be loaded"):
+        _act(run, crews(run)[0], source, coordinator)
+
+
+def test_an_evaluator_leaves_it_out_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    changes = dict(run_dir=str(tmp_path), evaluation_minutes=1e-3, evaluation_episodes=2)
+    run, source = _blocked(monkeypatch, CORRIDOR, BLOCKED, **changes)
+    coordinator = Coordinator()
+    evaluator_node.EvaluatorNode(run, "impala", source, coordinator).run()
+    assert coordinator.notices == [f"{BLOCKED} is left out of evaluations: {WHY}"]
+    [result] = coordinator.evaluations
+    assert result["episodes"] == 2
+    assert result[f"return/{CORRIDOR}"] == 1
+    assert np.isnan(result[f"return/{BLOCKED}"])
+
+
+def test_an_evaluator_ends_where_it_was_the_last(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    changes = dict(run_dir=str(tmp_path), evaluation_minutes=1e-3, evaluation_episodes=2)
+    run, source = _blocked(monkeypatch, BLOCKED, **changes)
+    with pytest.raises(CannotPlayError, match="the level cannot be loaded"):
+        evaluator_node.EvaluatorNode(run, "impala", source, Coordinator()).run()

@@ -26,6 +26,11 @@ def _run(**given: Any) -> settings.Settings:
             "evaluator/0 evaluator/1",
         ),
         (
+            dict(agent="r2d2,impala", num_actors=2, actors_per_node=2, learners_per_agent=3),
+            "replay/0 coordinator/0 learner/0 learner/1 learner/2 learner/3 learner/4 learner/5 "
+            "actor/0 actor/1 evaluator/0 evaluator/1",
+        ),
+        (
             dict(agent="r2d2,impala", num_actors=1, act_with="r2d2", colocate_learners=True)
             | dict(evaluation_episodes=0),
             "replay/0 coordinator/0 learner/0 actor/0",

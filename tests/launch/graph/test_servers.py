@@ -53,7 +53,7 @@ def serve(address: str) -> Iterator[Callable[[], None]]:
 
 
 def _client(client: Any, stop: threading.Event | None = None) -> PatientClient:
-    return PatientClient(client, "The learner at host:1", stop or threading.Event())
+    return PatientClient(client, "The learner", "host:1", stop or threading.Event())
 
 
 def test_an_answer_is_passed_on_without_a_word(

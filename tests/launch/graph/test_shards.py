@@ -6,8 +6,8 @@ from typing import Any
 import launchpad as lp
 import pytest
 
-from launch.graph import process, program, replay_node, shards
-from run_folder import settings
+from launch.graph import learning, process, program, replay_node, shards
+from run_folder import building, settings
 from run_folder.crews import crews
 
 
@@ -54,6 +54,78 @@ def test_what_the_shards_could_not_give_is_refused(
     assert len(crews(run)) == num_nodes
     with pytest.raises(settings.SettingsError, match=said):
         shards.check(run)
+
+
+@pytest.mark.parametrize(
+    ("agent", "overrides", "given", "said"),
+    [
+        (
+            "r2d2",
+            {"batch_size": "9"},
+            dict(learners_per_agent=2),
+            "--learners_per_agent=2 must divide what a batch of r2d2 takes from table 'r2d2', "
+            "9 items, as 3, 9 would.",
+        ),
+        (
+            "impala",
+            {"replay_fraction": "0.125"},
+            dict(learners_per_agent=4),
+            "table 'impala', 7 items, as 7 would.",
+        ),
+        (
+            "r2d2",
+            {},
+            dict(learners_per_agent=2, num_replay_shards=3),
+            "Of --learners_per_agent=2 and --num_replay_shards=3 one must divide the other",
+        ),
+        (
+            "r2d2",
+            {},
+            dict(learners_per_agent=2, colocate_learners=True),
+            "--learners_per_agent=2 gives each learner a process of its own",
+        ),
+    ],
+)
+def test_what_several_learners_cannot_share_is_refused(
+    agent: str, overrides: dict[str, str], given: dict[str, Any], said: str
+) -> None:
+    run = _resolve(agent, overrides, num_actors=8, actors_per_node=1, **given)
+    with pytest.raises(settings.SettingsError, match=said):
+        shards.check(run)
+
+
+def test_an_agent_that_knows_no_peers_has_one_learner(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_agent = building.make_agent
+
+    def make_update(environment_spec: Any) -> Any:
+        raise NotImplementedError
+
+    monkeypatch.setattr(
+        building,
+        "make_agent",
+        lambda run, name: dataclasses.replace(make_agent(run, name), make_update=make_update),
+    )
+    shards.check(_resolve("r2d2", {}))
+    with pytest.raises(settings.SettingsError, match="its make_update takes no peers"):
+        shards.check(_resolve("r2d2", {}, learners_per_agent=2))
+
+
+@pytest.mark.parametrize(
+    ("rank", "size", "num_shards", "own"),
+    [
+        (0, 1, 3, [0, 1, 2]),
+        (0, 2, 4, [0, 1]),
+        (1, 2, 4, [2, 3]),
+        (1, 2, 2, [1]),
+        (0, 4, 2, [0]),
+        (3, 4, 2, [1]),
+        (2, 3, 1, [0]),
+    ],
+)
+def test_which_shards_a_learner_samples(
+    rank: int, size: int, num_shards: int, own: list[int]
+) -> None:
+    assert list(learning.own_shards(range(num_shards), rank, size)) == own
 
 
 @pytest.mark.parametrize(

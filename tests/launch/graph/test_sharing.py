@@ -1,5 +1,6 @@
 """Several agents on one replay: who acts, who waits for whom, and what the others' items hold."""
 
+import contextlib
 import json
 import math
 import pathlib
@@ -96,7 +97,11 @@ def test_every_agent_acts_and_the_first_that_does_paces_unless_told_otherwise(
         ),
         ({}, {"popart": {"length": "8"}}, "--popart.length sets a field of 'popart'.*r2d2, impala"),
         ({}, {"impala": {"lenth": "8"}}, "--impala.lenth is no field.*Did you mean 'length'?"),
-        ({}, {"impala": {"period": "8"}}, "--impala.period is no field of impala's Config."),
+        (
+            {},
+            {"impala": {"priority_exponent": "1"}},
+            "--impala.priority_exponent is no field of impala",
+        ),
     ],
 )
 def test_settings_that_cannot_be_are_refused(
@@ -142,6 +147,9 @@ class Coordinator:
     def __init__(self) -> None:
         self.asked: set[str] = set()
 
+    def steps_before(self, actors: object) -> int:
+        return 0
+
     def largest_priority(self, agent: str) -> float:
         self.asked.add(agent)
         return LARGEST
@@ -178,7 +186,7 @@ class Played:
         node = actor_node.ActorNode(
             self.run, crew, _learner(self.run, acting), self.client, self.coordinator
         )
-        loop = node._make_loop()
+        loop = node._make_loop(contextlib.ExitStack())
         for _ in range(60):
             loop.step()
 
@@ -240,7 +248,7 @@ def test_every_acting_agent_has_an_epsilon_ladder_of_its_own(
     for crew in crews(run)[2:]:  # whose indices are not their ranks
         assert crew.agent == "r2d2"
         node = actor_node.ActorNode(run, crew, _learner(run, "r2d2"), None, Coordinator())
-        loop = node._make_loop()
+        loop = node._make_loop(contextlib.ExitStack())
         for _ in range(30):
             loop.step()
     greedy = np.concatenate([r.column("log_probability").max(axis=0) for r in recorders])

@@ -7,7 +7,7 @@ import tempfile
 import pytest
 
 from launch.graph import temporary_files
-from launch.local import fork_server
+from launch.local import node_process
 
 
 def test_files_are_made_in_a_folder_that_goes(tmp_path: pathlib.Path) -> None:
@@ -27,7 +27,7 @@ def test_the_nodes_of_a_server_that_was_killed_remove_it(
     codes: list[int] = []
     monkeypatch.setattr(os, "_exit", codes.append)
     with temporary_files.folder_of_a_run() as folder:
-        fork_server._end_with(-1)  # nobody's parent
+        node_process._end_with(-1)  # nobody's parent
         assert not folder.exists()
     assert codes == [1]
 

@@ -60,6 +60,7 @@ def test_only_the_projects_own_modules_and_tables_are_shipped(tmp_path: pathlib.
         "environments/data/atari57.csv",
         "launch/node.py",
         "r2d2/learner.py",
+        "recurrent_replay.py",
     ]
 
 

@@ -15,7 +15,7 @@ import launchpad as lp
 import numpy as np
 import tensorflow as tf
 
-from launch.graph import heartbeats
+from launch.graph import heartbeats, process
 from launch.graph.servers import ServerNode
 from run_folder.settings import SettingsError
 
@@ -41,11 +41,12 @@ class Asking:
         print("sum", self._adder.add(1.0), "pid", os.getpid(), "drew", drawn)
         match self._then:
             case "wait":
-                lp.wait_for_stop()
+                while not process.wait_for_stop(0.1):
+                    pass
                 print("was asked to end")
             case "beat" | "stop":
                 heartbeats.beat()
-                while not lp.wait_for_stop(0.5):
+                while not process.wait_for_stop(0.5):
                     heartbeats.beat()
                     if self._then == "stop":
                         os.kill(os.getpid(), signal.SIGSTOP)

@@ -9,7 +9,7 @@ import pathlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -94,21 +94,29 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         signal.signal(number, handler)
 
 
-def _report(run: Settings, reason: str = "", state: str = "finished") -> Callable[[], None]:
+def _report(
+    run: Settings,
+    reason: str = "",
+    state: str = "finished",
+    limits: Mapping[str, int | None] | None = None,
+) -> Callable[[], None]:
     """What the coordinator writes."""
-    counts = dict.fromkeys(
-        ("actor_steps", "learner_steps", "episodes", "walltime", "environments_lost"), 0
-    )
+    counts = dict.fromkeys(("learner_steps", "episodes", "walltime", "environments_lost"), 0)
+    counts["actor_steps"] = 2_000
     text = json.dumps(
         dict(
             state=state,
             reason=reason,
             counts=counts,
-            limits={},
+            limits=limits or {},
             rates=dict(actor_steps=0, learner_steps=0),
             replay_size=0,
+            filling={},
             replays_per_observation=0,
             learners={},
+            left_out={},
+            acting=[8, 8],
+            notices=[],
             returns={"catch": 0.0},
             aggregates={},
             evaluations={},
@@ -131,6 +139,28 @@ def test_a_run_that_reached_its_limit_and_saved_is_a_success(
     server.meanwhile = _report(run, LIMIT)
     assert supervisor.run(run, {}, server, lambda: {}) == 0
     assert f"The run has ended: {LIMIT}." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("limits", "further"),
+    [
+        (dict(actor_steps=2_000, learner_steps=None), " --max_actor_steps=4000"),
+        (dict(actor_steps=2_001, learner_steps=None), ""),
+        (dict(actor_steps=1_500, learner_steps=9), " --max_actor_steps=3000"),
+        ({}, ""),
+    ],
+)
+def test_the_line_that_resumes_raises_what_was_reached(
+    run: Settings,
+    server: Any,
+    capsys: pytest.CaptureFixture[str],
+    limits: dict[str, int | None],
+    further: str,
+) -> None:
+    server.meanwhile = _report(run, LIMIT, limits=limits)
+    assert supervisor.run(run, {}, server, lambda: {}) == 0
+    line = f"Resume:   python -m launch.train --run_dir={run.path} --resume{further}\n"
+    assert line in capsys.readouterr().out
 
 
 def test_a_run_that_reached_its_limit_and_saved_nothing_is_none(
@@ -166,6 +196,25 @@ def test_a_signal_asks_the_run_to_end(number: int, run: Settings, server: Any) -
     assert supervisor.run(run, {}, server, lambda: {}) == 0
     assert run.folder.stop.exists()
     assert server.killed_after == pytest.approx({"actor/0": 0.2, "learner/0": 0.2}, abs=0.15)
+
+
+def test_servers_end_after_those_who_ask_them(
+    run: Settings, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They end as soon as they are asked."""
+    nodes = ["actor/0", "coordinator/0", "learner/0", "replay/0", "replay/1"]
+    asked: list[set[str]] = []
+
+    def signalled(number: int, labels: Iterable[str]) -> None:
+        assert number == signal.SIGTERM
+        asked.append(set(labels))
+        server.failing = [Ended(label, 0) for label in labels]
+
+    monkeypatch.setattr(server, "signal", signalled)
+    monkeypatch.setattr(server, "launch", lambda *_, **__: nodes)
+    _report(run, LIMIT)()
+    assert supervisor.run(run, {}, server, lambda: {}) == 0
+    assert asked == [{"actor/0", "learner/0"}, {"coordinator/0", "replay/0", "replay/1"}]
 
 
 def test_a_closed_terminal_is_none_of_a_run_that_ignores_it(run: Settings, server: Any) -> None:

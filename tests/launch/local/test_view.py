@@ -2,12 +2,15 @@
 
 import errno
 import io
+import pathlib
+import re
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from launch.local import view
+from run_folder.layout import RunFolder
 
 
 def _progress(**changes: Any) -> dict[str, Any]:
@@ -24,16 +27,26 @@ def _progress(**changes: Any) -> dict[str, Any]:
                 environments_lost=0,
             ),
             limits=dict(actor_steps=None, learner_steps=None),
+            acting=[32, 32],
             rates=dict(actor_steps=830.4, learner_steps=6.25),
             replay_size=1_234,
+            filling={},
             replays_per_observation=2.985,
             learners=dict(r2d2=dict(learner_steps=678, loss=0.12345, parameter_lag=17.5)),
             returns={"atari:pong": -20.25},
             aggregates={},
             evaluations=dict(r2d2=dict(learner_steps=600, episode_return=-19.5)),
+            left_out={},
+            notices=[],
         )
         | changes
     )
+
+
+def test_of_several_learners_it_shows_what_they_wait_for_each_other() -> None:
+    learner = dict(learner_steps=678, loss=0.5, parameter_lag=1.0, waiting_for_peers=0.123)
+    shown = view.rows(_progress(learners=dict(r2d2=learner)))
+    assert ("waiting for peers", "12% of the time") in shown
 
 
 def test_the_view_shows_rates_replay_lag_returns_and_time() -> None:
@@ -51,6 +64,62 @@ def test_the_view_shows_rates_replay_lag_returns_and_time() -> None:
         ("time", "1:02:05"),
         ("time left", "-"),
     ]
+
+
+def test_who_acts_is_shown_until_all_do() -> None:
+    first = view.rows(_progress(acting=[137, 256]))[0]
+    assert first == ("acting", "137 of 256 actors")
+
+
+@pytest.mark.parametrize(
+    ("left_out", "shown"),
+    [
+        ({"dmlab:a": 3}, "dmlab:a by 3"),
+        (
+            {f"dmlab:{level}": 1 for level in "abcdef"},
+            "dmlab:a by 1, dmlab:b by 1, dmlab:c by 1, dmlab:d by 1, 2 more",
+        ),
+    ],
+)
+def test_the_view_shows_tasks_that_are_left_out(left_out: dict[str, int], shown: str) -> None:
+    assert view.rows(_progress(left_out=left_out))[5] == ("left out", shown)
+
+
+@pytest.mark.parametrize(
+    ("filling", "shown"),
+    [
+        ({"r2d2": [130, 400]}, "130 of 400 items before learning"),
+        (
+            {"r2d2": [130, 400], "mine": [1, 2_000]},
+            "130 of 400 items for r2d2, 1 of 2,000 items for mine before learning",
+        ),
+    ],
+)
+def test_the_view_says_what_learning_waits_for(filling: dict[str, Any], shown: str) -> None:
+    assert dict(view.rows(_progress(filling=filling)))["replay"] == shown
+
+
+@pytest.mark.parametrize(("width", "drawn"), [(80, False), (140, True), (300, True)])
+def test_a_wide_terminal_shows_the_curve_of_returns(width: int, drawn: bool) -> None:
+    console = Console(force_terminal=True, file=io.StringIO(), width=width)
+    with view.View("r2d2 on catch", console, earlier=[(0, -1.0), (9_000, 0.5)]) as shown:
+        shown.show(_progress())
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert ("0 to 12,345 steps: recent return" in text) == drawn
+    assert "recent return" in text
+    lines = [line for line in re.sub(r"\x1b\[[0-9?;]*[A-Za-z]", "", text).splitlines() if line]
+    assert max(map(len, lines)) <= width
+
+
+def test_a_resumed_runs_curve_begins_with_its_logs(tmp_path: pathlib.Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert view.earlier(folder) == []
+    folder.logs.mkdir()
+    folder.log("actor").write_text("actor_steps,episode_return\n10,nan\n20,-1\n30,0.5\n")
+    assert view.earlier(folder) == [(20.0, -1.0), (30.0, 0.5)]
+    folder.log("tasks").write_text("actor_steps,median_normalised\n25,0.25\n")
+    assert view.earlier(folder) == [(25.0, 25.0)]
 
 
 def test_the_view_shows_lost_environments_where_there_are_any() -> None:

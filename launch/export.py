@@ -1,0 +1,51 @@
+"""Writes a policy that plays without this project: python -m launch.export --run_dir=runs/pong
+
+It is a SavedModel of TensorFlow: docs/export.md shows a loop that serves it.
+"""
+
+import pathlib
+import sys
+from collections.abc import Sequence
+
+import tensorflow as tf
+from absl import flags
+
+from analysis.playing import files, saved_model
+from launch import command_line, playing_flags
+from run_folder import checkpoints
+from run_folder.settings import SettingsError
+
+_EXPORT_DIR = flags.DEFINE(
+    command_line.FolderParser(),
+    "export_dir",
+    None,
+    "A new folder for the model; by default one below the run's exports/.",
+)
+_SECTIONS = {"Whose policy": playing_flags.NAMES, "Where and how": ("export_dir", "seed")}
+
+
+def main(_: Sequence[str]) -> None:
+    asked = _EXPORT_DIR.value
+    try:
+        if asked == "" or (asked and pathlib.Path(asked).exists()):
+            raise SettingsError(f"--export_dir must name a new folder, got {asked!r}.")
+        player = playing_flags.player()
+    except (SettingsError, checkpoints.CheckpointError) as error:
+        command_line.fail(str(error))
+    tf.get_logger().setLevel("ERROR")  # it would tell of assets, of which there are none
+    named = files.vacant(player.run.folder.exports, files.name(player.played), "")
+    folder = pathlib.Path(asked) if asked else named
+    try:
+        saved_model.write(player, folder)
+    except SettingsError as error:
+        command_line.fail(str(error))
+    except (OSError, tf.errors.OpError) as error:
+        said = str(error).splitlines()[0].removesuffix(".")
+        command_line.fail(f"{folder} cannot be written: {said}.")
+    print(f"{player.agent.name}, update {player.played.learner_steps:,}: {folder}")
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    tf.config.set_visible_devices([], "GPU")  # a run may need it
+    command_line.run(main, _SECTIONS)

@@ -1,0 +1,83 @@
+"""What a forked process does first, and last."""
+
+import contextlib
+import os
+import pathlib
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+from launchpad.launch import worker_manager
+
+from launch.graph import process, temporary_files
+from launch.graph.program import environment_of
+
+_SERVER_SECONDS = 1.0  # between two looks of a node whether the server is there
+
+
+def run(label: str, node: Callable[[], Any], output: pathlib.Path, server: int) -> NoReturn:
+    """Is a node's process.
+
+    Args:
+      label: <group>/<index> of the node.
+      node: is the node.
+      output: file for what it prints.
+      server: process that has forked it, with which it ends. That is told and not asked for here:
+        by now it may be gone already.
+    """
+    os.environ.update(environment_of(label.split("/")[0]))
+    threading.Thread(target=_end_with, args=(server,), daemon=True).start()
+    _print_into(output)
+    random.seed()  # or all forks would draw the same
+    np.random.seed()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    manager = worker_manager.WorkerManager(register_in_thread=True)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # it waited for the manager
+    code = 1
+    try:
+        node()
+        # Somebody's SIGTERM is a death that the supervisor mends; after its own it does not look.
+        code = process.TERMINATED if manager.stop_event().is_set() else 0
+    except SystemExit as exit_:
+        code = exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+    leave(code)
+
+
+def _end_with(server: int) -> None:
+    """Ends this process soon after its server, without a clean-up that nobody would wait for."""
+    while os.getppid() == server:
+        time.sleep(_SERVER_SECONDS)
+    temporary_files.remove()
+    os._exit(1)
+
+
+def _print_into(file: pathlib.Path) -> None:
+    """Standard output and error of this process go into a file from here on, line by line."""
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    descriptor = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o666)
+    for number in (1, 2):
+        os.dup2(descriptor, number)
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+
+
+def fork() -> int:
+    """As `os.fork`, with nothing printed twice."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return os.fork()
+
+
+def leave(code: int) -> NoReturn:
+    """Ends a fork: what its parent is to do at exit, it does not."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)

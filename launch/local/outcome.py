@@ -1,0 +1,65 @@
+"""What is said of a run when it has ended, and what can be typed next."""
+
+import shlex
+import sys
+import time
+
+from run_folder import checkpoints, progress
+from run_folder.settings import Settings
+
+_FURTHER = 2  # times the limit that was reached
+
+
+def report(settings: Settings, crash: str) -> None:
+    """Says on the terminal how the run ended and what can be done with it."""
+    if crash:
+        outputs = settings.folder.nodes
+        print(
+            f"{crash.rstrip()}\nThe run has ended. What each node printed is in {outputs}.",
+            file=sys.stderr,
+        )
+    else:
+        state = progress.read(settings.path)
+        reason = (state["reason"] if state else "") or "it was asked to stop"
+        print(f"The run has ended: {reason}.")
+    _describe_checkpoint(settings)
+
+
+def is_saved(settings: Settings) -> bool:
+    """Whether there is a manifest, of whatever it is."""
+    return (settings.folder.checkpoints / checkpoints.MANIFEST).exists()
+
+
+def _describe_checkpoint(settings: Settings) -> None:
+    try:
+        manifest = checkpoints.read(settings.folder.checkpoints)
+    except checkpoints.CheckpointError as error:
+        print(f"{error} Resume it to hear what can be done.")
+        return
+    if manifest is None:
+        print("Nothing was saved yet.")
+        return
+    replay = "no replay"
+    if manifest.replay is not None:
+        age = int(time.time() - manifest.replay_saved_at)
+        replay = f"{manifest.replay_items:,} items of replay saved {age} s ago"
+    run_dir = shlex.quote(settings.run_dir)
+    further = "".join(f" {flag}" for flag in raised_limits(settings))
+    print(
+        f"Saved: the learner at update {manifest.learner_step:,}, {replay}.\n"
+        f"Resume:   python -m launch.train --run_dir={run_dir} --resume{further}\n"
+        f"Evaluate: python -m launch.evaluate --run_dir={run_dir} --episodes=30\n"
+        f"Report:   python -m launch.report --run_dir={run_dir}"
+    )
+
+
+def raised_limits(settings: Settings) -> list[str]:
+    """The flags without which a run that is resumed would end at once: of each limit it reached."""
+    state = progress.read(settings.path)
+    if state is None:
+        return []
+    return [
+        f"--max_{name}={_FURTHER * limit}"
+        for name, limit in state["limits"].items()
+        if limit is not None and state["counts"][name] >= limit
+    ]

@@ -1,0 +1,142 @@
+"""Weights & Biases, for a local run: its logs are sent there by the launching process.
+
+Nodes have no network of their own to send anything by (docs/security.md), and what they log is in
+the run folder a moment later. So the rows are read from there as they come.
+"""
+
+import contextlib
+import csv
+import importlib.util
+import io
+import json
+import math
+import os
+import pathlib
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+from run_folder.settings import Settings, SettingsError
+
+_NOT_INSTALLED = (
+    "--wandb takes the package wandb, which is not installed: run `make setup-wandb`, or "
+    "`python -m pip install --no-deps -r requirements-wandb.lock`."
+)
+_COUNTERS = ("actor_steps", "learner_steps", "walltime")
+_LEFT_OUT = ("episodes",)  # a row for each: their means are in another log
+
+
+def check(settings: Settings, *, here: bool) -> None:
+    """Checks that a run can be reported as it asks for.
+
+    Args:
+      settings: of the run.
+      here: whether its launching process lasts as long as the run does.
+
+    Raises:
+      SettingsError: it cannot.
+    """
+    if not settings.wandb:
+        return
+    if not here:
+        raise SettingsError(
+            f"--wandb={settings.wandb} is for a run on this machine, whose launching process "
+            "reports; on other hosts nobody does."
+        )
+    if importlib.util.find_spec("wandb") is None:
+        raise SettingsError(_NOT_INSTALLED)
+
+
+class Tracker:
+    """Reports the logs of a run that names a project, and does nothing for others.
+
+    A context manager. A run is one there too, however often it is resumed.
+
+    Args:
+      settings: of the run; `check` has accepted them.
+
+    Raises:
+      SettingsError: on entering, Weights & Biases takes no report.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._there: Any = None  # wandb's run
+        self._read: dict[pathlib.Path, int] = {}  # bytes of each log
+
+    def __enter__(self) -> "Tracker":
+        if self._settings.wandb:
+            self._begin()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._there is not None:
+            self.update()
+            self._there.finish()
+
+    def update(self) -> None:
+        """Reports the rows that have come since the last call."""
+        if self._there is None:
+            return
+        for log in sorted(self._settings.folder.logs.glob("*.csv")):
+            if log.stem not in _LEFT_OUT:
+                for row in self._new_rows(log):
+                    self._there.log(row)
+
+    def _begin(self) -> None:
+        os.environ.setdefault("WANDB_SILENT", "true")  # it would draw into the live view
+        import wandb
+
+        folder = self._settings.folder
+        known = folder.wandb_id.exists()
+        folder.wandb_id.parent.mkdir(exist_ok=True)
+        if not known:
+            folder.wandb_id.write_text(secrets.token_hex(4))
+        else:  # what there is was reported
+            self._read = {log: log.stat().st_size for log in folder.logs.glob("*.csv")}
+        try:
+            self._there = wandb.init(
+                project=self._settings.wandb,
+                name=folder.path.resolve().name,
+                id=folder.wandb_id.read_text(),
+                resume="allow",
+                dir=str(folder.path),
+                config=json.loads(self._settings.to_json()),
+                # What a terminal shows is the run's own, and its graph of this machine is enough.
+                settings=wandb.Settings(console="off", disable_git=True),
+            )
+        except wandb.Error as error:
+            said = str(error).strip().splitlines()[0].removesuffix(".")
+            raise SettingsError(
+                f"--wandb={self._settings.wandb}: {said}; `wandb login` makes you known, and "
+                "WANDB_MODE=offline keeps everything here."
+            ) from None
+        self._there.define_metric("*", step_metric="actor_steps")
+        with contextlib.suppress(OSError):  # a closed terminal
+            where = self._there.url or f"{folder.wandb_id.parent}, to be sent by `wandb sync`"
+            print(f"Weights & Biases: {where}", flush=True)
+
+    def _new_rows(self, log: pathlib.Path) -> Iterator[dict[str, float]]:
+        """The whole rows of a log since the last call, under names such as `actor/episodes`."""
+        with contextlib.suppress(OSError), log.open("rb") as file:
+            header = file.readline()
+            begin = max(self._read.get(log, 0), len(header))
+            file.seek(0, io.SEEK_END)
+            file.seek(min(begin, file.tell()))  # a log of a run that went back is shorter
+            begin = file.tell()
+            text = file.read()
+            whole = text[: text.rfind(b"\n") + 1]
+            self._read[log] = begin + len(whole)
+            names = header.decode().strip().split(",")
+            for values in csv.reader(whole.decode().splitlines()):
+                yield _row(log.stem, dict(zip(names, values, strict=False)))
+
+
+def _row(label: str, texts: dict[str, str]) -> dict[str, float]:
+    """What is reported of a row: counters under their own names, and what is defined."""
+    found = {}
+    for name, text in texts.items():
+        with contextlib.suppress(ValueError):
+            if math.isfinite(value := float(text)):
+                found[name if name in _COUNTERS else f"{label}/{name}"] = value
+    return found

@@ -1,0 +1,1 @@
+"""Trains the members of a population by turns, each a run of `launch.train`."""

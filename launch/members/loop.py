@@ -1,0 +1,223 @@
+"""Gives the members of a population their turns, and lets them decide in between."""
+
+import contextlib
+import threading
+import time
+from typing import Any
+
+from agents.requirements import LARGEST
+from launch.local import ending
+from launch.members import turn, view
+from launch.members.state import Member, State
+from launch.members.turn import Turn
+from launch.members.view import View
+from population import decisions
+from population.decisions import Decision
+from population.folder import PopulationFolder, name_of
+from population.settings import Population
+from run_folder import run_lock
+from run_folder.settings import SettingsError
+
+POLL_SECONDS = 0.5
+MOST_FAILURES = 3  # turns of a member in a row
+LOCKED_SECONDS = 60.0  # until runs whose population was killed have saved, and are gone
+_REFUSED = 2  # how launch.train ends when it cannot use its settings
+
+
+class Loop:
+    """Trains members by turns, as many at a time as was asked for.
+
+    Who has played least comes next. A turn ends when the member is ready to decide, has reached its
+    limit, or has played `turn_steps`.
+
+    Args:
+      population: its settings.
+      folder: its folder.
+      members: those that are trained here; all but on a cluster.
+      shown: shows how it goes.
+
+    Raises:
+      SettingsError: a file is damaged, or another process runs a member.
+      OSError: the folder cannot be written.
+    """
+
+    def __init__(
+        self, population: Population, folder: PopulationFolder, members: range, shown: View
+    ) -> None:
+        self._population = population
+        self._folder = folder
+        self._flags = population.flags
+        self._view = shown
+        self._state = State(population, folder)
+        self._stop = threading.Event()
+        self._turns: dict[int, Turn] = {}
+        self._members = {member: self._begin(member) for member in members}
+        decisions.list_all(folder)  # whoever was killed after a decision has listed it not
+
+    def run(self) -> bool:
+        """Trains until every member has reached its limit, or somebody asks for the end.
+
+        Returns:
+          Whether every member that should have gone on could.
+
+        Raises:
+          SettingsError: the settings of a member are refused.
+          OSError: the folder cannot be written.
+        """
+        ending.hear(self._stop)
+        try:
+            while self._turns or not self._is_over():
+                self._give_turns()
+                self._look_after_turns()
+                self._show()
+                time.sleep(POLL_SECONDS)
+        finally:
+            for each in self._turns.values():
+                each.signal()
+        return not any(member.left_out for member in self._members.values())
+
+    def scores(self) -> dict[int, float]:
+        """Of every member that was trained here; NaN of one that has none."""
+        return {number: member.score for number, member in self._members.items()}
+
+    def has_finished(self) -> bool:
+        """Whether every member that was trained here has reached a limit of the population."""
+        return all(map(self._has_finished, self._members.values()))
+
+    def _begin(self, member: int) -> Member:
+        """A member as it is found. A run of it that outlived its population is waited for."""
+        deadline = time.monotonic() + LOCKED_SECONDS
+        while run_lock.is_held(self._folder.member(member).path):
+            if time.monotonic() > deadline:
+                raise SettingsError(
+                    f"{self._folder.member(member).path} is being run by another process."
+                )
+            with contextlib.suppress(OSError):  # its run may have no such folder yet
+                self._folder.member(member).stop.touch()
+            time.sleep(POLL_SECONDS)
+        return self._state.begin(member)
+
+    def _is_over(self) -> bool:
+        return self._stop.is_set() or not any(map(self._may_go_on, self._members))
+
+    def _may_go_on(self, member: int) -> bool:
+        found = self._members[member]
+        return not found.left_out and not self._has_finished(found)
+
+    def _has_finished(self, member: Member) -> bool:
+        saved = member.manifest
+        return saved is not None and self._population.is_at_limit(
+            saved.actor_steps, saved.learner_step
+        )
+
+    def _give_turns(self) -> None:
+        waiting = [
+            member
+            for member in self._members
+            if member not in self._turns and self._may_go_on(member)
+        ]
+        waiting.sort(key=lambda member: self._members[member].actor_steps)
+        for member in waiting[: self._population.concurrent - len(self._turns)]:
+            if not self._stop.is_set():
+                self._turns[member] = self._start(member)
+
+    def _start(self, member: int) -> Turn:
+        found = self._members[member]
+        until = min(found.actor_steps + self._population.turn_steps, LARGEST)
+        limit = self._flags.get("max_actor_steps")
+        flags = dict(self._flags, max_actor_steps=until if limit is None else min(until, limit))
+        run = self._folder.member(member)
+        resume = run.config.exists()
+        if not resume:
+            flags["seed"] = self._population.seed_of(member)
+        overrides = turn.overrides_of(self._population, found.decision.new)
+        return Turn(self._folder, member, turn.arguments(run.path, flags, overrides, resume=resume))
+
+    def _look_after_turns(self) -> None:
+        for member, running in list(self._turns.items()):
+            code = running.ended()
+            if code is not None:
+                del self._turns[member]
+                self._after(member, code, running)
+            elif self._stop.is_set():
+                running.signal()
+            elif self._counts_enough(member, running.progress()):
+                running.stop()
+
+    def _counts_enough(self, member: int, progress: dict[str, Any] | None) -> bool:
+        """Whether a member whose turn it is has counted enough to decide."""
+        if progress is None:
+            return False
+        counts = progress["counts"]
+        return self._state.is_ready(
+            self._members[member].decision, counts["actor_steps"], counts["episodes"]
+        )
+
+    def _after(self, member: int, code: int, ended: Turn) -> None:
+        """What follows from the end of a turn."""
+        failures = self._members[member].failures
+        found = self._members[member] = self._state.look(member)
+        if code == _REFUSED:
+            raise SettingsError(f"Member {name_of(member)}: {ended.said()}")
+        manifest = found.manifest
+        if code == 0 or self._stop.is_set():
+            if (
+                manifest is not None
+                and not self._has_finished(found)
+                and self._state.is_ready(found.decision, manifest.actor_steps, manifest.episodes)
+            ):
+                self._decide(member)
+            return
+        found.failures = failures + 1
+        self._view.tell(
+            f"Member {name_of(member)} ended with code {code}, {found.failures} times in a row; "
+            f"what it said is in {self._folder.output(member)}."
+        )
+        if found.failures < MOST_FAILURES:
+            return
+        if manifest is not None and self._population.evolves:
+            decision = self._decide(member, has_failed=True)
+            if decision is not None and decision.adopted is not None:
+                return
+        self._members[member].left_out = "it failed again and again"
+        self._view.tell(f"Member {name_of(member)} has no more turns: it failed again and again.")
+
+    def _decide(self, member: int, *, has_failed: bool = False) -> Decision | None:
+        try:
+            decision = self._state.decide(member, has_failed=has_failed)
+        except OSError as error:
+            self._view.tell(f"Member {name_of(member)} could not decide: {error}")
+            return None
+        self._members[member] = self._state.look(member)
+        self._view.tell(sentence(decision))
+        return decision
+
+    def _show(self) -> None:
+        self._view.show(
+            self._population,
+            self._members,
+            {member: running.progress() for member, running in self._turns.items()},
+            self._next_decision,
+        )
+
+    def _next_decision(self, decision: Decision, actor_steps: int, episodes: int) -> str:
+        """How far a member is from its next decision."""
+        frames, burn_in = self._state.frames(actor_steps), self._population.burn_in_frames
+        if not self._population.evolves:
+            return "none"
+        if frames < burn_in:
+            return f"burn-in, {frames:,} of {burn_in:,} frames"
+        since, needed = episodes - decision.episodes, self._population.ready_episodes
+        return f"after {max(needed - since, 0):,} episodes"
+
+
+def sentence(decision: Decision) -> str:
+    """What a member decided."""
+    shown = ", ".join(f"{name} {view.text(value)}" for name, value in decision.new.items())
+    score = "no score" if decision.score is None else f"{decision.score:.4g}"
+    rival = "no score" if decision.rival_score is None else f"{decision.rival_score:.4g}"
+    takes = "takes over" if decision.adopted is not None else "keeps its own, not"
+    return (
+        f"Member {name_of(decision.member)} ({score}) {takes} what member "
+        f"{name_of(decision.rival or 0)} ({rival}) has; now {shown}."
+    )

@@ -1,0 +1,162 @@
+"""Trains runs that learn from each other, or a sweep.
+
+python -m launch.population --agent=popart --env=atari57 --members=24 --run_dir=runs/population
+"""
+
+import contextlib
+import pathlib
+import shlex
+import signal
+import sys
+from collections.abc import Sequence
+
+from absl import flags
+
+from agents import fields
+from launch import command_line, train
+from launch.members import asked
+from launch.members.asked import Asked
+from population import ranges, settings
+from population.folder import PopulationFolder, is_population, name_of
+from population.settings import Population
+from run_folder import bucket, run_lock
+from run_folder.settings import SettingsError
+
+_RULE = {
+    name: command_line.define(name, field)
+    for name, field in fields.declared(Population).items()
+    if name not in ("agent", "env", "seed", "sweep", "train")
+}
+_SWEEP = flags.DEFINE_multi_string(
+    "sweep",
+    None,
+    "<agent>.<field>=log:5e-5:1e-2, =uniform:10:100, =choice:0.1,0.01 or =grid:0.1,0.01: where "
+    "first values come from. Once for each field; the papers' by default.",
+)
+_MEMBER = flags.DEFINE_integer(
+    "member", None, "Train this one alone; other hosts train the others: docs/populations.md."
+)
+_SECTIONS: command_line.Sections = {
+    "What learns what, and where": (
+        *("agent", "env", "run_dir", "resume", "preset", command_line.HYPERPARAMETER, "seed"),
+    ),
+    "The population": ("members", "sweep", "evolve"),
+    "How it evolves": (
+        *("burn_in_frames", "ready_episodes", "margin"),
+        *("mutation_probability", "mutation_factor"),
+    ),
+    "How its members run; all else that launch.train takes is for each of them": (
+        *("concurrent", "turn_steps", "member", "max_actor_steps", "max_learner_steps"),
+    ),
+}
+_LIMITS = ("max_actor_steps", "max_learner_steps")
+_NEVER = ("job", "resume_step", "resume_without_replay")  # of launch.train
+
+
+def main(_: Sequence[str]) -> None:
+    """Checks names and values first, which takes no TensorFlow and so no time."""
+    values, overrides = train.asked()
+    rule = {name: flag.value for name, flag in _RULE.items() if flag.value is not None}
+    typed = Asked(values, overrides, rule, _SWEEP.value or [])
+    try:
+        _check_place(values["run_dir"] or "")
+        member = _MEMBER.value
+        joins = member is not None and values["run_dir"] and is_population(typed.folder.path)
+        begin = asked.joined if joins else asked.new
+        population = (asked.resumed if train.is_resumed() else begin)(typed)
+        if member is not None and not 0 <= member < population.members:
+            raise SettingsError(
+                f"--member must be from 0 to {population.members - 1}, got {member}."
+            )
+        sys.exit(_run(population, pathlib.Path(values["run_dir"]), member))
+    except SettingsError as error:
+        command_line.fail(str(error))
+    except KeyboardInterrupt:  # no member was playing
+        sys.exit(128 + signal.SIGINT)
+    finally:
+        run_lock.release()
+
+
+def _check_place(run_dir: str) -> None:
+    """Raises SettingsError for what one run can be told, and a population cannot."""
+    for name in _NEVER:
+        if flags.FLAGS[name].present and flags.FLAGS[name].value is not False:
+            raise SettingsError(f"--{name} is for one run: a population takes none.")
+    if (
+        bucket.is_bucket(run_dir)
+        or command_line.of_launchpad(sys.argv)
+        or any(flags.FLAGS[name].present for name in flags.FLAGS if name.startswith("gcp_"))
+    ):
+        raise SettingsError(
+            "A population runs on this machine, or with --member on hosts that share its folder; "
+            "on Google Cloud it cannot run."
+        )
+
+
+def _run(population: Population, path: pathlib.Path, member: int | None) -> int:
+    """Trains it, or one member; returns the exit code."""
+    from launch.members.loop import Loop  # TensorFlow: seconds
+    from launch.members.view import View
+
+    folder = PopulationFolder(path.resolve())
+    mine = range(population.members) if member is None else range(member, member + 1)
+    if not is_population(path) or settings.load(path) != population:
+        from launch import acceptance  # TensorFlow, Launchpad: seconds
+
+        acceptance.check(population, folder, mine)
+    settings.make_folder(folder)
+    _lock(population, folder, member)
+    settings.record(folder, population)
+    title = f"{population.members} x {population.agent} on {population.env}, {path}"
+    with contextlib.suppress(OSError):  # a closed terminal
+        drawn = ", ".join(ranges.spread(population.ranges))
+        print(f"Training {title}; drawn: {drawn}.", flush=True)
+    with View(title) as view:
+        loop = Loop(population, folder, mine, view)
+        well = loop.run()
+    with contextlib.suppress(OSError):
+        _describe(loop.scores(), path, _raised(population) if loop.has_finished() else "")
+    return 0 if well else 1
+
+
+def _lock(population: Population, folder: PopulationFolder, member: int | None) -> None:
+    """Sees to it that one process at a time trains a member, until `run_lock.release`.
+
+    Raises:
+      SettingsError: another one trains it, or all.
+    """
+    mine = range(population.members) if member is None else (member,)
+    for path in (folder.path, *map(folder.host, mine)):
+        if run_lock.is_held(path):
+            raise SettingsError(
+                f"{path} is being trained by another process: end that first, with Ctrl-C where it "
+                "was started."
+            )
+    own = folder.path if member is None else folder.host(member)
+    own.mkdir(parents=True, exist_ok=True)
+    run_lock.take(own)
+
+
+def _raised(population: Population) -> str:
+    """The flags without which a population that has finished would end at once when resumed."""
+    limits = {name: population.flags.get(name) for name in _LIMITS}
+    return "".join(f" --{name}={2 * limit}" for name, limit in limits.items() if limit is not None)
+
+
+def _describe(scores: dict[int, float], path: pathlib.Path, further: str) -> None:
+    """Says who is best, and what can be done with it; to resume it takes some flags further."""
+    found = {member: score for member, score in scores.items() if score == score}
+    shown = shlex.quote(str(path))
+    if found:
+        best = max(found, key=lambda member: found[member])
+        print(f"Best: member {name_of(best)}, with {found[best]:.4g}.")
+        print(
+            f"Evaluate: python -m launch.evaluate --run_dir={shown}/members/{name_of(best)} "
+            "--episodes=30"
+        )
+    print(f"Resume:   python -m launch.population --run_dir={shown} --resume{further}")
+    print(f"Report:   python -m launch.report --run_dir={shown}")
+
+
+if __name__ == "__main__":
+    command_line.run(main, _SECTIONS)

@@ -1,0 +1,73 @@
+"""Each environment is made, reset and stepped once before a run begins, in a child process.
+
+What somebody's environment does to its process, or that it never answers, is then a sentence, and
+nothing of it stays in the process that all others are forked from.
+"""
+
+import contextlib
+import importlib
+import multiprocessing
+from multiprocessing import connection
+
+import psutil
+
+from environments import gym, suites
+
+SECONDS = 60.0
+_SECONDS_TO_END = 5.0  # of a child that has answered
+
+
+def try_each(env: str, seconds: float | None) -> None:
+    """Tries every environment that is made one at a time, for `environments.gym` to know of it.
+
+    Args:
+      env: of an environment or a suite; not checked.
+      seconds: after which one that has not answered is given up; None for `SECONDS`.
+    """
+    try:
+        suites.check_names(env)
+    except ValueError:  # which is said where names are checked
+        return
+    for task in filter(suites.made_singly, suites.tasks(env)):
+        gym.remember(task, found := _tried(task, seconds or SECONDS))
+        if isinstance(found, gym.Description) and (module := suites.module_of(task)):
+            importlib.import_module(module)  # once for all processes
+
+
+def _tried(task: str, seconds: float) -> gym.Description | str:
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=_answer, args=(task, theirs))
+    child.start()
+    theirs.close()
+    try:
+        if not ours.poll(seconds):
+            return (
+                f"{task!r} was not made, reset and stepped once within {seconds:g} seconds; if "
+                "it takes longer, say so by --hang_seconds."
+            )
+        found: gym.Description | str = ours.recv()
+        child.join(_SECONDS_TO_END)
+        return found
+    except EOFError:
+        child.join()
+        return f"{task!r} ended its process, with code {child.exitcode}, when it was tried."
+    finally:
+        _kill(child.pid)
+        child.join()
+
+
+def _answer(task: str, launcher: connection.Connection) -> None:
+    try:
+        suites.check(task)
+        launcher.send(gym.describe(task))
+    except ValueError as error:
+        launcher.send(str(error))
+
+
+def _kill(pid: int | None) -> None:
+    """With all that it has started."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        for each in (*process.children(recursive=True), process):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()

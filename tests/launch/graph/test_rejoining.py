@@ -1,0 +1,152 @@
+"""What a node begins with: at its first start as its job says, later what its run saved since."""
+
+import pathlib
+from typing import Any
+
+import pytest
+import reverb
+
+from launch.graph import process, rejoining, replay_node
+from launch.graph.rejoining import Origin
+from run_folder import checkpoints, saver, settings
+from run_folder.checkpoints import Manifest
+from tests.run_folder.saving import COUNTS, Place
+
+SMALL = {"r2d2": {"lstm_size": "8", "min_replay_size": "1", "samples_per_insert": "none"}}
+
+
+def _run(folder: pathlib.Path, agent: str = "r2d2") -> settings.Settings:
+    given = dict(agent=agent, env="catch", run_dir=str(folder), preset="local")
+    run = settings.resolve(given | dict(num_replay_shards=2), SMALL)
+    run.folder.checkpoints.mkdir(exist_ok=True)
+    return run
+
+
+@pytest.fixture
+def again(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes this process's node one that was started before."""
+    monkeypatch.setattr(rejoining, "_rejoins", False)
+    return rejoining.rejoin
+
+
+def _begins_with(
+    origin: Origin, run: settings.Settings
+) -> tuple[list[Manifest | None], str | None]:
+    """Each learner's checkpoint, and the shards' replay."""
+    return [origin.of_learner(run, name) for name in run.agents], origin.of_replay(run)
+
+
+def test_each_learner_goes_on_from_its_own_newest_checkpoint(
+    tmp_path: pathlib.Path, again: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = _run(tmp_path, "r2d2,impala")
+    origin, place = Origin.of(run, {}), Place(run.folder.checkpoints)
+    of_r2d2 = place.saver.save(3, COUNTS, with_replay=True)
+    of_impala = place.new_saver(None, "impala").save(7, COUNTS, with_replay=False)
+    assert _begins_with(origin, run) == ([None, None], None)
+    assert capsys.readouterr().out == ""
+    again()
+    found, replay = _begins_with(origin, run)
+    assert [manifest and manifest.learner for manifest in found] == [
+        "learner-r2d2/3",
+        "learner-impala/7",
+    ]
+    assert (of_r2d2.replay, of_impala.replay) == (replay, None)
+    assert capsys.readouterr().out.splitlines() == [
+        "Started again: the learner of r2d2 goes on from update 3.",
+        "Started again: the learner of impala goes on from update 7.",
+        f"Started again: replay goes on from {replay}.",
+    ]
+
+
+def test_what_was_never_saved_begins_anew(
+    tmp_path: pathlib.Path, again: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = _run(tmp_path)
+    origin = Origin.of(run, {})
+    again()
+    assert _begins_with(origin, run) == ([None], None)
+    said = "Started again: replay was not saved yet, is empty."
+    assert said in capsys.readouterr().out
+
+
+def test_a_newer_checkpoint_that_the_job_left_behind_stays_behind(
+    tmp_path: pathlib.Path, again: Any
+) -> None:
+    """As of a job written with --resume_step: the manifest of before stands until the next save."""
+    run, place = _run(tmp_path), Place(tmp_path / "checkpoints")
+    earlier = checkpoints.without_replay(place.saver.save(3, COUNTS, with_replay=False))
+    place.saver.save(9, COUNTS, with_replay=True)
+    origin = Origin.of(run, {"r2d2": earlier})
+    again()
+    assert _begins_with(origin, run) == ([earlier], None)
+    saved = place.new_saver(earlier).save(4, COUNTS, with_replay=False)
+    found, replay = _begins_with(origin, run)
+    assert found == [checkpoints.parse(run.folder.checkpoints)]
+    assert (found[0] and found[0].learner_step, replay) == (saved.learner_step, None)
+
+
+def test_a_manifest_that_cannot_be_read_is_none_that_was_not_there(
+    tmp_path: pathlib.Path, again: Any
+) -> None:
+    run = _run(tmp_path)
+    origin = Origin.of(run, {})
+    again()
+    (run.folder.checkpoints / checkpoints.MANIFEST).mkdir()
+    with pytest.raises(OSError, match="manifest"):
+        origin.of_replay(run)
+
+
+def test_a_shard_comes_back_with_its_own_part_of_the_newest_replay(
+    tmp_path: pathlib.Path, again: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "enter", lambda *_: None)
+    run = _run(tmp_path)
+    origin = Origin.of(run, {})
+
+    def serve() -> list[reverb.Server]:
+        tables = [[reverb.Table.queue("queue", max_size=10)] for _ in range(2)]
+        return [
+            reverb.Server(made, checkpointer=replay_node.replay_checkpointer(run, origin, shard))
+            for shard, made in enumerate(tables)
+        ]
+
+    def held(servers: list[reverb.Server]) -> list[int]:
+        infos = [server.localhost_client().server_info() for server in servers]
+        return [info["queue"].current_size for info in infos]
+
+    servers = serve()
+    clients = [server.localhost_client() for server in servers]
+
+    def write(prefix: str) -> str:
+        for ending in ("index", "data"):
+            pathlib.Path(f"{prefix}.{ending}").touch()
+        return prefix
+
+    writer = saver.Saver(run.folder.checkpoints, "r2d2", write, clients, 1, None)
+    for shard, count in enumerate((1, 3)):
+        for value in range(count):
+            clients[shard].insert([float(value)], {"queue": 1.0})
+    writer.save(1, COUNTS, with_replay=True)
+    for client in clients:
+        client.insert([9.0], {"queue": 1.0})
+    assert held(servers) == [2, 4]
+    for server in servers:
+        server.stop()
+
+    again()
+    servers = serve()
+    assert held(servers) == [1, 3]
+    for server in servers:
+        server.stop()
+
+
+def test_a_coordinators_first_start_reads_nothing(tmp_path: pathlib.Path, again: Any) -> None:
+    (tmp_path / "nodes").mkdir()
+    (tmp_path / "nodes" / "progress.json").write_text("{")
+    assert rejoining.last_progress(tmp_path, ()) is None
+    again()
+    with pytest.raises(ValueError, match="Expecting"):
+        rejoining.last_progress(tmp_path, ())
+    (tmp_path / "nodes" / "progress.json").unlink()
+    assert rejoining.last_progress(tmp_path, ()) is None

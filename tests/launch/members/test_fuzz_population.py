@@ -1,0 +1,165 @@
+"""Whatever a population's files hold is a population and its decisions, or is refused by file."""
+
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents import fields
+from launch.members import asked, loop, turn, view
+from launch.members.asked import Asked
+from launch.members.state import Member, State
+from population import decisions, ranges, settings
+from population.folder import PopulationFolder
+from population.settings import Population
+from run_folder.settings import Settings, SettingsError
+from tests import fuzzing
+from tests.fuzzing import FUZZ, JSON, Edits
+from tests.population.populations import decision_of, settings_of
+
+_SWEEP = dict(
+    learning_rate="log:1e-4:1e-2",
+    correction="choice:vtrace,none",
+    max_gradient_norm="choice:none,40",
+    hidden_sizes="choice:64,32",
+)
+_TRAIN = dict(
+    values=dict(num_actors=4, max_actor_steps=1_000, preset="local"),
+    fields={"impala": dict(length="8"), "": dict(annealing_frames="none")},
+)
+_POPULATION: dict[str, Any] = json.loads(settings_of(sweep=_SWEEP, train=_TRAIN).to_json())
+_VALUES = dict(learning_rate=1e-3, correction="vtrace", max_gradient_norm=None, hidden_sizes=[64])
+_DECISION = dataclasses.asdict(
+    decision_of(
+        1,
+        1,
+        score=0.5,
+        rival=2,
+        rival_score=0.75,
+        adopted=0,
+        rival_learner_step=7,
+        old=_VALUES,
+        new=_VALUES,
+    )
+)
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path) -> PopulationFolder:
+    """A population whose member 1 has decided twice."""
+    found = PopulationFolder(tmp_path)
+    settings.record(found, settings_of(sweep=_SWEEP, train=_TRAIN))
+    decisions.write(found, decision_of(1, 0, new=_VALUES))
+    return found
+
+
+@FUZZ
+@given(edits=fuzzing.edits(_POPULATION))
+def test_an_edited_population_json_is_a_population_or_is_refused(
+    edits: Edits, folder: PopulationFolder
+) -> None:
+    said = json.dumps(fuzzing.edited(_POPULATION, edits)).encode()
+    refused = _resume(folder, said)
+    names = {name for path, _ in edits for name in path}
+    assert refused is None or any(fuzzing.quotes(refused, name) for name in names), refused
+
+
+@FUZZ
+@given(said=JSON)
+def test_any_other_json_is_no_population(said: Any, folder: PopulationFolder) -> None:
+    assert _resume(folder, json.dumps(said).encode())
+
+
+@FUZZ
+@given(share=st.floats(0, 1), more=st.binary(max_size=5))
+def test_a_part_of_a_population_json_is_refused(
+    share: float, more: bytes, folder: PopulationFolder
+) -> None:
+    text = json.dumps(_POPULATION, indent=2).encode()
+    cut = int(share * len(text))
+    assert _resume(folder, text[:cut] + more) or cut == len(text)
+
+
+def _resume(folder: PopulationFolder, said: bytes) -> str | None:
+    """Fails unless a population.json can be gone on with, or is refused; returns the sentence."""
+    folder.settings.write_bytes(said)
+    names = [name for name in fields.declared(Settings) if name != "configs"]
+    values = dict.fromkeys(names) | dict(run_dir=str(folder.path))
+    try:
+        found = asked.resumed(Asked(values, {}, {}, []))
+    except SettingsError as error:
+        fuzzing.check_sentence(str(error))
+        return str(error)
+    _check_usable(folder, found)
+    settings.record(folder, found)
+    assert settings.load(folder.path) == found
+    return None
+
+
+def _check_usable(folder: PopulationFolder, found: Population) -> None:
+    """Fails for what no members can be trained with, by what is known without its own checks."""
+    assert 2 <= found.members <= 1_000
+    assert min(found.concurrent, found.turn_steps, found.ready_episodes) >= 1
+    assert found.mutation_factor >= 1
+    for member in {0, 1, found.members - 1}:
+        drawn = ranges.draw(found.ranges, member, found.seed)
+        run = turn.settings_of(found, folder, member, drawn)
+        fuzzing.check_usable(run)
+        assert run.agent == found.agent
+        assert set(drawn) == set(found.sweep)
+
+
+@FUZZ
+@given(edits=fuzzing.edits(_DECISION))
+def test_an_edited_decision_is_one_or_is_refused(edits: Edits, folder: PopulationFolder) -> None:
+    said = json.dumps(fuzzing.edited(_DECISION, edits)).encode()
+    refused = _look(folder, said)
+    names = {name for path, _ in edits for name in path}
+    assert refused is None or any(fuzzing.quotes(refused, name) for name in names), refused
+
+
+@FUZZ
+@given(said=JSON)
+def test_any_other_json_is_no_decision(said: Any, folder: PopulationFolder) -> None:
+    assert _look(folder, json.dumps(said).encode())
+
+
+@FUZZ
+@given(share=st.floats(0, 1), more=st.binary(max_size=5))
+def test_a_part_of_a_decision_is_refused(
+    share: float, more: bytes, folder: PopulationFolder
+) -> None:
+    text = json.dumps(_DECISION, indent=2).encode()
+    cut = int(share * len(text))
+    assert _look(folder, text[:cut] + more) or cut == len(text)
+
+
+def _look(folder: PopulationFolder, said: bytes) -> str | None:
+    """Fails unless a decision is one that can be gone on from, or is refused."""
+    (folder.decisions / "01-0001.json").write_bytes(said)
+    population = settings_of(sweep=_SWEEP, train=_TRAIN)
+    state = State(population, folder)
+    try:
+        found = state.look(1)
+    except SettingsError as error:
+        fuzzing.check_sentence(str(error))
+        return str(error)
+    _check_shown(found)
+    run = turn.settings_of(population, folder, 1, found.decision.new)
+    fuzzing.check_usable(run)
+    try:
+        state.begin(1)
+    except SettingsError as error:  # what it says that it took is not there
+        fuzzing.check_sentence(str(error))
+    decisions.list_all(folder)
+    return None
+
+
+def _check_shown(member: Member) -> None:
+    """Fails for a decision of which nothing could be told."""
+    assert loop.sentence(member.decision).isprintable()
+    assert len(view.row(1, member, False, None, lambda *_: "")) == 5 + len(_SWEEP)

@@ -54,3 +54,12 @@ def agent() -> subject.Subject:
         return subject.make(command_line.AGENT.value or _DEFAULT_AGENT, PRESET.value, overrides())
     except ValueError as error:
         fail(str(error))
+
+
+def given(measured: subject.Subject) -> list[str]:
+    """What this command was told of the agent, to be told to another."""
+    named = [f"--{name}={measured.settings[name]}" for name in ("agent", "preset")]
+    typed = overrides()
+    return named + [
+        f"--{name}.{field}={text}" for name in typed for field, text in typed[name].items()
+    ]

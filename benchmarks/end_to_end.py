@@ -78,25 +78,16 @@ def _measure_parts(measured: Subject, report: Report) -> dict[str, float]:
 
 def _benchmark(name: str, measured: Subject, *arguments: str) -> dict[str, dict[str, Any]]:
     """The figures of another command, for the same agent."""
-    settings = [*_agent_flags(measured), *timing.arguments(), *arguments]
+    settings = [*command_line.given(measured), *timing.arguments(), *arguments]
     command = [sys.executable, "-m", f"benchmarks.{name}", *settings]
     output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     figures: dict[str, dict[str, Any]] = json.loads(output.stdout.splitlines()[-1])["figures"]
     return figures
 
 
-def _agent_flags(measured: Subject) -> list[str]:
-    """What this command was told of the agent, to be told to another."""
-    named = [f"--{name}={measured.settings[name]}" for name in ("agent", "preset")]
-    fields = command_line.overrides()
-    return named + [
-        f"--{agent}.{field}={text}" for agent in fields for field, text in fields[agent].items()
-    ]
-
-
 def _measure_run(folder: pathlib.Path, measured: Subject) -> Measured:
     arguments = [
-        *_agent_flags(measured),
+        *command_line.given(measured),
         f"--env={GAME}",
         f"--num_actors={_NUM_ACTORS.value}",
         f"--actors_per_node={_ACTORS_PER_NODE.value}",

@@ -91,6 +91,8 @@ def _torso(kind: str, image: Sequence[int]) -> tuple[list[Layer], int]:
     """The layers of a torso, and the size of its output."""
     if kind == "resnet":
         return _residual(image)
+    if kind == "strided":
+        return _strided(image)
     height, width, channels = image
     layers = []
     for i, (outputs, kernel, stride) in enumerate(CONVOLUTIONS[kind]):
@@ -115,3 +117,16 @@ def _residual(image: Sequence[int]) -> tuple[list[Layer], int]:
         layers.append(Layer(f"section {i + 1}, residual blocks", blocks))
         channels = outputs
     return [*layers, Layer("torso output", height * width * channels * 256)], 256
+
+
+def _strided(image: Sequence[int]) -> tuple[list[Layer], int]:
+    height, width, channels = image
+    layers = []
+    for i in range(3):
+        height, width = math.ceil(height / 2), math.ceil(width / 2)
+        first = 9 * channels * 32 * height * width
+        layers.append(Layer(f"section {i + 1}, convolution", first, i > 0))
+        block = 2 * 9 * 32**2 * height * width
+        layers.append(Layer(f"section {i + 1}, residual block", block))
+        channels = 32
+    return layers, height * width * channels

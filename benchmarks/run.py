@@ -14,7 +14,7 @@ import psutil
 from run_folder import progress
 
 _POLL_SECONDS = 0.2
-_END_SECONDS = 30
+_END_SECONDS = 60
 
 
 class Moment(NamedTuple):
@@ -30,15 +30,20 @@ class Run:
     Args:
       folder: the run folder.
       arguments: all other flags.
+      tree: the work tree whose `launch.train` it is; this one by default.
     """
 
-    def __init__(self, folder: pathlib.Path, arguments: Sequence[str]) -> None:
+    def __init__(
+        self, folder: pathlib.Path, arguments: Sequence[str], tree: str | None = None
+    ) -> None:
         self._folder = folder
         self._started = time.perf_counter()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "launch.train", f"--run_dir={folder}", *arguments],
             stdout=sys.stderr,
             start_new_session=True,
+            cwd=tree,
+            env=os.environ | ({"PYTHONPATH": tree} if tree else {}),
         )
 
     def __enter__(self) -> "Run":
@@ -67,6 +72,51 @@ class Run:
         """How far it is now."""
         return Moment(self._counts(), self._cpu_seconds())
 
+    def wait_until_all_act(self) -> float:
+        """Waits until every actor has acted; returns the seconds since the command was given.
+
+        Raises:
+          RuntimeError: when the run ends before.
+        """
+
+        def act() -> bool:
+            acting, actors = (progress.read(self._folder) or {}).get("acting", (0, 1))
+            return bool(acting == actors)
+
+        self._wait_until(lambda _: act())
+        return time.perf_counter() - self._started
+
+    def memory(self) -> float:
+        """Bytes of all its processes, of a page that several share each one's part."""
+        return float(sum(process.memory_full_info().pss for process in self._processes()))
+
+    def seconds_to_end(self, node: str | None = None) -> float:
+        """Interrupts it, or kills a node; returns the seconds until no process of it is left.
+
+        Args:
+          node: as its output's file is named, or the beginning of that.
+
+        Raises:
+          RuntimeError: when something is left after a minute.
+        """
+        processes = self._processes()
+        killed = next(
+            (found for found in processes[1:] if node and self._node(found).startswith(node)), None
+        )
+        began = time.perf_counter()
+        if killed is None:
+            processes[0].send_signal(signal.SIGINT)
+        else:
+            killed.kill()
+        self._process.wait(_END_SECONDS)
+        if left := psutil.wait_procs(processes[1:], _END_SECONDS)[1]:
+            raise RuntimeError(f"The run has left {left}.")
+        return time.perf_counter() - began
+
+    def _processes(self) -> list[psutil.Process]:
+        launcher = psutil.Process(self._process.pid)
+        return [launcher, *launcher.children(recursive=True)]
+
     def _wait_until(self, holds: Callable[[dict[str, float]], bool]) -> None:
         while not holds(self._counts()):
             if self._process.poll() is not None:
@@ -79,9 +129,9 @@ class Run:
         return counts
 
     def _cpu_seconds(self) -> dict[str, float]:
-        launcher = psutil.Process(self._process.pid)
+        launcher, *children = self._processes()
         found = {"launcher": _cpu_seconds(launcher)}
-        for child in launcher.children(recursive=True):
+        for child in children:
             name = self._node(child)
             if name:
                 found[name] = _cpu_seconds(child)

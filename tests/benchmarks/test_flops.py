@@ -43,6 +43,7 @@ def test_a_hand_count_of_a_tiny_update() -> None:
         (r2d2.make(small_config(torso="dqn")), "dqn"),
         (r2d2.make(small_config(torso="resnet", frame_stack=3)), "resnet"),
         (r2d2.make(small_config(torso="shallow", lstm_size=0)), "shallow"),
+        (r2d2.make(small_config(torso="strided")), "strided"),
         (impala.make(impala.Config(torso="shallow", **_SMALL_IMPALA)), "impala"),
         (popart.make(popart.Config(num_tasks=5, torso="resnet", **_SMALL_IMPALA)), "popart"),
     ],

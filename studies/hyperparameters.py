@@ -12,6 +12,8 @@ from run_folder.presets import PRESETS
 from run_folder.settings import Settings
 from studies import arguments
 
+_IN_WORDS = {"dmlab": "DMLab", "control_image": "control image"}
+
 _PAGE = """\
 # Settings and hyperparameters
 
@@ -19,8 +21,9 @@ _PAGE = """\
 in `run_folder/settings.py` and in each agent's `config.py`. `python -m launch.train --help=r2d2
 --env=catch` shows those of one agent for one environment.
 
-Of the local preset, *image* is any other image of at least 20 x 20 pixels, *small* everything else.
-An empty cell has the paper's value: for DeepMind Lab its own, elsewhere that for Atari.
+*control* is what is acted in by vectors of numbers, *control image* where that shows images. Of
+the local preset, *image* is any other image of at least 20 x 20 pixels, *small* everything else. An
+empty cell has the paper's value: for DeepMind Lab and control its own, elsewhere that for Atari.
 """
 
 
@@ -65,11 +68,19 @@ def _columns(entry: Entry) -> Iterator[tuple[str, Mapping[str, str]]]:
     """What each column holds, by field: the paper's for Atari, and where others differ."""
     paper = dataclasses.asdict(entry.config)
     yield "paper", {name: _text(value) for name, value in paper.items()}
-    dmlab = dataclasses.asdict(entry.dmlab)
-    yield "paper, DMLab", _changed(paper, dmlab)
+    special: dict[Kind, Any] = {
+        "dmlab": entry.dmlab,
+        "control": entry.control,
+        "control_image": entry.control_image,
+    }
+    own = {kind: dataclasses.asdict(config) for kind, config in special.items() if config}
+    for kind, values in own.items():
+        yield f"paper, {_IN_WORDS.get(kind, kind)}", _changed(paper, values)
     for kind in get_args(Kind):
-        base = dmlab if kind == "dmlab" else paper
-        yield f"local, {kind}", _changed(base, base | dict(entry.local[kind]))
+        if kind in entry.local:
+            base = own.get(kind, paper)
+            changed = _changed(base, base | dict(entry.local[kind]))
+            yield f"local, {kind.replace('_', ' ')}", changed
 
 
 def _difference(name: str, like: str) -> str:

@@ -12,6 +12,9 @@ _FAST = (
     "--impala.queue_size=64 --impala.precision=bfloat16 --num_actors=128 --actors_per_node=64 "
     "--peer=sample_factory --runs=2"
 )
+_CATCH = "startup --agent=impala --env=catch --before=../before"
+_PONG = "startup --agent=impala --env=atari:pong --before=../before"
+_PROCESSES = " --num_actors=256 --actors_per_node=1 --runs=1"
 _REPLAYED = "end_to_end --agent=r2d2 --r2d2.samples_per_insert=0.4"
 _ACTOR = "actor --agent=r2d2 --num_environments=1,4,16,64,256"
 _REPLAY = "replay --agent=r2d2 --num_shards=1,2,4"
@@ -116,8 +119,31 @@ ROWS = [
         "peer's inference, 1",
         "inference to peer's, 1",
     ),
-    Row("from command to IMPALA's first acting step", _RUN, "first_acting_step", target="25 s"),
-    Row("from command to IMPALA's first learner step", _RUN, "first_learner_step", target="40 s"),
+    *(
+        Row(
+            f"from command to IMPALA's first {what} step on {game}, and before nodes were forks",
+            command,
+            f"first_{what}_step",
+            f"first_{what}_step_before",
+            target=target,
+        )
+        for game, command in (("catch", _CATCH), ("Pong", _PONG))
+        for what, target in (("acting", "10 s"), ("learner", ""))
+    ),
+    Row("its end when it is interrupted", _CATCH, "end_when_interrupted", target="5 s"),
+    Row("its end when its learner is killed", _CATCH, "end_after_a_crash", target="8 s"),
+    *(
+        Row(f"256 processes of one actor on {game}: {what}", command, figure, target=target)
+        for game, command in (
+            ("catch", f"startup --agent=impala --env=catch{_PROCESSES}"),
+            ("Pong", f"startup --agent=impala --env=atari:pong{_PROCESSES}"),
+        )
+        for what, figure, target in (
+            ("from command until all act", "all_acting", "600 s"),
+            ("memory, proportional", "memory", "20 GB"),
+            ("their end when interrupted", "end_when_interrupted", "30 s"),
+        )
+    ),
     Row(
         "IMPALA's run (float32) and the sum of its parts",
         _RUN,
@@ -127,7 +153,6 @@ ROWS = [
     ),
     Row("R2D2 acting and learning", _REPLAYED, "steps", "parts", "share_of_the_parts"),
     Row("its replays of each observation", _REPLAYED, "replays_per_observation", target="0.8"),
-    Row("from command to R2D2's first acting step", _REPLAYED, "first_acting_step", target="25 s"),
     Row(
         "memory of 100,000 items of Atari",
         _REPLAY,

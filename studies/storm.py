@@ -11,14 +11,12 @@ to log no step twice; and to leave nothing behind. The exit code says whether it
 
 import argparse
 import csv
-import json
 import os
 import pathlib
 import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -26,7 +24,8 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from run_folder import progress
+from launch.graph import temporary_files
+from run_folder import checkpoints, progress
 from run_folder.layout import RunFolder
 
 INTERVAL_SECONDS = 15.0
@@ -61,17 +60,27 @@ class Outcome(NamedTuple):
 
 
 def storm(
-    agent: str, run_dir: pathlib.Path, *, minutes: float, per_hour: float, steps: int, seed: int
+    agent: str,
+    run_dir: pathlib.Path,
+    *,
+    minutes: float,
+    per_hour: float,
+    steps: int,
+    seed: int,
+    learners: int = 1,
 ) -> Outcome:
     """Runs one, to its end."""
-    before = set(pathlib.Path(tempfile.gettempdir()).glob("recurrent-replay-*"))
+    before = temporary_files.left()
     command = (
         *(sys.executable, "-m", "launch.train", f"--agent={agent}", "--env=catch"),
         *(f"--run_dir={run_dir}", "--num_actors=32", "--actors_per_node=16", "--restarts=1000"),
         *(f"--hang_seconds={HANG_SECONDS}", f"--checkpoint_minutes={INTERVAL_SECONDS / 60}"),
         *("--evaluation_minutes=0.5", f"--max_actor_steps={steps}"),
+        f"--learners_per_agent={learners}",
     )
-    struck, redone, saves = [], [], [0.0]
+    struck: list[Struck] = []
+    redone: list[float] = []
+    saves = [0.0]
     walltime, begun, seen = 0.0, time.monotonic(), set[psutil.Process]()
     moments = _moments(random.Random(seed), CALM_SECONDS, 60 * minutes, per_hour)
     chance = random.Random(seed + 1)
@@ -97,8 +106,10 @@ def storm(
                 struck.append(Struck(now, label, number.name))
                 print(f"{now:.0f} s: {number.name} to {label}", flush=True)
     folder = RunFolder(run_dir)
-    alive = psutil.wait_procs(seen, timeout=GONE_SECONDS)[1]
-    temporary = set(pathlib.Path(tempfile.gettempdir()).glob("recurrent-replay-*")) - before
+    # The number of one that is long gone may be a thread's by now, for which nobody can wait.
+    lingering = [process for process in seen if process.is_running()]
+    alive = psutil.wait_procs(lingering, timeout=GONE_SECONDS)[1]
+    temporary = temporary_files.left() - before
     return Outcome(
         code=launcher.returncode,
         seconds=time.monotonic() - begun,
@@ -108,7 +119,7 @@ def storm(
         begun_again=len(folder.launches.read_text().splitlines()) - 1,
         redone=redone,
         longest_save=max(saves),
-        repeated=_repeated(folder),
+        repeated=repeated(folder),
         left=[*(str(process) for process in alive), *map(str, temporary)],
     )
 
@@ -135,7 +146,7 @@ def _moments(chance: random.Random, first: float, last: float, per_hour: float) 
 
 def _nodes(launcher: int, run_dir: pathlib.Path) -> dict[str, psutil.Process]:
     """The nodes that run, by label: those processes that print into files of the run folder."""
-    folder, found = str(run_dir / "nodes"), dict[str, psutil.Process]()
+    folder, found = str(RunFolder(run_dir).nodes), dict[str, psutil.Process]()
     for process in psutil.Process(launcher).children(recursive=True):
         try:
             path = os.readlink(f"/proc/{process.pid}/fd/1")
@@ -148,14 +159,11 @@ def _nodes(launcher: int, run_dir: pathlib.Path) -> dict[str, psutil.Process]:
 
 def _newest_save(run_dir: pathlib.Path) -> float:
     """Seconds that the newest save of the replay took."""
-    try:
-        manifest = json.loads((run_dir / "checkpoints" / "manifest.json").read_text())
-    except (OSError, ValueError):
-        return 0.0
-    return float(manifest["replay_seconds"])
+    manifest = checkpoints.parse(RunFolder(run_dir).checkpoints)
+    return manifest.replay_seconds if manifest else 0.0
 
 
-def _repeated(folder: RunFolder) -> list[str]:
+def repeated(folder: RunFolder) -> list[str]:
     """Logs in which a counter goes back."""
     found = []
     for path in sorted(folder.logs.glob("*.csv")):
@@ -179,6 +187,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--per_hour", type=float, default=60.0, help="signals")
     parser.add_argument("--steps", type=int, default=4_000_000, help="the run's limit")
     parser.add_argument("--seed", type=int, default=0, help="of what is struck, and when")
+    parser.add_argument("--learners", type=int, default=1, help="of each agent")
     return parser.parse_args()
 
 

@@ -1,0 +1,103 @@
+"""Runs on one task of continuous control after another, then a table of their returns.
+
+    python -m studies.control --agent=impala --tasks=benchmarking --out=runs/control \\
+        --max_actor_steps=1000000
+
+Other flags go to `launch.train` as they are. Tasks are names with commas, `cartpole/swingup` or
+`control-pixels:cartpole/swingup`, or `benchmarking`, `benchmarking-pixels`, `rwrl`. A folder that
+holds a run goes on with it, so that the same command ends what was cut short.
+"""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from analysis.playing import files
+from environments import control_tasks, suites
+
+_LISTS = {
+    "benchmarking": [f"control:{task}" for task in control_tasks.BENCHMARKING],
+    "benchmarking-pixels": [f"control-pixels:{task}" for task in control_tasks.BENCHMARKING],
+    "rwrl": [f"rwrl:{task}" for task in control_tasks.RWRL],
+}
+EPISODES = 30
+
+
+def names(text: str) -> list[str]:
+    """The environments that a list names.
+
+    Raises:
+      ValueError: one of them cannot be played here.
+    """
+    found = []
+    for part in text.split(","):
+        found += _LISTS.get(part, [part if ":" in part else f"control:{part}"])
+    for name in found:
+        suites.check(name)
+    return found
+
+
+def commands(name: str, agent: str, run_dir: pathlib.Path, how: Sequence[str]) -> list[list[str]]:
+    """What is to be run for one task: a training, begun or gone on with, and an evaluation."""
+    if (run_dir / "config.json").exists():
+        train = ["launch.train", f"--run_dir={run_dir}", "--resume", *_limits(how)]
+    else:
+        train = ["launch.train", f"--agent={agent}", f"--env={name}", f"--run_dir={run_dir}", *how]
+    return [train, ["launch.evaluate", f"--run_dir={run_dir}", f"--episodes={EPISODES}"]]
+
+
+def _limits(how: Iterable[str]) -> list[str]:
+    return [flag for flag in how if re.match("--max_(actor|learner)_steps=", flag)]
+
+
+def table(out: pathlib.Path, tasks: Iterable[str]) -> str:
+    """Markdown: a task a row, from its newest evaluation, and their mean."""
+    lines = ["| task | agent steps | mean return | its standard error |", "|---|---|---|---|"]
+    means = []
+    for name in tasks:
+        found = sorted(
+            (folder_of(out, name) / "evaluations").glob("*.csv"), key=lambda p: p.stat().st_mtime
+        )
+        if found:
+            rows = files.read(found[-1])
+            returns = np.array([row.episode_return for row in rows])
+            error = returns.std(ddof=1) / np.sqrt(len(returns)) if len(returns) > 1 else np.nan
+            means.append(returns.mean())
+            lines.append(f"| {name} | {rows[0].actor_steps:,} | {means[-1]:.1f} | {error:.1f} |")
+    if means:
+        lines.append(f"| mean of {len(means)} | | {np.mean(means):.1f} | |")
+    return "\n".join(lines)
+
+
+def folder_of(out: pathlib.Path, name: str) -> pathlib.Path:
+    """The run folder of a task."""
+    return out / re.sub(r"\W+", "_", name)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--agent", required=True)
+    parser.add_argument("--tasks", required=True)
+    parser.add_argument("--out", required=True, type=pathlib.Path)
+    asked, how = parser.parse_known_args()
+    try:
+        tasks = names(asked.tasks)
+    except ValueError as error:
+        parser.error(str(error))
+    for name in tasks:
+        for command in commands(name, asked.agent, folder_of(asked.out, name), how):
+            done = subprocess.run([sys.executable, "-m", *command])
+            if done.returncode:
+                sys.exit(done.returncode)
+    print(table(asked.out, tasks))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Draws the pictures of docs/tour.md: python -m studies.tour RUN_DIR FOLDER
+
+RUN_DIR holds a run that has ended. FOLDER gets the live view as it was last drawn, and the figures
+of the run's report that the page shows.
+"""
+
+import io
+import pathlib
+import re
+import shutil
+
+from rich.console import Console
+
+from launch.local import view
+from run_folder import progress, settings
+from studies import arguments
+
+COLUMNS = 130  # of the terminal
+FIGURES = ("by-steps", "agent-steps-per-second")  # as the report's files' names end
+_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # from an address
+
+
+def draw(run_dir: pathlib.Path, folder: pathlib.Path) -> list[pathlib.Path]:
+    """Writes the pictures; returns their paths.
+
+    Raises:
+      SettingsError: there is no run.
+      FileNotFoundError: the run has told of no progress, or there is no report of it.
+    """
+    run = settings.load(run_dir)
+    written = [folder / "tour-view.svg"]
+    written[0].write_text(live_view(run))
+    for name in FIGURES:
+        (figure,) = run.folder.report.glob(f"*{name}.png")
+        written.append(folder / f"tour-{name}.png")
+        shutil.copyfile(figure, written[-1])
+    return written
+
+
+def live_view(run: settings.Settings) -> str:
+    """What the launching terminal last showed, as SVG.
+
+    Raises:
+      FileNotFoundError: the run has told of no progress.
+    """
+    state = progress.read(run.path)
+    if state is None:
+        raise FileNotFoundError(run.folder.progress)
+    console = Console(width=COLUMNS, record=True, force_terminal=True, file=io.StringIO())
+    title = f"{run.agent} on {run.env}, {run.run_dir}"
+    shown = view.View(title, console, view.earlier(run.folder))
+    console.print(shown.drawn(state | {"reason": ""}))
+    return _FONT.sub("", console.export_svg(title="python -m launch.train"))
+
+
+if __name__ == "__main__":
+    run_dir, folder = map(pathlib.Path, arguments.positional(__doc__, "run_dir", "folder"))
+    for path in draw(run_dir, folder):
+        print(path)

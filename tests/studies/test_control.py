@@ -1,0 +1,48 @@
+"""The list of control's tasks that are run one after another, and the table of their returns."""
+
+import pathlib
+
+import pytest
+
+from agents.environment_loop import Episode
+from analysis.playing.files import File, Played
+from environments import control
+from studies import control as study
+
+TASKS = ["control:cartpole/swingup", "control:walker/walk"]
+
+
+@pytest.fixture(autouse=True)
+def _as_if_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "check", lambda name: None)
+
+
+def test_a_list_has_names_and_groups() -> None:
+    assert study.names("cartpole/swingup,control:walker/walk") == TASKS
+    assert len(study.names("benchmarking")) == 28
+    assert len(study.names("benchmarking-pixels,rwrl")) == 28 + 16
+    with pytest.raises(ValueError, match="did you mean control:walker/walk"):
+        study.names("cartpole/swingup,walker/wakl")
+
+
+def test_what_was_cut_short_goes_on(tmp_path: pathlib.Path) -> None:
+    how = ["--seed=3", "--max_actor_steps=1000"]
+    begun, evaluated = study.commands(TASKS[0], "stacx", tmp_path, how)
+    assert begun[1:3] == ["--agent=stacx", "--env=control:cartpole/swingup"]
+    assert begun[-2:] == how
+    assert evaluated[0] == "launch.evaluate"
+    (tmp_path / "config.json").touch()
+    resumed = study.commands(TASKS[0], "stacx", tmp_path, how)[0]
+    assert resumed[1:] == [f"--run_dir={tmp_path}", "--resume", "--max_actor_steps=1000"]
+
+
+def test_the_table_has_a_row_for_each_task_that_was_played(tmp_path: pathlib.Path) -> None:
+    played = Played("impala", 7, 4000, 60.0, None, None, 0)
+    for name, returns in zip(TASKS, ((100.0, 300.0), (400.0, 400.0)), strict=True):
+        episodes = [Episode(0, value, 1000) for value in returns]
+        File(study.folder_of(tmp_path, name), played).append(name, episodes)
+    assert study.table(tmp_path, [*TASKS, "control:fish/swim"]).splitlines()[2:] == [
+        "| control:cartpole/swingup | 4,000 | 200.0 | 100.0 |",
+        "| control:walker/walk | 4,000 | 400.0 | 0.0 |",
+        "| mean of 2 | | 300.0 | |",
+    ]

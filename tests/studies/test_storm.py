@@ -1,0 +1,80 @@
+"""studies.storm: when it strikes, what it calls a broken promise, and five minutes of it."""
+
+import pathlib
+import random
+from typing import Any
+
+import pytest
+
+from run_folder.layout import RunFolder
+from studies import storm
+from studies.storm import Outcome
+
+KEPT = Outcome(
+    code=0,
+    seconds=300.0,
+    counts={},
+    struck=[],
+    mended=3,
+    begun_again=1,
+    redone=[12.0, 17.5],
+    longest_save=2.0,
+    repeated=[],
+    left=[],
+)
+
+
+def test_signals_come_as_often_as_was_asked_and_follow_from_the_seed() -> None:
+    def moments() -> list[float]:
+        return list(storm._moments(random.Random(1), 60.0, 36_000.0, 60.0))
+
+    found = moments()
+    assert found == moments()
+    assert found == sorted(found)
+    assert all(60.0 < moment < 36_000.0 for moment in found)
+    assert 540 < len(found) < 660  # 599 are expected, give or take 24
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, []),
+        (dict(redone=[]), []),
+        (dict(redone=[19.9]), []),  # an interval of 15 s, a save of 2, and 3 unseen
+        (dict(redone=[1.0, 20.1]), ["It redid 20.1 s."]),
+        (dict(longest_save=3.0, redone=[20.1]), []),
+        (dict(code=1), ["It ended with code 1."]),
+        (dict(repeated=["actor.csv"]), ["A step is logged twice in actor.csv."]),
+        (dict(left=["a process"]), ["It left a process."]),
+    ],
+)
+def test_what_is_a_broken_promise(changes: dict[str, Any], said: list[str]) -> None:
+    assert storm.broken(KEPT._replace(**changes)) == said
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        ("1,5,0.1\n2,5,0.2\n", []),
+        ("1,5,0.1\n2,4,0.2\n", ["actor.csv (actor_steps)"]),
+        ("2,5,0.1\n1,6,0.2\n", ["actor.csv (learner_steps)"]),
+        ("", []),
+    ],
+)
+def test_logs_that_go_back_are_found(tmp_path: pathlib.Path, rows: str, found: list[str]) -> None:
+    folder = RunFolder(tmp_path)
+    folder.logs.mkdir()
+    folder.log("actor").write_text(f"learner_steps,actor_steps,walltime\n{rows}")
+    assert storm.repeated(folder) == found
+
+
+@pytest.mark.cloud
+@pytest.mark.launchpad
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", ["r2d2", "r2d2,impala"])
+def test_five_minutes(agent: str, tmp_path: pathlib.Path) -> None:
+    outcome = storm.storm(
+        agent, tmp_path / "run", minutes=5.0, per_hour=120.0, steps=400_000, seed=1
+    )
+    assert outcome.mended >= 3
+    assert storm.broken(outcome) == []

@@ -14,10 +14,11 @@ ifeq ($(LOCK),requirements-gpu.lock)
 CUDA := LD_LIBRARY_PATH="$$(printf '%s:' $(CURDIR)/$(VENV)/lib/python3.10/site-packages/nvidia/*/lib)$$LD_LIBRARY_PATH"
 endif
 RUN := $(CUDA) $(PYTHON)
+GIVING_WAY := nice -n 10 env $(RUN)
 
 PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet install --no-deps
 
-.PHONY: help setup setup-gcp train test test-agents test-others test-runs test-fast test-cloud lint format lock build-files bazel clean
+.PHONY: help setup setup-gcp setup-control setup-wandb setup-suites train test test-agents test-others test-runs test-fast test-cloud lint format lock build-files bazel clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,36 +26,48 @@ help:
 	@echo "make test              set up, then lint, type checks and every test"
 	@echo "make test-fast         the tests that take seconds"
 	@echo "make test-runs         the tests that start whole runs; test-agents and test-others: the rest"
-	@echo "make test-cloud        whole runs on hosts of their own, and on a Google Cloud that is a fake"
+	@echo "make test-cloud        whole runs on hosts of their own, on a Google Cloud that is a fake, in storms"
 	@echo "make lint | format     check or fix the style"
 	@echo "make bazel             bazel build //... and the fast tests under bazel"
 	@echo "make build-files       write the BUILD files anew from the imports"
 	@echo "make lock              resolve the lock files anew (LOCK_ARGS=--upgrade moves the pins)"
 	@echo "make setup | clean     make or remove the environment .venv"
 	@echo "make setup-gcp         add to it what launching on Google Cloud takes"
+	@echo "make setup-control     add to it the DeepMind Control Suite: docs/control.md"
+	@echo "make setup-wandb       add to it Weights & Biases: docs/tools.md"
+	@echo "make setup-suites      add to it MiniGrid, BabyAI and popgym: docs/environments.md"
 
 setup: $(VENV)/.installed
 
 setup-gcp: setup $(VENV)/.gcp
 
+setup-control: setup $(VENV)/.control
+
+setup-wandb: setup $(VENV)/.wandb
+
+setup-suites: setup $(VENV)/.suites
+
 train: setup
 	$(RUN) -m launch.train --agent=r2d2 --env=atari:pong --run_dir=runs/pong $(ARGS)
 
-# Two processes for two cores; whole runs come after them, since each of those fills the machine.
-test: lint
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-agents test-others
-	$(MAKE) --no-print-directory test-runs
+# Whole runs wait more than they compute, and others fill their gaps: but those give way to them,
+# since a run that comes to nothing for long is taken for one that stands still.
+test: lint setup-gcp setup-control setup-wandb setup-suites
+	$(MAKE) --no-print-directory --jobs=3 --output-sync=target test-runs test-agents test-others
 
-test-agents: setup-gcp
-	$(RUN) -m pytest -m "not launchpad" tests/agents tests/r2d2 tests/replay
+# Halves that take equally long.
+AGENTS := tests/agents tests/r2d2 tests/replay
 
-test-others: setup-gcp
-	$(RUN) -m pytest -m "not launchpad and not cloud" --ignore=tests/agents --ignore=tests/r2d2 --ignore=tests/replay
+test-agents: setup-gcp setup-control setup-suites
+	$(GIVING_WAY) -m pytest -m "not launchpad" $(AGENTS)
 
-test-runs: setup-gcp
+test-others: setup-gcp setup-control setup-wandb setup-suites
+	$(GIVING_WAY) -m pytest -m "not launchpad and not cloud" $(AGENTS:%=--ignore=%)
+
+test-runs: setup-gcp setup-control setup-suites
 	$(RUN) -m pytest -m "launchpad and not cloud"
 
-test-fast: setup-gcp
+test-fast: setup-gcp setup-control setup-wandb setup-suites
 	$(RUN) -m pytest -m "not slow and not launchpad and not cloud"
 
 test-cloud: setup-gcp
@@ -84,6 +97,21 @@ $(VENV)/.gcp: $(VENV)/.dependencies requirements-gcp.lock
 	@$(PIP) --no-compile --require-hashes -r requirements-gcp.lock
 	@touch $@
 
+$(VENV)/.control: $(VENV)/.dependencies requirements-control.lock
+	@echo "Installing the packages of requirements-control.lock into $(VENV)." >&2
+	@$(PIP) --no-compile --require-hashes -r requirements-control.lock
+	@touch $@
+
+$(VENV)/.wandb: $(VENV)/.dependencies requirements-wandb.lock
+	@echo "Installing the packages of requirements-wandb.lock into $(VENV)." >&2
+	@$(PIP) --no-compile --require-hashes -r requirements-wandb.lock
+	@touch $@
+
+$(VENV)/.suites: $(VENV)/.dependencies requirements-suites.lock
+	@echo "Installing the packages of requirements-suites.lock into $(VENV)." >&2
+	@$(PIP) --no-compile --require-hashes -r requirements-suites.lock
+	@touch $@
+
 $(VENV)/.installed: $(VENV)/.dependencies pyproject.toml
 	@$(PIP) --no-index --no-build-isolation --editable .
 	@touch $@
@@ -94,8 +122,11 @@ COMPILE = $(VENV)/bin/uv pip compile pyproject.toml --quiet --python-version 3.1
 lock: setup
 	$(COMPILE) --group cpu $(LOCK_ARGS) --output-file requirements.lock
 	$(COMPILE) --group gpu --constraint requirements.lock --output-file requirements-gpu.lock
-	$(COMPILE) --group cpu --group gcp --constraint requirements.lock --output-file requirements-gcp.lock \
-		$$(sed -n 's/^\([^ ]*\)==.*/--no-emit-package \1/p' requirements.lock)
+	for group in gcp control wandb suites; do \
+		$(COMPILE) --group cpu --group $$group --constraint requirements.lock \
+			--output-file requirements-$$group.lock \
+			$$(sed -n 's/^\([^ ]*\)==.*/--no-emit-package \1/p' requirements.lock) || exit; \
+	done
 
 build-files: setup
 	$(PYTHON) -m bazel.generate

@@ -16,6 +16,6 @@ def py_test(name, srcs, deps = [], tags = []):
         main = "//bazel:pytest_main.py",
         args = ["$(location {})".format(module) for module in srcs],
         data = ["//:pyproject.toml"],
-        deps = deps,
+        deps = deps + ["//:recurrent_replay"],
         tags = tags,
     )

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 _LAYERS = (
-    *("environments", "replay", "agents", "r2d2", "run_folder", "analysis", "launch"),
-    *("benchmarks", "studies"),
+    *("environments", "replay", "agents", "r2d2", "run_folder", "population", "analysis"),
+    *("launch", "benchmarks", "studies"),
 )
 
 # Each room with those it may import: from `agents` on, all that stand before it.

@@ -1,0 +1,189 @@
+"""The command `recurrent-replay`, and what an environment must have for it to run.
+
+    recurrent-replay train --agent=r2d2 --env=catch --run_dir=runs/catch
+
+does what `python -m launch.train` does with the same flags; alone it lists its sub-commands. This
+module imports the standard library only: it is to speak where nothing else is installed.
+"""
+
+import ast
+import difflib
+import errno
+import functools
+import importlib.metadata
+import importlib.util
+import os
+import pathlib
+import re
+import runpy
+import sys
+import sysconfig
+
+NAME = "recurrent-replay"
+LOCK, GPU_LOCK = "requirements.lock", "requirements-gpu.lock"
+# Rooms that others import. Their names are no rarer than anybody's.
+ROOMS = ("environments", "replay", "agents", "r2d2", "run_folder", "population", "analysis")
+# What moves together or not at all, since compiled parts load beside one TensorFlow each.
+TOGETHER = ("dm-acme", "dm-launchpad-nightly", "dm-reverb", "dm-sonnet", "numpy")
+TENSORFLOWS = ("tensorflow-cpu", "tensorflow")  # one of them
+_OTHER_LAUNCHPAD = "dm-launchpad"  # that Acme's metadata asks for, in the same folder as ours
+_HERE = pathlib.Path(__file__).parent
+_SHARE = pathlib.Path("share", NAME)  # where a wheel puts the locks, below an environment's data
+
+
+class InstallationError(ImportError):
+    """What is installed cannot run this. Says what to do."""
+
+
+def file(name: str) -> pathlib.Path:
+    """A lock of the project's root, wherever the installation has it.
+
+    Raises:
+      FileNotFoundError: it has none, as a host of a cluster, which was given the sources alone.
+    """
+    schemes = (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user"))
+    shares = [pathlib.Path(sysconfig.get_path("data", scheme)) / _SHARE for scheme in schemes]
+    places = [_HERE, *shares, _HERE / _SHARE]  # the last of `pip install --target`
+    for place in places:
+        if (place / name).is_file():
+            return place / name
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+
+
+def check() -> None:
+    """Sees to it that the modules and packages are those that this was written for.
+
+    TensorFlow, which rooms import after this, tells of errors alone then if nobody said otherwise.
+
+    Raises:
+      InstallationError: they are not. A module that `python -m` is about to run ends instead, with
+        the sentence and exit code 2.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    if not (why := _why_not()):
+        return
+    if sys.argv[0] == "-m":  # while Python looks for the module that it was told to run
+        print(why, file=sys.stderr)
+        sys.exit(2)
+    raise InstallationError(why)
+
+
+@functools.cache
+def _why_not() -> str:
+    """What is wrong with the installation, and what rights it; empty where nothing is."""
+    return _clash() or _unfit()
+
+
+def _clash() -> str:
+    """About a folder of somebody's that Python finds in the place of one of ours."""
+    for room in ROOMS:
+        own = _HERE / room
+        spec = importlib.util.find_spec(room) if own.is_dir() else None
+        found = spec and (spec.origin or next(iter(spec.submodule_search_locations or ()), None))
+        if not found:
+            continue
+        other = pathlib.Path(found)
+        other = other.parent if other.name == "__init__.py" else other
+        if not other.exists() or not own.samefile(other):
+            return (
+                f"Two packages are named {room!r}: {NAME}'s, {own}, and {other}, which Python "
+                "finds first. Rename the second one, or start where it is not on PYTHONPATH or in "
+                "the current folder."
+            )
+    return ""
+
+
+def _unfit() -> str:
+    """About packages that are missing, or have another version than the lock."""
+    try:
+        lock = file(LOCK)
+    except FileNotFoundError:
+        return ""
+    pins = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", lock.read_text(), re.MULTILINE))
+    wrong = [name for name in _needed() if not _version(name)]
+    if not any(map(_version, TENSORFLOWS)):
+        wrong.insert(0, "TensorFlow")
+    said = [f"{_listed(wrong)} {'is' if len(wrong) == 1 else 'are'} missing"] if wrong else []
+    for name in (*TOGETHER, *TENSORFLOWS):
+        pinned = pins.get(name, pins[TENSORFLOWS[0]])
+        if (version := _version(name)) and version != pinned:
+            said.append(f"{name} is {version} and not {pinned}")
+    two = bool(_version(_OTHER_LAUNCHPAD))
+    if two:
+        said.append(f"{_OTHER_LAUNCHPAD} and dm-launchpad-nightly are two Launchpads in one folder")
+    if not said:
+        return ""
+    pip = f"{sys.executable} -m pip"
+    remove = f"{pip} uninstall --yes {_OTHER_LAUNCHPAD} dm-launchpad-nightly && " * two
+    return (
+        f"{NAME} cannot run with {sys.executable}: {'; '.join(said)}. What it needs is installed "
+        f"by\n  {remove}{pip} install --no-deps -r {lock}\n"
+        f"and for an NVIDIA GPU with {GPU_LOCK} instead of {LOCK}."
+    )
+
+
+def _needed() -> list[str]:
+    """The distributions that are needed, as far as the installation's metadata tells."""
+    try:
+        asked = importlib.metadata.requires(NAME) or []
+    except importlib.metadata.PackageNotFoundError:  # a work tree
+        asked = []
+    names = (re.match(r"[\w.-]+", text) for text in asked if "extra ==" not in text)
+    return list(dict.fromkeys([*TOGETHER, *(name[0] for name in names if name)]))
+
+
+def _version(name: str) -> str:
+    """Of an installed distribution; empty where there is none."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _listed(names: list[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def commands() -> dict[str, str]:
+    """Each sub-command with the first sentence of what it does. Imports none of them."""
+    found = {}
+    for path in sorted((_HERE / "launch").glob("*.py")):
+        text = path.read_text()
+        if '\nif __name__ == "__main__":' in text:
+            line = (ast.get_docstring(ast.parse(text)) or "").splitlines()[0]
+            found[path.stem] = re.split(": python -m|;", line)[0].removesuffix(".")
+    return found
+
+
+def usage() -> str:
+    """What there is to be typed."""
+    known = commands()
+    width = max(map(len, known)) + 2
+    lines = [f"  {name.ljust(width)}{what}" for name, what in known.items()]
+    end = f"{NAME} <command> --help lists its flags. README.md has examples."
+    return "\n".join([f"{NAME} <command> [flags]", "", *lines, "", end])
+
+
+def main() -> None:
+    """Runs the sub-command that was typed, as `python -m launch.<command>` would."""
+    name = sys.argv[1] if len(sys.argv) > 1 else "--help"
+    if name in ("-h", "--help", "-help", "help"):
+        print(usage())
+        return
+    known = commands()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        advice = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
+        print(f"There is no command {name!r}: {advice}", file=sys.stderr)
+        sys.exit(2)
+    if why := _why_not():
+        print(why, file=sys.stderr)
+        sys.exit(2)
+    # Tasks and agents of one's own are found where one stands; their names give way to ours.
+    sys.path.append(os.getcwd())
+    del sys.argv[1]
+    runpy.run_module(f"launch.{name}", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

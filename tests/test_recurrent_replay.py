@@ -1,0 +1,165 @@
+"""The console command, and what is said where an installation is not whole."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+import recurrent_replay
+from launch.gcp import images
+
+pytestmark = pytest.mark.repository
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+COLUMNS = 80
+
+
+@pytest.fixture(autouse=True)
+def asked_anew() -> Iterator[None]:
+    recurrent_replay._why_not.cache_clear()
+    yield
+    recurrent_replay._why_not.cache_clear()
+
+
+def _run(*arguments: str, folder: pathlib.Path, **variables: str) -> subprocess.CompletedProcess:
+    """A new interpreter without what this one has installed, but for the standard library."""
+    command = [sys.executable, *arguments]
+    return subprocess.run(
+        command, cwd=folder, env=variables, capture_output=True, text=True, check=False
+    )
+
+
+def _command(*arguments: str, folder: pathlib.Path) -> subprocess.CompletedProcess:
+    return _run(str(ROOT / "recurrent_replay.py"), *arguments, folder=folder)
+
+
+def test_alone_it_lists_the_commands_on_a_terminals_width(tmp_path: pathlib.Path) -> None:
+    done = _command(folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    listed = re.findall(r"^  (\w+)  +\S", done.stdout, re.MULTILINE)
+    assert {"train", "evaluate", "report", "diagnose", "population", "node"} <= set(listed)
+    for name in listed:
+        assert (ROOT / "launch" / f"{name}.py").is_file()
+    assert max(map(len, done.stdout.splitlines())) <= COLUMNS
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        ("trian", "There is no command 'trian': did you mean 'train'?\n"),
+        ("Train", "There is no command 'Train': did you mean 'train'?\n"),
+        ("--agent=r2d2", "There is no command '--agent=r2d2': there are cluster, diagnose, "),
+    ],
+)
+def test_a_misspelt_command_is_answered_at_once(
+    tmp_path: pathlib.Path, typed: str, answer: str
+) -> None:
+    begun = time.process_time(), time.monotonic()
+    done = _command(typed, folder=tmp_path)
+    assert time.monotonic() - begun[1] < 10  # TensorFlow's import alone takes four on an idle core
+    assert done.returncode == 2
+    assert done.stderr.startswith(answer)
+
+
+def test_a_command_does_what_python_m_does(tmp_path: pathlib.Path) -> None:
+    for program in ([str(ROOT / "recurrent_replay.py"), "train"], ["-m", "launch.train"]):
+        flags = ["--agent=r2d2", "--env=atari:pung", "--run_dir=x"]
+        done = _run(*program, *flags, folder=tmp_path, PYTHONPATH=str(ROOT))
+        assert done.returncode == 2
+        assert "did you mean atari:pong?" in done.stderr, done.stderr
+
+
+@pytest.fixture
+def own(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A project of somebody's that has agents of its own."""
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "__init__.py").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["-m", "launch.train", "--agent=r2d2"], 2), (["-c", "import r2d2.agent"], 1)],
+)
+def test_two_packages_of_one_name_are_named_with_their_places(
+    own: pathlib.Path, arguments: list[str], code: int
+) -> None:
+    done = _run(*arguments, folder=own, PYTHONPATH=str(ROOT))
+    assert done.returncode == code
+    line = done.stderr.splitlines()[-1]
+    assert "Two packages are named 'agents'" in line
+    assert str(ROOT / "agents") in line
+    assert str(own / "agents") in line
+    assert ("Traceback" in done.stderr) == (code == 1)
+
+
+def test_the_command_is_not_disturbed_by_the_folder_that_one_stands_in(own: pathlib.Path) -> None:
+    done = _command("train", "--agent=r2d2", "--env=atari:pung", "--run_dir=x", folder=own)
+    assert "did you mean atari:pong?" in done.stderr, done.stderr
+
+
+def _installed(monkeypatch: pytest.MonkeyPatch, **changed: str) -> str:
+    """What is said where other versions are installed; an empty one is none."""
+    real = recurrent_replay._version
+    names = {name.replace("_", "-"): version for name, version in changed.items()}
+    monkeypatch.setattr(recurrent_replay, "_version", lambda name: names.get(name, real(name)))
+    return recurrent_replay._why_not()
+
+
+def test_this_environment_is_whole() -> None:
+    assert recurrent_replay._why_not() == ""
+    recurrent_replay.check()
+
+
+def test_what_is_missing_is_named_with_the_line_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = _installed(monkeypatch, tensorflow_cpu="", tensorflow="", dm_sonnet="")
+    assert "TensorFlow and dm-sonnet are missing" in said
+    assert f"{sys.executable} -m pip install --no-deps -r {ROOT / 'requirements.lock'}" in said
+    with pytest.raises(recurrent_replay.InstallationError, match="dm-sonnet are missing"):
+        recurrent_replay.check()
+
+
+def test_another_version_and_a_second_launchpad_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = _installed(monkeypatch, dm_reverb="0.14.0", dm_launchpad="0.5.0")
+    assert "dm-reverb is 0.14.0 and not 0.11.0" in said
+    assert "dm-launchpad and dm-launchpad-nightly are two Launchpads in one folder" in said
+    assert "pip uninstall --yes dm-launchpad dm-launchpad-nightly && " in said
+
+
+def test_sources_without_a_lock_compare_nothing(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a cluster's host, which gets them from one where all was compared."""
+    shutil.copy(ROOT / "recurrent_replay.py", tmp_path)
+    script = "import recurrent_replay; recurrent_replay.check(); print('fine')"
+    done = _run("-S", "-c", script, folder=tmp_path, PYTHONPATH=str(tmp_path))
+    assert done.stdout == "fine\n", done.stderr
+
+
+def test_the_dockerfile_is_made_like_the_images_of_hosts() -> None:
+    text = (ROOT / "Dockerfile").read_text()
+    for device, lock in (("cpu", images.LOCK), ("gpu", images.GPU_LOCK)):
+        stage = text.partition(f"AS {device}\n")[2].partition("\nFROM")[0]
+        assert f"FROM {images.base(lock)} AS {device}\n" in text
+        assert re.search(rf"^ENV LOCK={re.escape(lock)}\b", stage, re.MULTILINE)
+        hosts = images.dockerfile("workerpool0", "us-central1", lock)
+        for line in re.findall(
+            r"^ && (?:apt-get|rm|python3).*|^RUN apt-get.*", hosts, re.MULTILINE
+        ):
+            assert line in stage
+    site = re.findall(r"SITE=(\S+)", text)[0]
+    (path,) = re.findall(r"LD_LIBRARY_PATH=(\S+)", text)
+    assert path.replace("$SITE", site).split(":") == images.cuda_libraries()
+    installs = text.partition("RUN sed")[2].partition("\nCOPY")[0].replace("$LOCK", images.LOCK)
+    hosts = images.dockerfile("workerpool0", "us-central1", images.LOCK)
+    theirs = hosts.partition("RUN sed")[2].partition("\nCOPY")[0]
+    assert " ".join(theirs.split()).replace("\\ -r", "-r") == (
+        " ".join(installs.split()) + f" -r {images.GCP_LOCK}"
+    )

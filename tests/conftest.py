@@ -1,10 +1,15 @@
 """What every test needs before TensorFlow is imported, and one seed for what a test draws."""
 
+import itertools
 import os
+import pathlib
 import random
 import signal
 import sys
-from collections.abc import Iterator
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import thread
 
 import numpy as np
 import pytest
@@ -14,6 +19,11 @@ from tests.commands import Commands
 
 # TensorFlow reports CPU features and absent GPUs on stderr, which buries a failure's own output.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+# What hypothesis finds out about Unicode and constants may be kept, but not in the tree.
+os.environ.setdefault(
+    "HYPOTHESIS_STORAGE_DIRECTORY", f"{tempfile.gettempdir()}/hypothesis-{os.getuid()}"
+)
 
 # Launchpad asks flags that a command would have parsed.
 flags.FLAGS.mark_as_parsed()
@@ -35,8 +45,39 @@ def fixed_seeds() -> None:
         tensorflow.random.set_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def no_thread_stays() -> Iterator[None]:
+    """Fails a test that leaves a thread behind for which the tests' process would wait for ever.
+
+    Threads of a pool are told to end when the interpreter is.
+    """
+    before = set(threading.enumerate())
+    yield
+    pools = tuple(thread._threads_queues)
+    for left in set(threading.enumerate()) - before:
+        if not left.daemon and left not in pools:
+            left.join(timeout=10)
+            assert not left.is_alive(), f"{left} is still there."
+
+
 @pytest.fixture(scope="session")
 def commands() -> Iterator[Commands]:
     """Runs commands of the tree as a user gives them."""
     with Commands() as found:
         yield found
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def write_module(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """Writes a module of a user's and returns its name, which no other has."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(text: str) -> str:
+        name = f"users_own_{next(_numbers)}"
+        (tmp_path / f"{name}.py").write_text(text)
+        return name
+
+    return write

@@ -58,7 +58,8 @@ def test_the_arrow_itself() -> None:
     assert MAY_IMPORT["agents"] == {"environments", "replay"}
     assert MAY_IMPORT["r2d2"] == {"environments", "replay", "agents"}
     assert MAY_IMPORT["run_folder"] == {"environments", "replay", "agents", "r2d2"}
-    assert MAY_IMPORT["analysis"] == MAY_IMPORT["run_folder"] | {"run_folder"}
+    assert MAY_IMPORT["population"] == MAY_IMPORT["run_folder"] | {"run_folder"}
+    assert MAY_IMPORT["analysis"] == MAY_IMPORT["population"] | {"population"}
     assert MAY_IMPORT["launch"] == MAY_IMPORT["analysis"] | {"analysis"}
     importers = {room for room, below in MAY_IMPORT.items() if "benchmarks" in below}
     assert importers == {"studies", "tests"}

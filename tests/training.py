@@ -47,8 +47,7 @@ def train_suite(
     for step in range(vector_steps):
         loop.step()
         if agent.tables[0].kind == "queue":
-            due = num_environments * (step // agent.tables[0].layout.period) // agent.batch_sizes[0]
-            num_updates = due - learner.learner_steps
+            num_updates = _due(agent, num_environments, step) - learner.learner_steps
         else:
             enough = process.num_items() >= agent.tables[0].min_size
             num_updates = int(enough and step % steps_per_update == 0)
@@ -61,3 +60,10 @@ def train_suite(
     process.close()
     returns = np.reshape([episode.episode_return for episode in episodes], [len(suite), -1])
     return [float(mean) for mean in returns.mean(axis=1)]
+
+
+def _due(agent: Agent, num_environments: int, step: int) -> int:
+    """The batches that a queue has held by a vector step, of unrolls that may overlap."""
+    layout = agent.tables[0].layout
+    unrolls = num_environments * max((step - layout.length) // layout.period + 1, 0)
+    return unrolls // agent.batch_sizes[0]

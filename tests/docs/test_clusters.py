@@ -18,10 +18,12 @@ pytestmark = pytest.mark.repository
 PAGE = (ROOT / "docs" / "clusters.md").read_text()
 TASKS = 36
 
-# launch.node writes down where it is told to be; all else is real.
+# launch.node writes down where it is told to be, but for the first one, which crashes; all else is
+# real.
 PYTHON = f"""#!/bin/sh
 case "$2" in
-launch.node) echo "$CLUSTER_SPEC" >> "$PLACES" ;;
+launch.node) [ -e "$PLACES" ] || {{ touch "$PLACES"; exit 1; }}
+    echo "$CLUSTER_SPEC" >> "$PLACES" ;;
 launch.train) cd {ROOT} && exec {sys.executable} "$@" ;;
 *) exec {sys.executable} "$@" ;;
 esac
@@ -60,7 +62,12 @@ def _run(folder: pathlib.Path, script: str, **environment: str) -> list[dict[str
 @pytest.fixture
 def folder(tmp_path: pathlib.Path) -> pathlib.Path:
     """A home with commands that stand for a scheduler's and Python's."""
-    binaries = {"bin/python": PYTHON, "bin/srun": SRUN, "recurrent-replay/.venv/bin/python": PYTHON}
+    binaries = {
+        "bin/python": PYTHON,
+        "bin/srun": SRUN,
+        "bin/sleep": "#!/bin/sh\n",
+        "recurrent-replay/.venv/bin/python": PYTHON,
+    }
     for name, text in binaries.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -78,7 +85,7 @@ def test_the_examples_place_every_node(folder: pathlib.Path) -> None:
     addresses = [address for pool in told[0]["cluster"].values() for address in pool]
     assert addresses == [f"host{rank // 4}:{2222 + rank % 4}" for rank in range(TASKS)]
 
-    (folder / "places").unlink()
+    (folder / "places").write_text("")
     (folder / "pong-job").symlink_to(folder / "pong-job-7")
     command = re.search(r"- \|\n(.*?) +volumeMounts", _example("yaml"), re.DOTALL)
     assert command is not None

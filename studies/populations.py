@@ -11,13 +11,8 @@ third PopArt on four games, for as long as it is given.
 """
 
 import argparse
-import contextlib
 import itertools
 import pathlib
-import shlex
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -25,6 +20,7 @@ from population import settings
 from population.folder import PopulationFolder, is_population
 from run_folder import checkpoints
 from studies import populations_results as results
+from studies import timed
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 SEEDS = range(3)
@@ -32,7 +28,6 @@ ARMS = {"all": "evolves", "none": "does not"}
 MEMBERS, STEPS = 4, 160_000
 SAMPLES, CORRECTIONS, SWEEP_STEPS = 12, ("vtrace", "one_step", "epsilon", "none"), 40_000
 GAMES = "atari:pong,atari:breakout,atari:crazy_climber,atari:qbert"
-END_SECONDS = 120.0  # within which the turns of a population have ended that was asked to
 
 Flags = tuple[str, ...]
 
@@ -121,17 +116,7 @@ def train(path: pathlib.Path, flags: Flags, minutes: float | None) -> None:
       subprocess.CalledProcessError: it failed.
     """
     how = ("--resume",) if is_population(path) else flags
-    command = (sys.executable, "-m", "launch.population", f"--run_dir={path}", *how)
-    print(shlex.join(command[1:]), flush=True)
-    with subprocess.Popen(command) as running:
-        code: int | None = None
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            code = running.wait(None if minutes is None else 60 * minutes)
-        if code is None:
-            running.send_signal(signal.SIGTERM)
-            code = running.wait(END_SECONDS)
-    if code:
-        raise subprocess.CalledProcessError(code, command)
+    timed.run(["launch.population", f"--run_dir={path}", *how], minutes)
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """Bad input is refused with a sentence, before any process starts and with the folder untouched."""
 
+import dataclasses
 import pathlib
 import re
 import shlex
@@ -10,9 +11,10 @@ from collections.abc import Callable
 import pytest
 import tensorflow as tf
 
+from agents.contract import Agent
 from launch import train
 from r2d2 import agent as r2d2
-from run_folder import launches, settings
+from run_folder import building, launches, settings
 from tests.launch import typed
 
 NEW = ("--agent=r2d2", "--env=catch")
@@ -286,6 +288,29 @@ def test_a_network_that_memory_does_not_hold_is_refused(
     assert typed.run(train.main, *NEW, f"--run_dir={tmp_path / 'run'}") == 2
     assert "--agent=r2d2 has more parameters with these settings" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("env", "code"), [("gym:Pendulum-v1", 2), ("catch", 0)])
+def test_agents_share_a_stream_if_they_mean_the_same_by_its_actions(
+    env: str,
+    code: int,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    argv = ("--agent=impala,stac", f"--env={env}")
+    assert typed.run(train.main, *argv, f"--run_dir={tmp_path / 'alike'}") == 0
+    make = building.make_agent
+
+    def make_otherwise(run: settings.Settings, name: str) -> Agent:
+        agent = make(run, name)
+        return dataclasses.replace(agent, environment_action=None) if name == "stac" else agent
+
+    monkeypatch.setattr(building, "make_agent", make_otherwise)
+    assert typed.run(train.main, *argv, f"--run_dir={tmp_path / 'otherwise'}") == code
+    said = "--agent=impala,stac: these agents do not mean the same by the vectors"
+    assert (said in capsys.readouterr().err) == bool(code)
+    assert (tmp_path / "otherwise").exists() != bool(code)
 
 
 def test_good_input_starts_a_run(tmp_path: pathlib.Path, started: list[settings.Settings]) -> None:

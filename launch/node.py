@@ -40,7 +40,7 @@ def main(_: Sequence[str]) -> None:
         pool = pools[place.pool]
         label = pool.labels[place.index]
         run_dir = bucket.local(pool.run_dir)
-        if finished(run_dir):
+        if progress.ended_in_order(run_dir):
             return
         pool.check()
         if was_started(pool.run_dir, label):
@@ -56,7 +56,7 @@ def main(_: Sequence[str]) -> None:
     print(f"{label} of {pool.run_dir} is {place.pool}/{place.index} at {place.address}", flush=True)
     with contextlib.suppress(servers.StoppedError):
         pool.node(place.index)()
-    if manager.stop_event().is_set() and not finished(run_dir):
+    if manager.stop_event().is_set() and not progress.ended_in_order(run_dir):
         sys.exit(process.TERMINATED)
 
 
@@ -96,7 +96,7 @@ def hosts(place: cluster_spec.Place) -> list[str]:
 
 def _end_with_run(run_dir: bucket.RunDir, stop: threading.Event) -> None:
     """Ends this process when the run folder says that the run has ended."""
-    while not finished(bucket.local(run_dir)):
+    while not progress.ended_in_order(bucket.local(run_dir)):
         if stop.wait(POLL_SECONDS):
             return
     if bucket.is_bucket(run_dir):  # each host has its own part; the coordinator's says it
@@ -104,14 +104,6 @@ def _end_with_run(run_dir: bucket.RunDir, stop: threading.Event) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(END_SECONDS)
     os._exit(0)
-
-
-def finished(run_dir: pathlib.Path) -> bool:
-    """Whether the coordinator has written that the run has ended; not when it can't be read now."""
-    with contextlib.suppress(OSError):
-        state = progress.read(run_dir)
-        return state is not None and state["state"] == "finished"
-    return False
 
 
 if __name__ == "__main__":

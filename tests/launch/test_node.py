@@ -19,7 +19,7 @@ from launch.graph.servers import StoppedError
 from launch.hosts import job
 from launch.hosts.cluster_spec import Place
 from launch.local import supervisor
-from run_folder import settings
+from run_folder import settings, whole_files
 
 STOP = threading.Event()
 RAN: list[str] = []
@@ -95,7 +95,7 @@ def _run(folder: pathlib.Path, pool: str, index: int) -> int:
 
 def _finish(folder: pathlib.Path) -> None:
     progress = folder.parent / "run" / "nodes" / "progress.json"
-    progress.write_text(json.dumps({"state": "finished"}))
+    whole_files.write(progress, json.dumps({"state": "finished"}))
 
 
 def test_the_node_that_is_named_runs_with_its_groups_environment(folder: pathlib.Path) -> None:
@@ -165,18 +165,14 @@ def test_the_end_of_the_run_ends_the_process(
         target=END_WITH_RUN, args=(str(folder.parent / "run"), threading.Event())
     )
     watch.start()
+    progress = folder.parent / "run" / "nodes" / "progress.json"
+    progress.write_text('{"state": "fini')  # as a bucket or a network's disk may show it
     time.sleep(0.05)
     assert not asked
     _finish(folder)
     assert ended.wait(10)
     watch.join()
     assert asked == [(os.getpid(), signal.SIGTERM)]
-
-
-def test_a_run_folder_that_cannot_be_read_is_no_end(tmp_path: pathlib.Path) -> None:
-    assert not node.finished(tmp_path / "run")
-    (tmp_path / "run/nodes/progress.json").mkdir()
-    assert not node.finished(tmp_path / "run")
 
 
 def test_every_host_is_named_once() -> None:

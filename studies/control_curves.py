@@ -8,12 +8,9 @@ parameters. Returns by minute are in docs/data/control_curves.csv. With --minute
 """
 
 import argparse
-import os
 import pathlib
-import queue
 import re
 from collections.abc import Iterator
-from concurrent import futures
 from typing import NamedTuple
 
 import matplotlib
@@ -27,7 +24,8 @@ from analysis.playing import files
 from environments import suites
 from run_folder import log_reader
 from run_folder.layout import RunFolder
-from studies import records, timed
+from studies import curves, records, timed
+from studies.curves import Episodes
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 MINUTES = 40.0
@@ -77,13 +75,6 @@ class Minute(NamedTuple):
     minute: int
 
 
-class Episodes(NamedTuple):
-    """Those that ended within it."""
-
-    actor_steps: float  # of the run so far, the mean at their ends
-    episode_return: float  # mean
-
-
 RUNS = [
     *(Run(FEATURES, agent, 64, seed) for seed in _LINES for agent in ("impala", "stac", "stacx")),
     *(Run(REAL_WORLD, "impala", size, seed) for seed in _LINES for size in (64, 0)),
@@ -121,7 +112,7 @@ def flags(run: Run) -> list[str]:
 
 def train(runs: pathlib.Path, run: Run, minutes: float, core: int) -> None:
     """Trains on one core, and evaluates."""
-    path, alone = folder_of(runs, run), ("taskset", "--cpu-list", str(core))
+    path, alone = folder_of(runs, run), curves.alone(core)
     timed.run(["launch.train", f"--run_dir={path}", *flags(run)], minutes, alone)
     timed.run(["launch.evaluate", f"--run_dir={path}", f"--episodes={EPISODES}"], None, alone)
 
@@ -141,38 +132,22 @@ def minutes_of(path: pathlib.Path, run: Run) -> Iterator[tuple[Minute, Episodes]
     """A run's episodes by the minute in which they ended."""
     log = log_reader.read(RunFolder(path).log("episodes"), texts=("task",))
     columns = log.defined("walltime", "actor_steps", "episode_return")
-    walltime, steps, returns = columns
-    for minute in np.unique(walltime // 60).astype(int):
-        these = walltime // 60 == minute
-        yield (
-            Minute(*run, int(minute)),
-            Episodes(float(steps[these].mean()), float(returns[these].mean())),
-        )
+    for minute, episodes in curves.by_minute(*columns):
+        yield Minute(*run, minute), episodes
 
 
 def complete(runs: pathlib.Path, minutes: float, docs: pathlib.Path) -> None:
     """Makes the trainings that are missing, a core each."""
     known = records.read(docs / "data" / "control_returns.csv", Run, Result)
-    cores: queue.SimpleQueue[int] = queue.SimpleQueue()
-    for core in sorted(os.sched_getaffinity(0)):
-        cores.put(core)
 
-    def make(run: Run) -> Run:
-        core = cores.get()
-        try:
-            train(runs, run, minutes, core)
-        finally:
-            cores.put(core)
-        return run
+    def make(run: Run, core: int) -> None:
+        train(runs, run, minutes, core)
 
-    with futures.ThreadPoolExecutor(cores.qsize()) as pool:
-        made = [pool.submit(make, run) for run in RUNS if run not in known]
-        for done in futures.as_completed(made):
-            run = done.result()
-            path = folder_of(runs, run)
-            for minute, episodes in minutes_of(path, run):
-                records.append(docs / "data" / "control_curves.csv", minute, episodes)
-            records.append(docs / "data" / "control_returns.csv", run, result(path))
+    for run in curves.on_cores([run for run in RUNS if run not in known], make):
+        path = folder_of(runs, run)
+        for minute, episodes in minutes_of(path, run):
+            records.append(docs / "data" / "control_curves.csv", minute, episodes)
+        records.append(docs / "data" / "control_returns.csv", run, result(path))
     for env in ENVS:
         if (run := Run(env, RANDOM, 0, 0)) not in known:
             played = _result(0, random_returns(env, EPISODES))
@@ -181,7 +156,7 @@ def complete(runs: pathlib.Path, minutes: float, docs: pathlib.Path) -> None:
 
 def draw(docs: pathlib.Path) -> None:
     """Returns against minutes, an environment each."""
-    curves = records.read(docs / "data" / "control_curves.csv", Minute, Episodes)
+    points = records.read(docs / "data" / "control_curves.csv", Minute, Episodes)
     results = records.read(docs / "data" / "control_returns.csv", Run, Result)
     played = [env for env in ENVS if any(run.env == env for run in results)]
     figure, axes = plt.subplots(
@@ -193,7 +168,7 @@ def draw(docs: pathlib.Path) -> None:
                 axis.axhline(results[run].evaluated, color="black", linestyle=":", label="random")
                 continue
             name, colour = AGENTS[run.agent, run.lstm_size]
-            own = [(key.minute, value) for key, value in curves.items() if key[:-1] == run]
+            own = [(key.minute, value) for key, value in points.items() if key[:-1] == run]
             x, y = [minute for minute, _ in own], [value.episode_return for _, value in own]
             label = name if run.seed == min(_LINES) else None
             axis.plot(x, y, _LINES[run.seed], color=colour, label=label)

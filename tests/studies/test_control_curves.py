@@ -9,7 +9,8 @@ from agents.environment_loop import Episode
 from analysis.playing.files import File, Played
 from run_folder.layout import RunFolder
 from studies import control_curves, records
-from studies.control_curves import FEATURES, PIXELS, RANDOM, Episodes, Minute, Result, Run
+from studies.control_curves import FEATURES, PIXELS, RANDOM, Minute, Result, Run
+from studies.curves import Episodes
 
 RUN = Run(FEATURES, "stacx", 64, 2)
 PLAYED = Played("stacx", 7, 4000, 150.0, None, None, 0)

@@ -1,6 +1,5 @@
 """All that a population's folder tells a report."""
 
-import contextlib
 import dataclasses
 import math
 import pathlib
@@ -211,12 +210,7 @@ def _state(population: Population, run: RunFolder, actor_steps: float, learner_s
     """How a member's run stands; the end of a turn is none of the run."""
     if not run.config.exists():
         return "has not begun"
-    told = None
-    with contextlib.suppress(OSError, ValueError):
-        told = progress.read(run.path)
-    if not (isinstance(told, dict) and "reason" in told):  # half of it, or somebody's edit
-        told = None
-    state = summary.state_of(run, told, time.time())
+    state = summary.state_of(run, progress.read(run.path), time.time())
     between = state.startswith(summary.ENDED) and not population.is_at_limit(
         actor_steps, learner_steps
     )

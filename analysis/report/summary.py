@@ -68,7 +68,7 @@ def state(run: Run, now: float) -> str:
 def state_of(folder: RunFolder, reported: Mapping[str, Any] | None, now: float) -> str:
     """As `state`, of what the coordinator of a folder's run told last."""
     crashed = folder.crash.exists()
-    if reported is not None and reported["reason"]:  # what breaks later did not end it
+    if reported is not None and reported.get("reason"):  # what breaks later did not end it
         return f"{ENDED}{reported['reason']}"
     if crashed or reported is None:
         return "a node crashed" if crashed else "no node has reported yet"

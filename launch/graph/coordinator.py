@@ -5,6 +5,7 @@ import json
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ PROGRESS_SECONDS = 1.0
 LABELS = ("actor", "episodes", "tasks")
 LOGS = tuple(str(RunFolder().log(label)) for label in LABELS)
 ALL_LEARNED = "every learner has reached its limit"
+MAX_NOTICES = 50  # in the progress file, which is written every second
 SAVE_SECONDS = 9.0  # from the request to end a run to the end of its last save
 
 
@@ -80,7 +82,8 @@ class Coordinator:
         self._num_actors = num_actors
         self._acting = set[int]()  # since this process began
         self._left_out: dict[str, set[int]] = {task: set() for task in tasks}
-        self._notices: list[str] = []
+        self._notices = deque[str](maxlen=MAX_NOTICES)
+        self._noticed = 0  # those that are no longer kept among them
         self._meetings = Meetings()
         self._learners: dict[str, dict[str, float]] = {
             name: dict(learner_steps=steps) for name, (steps, _) in learned.items()
@@ -147,6 +150,7 @@ class Coordinator:
         print(sentence, flush=True)
         with self._lock:
             self._notices.append(sentence)
+            self._noticed += 1
 
     def report_learner(
         self, agent: str, step: int, trained_steps: int, metrics: dict[str, float]
@@ -269,7 +273,8 @@ class Coordinator:
                 aggregates=task_returns.aggregates(returns),
                 evaluations=self._evaluations,
                 left_out={task: len(actors) for task, actors in self._left_out.items() if actors},
-                notices=self._notices,
+                notices=list(self._notices),
+                noticed=self._noticed,
             )
         with contextlib.suppress(OSError):  # a save may fill the disk before it is given up
             whole_files.write(RunFolder(self._path).progress, json.dumps(state))

@@ -147,9 +147,10 @@ class Launch:
             if state is not None:
                 self._view.show(state, self._restarts.count)
                 self._on_progress()
-                for sentence in state["notices"][self._told :]:
+                new = state["noticed"] - self._told
+                for sentence in state["notices"][-new:] if new else ():
                     self._tell(sentence)
-                self._told = len(state["notices"])
+                self._told = state["noticed"]
             elif self._stop.is_set():
                 return ""  # the nodes are still on their way: there is nothing to save
             if state is not None and state["state"] == "finished":

@@ -65,10 +65,7 @@ class Turn:
 
     def progress(self) -> dict[str, Any] | None:
         """What its coordinator wrote last."""
-        try:
-            return progress.read(self._run.path)
-        except (OSError, ValueError):
-            return None
+        return progress.read(self._run.path)
 
     def said(self) -> str:
         """The last lines that it printed."""

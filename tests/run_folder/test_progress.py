@@ -16,6 +16,16 @@ def test_progress_is_read_from_the_run_folder(tmp_path: pathlib.Path) -> None:
     assert progress.read(tmp_path) == {"state": "running"}
 
 
+@pytest.mark.parametrize("text", ["", '{"state": "fin', "[]", "7", "[" * 100_000])
+def test_what_cannot_be_read_is_no_progress(tmp_path: pathlib.Path, text: str) -> None:
+    (tmp_path / "nodes").mkdir()
+    RunFolder(tmp_path).progress.write_text(text)
+    assert progress.read(tmp_path) is None
+    RunFolder(tmp_path).progress.unlink()
+    RunFolder(tmp_path).progress.mkdir()
+    assert progress.read(tmp_path) is None
+
+
 @pytest.mark.parametrize(
     ("text", "ended"),
     [

@@ -415,6 +415,17 @@ def test_a_run_goes_on_without_a_task_while_somebody_plays_another(
     ]
 
 
+def test_progress_holds_the_newest_of_many_notices(tmp_path: pathlib.Path, clock: Clock) -> None:
+    node = _make(tmp_path)
+    clock.on_wait = lambda: node.report_saved("r2d2")
+    for i in range(coordinator.MAX_NOTICES + 7):
+        node.notice(f"notice {i}")
+    node.run()
+    progress = _progress(tmp_path)
+    assert progress["noticed"] == coordinator.MAX_NOTICES + 7
+    assert progress["notices"] == [f"notice {i + 7}" for i in range(coordinator.MAX_NOTICES)]
+
+
 def test_a_run_of_one_task_does_not_go_on_without_it(tmp_path: pathlib.Path, clock: Clock) -> None:
     assert not _make(tmp_path).leave_out("catch", [0], "it is dark")
 

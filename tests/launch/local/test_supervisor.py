@@ -9,7 +9,7 @@ import pathlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -99,6 +99,8 @@ def _report(
     reason: str = "",
     state: str = "finished",
     limits: Mapping[str, int | None] | None = None,
+    notices: Sequence[str] = (),
+    noticed: int = 0,
 ) -> Callable[[], None]:
     """What the coordinator writes."""
     counts = dict.fromkeys(("learner_steps", "episodes", "walltime", "environments_lost"), 0)
@@ -116,7 +118,8 @@ def _report(
             learners={},
             left_out={},
             acting=[8, 8],
-            notices=[],
+            notices=notices,
+            noticed=noticed,
             returns={"catch": 0.0},
             aggregates={},
             evaluations={},
@@ -187,6 +190,24 @@ def test_at_its_limit_a_run_waits_for_the_last_save(run: Settings, server: Any) 
     begun = coordinator.time.time()
     assert supervisor.run(run, {}, server, lambda: {}) == 0
     assert coordinator.time.time() - begun >= 1.0
+
+
+def test_each_notice_is_told_once(
+    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _report(run, state="running", notices=["one", "two"], noticed=2)()
+    later = ("two", "three", "four"), 4  # the first is no longer kept
+
+    def meanwhile() -> None:
+        threading.Timer(0.3, _report(run, "", "running", {}, *later)).start()
+        threading.Timer(0.6, _report(run, LIMIT, "finished", {}, *later)).start()
+
+    server.meanwhile = meanwhile
+    assert supervisor.run(run, {}, server, lambda: {}) == 0
+    told = [line.split()[-1] for line in capsys.readouterr().out.splitlines()]
+    assert [word for word in told if word in ("one", "two", "three", "four")] == [
+        *("one", "two", "three", "four")
+    ]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -38,6 +38,7 @@ def _progress(**changes: Any) -> dict[str, Any]:
             evaluations=dict(r2d2=dict(learner_steps=600, episode_return=-19.5)),
             left_out={},
             notices=[],
+            noticed=0,
         )
         | changes
     )

@@ -45,13 +45,14 @@ def overrides() -> dict[str, dict[str, str]]:
     return command_line.config_overrides(sys.argv)
 
 
-def agent() -> subject.Subject:
-    """What `--agent`, `--preset` and `--<agent>.<field>=<text>` ask for.
+def agent(env: str = subject.GAME) -> subject.Subject:
+    """What `--agent`, `--preset` and `--<agent>.<field>=<text>` ask for, to play this.
 
     Ends the process with a sentence where they cannot be used.
     """
+    named = command_line.AGENT.value or _DEFAULT_AGENT
     try:
-        return subject.make(command_line.AGENT.value or _DEFAULT_AGENT, PRESET.value, overrides())
+        return subject.make(named, PRESET.value, overrides(), env)
     except ValueError as error:
         fail(str(error))
 

@@ -2,7 +2,7 @@
 
 Starts `launch.train` on Pong and watches it for a minute from its first update on. `parts` is what
 environments, inference and learner make of the same steps when each has the machine to itself, one
-after the other: the other two commands measure them first.
+after the other: the other two commands measure them first. With another `--env` there are no parts.
 """
 
 import os
@@ -29,14 +29,21 @@ _SECONDS = flags.DEFINE_float("seconds", 60.0, "To watch, from the first update 
 _NUM_ACTORS = flags.DEFINE_integer("num_actors", 32, "Environments.")
 _ACTORS_PER_NODE = flags.DEFINE_integer("actors_per_node", 32, "Environments in one process.")
 _RUNS = flags.DEFINE_integer("runs", 1, "How often, each followed by the peer.", lower_bound=1)
-_PEER = flags.DEFINE_enum("peer", None, ["sample_factory"], "What runs on Pong by turns.")
+_ENV = flags.DEFINE_string("env", GAME, "What is played.")
+_PLAYED_BY = {"sample_factory": GAME, "sb3_ppo": "control:"}  # how the names of theirs begin
+_PEER = flags.DEFINE_enum("peer", None, list(_PLAYED_BY), "What plays it too, by turns.")
 
 Measured = dict[str, tuple[float, str]]  # values with their units
 
 
 def main(_: Sequence[str]) -> None:
-    measured = command_line.agent()
+    if _PEER.value and not _ENV.value.startswith(_PLAYED_BY[_PEER.value]):
+        command_line.fail(
+            f"--peer={_PEER.value} plays {_PLAYED_BY[_PEER.value]}, got --env={_ENV.value}."
+        )
+    measured = command_line.agent(_ENV.value)
     settings = {
+        "env": _ENV.value,
         "num_actors": _NUM_ACTORS.value,
         "actors_per_node": _ACTORS_PER_NODE.value,
         "seconds": _SECONDS.value,
@@ -44,7 +51,7 @@ def main(_: Sequence[str]) -> None:
         "peer": _PEER.value,
     }
     report = Report("end_to_end", measured.settings | settings)
-    parts = _measure_parts(measured, report)
+    parts = _measure_parts(measured, report) if _ENV.value == GAME else {}
     turns = [_measure_turn(measured, parts, report) for _turn in range(_RUNS.value)]
     for name, (_value, unit) in turns[-1].items():
         report.add(name, figure([turn[name][0] for turn in turns if name in turn], unit))
@@ -55,9 +62,10 @@ def _measure_turn(measured: Subject, parts: dict[str, float], report: Report) ->
     """A run of ours against its parts, then the peer's."""
     with tempfile.TemporaryDirectory() as folder:
         run = _measure_run(pathlib.Path(folder) / "run", measured)
-        _compare_with_parts(run, parts)
+        if parts:
+            _compare_with_parts(run, parts)
         if _PEER.value:
-            _measure_peer(folder, run, report)
+            _measure_peer(folder, measured, run, report)
     return run
 
 
@@ -88,7 +96,7 @@ def _benchmark(name: str, measured: Subject, *arguments: str) -> dict[str, dict[
 def _measure_run(folder: pathlib.Path, measured: Subject) -> Measured:
     arguments = [
         *command_line.given(measured),
-        f"--env={GAME}",
+        f"--env={_ENV.value}",
         f"--num_actors={_NUM_ACTORS.value}",
         f"--actors_per_node={_ACTORS_PER_NODE.value}",
     ]
@@ -129,13 +137,15 @@ def _compare_with_parts(run: Measured, parts: dict[str, float]) -> None:
     run["share_of_the_parts"] = (100 * steps / together, "%")
 
 
-def _measure_peer(folder: str, run: Measured, report: Report) -> None:
+def _measure_peer(folder: str, measured: Subject, run: Measured, report: Report) -> None:
     """Adds what the peer makes of the same time, right after our run."""
     settings = json.dumps(
         {
             "seconds": _SECONDS.value,
             "run_dir": f"{folder}/peer",
             "num_environments": _NUM_ACTORS.value,
+            "env": _ENV.value,
+            "hidden_sizes": list(measured.agent.config.hidden_sizes),
         }
     )
     command = [peer.PYTHON.value, "-m", f"benchmarks.peers.{_PEER.value}", settings]
@@ -148,4 +158,4 @@ def _measure_peer(folder: str, run: Measured, report: Report) -> None:
 
 
 if __name__ == "__main__":
-    command_line.run(main, ["seconds", "num_actors", "actors_per_node", "runs"], ["peer"])
+    command_line.run(main, ["env", "seconds", "num_actors", "actors_per_node", "runs"], ["peer"])

@@ -1,4 +1,4 @@
-"""What is measured: an agent on Atari."""
+"""What is measured: an agent on Atari, where nothing else is asked for."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -39,21 +39,23 @@ class Subject(NamedTuple):
         }
 
 
-def make(agent: str, preset: str, overrides: dict[str, dict[str, str]]) -> Subject:
+def make(agent: str, preset: str, overrides: dict[str, dict[str, str]], env: str = GAME) -> Subject:
     """An agent with the Config of a preset and what the command line changes of it.
 
     Args:
       agent: as `launch.train` takes it.
       preset: `paper` or `local`.
       overrides: agent name -> {config field -> text}.
+      env: what it plays.
 
     Raises:
       ValueError: a name or a value that there is not.
     """
     entry = catalogue.entry(agent)
     (name,) = named = catalogue.named(agent)
-    env = GAME if entry.single_task else _SUITE
-    values = presets.config(preset, entry, env)
-    config = configs.make(env, named, {name: values}, overrides)[name]
-    spec = make_environment_spec(GAME)
-    return Subject(preset, entry, entry.make(config, name), spec, len(suites.tasks(env)))
+    suites.check(env)
+    tasks = _SUITE if env == GAME and not entry.single_task else env
+    values = presets.config(preset, entry, tasks)
+    config = configs.make(tasks, named, {name: values}, overrides)[name]
+    spec = make_environment_spec(env)
+    return Subject(preset, entry, entry.make(config, name), spec, len(suites.tasks(tasks)))

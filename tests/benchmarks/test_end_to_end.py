@@ -47,3 +47,22 @@ def test_a_run_is_measured_against_its_parts_and_a_peer(
     assert figures["first_acting_step"]["value"] > 0
     # IMPALA learns from every step once.
     assert figures["replays_per_observation"]["value"] == pytest.approx(1.0, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--peer=sb3_ppo"], "--peer=sb3_ppo plays control:, got --env=atari:pong."),
+        (
+            ["--env=gym:Pendulum-v1", "--peer=sample_factory"],
+            "--peer=sample_factory plays atari:pong, got --env=gym:Pendulum-v1.",
+        ),
+        (["--env=katch"], "did you mean catch?"),
+    ],
+)
+def test_what_a_peer_does_not_play_is_refused(
+    argv: list[str], said: str, commands: Commands
+) -> None:
+    finished = commands.run("benchmarks.end_to_end", *tiny("impala"), *argv)
+    assert finished.code == 2
+    assert said in " ".join(finished.err.split())

@@ -10,19 +10,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import reverb
-from acme.utils.loggers import base
 
 from launch.graph import heartbeats, process, rejoining
+from launch.graph.logs import LABELS, Logs
 from launch.graph.meetings import Meetings
 from launch.graph.rates import Rates
 from replay import tables
-from run_folder import bucket, log_writer, task_returns, whole_files
-from run_folder.episodes import Ended, Episodes, mean
+from run_folder import bucket, task_returns, whole_files
+from run_folder.episodes import Ended, Episodes
 from run_folder.layout import RunFolder
 
 LOG_SECONDS = 10.0
 PROGRESS_SECONDS = 1.0
-LABELS = ("actor", "episodes", "tasks")
 LOGS = tuple(str(RunFolder().log(label)) for label in LABELS)
 ALL_LEARNED = "every learner has reached its limit"
 MAX_NOTICES = 50  # in the progress file, which is written every second
@@ -207,9 +206,7 @@ class Coordinator:
 
     def run(self) -> None:
         """Writes logs and progress until the program ends."""
-        actor_log = log_writer.make_logger(self._path, "actor")
-        several = len(self._episodes.recent_returns()) > 1
-        task_log = log_writer.make_logger(self._path, "tasks") if several else None
+        logs = Logs(self._path, self._episodes, self._logged)
         next_log = time.time() + LOG_SECONDS
         while not process.wait_for_stop(PROGRESS_SECONDS):
             heartbeats.beat()
@@ -217,7 +214,7 @@ class Coordinator:
                 self.stop("it was asked to stop")
             self._write_progress()
             if time.time() >= next_log or not self._learning:
-                self._write_logs(actor_log, task_log)
+                self._write_logs(logs)
                 next_log = time.time() + LOG_SECONDS
             if not self._learning:
                 break
@@ -287,33 +284,21 @@ class Coordinator:
     def _replays_per_observation(self) -> float:
         return self._counts["trained_steps"] / max(self._counts["actor_steps"], 1)
 
-    def _write_logs(self, actor_log: base.Logger, task_log: base.Logger | None) -> None:
+    def _write_logs(self, logs: Logs) -> None:
         size = _size(self._fills())
         with self._lock:
             ended = self._episodes.take_new()
             returns = self._episodes.recent_returns()
-            counts = dict(
-                learner_steps=self._counts["learner_steps"],
-                actor_steps=self._counts["actor_steps"],
-                walltime=self._walltime(),
-            )
-            row = dict(
-                counts,
+            counts = {name: self._counts[name] for name in ("learner_steps", "actor_steps")}
+            counts["walltime"] = self._walltime()
+            others = dict(
                 episodes=self._counts["episodes"],
-                episode_return=mean([episode_return for _, _, episode_return, _ in ended]),
-                episode_length=mean([length for *_, length in ended]),
                 actor_steps_per_second=self._rates.now()["actor_steps"],
                 replay_size=size,
                 replays_per_observation=self._replays_per_observation(),
                 environments_lost=self._counts["environments_lost"],
             )
-        self._episodes.write(ended, counts["actor_steps"], counts["walltime"])
-        if counts["actor_steps"] == self._logged:  # by this part of the run or the one before it
-            return
-        self._logged = counts["actor_steps"]
-        actor_log.write(row)
-        if task_log is not None:
-            task_log.write(counts | task_returns.columns(returns))
+        logs.write(counts, others, ended, returns)
 
 
 def _size(fills: Mapping[str, tables.Fill]) -> float:

@@ -13,7 +13,7 @@ import reverb
 from environments import scores
 from launch.graph import coordinator, process, rejoining
 from launch.graph.coordinator import Coordinator
-from run_folder import log_writer
+from launch.graph.logs import Logs
 from run_folder.layout import RunFolder
 from tests.run_folder.saving import table_info
 
@@ -441,11 +441,12 @@ def test_one_that_is_started_again_goes_on_from_what_it_wrote(
     node.report_evaluation("r2d2", dict(episode_return=0.5))
     node.report_saved("impala")
     clock.now += 7.0
+    logs = Logs(tmp_path, node._episodes, 0)
     node._write_progress()
-    node._write_logs(log_writer.make_logger(tmp_path, "actor"), None)
+    node._write_logs(logs)
     written = node.get_counts()
     node.report_steps([0], 10, [(0, 0, -1.0, 5)], 0)
-    node._write_logs(log_writer.make_logger(tmp_path, "actor"), None)  # and dies
+    node._write_logs(logs)  # and dies
 
     monkeypatch.setattr(rejoining, "_rejoins", True)
     clock.now += 60.0

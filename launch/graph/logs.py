@@ -1,0 +1,53 @@
+"""What a coordinator logs: a row of the run, one of its tasks, one for each episode."""
+
+import pathlib
+from collections.abc import Mapping, Sequence
+
+from run_folder import log_writer, task_returns
+from run_folder.episodes import Ended, Episodes, mean
+
+LABELS = ("actor", "episodes", "tasks")
+
+
+class Logs:
+    """The files `logs/actor.csv`, `logs/episodes.csv` and, with several tasks, `logs/tasks.csv`.
+
+    Args:
+      run_dir: the run folder.
+      episodes: writes those that ended.
+      actor_steps: of the newest row, by this part of the run or the one before it.
+    """
+
+    def __init__(self, run_dir: pathlib.Path, episodes: Episodes, actor_steps: float) -> None:
+        several = len(episodes.recent_returns()) > 1
+        self._of_run = log_writer.make_logger(run_dir, "actor")
+        self._of_tasks = log_writer.make_logger(run_dir, "tasks") if several else None
+        self._episodes = episodes
+        self._logged = actor_steps
+
+    def write(
+        self,
+        counts: Mapping[str, float],
+        measured: Mapping[str, float],
+        ended: Sequence[Ended],
+        returns: Mapping[str, float],
+    ) -> None:
+        """Appends what there is to tell; no row where no step was made since the last one.
+
+        Args:
+          counts: updates, agent steps, and seconds.
+          measured: other columns of the run's row.
+          ended: episodes, since the last call.
+          returns: of each task lately.
+        """
+        self._episodes.write(ended, counts["actor_steps"], counts["walltime"])
+        if counts["actor_steps"] == self._logged:
+            return
+        self._logged = counts["actor_steps"]
+        of_episodes = dict(
+            episode_return=mean([episode_return for _, _, episode_return, _ in ended]),
+            episode_length=mean([length for *_, length in ended]),
+        )
+        self._of_run.write({**counts, **of_episodes, **measured})
+        if self._of_tasks is not None:
+            self._of_tasks.write({**counts, **task_returns.columns(returns)})

@@ -15,7 +15,7 @@ import dataclasses
 import pathlib
 from typing import Any
 
-from run_folder import checkpoints, progress, rewinding
+from run_folder import checkpoints, recorded, rewinding
 from run_folder.checkpoints import Manifest, Manifests
 from run_folder.layout import RunFolder, learner_label
 from run_folder.settings import Settings
@@ -88,7 +88,8 @@ def last_progress(run_dir: pathlib.Path, labels: tuple[str, ...]) -> dict[str, A
     Raises:
       ValueError: somebody has edited it.
     """
-    written = progress.read(run_dir) if _rejoins else None
+    path = RunFolder(run_dir).progress
+    written: dict[str, Any] | None = recorded.read(path) if _rejoins and path.exists() else None
     if written is not None:
         steps = written["counts"]["actor_steps"]
         _say(f"the coordinator goes on from {steps:,} actor steps")

@@ -1,6 +1,7 @@
 """What a run names of a user's own goes with its job, and nothing else does."""
 
 import pathlib
+import sys
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ def package(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.
     (folder / "my_package" / "__pycache__").mkdir()
     (folder / "my_package" / "__pycache__" / "x.pyc").touch()
     monkeypatch.syspath_prepend(folder)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "my_package"]:
+        monkeypatch.delitem(sys.modules, name)  # another test's, of another folder
     return folder
 
 

@@ -7,7 +7,6 @@ and prints all of it. A run is a folder of RUNS; each is evaluated by 30 episode
 parameters. Returns by minute are in docs/data/control_curves.csv. With --minutes=0 it only draws.
 """
 
-import argparse
 import pathlib
 import re
 from collections.abc import Iterator
@@ -24,10 +23,9 @@ from analysis.playing import files
 from environments import suites
 from run_folder import log_reader
 from run_folder.layout import RunFolder
-from studies import curves, records, timed
+from studies import arguments, curves, records, timed
 from studies.curves import Episodes
 
-DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 MINUTES = 40.0
 EPISODES = 30
 FEATURES = "control:cartpole/swingup"
@@ -193,17 +191,8 @@ def table(docs: pathlib.Path) -> str:
 
 def main() -> None:
     """Trains what is missing, then draws and prints it."""
-    parser = argparse.ArgumentParser(
-        prog="python -m studies.control_curves",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("runs", type=pathlib.Path, help="folder of the runs")
-    parser.add_argument("--minutes", type=float, default=MINUTES, help="of each; 0 only draws")
-    parser.add_argument("--docs", type=pathlib.Path, default=DOCS, help="folder of data and images")
-    asked = parser.parse_args()
-    for folder in ("data", "images"):
-        (asked.docs / folder).mkdir(parents=True, exist_ok=True)
+    asked = arguments.of_trainings(__doc__, "runs", MINUTES).parse_args()
+    arguments.make_folders(asked.docs)
     if asked.minutes:
         complete(asked.runs, asked.minutes, asked.docs)
     draw(asked.docs)

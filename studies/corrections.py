@@ -8,7 +8,6 @@ Actors and learner take turns in one process, so a run follows from its seed.
 
 import dataclasses
 import itertools
-import pathlib
 from typing import Any, NamedTuple
 
 from agents.impala.agent import Config, make
@@ -24,7 +23,7 @@ from studies.corrections_results import (
     table,
 )
 
-DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
+DOCS = arguments.DOCS
 DATA = DOCS / "data/impala-corrections.csv"
 PLOT = DOCS / "images" / "impala-corrections.png"
 

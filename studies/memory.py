@@ -7,7 +7,6 @@ play 16 environments, with an LSTM of 64 units. R2D2's returns are those of the 
 explore, RecurrentPPO's those of its policy. With --minutes=0 it only draws and prints.
 """
 
-import argparse
 import importlib
 import json
 import pathlib
@@ -25,11 +24,10 @@ import numpy as np
 
 from run_folder import log_reader
 from run_folder.layout import RunFolder
-from studies import curves, records, timed
+from studies import arguments, curves, records, timed
 from studies.curves import Episodes
 from studies.intervals import interval
 
-DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 SEEDS = (1, 2, 3)
 MINUTES = 10.0
 LAST = 2  # minutes whose mean is a run's final return
@@ -182,18 +180,10 @@ def table(points: Points) -> str:
 
 def main() -> None:
     """Trains what is missing, then draws and prints it."""
-    parser = argparse.ArgumentParser(
-        prog="python -m studies.memory",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("runs", type=pathlib.Path, help="folder of the runs")
+    parser = arguments.of_trainings(__doc__, "runs", MINUTES)
     parser.add_argument("--peer_python", default="python", help="has sb3-contrib and the suites")
-    parser.add_argument("--minutes", type=float, default=MINUTES, help="of each; 0 only draws")
-    parser.add_argument("--docs", type=pathlib.Path, default=DOCS, help="folder of data and images")
     asked = parser.parse_args()
-    for folder in ("data", "images"):
-        (asked.docs / folder).mkdir(parents=True, exist_ok=True)
+    arguments.make_folders(asked.docs)
     data = asked.docs / "data" / "memory.csv"
     if asked.minutes:
         complete(asked.runs, asked.minutes, asked.peer_python, data)

@@ -26,7 +26,7 @@ from studies import performance_results as results
 from studies.performance_results import Line
 from studies.performance_rows import HEADLINES, ROWS
 
-DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
+DOCS = arguments.DOCS
 DATA = DOCS / "data/performance.jsonl"
 ROOFLINE = DOCS / "images/performance_roofline.png"
 COST = DOCS / "images/performance_cost.png"

@@ -10,7 +10,6 @@ that do not; the second Figure D.2 of Espeholt et al. 2018, twelve samples of ea
 third PopArt on four games, for as long as it is given.
 """
 
-import argparse
 import itertools
 import pathlib
 from collections.abc import Callable, Mapping
@@ -19,10 +18,9 @@ from typing import NamedTuple
 from population import settings
 from population.folder import PopulationFolder, is_population
 from run_folder import checkpoints
+from studies import arguments, timed
 from studies import populations_results as results
-from studies import timed
 
-DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 SEEDS = range(3)
 ARMS = {"all": "evolves", "none": "does not"}
 MEMBERS, STEPS = 4, 160_000
@@ -95,7 +93,7 @@ STUDIES = {
 
 def data(name: str) -> pathlib.Path:
     """Where a study's rows are kept."""
-    return DOCS / "data" / f"populations_{name}.csv"
+    return arguments.DOCS / "data" / f"populations_{name}.csv"
 
 
 def has_ended(path: pathlib.Path) -> bool:
@@ -121,15 +119,7 @@ def train(path: pathlib.Path, flags: Flags, minutes: float | None) -> None:
 
 def main() -> None:
     """Trains what is missing, then writes, draws and prints it."""
-    parser = argparse.ArgumentParser(
-        prog="python -m studies.populations",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("study", choices=STUDIES)
-    parser.add_argument("runs", type=pathlib.Path, help="folder of the populations")
-    parser.add_argument("--minutes", type=float, help="of each population; 0 only draws")
-    parser.add_argument("--docs", type=pathlib.Path, default=DOCS, help="folder of data and images")
+    parser = arguments.of_trainings(__doc__, "populations", None, {"study": STUDIES})
     asked = parser.parse_args()
     study, name = STUDIES[asked.study], f"populations_{asked.study}"
     for population, flags in study.populations.items():
@@ -142,8 +132,7 @@ def main() -> None:
         for population in study.populations
         for row in results.read(asked.runs / population, study.fields, study.points)
     ]
-    for folder in ("data", "images"):
-        (asked.docs / folder).mkdir(parents=True, exist_ok=True)
+    arguments.make_folders(asked.docs)
     results.write(asked.docs / "data" / f"{name}.csv", study.fields, rows)
     study.draw(rows, asked.docs / "images" / f"{name}.png")
     print(study.tell(rows))

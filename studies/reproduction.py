@@ -23,6 +23,7 @@ from agents.in_process import InProcess
 from agents.single_process import pace_of
 from environments import suites
 from environments.spec import make_environment_spec
+from studies import arguments
 from studies.performance_results import replace_block
 from studies.reproduction_arms import STUDIES, TASKS, make_agent, runs
 from studies.reproduction_results import (
@@ -38,7 +39,7 @@ from studies.reproduction_results import (
     verdicts,
 )
 
-DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
+DOCS = arguments.DOCS
 DATA = DOCS / "data/reproduction.csv"
 PAGE = DOCS / "reproduction.md"
 SEEDS = 5

@@ -5,7 +5,6 @@ docs/data/scale.jsonl holds the last line of `python -m benchmarks.wire --agent=
 
 import dataclasses
 import json
-import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ from benchmarks.scale import Costs, Plan, Result, Simulation
 from studies import arguments
 from studies.performance_results import replace_block
 
-DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
+DOCS = arguments.DOCS
 DATA = DOCS / "data/scale.jsonl"
 PAGE = DOCS / "scale.md"
 SECONDS = 60.0  # of every simulated run

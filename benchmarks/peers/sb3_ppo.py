@@ -5,9 +5,8 @@
           "hidden_sizes": [256, 256]}'
 
 Its last line of stdout is JSON: the agent steps a second from the second rollout on. Policy and
-value have a network of these sizes each; all else is its own default. Of stepping environments one
-after another and in two processes, the quicker was one after another. It needs the packages
-stable-baselines3, shimmy and dm-control.
+value have a network of these sizes each; all else is its own default, as stepping environments one
+after another is. It needs the packages stable-baselines3, shimmy and dm-control.
 """
 
 import importlib.metadata

@@ -5,8 +5,8 @@
 trains on catch with a checkpoint every 15 s. From the second minute on, so many signals an hour
 meet random nodes, as many SIGKILLs as SIGSTOPs: a Poisson process that follows from the seed. A
 node that was stopped counts as dead after `--hang_seconds=20`. The run has to reach its limit by
-itself, with code 0; to redo, each time, no more than one interval between checkpoints and one save;
-to log no step twice; and to leave nothing behind. The exit code says whether it did.
+itself, with code 0; to redo, each time, no more play than of one interval between checkpoints and
+one save; to log no step twice; and to leave nothing behind. The exit code says whether it did.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import psutil
@@ -53,10 +53,36 @@ class Outcome(NamedTuple):
     struck: list[Struck]
     mended: int  # deaths of which a file is kept
     begun_again: int  # launches but the first
-    redone: list[float]  # seconds, each time
+    redone: list[float]  # seconds of play, each time that it went back
+    stood: list[float]  # seconds without a step before that, each time
     longest_save: float
     repeated: list[str]  # logs with a row that counts less than the one before it
     left: list[str]  # processes and temporary files
+
+
+class Counts:
+    """What a run has counted, as it is seen from time to time.
+
+    Attributes:
+      redone: seconds of play that the run lost each time it went back: from what it went back to
+        until it had made its last step.
+      stood: seconds for which it had made no step then, as nobody saw yet that a node stood still.
+    """
+
+    def __init__(self) -> None:
+        self.redone: list[float] = []
+        self.stood: list[float] = []
+        self._walltime = self._stepped = self._steps = 0.0
+
+    def take(self, counts: Mapping[str, float]) -> None:
+        """Takes the counts of now: `walltime` in seconds of the run, and `actor_steps`."""
+        walltime, steps = counts["walltime"], counts["actor_steps"]
+        if walltime < self._walltime - UNSEEN_SECONDS:
+            self.redone.append(max(self._stepped - walltime, 0.0))
+            self.stood.append(self._walltime - max(self._stepped, walltime))
+        if steps != self._steps:
+            self._stepped = walltime
+        self._walltime, self._steps = walltime, steps
 
 
 def storm(
@@ -79,9 +105,9 @@ def storm(
         f"--learners_per_agent={learners}",
     )
     struck: list[Struck] = []
-    redone: list[float] = []
+    counted = Counts()
     saves = [0.0]
-    walltime, begun, seen = 0.0, time.monotonic(), set[psutil.Process]()
+    begun, seen = time.monotonic(), set[psutil.Process]()
     moments = _moments(random.Random(seed), CALM_SECONDS, 60 * minutes, per_hour)
     chance = random.Random(seed + 1)
     due = next(moments, None)
@@ -91,9 +117,7 @@ def storm(
         now = time.monotonic() - begun
         state = progress.read(run_dir)
         if state is not None:
-            if state["counts"]["walltime"] < walltime - UNSEEN_SECONDS:
-                redone.append(walltime - state["counts"]["walltime"])
-            walltime = state["counts"]["walltime"]
+            counted.take(state["counts"])
         saves.append(_newest_save(run_dir))
         if due is not None and now >= due:
             due = next(moments, None)
@@ -117,7 +141,8 @@ def storm(
         struck=struck,
         mended=len(list(folder.crashes.glob("*"))),
         begun_again=len(folder.launches.read_text().splitlines()) - 1,
-        redone=redone,
+        redone=counted.redone,
+        stood=counted.stood,
         longest_save=max(saves),
         repeated=repeated(folder),
         left=[*(str(process) for process in alive), *map(str, temporary)],
@@ -175,6 +200,10 @@ def repeated(folder: RunFolder) -> list[str]:
     return found
 
 
+def _seconds(durations: Sequence[float]) -> str:
+    return f"{', '.join(f'{duration:.1f}' for duration in durations) or '0'} s"
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m studies.storm",
@@ -200,7 +229,8 @@ def main() -> int:
     print(
         f"{outcome.seconds:.0f} s, {outcome.counts.get('actor_steps', 0):,.0f} actor steps; "
         f"{outcome.mended} deaths mended, of which {outcome.begun_again} by beginning again; "
-        f"redone {', '.join(f'{s:.1f}' for s in outcome.redone) or 'nothing'} s; "
+        f"redone {_seconds(outcome.redone)}; stood still before it went back "
+        f"{_seconds(outcome.stood)}; "
         f"longest save {outcome.longest_save:.1f} s"
     )
     for sentence in (wrong := broken(outcome)):

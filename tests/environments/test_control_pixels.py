@@ -1,15 +1,15 @@
 """Pictures of control, where something draws: EGL or OSMesa."""
 
 import contextlib
-import importlib.util
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from environments import control_renderer, screens, suites
+from environments import screens, suites
 from environments.spec import make_environment_spec
+from tests.environments import renderers
 
 TASK = "control-pixels:cartpole/swingup"
 
@@ -18,6 +18,7 @@ _FORKED = f"""
 import multiprocessing
 from environments import suites
 from environments.spec import make_environment_spec
+from tests.environments import renderers
 
 def play(name):
     env = suites.make(name, 1, seed=0)
@@ -38,18 +39,7 @@ for _ in range(2):
 
 @pytest.fixture(autouse=True)
 def _renderer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chooses one that draws here, or skips."""
-    if importlib.util.find_spec("dm_control") is None:
-        pytest.skip("dm_control is not installed: `make setup-control`")
-    said = ""
-    for renderer in ("egl", "osmesa"):
-        monkeypatch.setenv("MUJOCO_GL", renderer)
-        try:
-            control_renderer.check(TASK)
-            return
-        except ValueError as error:
-            said = str(error)
-    pytest.skip(said)
+    renderers.choose(monkeypatch)
 
 
 def _first(full_rendering: bool) -> np.ndarray:

@@ -38,6 +38,7 @@ def test_a_bad_name_is_refused_with_the_nearest_or_all(name: str, message: str) 
 def test_there_are_28_tasks_to_compare_agents_on_and_16_challenges() -> None:
     assert len(control_tasks.BENCHMARKING) == 28
     assert set(control_tasks.BENCHMARKING) < set(control_tasks.CONTROL)
+    assert all(len(set(tasks)) == len(tasks) for tasks in control_tasks.TASKS.values())
     assert len(set(control_tasks.CONTROL)) == len(control_tasks.CONTROL) == 49
     assert len(set(control_tasks.RWRL)) == 16
 

@@ -18,6 +18,7 @@ KEPT = Outcome(
     mended=3,
     begun_again=1,
     redone=[12.0, 17.5],
+    stood=[0.0, 19.0],
     longest_save=2.0,
     repeated=[],
     left=[],
@@ -50,6 +51,22 @@ def test_signals_come_as_often_as_was_asked_and_follow_from_the_seed() -> None:
 )
 def test_what_is_a_broken_promise(changes: dict[str, Any], said: list[str]) -> None:
     assert storm.broken(KEPT._replace(**changes)) == said
+
+
+def test_what_was_played_twice_is_told_from_what_nobody_played() -> None:
+    counted = storm.Counts()
+    for second in range(20):  # saved at 12 s
+        counted.take(dict(walltime=second, actor_steps=100 * second))
+    for second in range(20, 38):  # nobody sees yet that the learner stands still
+        counted.take(dict(walltime=second, actor_steps=1900))
+    for second in range(12, 30):
+        counted.take(dict(walltime=second, actor_steps=100 * second))
+    for second in range(27, 31):  # what was written last may not be seen: this is no return
+        counted.take(dict(walltime=second, actor_steps=100 * second))
+    for second in range(20, 22):  # a kill, at once
+        counted.take(dict(walltime=second, actor_steps=100 * second))
+    assert counted.redone == [7.0, 10.0]
+    assert counted.stood == [18.0, 0.0]
 
 
 @pytest.mark.parametrize(

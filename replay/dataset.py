@@ -19,6 +19,7 @@ import tensorflow as tf
 import tree
 from acme import specs
 
+from replay import records
 from replay.frames import frame_exists, gather_stacks, is_image
 from replay.layout import Layout
 from replay.structures import (
@@ -32,6 +33,7 @@ from replay.structures import (
     Item,
     Nest,
     NetworkInput,
+    Record,
     TableSpec,
 )
 from replay.tables import max_blocks, signature
@@ -88,7 +90,7 @@ def make_dataset(
     @tf.autograph.experimental.do_not_convert
     def joined(*parts: tuple[reverb.ReplaySample, ...]) -> Batch:
         whole = _concatenated([_as_one_table(of_shards) for of_shards in parts])
-        return to_batch(whole.info, whole.data, shards, layout)
+        return to_batch(whole.info, whole.data, shards, layout, environment_spec.actions)
 
     batches = tf.data.Dataset.zip(tuple(samples)).map(
         joined, num_parallel_calls=2, deterministic=True
@@ -193,7 +195,9 @@ def _padded_shapes(item: Item, count: int) -> Item:
     )
 
 
-def to_batch(info: reverb.SampleInfo, items: Item, shard: Array, layout: Layout) -> Batch:
+def to_batch(
+    info: reverb.SampleInfo, items: Item, shard: Array, layout: Layout, actions: specs.Array
+) -> Batch:
     """Turns B stored items into what a learner sees.
 
     Args:
@@ -202,6 +206,7 @@ def to_batch(info: reverb.SampleInfo, items: Item, shard: Array, layout: Layout)
         number, at least one more than the longest item's.
       shard: `[B]` int32, index of the server that gave each.
       layout: the table's.
+      actions: of one environment.
     """
     header = Header(*tf.unstack(items.header, axis=-1))
     rows = _Rows(items.blocks, header)
@@ -211,12 +216,14 @@ def to_batch(info: reverb.SampleInfo, items: Item, shard: Array, layout: Layout)
     valid = (t >= header.padding) & (t <= end)  # [T + 1, B]
     acted = ((t >= header.padding) & (t < end))[:-1]  # [T, B]
 
-    step_type = rows.gather(items.blocks.step_type, t, valid)
-    first = valid & (step_type == FIRST)
+    def recorded(t: tf.Tensor, wanted: tf.Tensor) -> Record:
+        return records.unpack(rows.gather(items.blocks.records, t, wanted), actions)
+
+    observed, done = recorded(t, valid), recorded(t[:-1], acted)
+    first = valid & (observed.step_type == FIRST)
     follows = valid & ~first  # rows whose row before is of the same episode
-    lives = rows.gather(items.blocks.lives, t, valid)
-    lives_before = rows.gather(items.blocks.lives, t - 1, follows)
-    previous_action = rows.gather(items.blocks.action, t - 1, follows)
+    before = recorded(t - 1, follows)
+    previous_action: tf.Tensor = before.action
     if previous_action.dtype.is_integer:  # bounded ones are zero there already
         several = previous_action.shape.rank > 2
         begins = first[..., tf.newaxis] if several else first
@@ -225,16 +232,16 @@ def to_batch(info: reverb.SampleInfo, items: Item, shard: Array, layout: Layout)
         inputs=NetworkInput(
             observation=_observations(rows, items.blocks, t, valid, layout.frame_stack),
             previous_action=previous_action,
-            previous_reward=rows.gather(items.blocks.reward, t - 1, follows),
+            previous_reward=before.reward,
         ),
         reset=first,
         valid=valid,
-        life_lost=lives < lives_before,
-        action=rows.gather(items.blocks.action, t[:-1], acted),
-        log_probability=rows.gather(items.blocks.log_probability, t[:-1], acted),
-        reward=rows.gather(items.blocks.reward, t[:-1], acted),
-        continuation=rows.gather(items.blocks.continuation, t[:-1], acted),
-        mask=tf.cast(acted & (step_type[:-1] != LAST), tf.float32),
+        life_lost=observed.lives < before.lives,
+        action=done.action,
+        log_probability=done.log_probability,
+        reward=done.reward,
+        continuation=done.continuation,
+        mask=tf.cast(acted & (done.step_type != LAST), tf.float32),
         core_state=items.core_state,
         key=info.key,
         shard=shard,
@@ -253,7 +260,7 @@ def _observations(
     # Rows of the batch and the k - 1 before them; those before the first block read as zeros, not
     # FIRST.
     window = tf.range(1 - num_frames, tf.shape(t)[0], dtype=tf.int64)[:, None]  # [k + T, 1]
-    step_type = rows.gather(blocks.step_type, window, rows.is_stored(window))
+    step_type = rows.gather(blocks.records, window, rows.is_stored(window))[..., 0]
     exists = frame_exists(step_type == FIRST, num_frames) & valid  # [k, T + 1, B]
     ages = tf.range(num_frames - 1, -1, -1, dtype=tf.int64)[:, None, None]  # [k, 1, 1]
 
@@ -269,8 +276,7 @@ class _Rows:
     """Where the rows of a batch are in the blocks of its items."""
 
     def __init__(self, blocks: Block, header: Header) -> None:
-        self._block_length = blocks.reward.shape[2]
-        self._num_blocks = blocks.reward.shape[1]
+        self._num_blocks, self._block_length = blocks.records.shape[1], blocks.records.shape[2] - 1
         self._begin = (
             header.start - header.padding
         )  # [B], row of the item's blocks that is batch row 0

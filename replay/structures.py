@@ -12,10 +12,10 @@ nothing is learned from it.
     continuation 1     1    0    -      1      1       0 at a termination; truncation keeps 1
 
 N environments advance together, so K consecutive rows of all of them fill a `[K, N]` buffer with
-plain numpy, and each environment's K rows leave for Reverb as one `Block`: one cell, one compressed
-chunk, shared by every item, in every table, that covers any of its rows. An `Item` is a few
-consecutive blocks and a `Header` that says where in them it lies. The dataset turns items into one
-time-major `Batch`.
+plain numpy, and each environment's K rows leave for Reverb as one `Block`, a compressed chunk for
+each of its columns. It is shared by every item, in every table, that covers any of its rows. An
+`Item` is a few consecutive blocks and a `Header` that says where in them it lies. The dataset turns
+items into one time-major `Batch`.
 
 An action is a whole number, int32, where the environment's are discrete, several `[D]` where it
 takes several at once, and a vector `[D]`, float32, where they are bounded. It is what the policy
@@ -51,16 +51,24 @@ class Step(NamedTuple):
     continuation: np.ndarray  # [N] float32: 0 or 1
 
 
+class Record(NamedTuple):
+    """What is small of rows `[...]`."""
+
+    step_type: Array  # [...] uint8
+    lives: Array  # [...] uint8
+    action: Array  # [...] int32, or [..., D] int32 or float32
+    log_probability: Array  # [...] float32
+    reward: Array  # [...] float32
+    continuation: Array  # [...] float32
+
+
 class Block(NamedTuple):
-    """K consecutive rows of one environment, and what is known of the row after them."""
+    """K consecutive rows of one environment, and what is observed of the row after them."""
 
     observation: Nest  # [K + 1, ...]
-    step_type: Array  # [K + 1] uint8
-    lives: Array  # [K + 1] uint8
-    action: Array  # [K] int32, or [K, D] int32 or float32
-    log_probability: Array  # [K] float32
-    reward: Array  # [K] float32
-    continuation: Array  # [K] float32
+    records: (
+        Array  # [K + 1, W] int32, packed by `replay.records`; of row K the first two count
+    )
 
 
 class Header(NamedTuple):

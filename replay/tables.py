@@ -21,6 +21,7 @@ import tensorflow as tf
 import tree
 from acme import specs
 
+from replay import records
 from replay.insistence import wait_for
 from replay.layout import Layout
 from replay.structures import Block, Header, Item, Nest, TableSpec
@@ -135,12 +136,7 @@ def signature(environment_spec: specs.EnvironmentSpec, core_state: Nest, length:
         observation=tree.map_structure(
             lambda leaf: rows(leaf.shape, leaf.dtype, length + 1), environment_spec.observations
         ),
-        step_type=rows((), np.uint8, length + 1),
-        lives=rows((), np.uint8, length + 1),
-        action=rows(environment_spec.actions.shape, environment_spec.actions.dtype, length),
-        log_probability=rows((), np.float32, length),
-        reward=rows((), np.float32, length),
-        continuation=rows((), np.float32, length),
+        records=rows([records.width(environment_spec.actions)], np.int32, length + 1),
     )
     header = tf.TensorSpec([len(Header._fields)], np.int64)
     state = tree.map_structure(lambda leaf: tf.TensorSpec(leaf.shape, leaf.dtype), core_state)

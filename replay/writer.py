@@ -20,7 +20,7 @@ to it.
 
 Each `append` writes one row of all N environments into `[N, K + 1, ...]` buffers: no Python runs
 per environment and step. When the row after a block is known the block leaves, one cell per
-environment and field, and so do the items that it completes, with the core state held before their
+environment and column, and so do the items that it completes, with the core state held before their
 first row.
 """
 

@@ -15,14 +15,20 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+import reverb
 import tensorflow as tf
+import tree
+from reverb.cc import schema_pb2
+from reverb.cc.checkpointing import checkpoint_pb2
 
 from run_folder import bucket
 from run_folder.checkpoints import DamagedError
 
+_TABLES = "tables.tfrecord"
 DONE = "DONE"  # the file that Reverb ends a checkpoint with
 POLL_SECONDS = 0.5
 _GRAPHS_OWN = re.compile(r"{{.*?}}|\[Op:.*?\]")  # what TensorFlow says of where in a graph it was
@@ -136,3 +142,37 @@ def check_records(folder: pathlib.Path) -> None:
         except tf.errors.OpError as error:
             reason = _GRAPHS_OWN.sub("", error.message or "").splitlines()[0].strip()
             raise DamagedError(f"The saved replay is corrupt: {file}: {reason}.") from None
+
+
+def check_columns(folder: pathlib.Path, tables: Sequence[reverb.Table]) -> None:
+    """Compares what a saved replay holds with what is to be read from it.
+
+    Reverb would load other columns than a table's, and the learner fail at its first batch.
+
+    Args:
+      folder: of a replay, on this machine.
+      tables: that one shard of the run has.
+
+    Raises:
+      DamagedError: a table is missing, or its columns have other names, shapes or types.
+    """
+    for file in sorted(folder.rglob(_TABLES)):
+        saved = {table.name: _columns(table.signature) for table in _saved_tables(file)}
+        for table in tables:
+            if saved.get(table.name) != _columns(table.info.signature):
+                raise DamagedError(
+                    f"The saved replay {file.parent} was written by another version, or for other "
+                    f"observations: its table {table.name!r} has other columns."
+                )
+
+
+def _saved_tables(file: pathlib.Path) -> Iterator[reverb.reverb_types.TableInfo]:
+    for record in tf.data.TFRecordDataset(str(file), compression_type="ZLIB"):
+        saved = checkpoint_pb2.PriorityTableCheckpoint.FromString(record.numpy())
+        info = schema_pb2.TableInfo(name=saved.table_name, signature=saved.signature)
+        yield reverb.reverb_types.TableInfo.from_serialized_proto(info.SerializeToString())
+
+
+def _columns(signature: Any) -> dict[tuple[str | int, ...], tuple[tf.TensorShape, tf.DType]]:
+    """The shape and type of each column, by its path."""
+    return {path: (leaf.shape, leaf.dtype) for path, leaf in tree.flatten_with_path(signature)}

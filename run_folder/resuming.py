@@ -128,6 +128,9 @@ def manifests(
             checkpoints.restore(folder, manifest, name, updates[name])
             if manifest.replay and not bucket.is_bucket(run.run_dir):
                 replay_files.check_records(folder / manifest.replay)
+                replay_files.check_columns(
+                    folder / manifest.replay, building.tables_of_shard(run, 0)
+                )
         except checkpoints.DamagedError as error:
             raise CheckpointError(f"{error} {_ways_out(run, folder, manifest)}") from None
     return found

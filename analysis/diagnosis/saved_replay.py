@@ -21,7 +21,7 @@ from reverb.cc.checkpointing import checkpoint_pb2
 
 from replay import tables
 from replay.structures import UNKNOWN, Header
-from run_folder import building, checkpoints
+from run_folder import building, checkpoints, replay_files
 from run_folder.checkpoints import CheckpointError
 from run_folder.settings import Settings
 
@@ -75,6 +75,7 @@ def _sample_shard(
     length = tables.block_length(building.all_tables(agents))
     item = tables.signature(spec, building.core_state_spec(agents[name], spec), length)
     header = [path for path, _ in tree.flatten_with_path(item)].index(("header",))
+    replay_files.check_columns(replay / str(shard), building.tables_of_shard(run, shard))
     with _served(run, replay, shard) as client:
         size = client.server_info()[table.name].current_size
         most = size if table.kind == "queue" else count * (size > 0)

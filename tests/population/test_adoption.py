@@ -55,6 +55,9 @@ def test_what_a_member_has_counted_and_its_replay_stay(rival: Learning, own: Lea
         assert getattr(after, name) == getattr(before, name), name
     assert after.actor_steps == STEPS
     assert (after.learner_step, after.learner) == (6, "learner-impala/6")
+    named = {name.partition(".")[0] for name in after.sizes if name.startswith("learner")}
+    assert named == {"learner-impala/6"}  # the one before may be removed
+    assert set(after.sizes) > {name for name in before.sizes if name.startswith("replay")}
     assert snapshots.steps(own.run.checkpoints, AGENT) == [3, 5, 6]
     for step in (3, 5, 6):
         assert snapshots.read(own.run.checkpoints, AGENT, step).replay is None

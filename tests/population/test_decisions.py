@@ -164,6 +164,21 @@ def test_the_list_is_in_the_order_of_time(folder: PopulationFolder) -> None:
     assert decisions.every(folder, 1) == [d for d in made if d.member == 0]
 
 
+def test_who_lists_them_at_the_same_time_elsewhere_may_tidy_up_first(
+    folder: PopulationFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert decisions.write(folder, decision_of(0, 0))
+    listed, replace = folder.listing.read_text(), os.replace
+
+    def removed_before(half: pathlib.Path, path: pathlib.Path) -> None:
+        half.unlink()
+        replace(half, path)
+
+    monkeypatch.setattr(os, "replace", removed_before)
+    decisions.list_all(folder)
+    assert folder.listing.read_text() == listed
+
+
 def test_members_and_decisions_of_many_digits_keep_their_order(folder: PopulationFolder) -> None:
     for member in (1, 10, 100):
         decide(folder, member, 2)

@@ -24,8 +24,8 @@ class Numbers(NamedTuple):
     mutation_factor: float = 1.2
 
 
-FIELDS = ("rate", "cost", "kind", "size")
-EVOLVING, MUTABLE = ("rate", "cost", "kind"), ("rate", "cost")
+FIELDS = ("rate", "cost", "kind", "share", "size")
+EVOLVING, MUTABLE = ("rate", "cost", "kind", "share"), ("rate", "cost")
 LARGEST_RATE = 2.0
 
 
@@ -95,6 +95,7 @@ def _values(rng: np.random.Generator) -> dict[str, Any]:
         rate=rate,
         cost=float(rng.uniform(1e-6, rate)),
         kind=str(rng.choice(["one", "other"])),
+        share=float(rng.choice([0.25, 0.5])),
         size=int(rng.choice([8, 16])),
     )
 
@@ -135,7 +136,8 @@ def test_the_rule_says_what_its_twin_says_of_thousands_of_populations() -> None:
         assert said.rival != member
         assert _accepts(said.values)
         assert said.values["size"] == values[member]["size"]  # which does not evolve
-        assert said.values["kind"] == values[said.rival if said.adopts else member]["kind"]
+        for name in ("kind", "share"):
+            assert said.values[name] == values[said.rival if said.adopts else member][name]
         if math.isnan(scores[said.rival]):
             assert not said.adopts
         adopted += said.adopts
@@ -226,7 +228,8 @@ def test_of_two_members_one_at_most_is_better() -> None:
 def _verdicts(count: int, scores: list[float], **changes: Any) -> list[Verdict]:
     """What member 2 decides with as many seeds; its rate is 1, the others' are 0.1."""
     values: list[dict[str, Any]] = [
-        dict(rate=1.0 if i == 2 else 0.1, cost=0.01, kind="one", size=8) for i in range(len(scores))
+        dict(rate=1.0 if i == 2 else 0.1, cost=0.01, kind="one", share=0.5, size=8)
+        for i in range(len(scores))
     ]
     return [
         rule.decide(
@@ -275,7 +278,7 @@ def test_the_probability_of_a_mutation_is_the_rules(probability: float, changed:
 
 
 def test_a_value_walks_up_to_what_its_config_takes_and_no_further() -> None:
-    values: dict[str, Any] = dict(rate=1.0, cost=0.01, kind="one", size=8)
+    values: dict[str, Any] = dict(rate=1.0, cost=0.01, kind="one", share=0.5, size=8)
     rng, seen = np.random.default_rng(0), []
     for _ in range(2_000):
         verdict = rule.decide(

@@ -170,7 +170,12 @@ def num_items(server: reverb.Server, spec: TableSpec) -> int:
     return reverb.Client(f"localhost:{server.port}").server_info()[spec.name].current_size
 
 
-def read(server: reverb.Server, spec: TableSpec, block_length: int) -> Batch:
+def read(
+    server: reverb.Server,
+    spec: TableSpec,
+    block_length: int,
+    actions: specs.BoundedArray = DISCRETE,
+) -> Batch:
     """Every item of a queue, in order, as one batch of numpy arrays."""
     client = reverb.Client(f"localhost:{server.port}")
     samples = client.sample(
@@ -186,7 +191,7 @@ def read(server: reverb.Server, spec: TableSpec, block_length: int) -> Batch:
         for item in items
     ]
     shard = tf.zeros([len(info)], tf.int32)
-    batch = to_batch(_stack(*info), _stack(*padded), shard, spec.layout)
+    batch = to_batch(_stack(*info), _stack(*padded), shard, spec.layout, actions)
     return tree.map_structure(lambda leaf: leaf.numpy(), batch)
 
 
@@ -209,4 +214,4 @@ def through_reverb(
     server = serve([spec], block_length, actions)
     writer = make_writer(server, [spec], len(rows[0].step.reward), block_length, **overrides)
     write(writer, rows)
-    return read(server, spec, block_length)
+    return read(server, spec, block_length, actions)

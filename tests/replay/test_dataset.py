@@ -143,7 +143,7 @@ def test_the_dataset_gives_the_same_batch_as_its_function(
     priorities = {"t": lambda inputs: inputs.values["q"].sum(axis=0)}
     writer = streams.make_writer(server, tables, 2, 4, initial_priorities=priorities)
     streams.write(writer, rows)
-    expected = streams.read(server, tables[1], 4)
+    expected = streams.read(server, tables[1], 4, actions)
     states = streams.CORE_STATE
     address = f"localhost:{server.port}"
     environment_spec = streams.environment_spec(actions=actions)

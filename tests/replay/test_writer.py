@@ -73,7 +73,7 @@ def test_one_stream_feeds_two_kinds_of_table(
     streams.write(streams.make_writer(server, tables, 3, 4), rows)
     for spec in tables:
         items = naive.spans(rows, spec.layout, 4)
-        batch = streams.read(server, spec, 4)
+        batch = streams.read(server, spec, 4, actions)
         naive.assert_equal(batch, naive.batch(rows, spec.layout, items))
 
 

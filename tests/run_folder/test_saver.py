@@ -315,5 +315,33 @@ def test_a_flipped_bit_in_a_saved_replay_is_found_and_its_file_named(
         assert re.search(r"chunks.tfrecord: [^{\[]*\.$", sentence)
 
 
+def test_a_saved_replay_of_other_columns_is_told_from_one_of_the_same(
+    tmp_path: pathlib.Path,
+) -> None:
+    def table(name: str = "queue", **columns: tf.TensorSpec) -> reverb.Table:
+        return reverb.Table.queue(name, max_size=100, signature=columns)
+
+    number, pair = tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.float32)
+    server = reverb.Server(
+        [table(a=number, b=pair), table("other", a=number)],
+        checkpointer=saver.replay_checkpointer(tmp_path, None, 0),
+    )
+    replay = pathlib.Path(reverb.Client(f"localhost:{server.port}").checkpoint())
+    server.stop()
+    replay_files.check_columns(replay, [table(a=number, b=pair), table("other", a=number)])
+    replay_files.check_columns(replay, [table("other", a=number)])
+    whole = tf.TensorSpec([2], tf.int32)
+    for wrong in (
+        table("third", a=number),
+        table(a=number),
+        table(a=number, b=number),
+        table(a=number, b=whole),
+        table(a=number, c=pair),
+        table(a=number, b=pair, c=pair),
+    ):
+        with pytest.raises(checkpoints.DamagedError, match=rf"table '{wrong.name}' has other"):
+            replay_files.check_columns(replay, [wrong])
+
+
 def _records(file: pathlib.Path) -> list[bytes]:
     return list(tf.data.TFRecordDataset(str(file), "ZLIB").as_numpy_iterator())

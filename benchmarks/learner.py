@@ -4,7 +4,8 @@ The agent's Config is its paper's: `--r2d2.batch_size=16` changes a field. Rates
 an item, burn-in included. The roof over the useful work is what this machine's matrix product does
 in the precision of the Config. `--num_clients=32` adds the same step beside actor nodes that fetch
 parameters: as often for each update as those of R2D2's paper, whose actors make 260 frames, 65
-agent steps, and whose learner makes five updates a second (Section 2.3).
+agent steps, and whose learner makes five updates a second (Section 2.3). `--device=gpu` refuses to
+measure a processor, `--device=cpu` keeps a GPU out of it.
 """
 
 import os
@@ -20,6 +21,7 @@ import resource
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import tensorflow as tf
 from absl import flags
 
 from agents.contract import Update
@@ -41,6 +43,9 @@ _PEERS = {name for entry in catalogue.AGENTS.values() for name in entry.peers}
 
 _PEER = flags.DEFINE_enum("peer", None, sorted(_PEERS), "Whose step alternates with ours.")
 _PEER_BFLOAT16 = flags.DEFINE_boolean("peer_bfloat16", False, "PyTorch's autocast to bfloat16.")
+_DEVICE = flags.DEFINE_enum(
+    "device", None, ["cpu", "gpu"], "Where both compute: on a GPU, if unset, where there is one."
+)
 _WITH_REPLAY = flags.DEFINE_boolean(
     "with_replay", False, "Measures the step fed by a replay server too, priorities written back."
 )
@@ -59,8 +64,10 @@ _STEPS_PER_UPDATE = flags.DEFINE_float(
 
 
 def main(_: Sequence[str]) -> None:
+    _choose_device()
     measured = command_line.agent()
     settings = {
+        "device": _DEVICE.value,
         "peer": _PEER.value,
         "peer_bfloat16": _PEER_BFLOAT16.value,
         "with_replay": _WITH_REPLAY.value,
@@ -86,6 +93,18 @@ def main(_: Sequence[str]) -> None:
     _report_size(report, update)
     _report_work(report, rates, measured, update)
     report.print()
+
+
+def _choose_device() -> None:
+    """Before TensorFlow takes what it finds."""
+    if _DEVICE.value == "gpu" and not tf.config.list_physical_devices("GPU"):
+        command_line.fail(
+            "--device=gpu needs a GPU that TensorFlow sees, and it sees none here: "
+            "docs/installing.md says what to install."
+        )
+    if _DEVICE.value == "cpu":
+        tf.config.set_visible_devices([], "GPU")
+        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # a peer's
 
 
 def _roof(measured: Subject) -> str:
@@ -208,5 +227,7 @@ def _report_work(
 
 if __name__ == "__main__":
     command_line.run(
-        main, ["with_replay", "num_clients", "steps_per_update"], ["peer", "peer_bfloat16"]
+        main,
+        ["device", "with_replay", "num_clients", "steps_per_update"],
+        ["peer", "peer_bfloat16"],
     )

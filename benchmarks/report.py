@@ -110,7 +110,7 @@ def _command(benchmark: str) -> str:
 
 
 def _accelerators() -> list[str]:
-    devices = tf.config.list_physical_devices("GPU")
+    devices = tf.config.get_visible_devices("GPU")
     details = map(tf.config.experimental.get_device_details, devices)
     return [found.get("device_name", "GPU") for found in details]
 

@@ -66,9 +66,7 @@ class Block(NamedTuple):
     """K consecutive rows of one environment, and what is observed of the row after them."""
 
     observation: Nest  # [K + 1, ...]
-    records: (
-        Array  # [K + 1, W] int32, packed by `replay.records`; of row K the first two count
-    )
+    records: Array  # [K + 1, W] int32, packed by `replay.records`; of row K the first two count
 
 
 class Header(NamedTuple):

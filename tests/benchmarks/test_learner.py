@@ -3,6 +3,7 @@
 import pathlib
 
 import pytest
+import tensorflow as tf
 
 from tests.benchmarks.commands import SHORT, fake_python, report, tiny
 from tests.commands import Commands
@@ -51,8 +52,9 @@ def test_r2d2_alone_with_replay_with_clients_and_beside_a_peer(
 
 
 def test_impala(commands: Commands) -> None:
-    contents = report(commands, "learner", *tiny("impala"), *SHORT)
+    contents = report(commands, "learner", *tiny("impala"), *SHORT, "--device=cpu")
     assert _units(contents) == _ALWAYS
+    assert contents["machine"]["accelerators"] == []
     assert contents["figures"]["learner"]["samples"] == 2
 
 
@@ -79,3 +81,11 @@ def test_what_cannot_be_measured_is_refused_with_a_sentence(
     finished = commands.run("benchmarks.learner", *flags)
     assert finished.code == 2
     assert sentence in finished.err
+
+
+def test_a_gpu_that_is_not_there_is_refused_with_a_sentence(commands: Commands) -> None:
+    if tf.config.list_physical_devices("GPU"):
+        pytest.skip("There is a GPU.")
+    finished = commands.run("benchmarks.learner", "--device=gpu")
+    assert finished.code == 2
+    assert "--device=gpu needs a GPU that TensorFlow sees" in finished.err

@@ -111,7 +111,7 @@ def flags(run: Run) -> list[str]:
 def train(runs: pathlib.Path, run: Run, minutes: float, core: int) -> None:
     """Trains on one core, and evaluates."""
     path, alone = folder_of(runs, run), curves.alone(core)
-    timed.run(["launch.train", f"--run_dir={path}", *flags(run)], minutes, alone)
+    timed.train(path, flags(run), minutes, alone)
     timed.run(["launch.evaluate", f"--run_dir={path}", f"--episodes={EPISODES}"], None, alone)
 
 
@@ -143,8 +143,7 @@ def complete(runs: pathlib.Path, minutes: float, docs: pathlib.Path) -> None:
 
     for run in curves.on_cores([run for run in RUNS if run not in known], make):
         path = folder_of(runs, run)
-        for minute, episodes in minutes_of(path, run):
-            records.append(docs / "data" / "control_curves.csv", minute, episodes)
+        records.extend(docs / "data" / "control_curves.csv", minutes_of(path, run))
         records.append(docs / "data" / "control_returns.csv", run, result(path))
     for env in ENVS:
         if (run := Run(env, RANDOM, 0, 0)) not in known:

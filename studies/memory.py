@@ -85,7 +85,7 @@ def train(runs: pathlib.Path, run: Run, minutes: float, core: int, peer_python: 
     """Trains on one core."""
     path, alone = folder_of(runs, run), curves.alone(core)
     if run.agent == R2D2:
-        timed.run(["launch.train", f"--run_dir={path}", *flags(run)], minutes, alone)
+        timed.train(path, flags(run), minutes, alone)
         return
     runs.mkdir(parents=True, exist_ok=True)
     told = dict(env=TASKS[run.task], seconds=60 * minutes, seed=run.seed, log=str(path))
@@ -117,9 +117,9 @@ def complete(runs: pathlib.Path, minutes: float, peer_python: str, path: pathlib
         train(runs, run, minutes, core, peer_python)
 
     for run in curves.on_cores([run for run in RUNS if run not in known], make):
-        for minute, episodes in minutes_of(folder_of(runs, run), run):
-            if minute.minute < minutes:  # an episode may end while the run does
-                records.append(path, minute, episodes)
+        found = minutes_of(folder_of(runs, run), run)
+        # An episode may end while the run does.
+        records.extend(path, ((m, episodes) for m, episodes in found if m.minute < minutes))
 
 
 Points = dict[Run, list[tuple[int, Episodes]]]

@@ -1,8 +1,9 @@
 """A file of trainings: what tells each from the others, and what came of it."""
 
 import csv
+import io
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 RunType = TypeVar("RunType", bound=NamedTuple)
@@ -37,13 +38,20 @@ def complete(
 
 def append(path: pathlib.Path, run: Any, result: Any) -> None:
     """Adds one training to a file, below a header if it is new."""
-    new = not path.exists()
-    with path.open("a", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        if new:
+    extend(path, [(run, result)])
+
+
+def extend(path: pathlib.Path, found: Iterable[tuple[Any, Any]]) -> None:
+    """Adds several rows at once, so that a file never holds a part of them."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for run, result in found:
+        if not (path.exists() or text.tell()):
             writer.writerow([*run._fields, *result._fields])
         results = (f"{x:.4f}" if isinstance(x, float) else x for x in result)
         writer.writerow([*run, *results])
+    with path.open("a", newline="") as file:
+        file.write(text.getvalue())
 
 
 def _parse(kind: Any, row: dict[str, str]) -> Any:

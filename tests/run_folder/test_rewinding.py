@@ -7,23 +7,9 @@ import pytest
 import tensorflow as tf
 
 from run_folder import log_writer, rewinding
-from run_folder.checkpoints import Manifest
 from run_folder.layout import RunFolder
+from tests.run_folder.manifests import MANIFEST
 
-MANIFEST = Manifest(
-    agent="r2d2",
-    learner_step=20,
-    learner="learner-r2d2/20",
-    replay=None,
-    replay_items=0,
-    replay_saved_at=0.0,
-    replay_seconds=0.0,
-    actor_steps=200,
-    episodes=5,
-    trained_steps=100,
-    walltime=2.0,
-    sizes={},
-)
 MANIFESTS = {
     "r2d2": MANIFEST,
     "impala": dataclasses.replace(MANIFEST, agent="impala", learner_step=7, actor_steps=190),

@@ -157,22 +157,31 @@ def check_columns(folder: pathlib.Path, tables: Sequence[reverb.Table]) -> None:
       DamagedError: a table is missing, or its columns have other names, shapes or types.
     """
     for file in sorted(folder.rglob(_TABLES)):
-        saved = {table.name: _columns(table.signature) for table in _saved_tables(file)}
+        saved = dict(_saved_columns(file))
         for table in tables:
-            if saved.get(table.name) != _columns(table.info.signature):
+            found = saved.get(table.name, {})
+            if found is not None and found != _columns(table.info.signature):
                 raise DamagedError(
                     f"The saved replay {file.parent} was written by another version, or for other "
                     f"observations: its table {table.name!r} has other columns."
                 )
 
 
-def _saved_tables(file: pathlib.Path) -> Iterator[reverb.reverb_types.TableInfo]:
+_Columns = dict[tuple[str | int, ...], tuple[tf.TensorShape, tf.DType]]
+
+
+def _saved_columns(file: pathlib.Path) -> Iterator[tuple[str, _Columns | None]]:
+    """Each table's; None of one that takes anything."""
     for record in tf.data.TFRecordDataset(str(file), compression_type="ZLIB"):
         saved = checkpoint_pb2.PriorityTableCheckpoint.FromString(record.numpy())
+        if not saved.HasField("signature"):
+            yield saved.table_name, None
+            continue
         info = schema_pb2.TableInfo(name=saved.table_name, signature=saved.signature)
-        yield reverb.reverb_types.TableInfo.from_serialized_proto(info.SerializeToString())
+        table = reverb.reverb_types.TableInfo.from_serialized_proto(info.SerializeToString())
+        yield table.name, _columns(table.signature)
 
 
-def _columns(signature: Any) -> dict[tuple[str | int, ...], tuple[tf.TensorShape, tf.DType]]:
+def _columns(signature: Any) -> _Columns:
     """The shape and type of each column, by its path."""
     return {path: (leaf.shape, leaf.dtype) for path, leaf in tree.flatten_with_path(signature)}

@@ -323,13 +323,13 @@ def test_a_saved_replay_of_other_columns_is_told_from_one_of_the_same(
 
     number, pair = tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.float32)
     server = reverb.Server(
-        [table(a=number, b=pair), table("other", a=number)],
+        [table(a=number, b=pair), table("other", a=number), reverb.Table.queue("any", 10)],
         checkpointer=saver.replay_checkpointer(tmp_path, None, 0),
     )
     replay = pathlib.Path(reverb.Client(f"localhost:{server.port}").checkpoint())
     server.stop()
     replay_files.check_columns(replay, [table(a=number, b=pair), table("other", a=number)])
-    replay_files.check_columns(replay, [table("other", a=number)])
+    replay_files.check_columns(replay, [table("other", a=number), table("any", a=number)])
     whole = tf.TensorSpec([2], tf.int32)
     for wrong in (
         table("third", a=number),

@@ -75,8 +75,9 @@ class Minute(NamedTuple):
 
 RUNS = [
     *(Run(FEATURES, agent, 64, seed) for seed in _LINES for agent in ("impala", "stac", "stacx")),
-    *(Run(REAL_WORLD, "impala", size, seed) for seed in _LINES for size in (64, 0)),
+    *(Run(REAL_WORLD, "impala", size, 1) for size in (64, 0)),
     Run(PIXELS, "impala", 64, 1),
+    *(Run(REAL_WORLD, "impala", size, 2) for size in (64, 0)),
 ]
 
 

@@ -84,15 +84,7 @@ def max_pool(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]
 
     @tf.custom_gradient
     def of_input(of_y: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        of_x = tf.raw_ops.MaxPoolGrad(
-            orig_input=x,
-            orig_output=y,
-            grad=of_y,
-            ksize=[1, 3, 3, 1],
-            strides=[1, 2, 2, 1],
-            padding="SAME",
-        )
-        return of_x, lambda values: _at_maxima(x, y, values)
+        return _to_maxima(x, y, of_y), lambda values: _at_maxima(x, y, values)
 
     return y, of_input
 
@@ -129,9 +121,35 @@ def _at_maxima(x: tf.Tensor, y: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
 
 def _windows(x: tf.Tensor, around: float) -> list[tf.Tensor]:
     """`max_pool`'s nine inputs of each output, row by row, each `[B, ⌈H/2⌉, ⌈W/2⌉, C]`."""
-    sizes = [-(-side // 2) for side in x.shape[1:3]]
-    missing = [2 * n + 1 - side for n, side in zip(sizes, x.shape[1:3], strict=True)]
-    margins = [[n // 2, n - n // 2] for n in missing]
-    x = tf.pad(x, [[0, 0], *margins, [0, 0]], constant_values=around)
-    rows, columns = (2 * n - 1 for n in sizes)
+    x = tf.pad(x, [[0, 0], *map(_margins, x.shape[1:3]), [0, 0]], constant_values=around)
+    rows, columns = (side - 2 for side in x.shape[1:3])
     return [x[:, i : i + rows : 2, j : j + columns : 2] for i in range(3) for j in range(3)]
+
+
+def _margins(side: int) -> list[int]:
+    """How many pixels `max_pool` thinks before and after so many: 2 ⌈n/2⌉ + 1 with them."""
+    missing = 2 * -(-side // 2) + 1 - side
+    return [missing // 2, missing - missing // 2]
+
+
+@tf.function(jit_compile=True, autograph=False)
+def _to_maxima(x: tf.Tensor, y: tf.Tensor, of_y: tf.Tensor) -> tf.Tensor:
+    """The sum, at each place of x, of what belongs to the y that `max_pool` found there.
+
+    What TensorFlow's own kernel does, `MaxPoolGrad`, in half the time.
+    """
+    free, parts = tf.ones_like(y, tf.bool), []
+    for candidate in _windows(x, x.dtype.min):
+        found = free & (candidate == y)
+        free &= ~found
+        parts.append(tf.where(found, of_y, tf.zeros_like(of_y)))
+    pixels = {}  # by row and column in blocks of 2 x 2: [B, ⌈H/2⌉ + 1, ⌈W/2⌉ + 1, C]
+    for place, part in reversed(list(enumerate(parts))):  # summed output by output, as the kernel's
+        (rows, row), (columns, column) = (divmod(offset, 2) for offset in divmod(place, 3))
+        part = tf.pad(part, [[0, 0], [rows, 1 - rows], [columns, 1 - columns], [0, 0]])
+        pixels[row, column] = pixels[row, column] + part if (row, column) in pixels else part
+    blocks = tf.stack([tf.stack([pixels[row, 0], pixels[row, 1]], axis=3) for row in (0, 1)], 2)
+    height, width, channels = x.shape[1:]
+    whole = tf.reshape(blocks, [-1, 2 * blocks.shape[1], 2 * blocks.shape[3], channels])
+    (top, _), (left, _) = _margins(height), _margins(width)
+    return whole[:, top : top + height, left : left + width]

@@ -143,7 +143,9 @@ def _to_maxima(x: tf.Tensor, y: tf.Tensor, of_y: tf.Tensor) -> tf.Tensor:
         found = free & (candidate == y)
         free &= ~found
         parts.append(tf.where(found, of_y, tf.zeros_like(of_y)))
-    pixels = {}  # by row and column in blocks of 2 x 2: [B, ⌈H/2⌉ + 1, ⌈W/2⌉ + 1, C]
+    # Row i of window a is padded row 2a + i: row i % 2 of the 2 x 2 pixels of block a + i // 2.
+    # So they are kept by row and column in blocks, [B, ⌈H/2⌉ + 1, ⌈W/2⌉ + 1, C] each.
+    pixels: dict[tuple[int, int], tf.Tensor] = {}
     for place, part in reversed(list(enumerate(parts))):  # summed output by output, as the kernel's
         (rows, row), (columns, column) = (divmod(offset, 2) for offset in divmod(place, 3))
         part = tf.pad(part, [[0, 0], [rows, 1 - rows], [columns, 1 - columns], [0, 0]])

@@ -54,7 +54,9 @@ def test_a_run_of_two_shards_and_two_learners_goes_on_with_all_its_items(
         run.wait_until(lambda: not math.isnan(run.progress().get("replay_size", math.nan)))
         assert run.progress()["replay_size"] >= before["replay_items"]
         run.wait_until(lambda: run.count("learner_steps") > before["learner_step"] + 5)
-        run.node("learner/1").kill()  # without whom the other makes no update
+        learners = [run.node(f"learner/{rank}") for rank in (0, 1)]
+        learners[1].kill()  # without whom the other makes no update
+        assert all_gone(learners)  # counts are told late: until now they may be those of before
         steps = run.count("learner_steps")
         run.wait_until(lambda: run.count("learner_steps") > steps + 5)
         os.kill(run.pid, signal.SIGTERM)

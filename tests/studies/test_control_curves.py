@@ -8,7 +8,7 @@ import pytest
 from agents.environment_loop import Episode
 from analysis.playing.files import File, Played
 from run_folder.layout import RunFolder
-from studies import arguments, control_curves, records
+from studies import control_curves, records
 from studies.control_curves import FEATURES, PIXELS, RANDOM, Minute, Result, Run
 from studies.curves import Episodes
 
@@ -65,8 +65,3 @@ def test_random_actions_are_played_to_their_end_and_again_alike() -> None:
     assert ((returns > -2_000) & (returns < -200)).all()  # 200 steps, of at most -16.3 each
     assert len(set(returns)) == 4
     np.testing.assert_array_equal(returns, control_curves.random_returns("gym:Pendulum-v1", 4))
-
-
-@pytest.mark.repository
-def test_the_page_shows_what_the_data_says() -> None:
-    assert control_curves.table(arguments.DOCS) in (arguments.DOCS / "control.md").read_text()

@@ -12,6 +12,10 @@ _FAST = (
     "--impala.queue_size=64 --impala.precision=bfloat16 --num_actors=128 --actors_per_node=64 "
     "--peer=sample_factory --runs=2"
 )
+_CONTROL = (
+    "end_to_end --agent=impala --env=control:cartpole/swingup --impala.lstm_size=0 "
+    "--impala.hidden_sizes=256,256 --num_actors=16 --actors_per_node=16 --peer=sb3_ppo"
+)
 _CATCH = "startup --agent=impala --env=catch --before=../before"
 _PONG = "startup --agent=impala --env=atari:pong --before=../before"
 _PROCESSES = " --num_actors=256 --actors_per_node=1 --runs=1"
@@ -150,6 +154,14 @@ ROWS = [
         "steps",
         "parts",
         "share_of_the_parts",
+    ),
+    Row(
+        "IMPALA without an LSTM acting and learning on cartpole/swingup, 16 environments in one "
+        "node, and Stable-Baselines3's PPO",
+        _CONTROL,
+        "steps",
+        "peer_steps",
+        "run_to_peer",
     ),
     Row("R2D2 acting and learning", _REPLAYED, "steps", "parts", "share_of_the_parts"),
     Row("its replays of each observation", _REPLAYED, "replays_per_observation", target="0.8"),

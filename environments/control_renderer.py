@@ -8,6 +8,7 @@ imported here without one, and gets it in the process that draws, when it does.
 import contextlib
 import functools
 import importlib
+import logging
 import os
 import subprocess
 import sys
@@ -94,4 +95,16 @@ def use() -> None:
         from dm_control import _render
     if _render.BACKEND == _NONE:
         check("A picture")
-        importlib.reload(_render)
+        with _quietly():
+            importlib.reload(_render)
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Without what dm_control and PyOpenGL tell of the backends that they try."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.INFO)
+    try:
+        yield
+    finally:
+        logging.disable(disabled)

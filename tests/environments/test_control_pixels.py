@@ -36,6 +36,18 @@ for _ in range(2):
     child.kill()
 """
 
+# A command of ours logs what is of interest.
+_TELLING = f"""
+import contextlib
+import logging
+from absl import logging as absl_logging
+from environments import suites
+absl_logging.set_verbosity(absl_logging.INFO)
+with contextlib.closing(suites.make({TASK!r}, 1, seed=0)) as env:
+    env.reset()
+logging.getLogger("absl").info("the log goes on")
+"""
+
 
 @pytest.fixture(autouse=True)
 def _renderer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,3 +113,13 @@ def test_forks_of_a_process_that_has_checked_and_made_one_draw() -> None:
         [sys.executable, "-c", _FORKED], capture_output=True, text=True, timeout=200
     )
     assert done.stdout.split() == ["True", "0"] * 2, done.stderr
+
+
+def test_a_command_tells_nothing_of_the_backends_that_are_tried() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _TELLING], capture_output=True, text=True, timeout=120
+    )
+    assert not ran.returncode, ran.stderr
+    assert "the log goes on" in ran.stderr
+    assert "import" not in ran.stderr
+    assert "OpenGL" not in ran.stderr

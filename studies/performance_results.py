@@ -66,6 +66,28 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
+def profiles(lines: Sequence[Line]) -> str:
+    """In Markdown: where each learner's time goes, a row for each line of `benchmarks.profile`."""
+    found = [line for line in lines if line["benchmark"] == "profile"]
+    if not found:
+        return ""
+    kinds = [name for name, shown in found[0]["figures"].items() if shown["unit"] == "%"]
+    rows = [
+        [_profiled(line["settings"]), _cell("step", [line])]
+        + [f"{line['figures'][kind]['value']:.1f}" for kind in kinds]
+        for line in found
+    ]
+    head = ["", "step", *(f"{kind}, %" for kind in kinds)]
+    rule = ["---"] * len(head)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, rule, *rows])
+
+
+def _profiled(settings: Mapping[str, Any]) -> str:
+    config = settings["config"]
+    precision = config.get("precision", "float32")
+    return f"{_network(settings)}, {precision}, batch {config['batch_size']}"
+
+
 def curve(lines: Sequence[Line], benchmark: str, prefix: str) -> tuple[list[int], list[float]]:
     """A benchmark's figures named `<prefix>, <count>` against their counts, of R2D2.
 
@@ -113,9 +135,13 @@ def median(lines: Sequence[Line], name: str) -> float | None:
 
 
 def _label(settings: Mapping[str, Any]) -> str:
+    return f"{_network(settings)}, {settings['roof'].split('_')[1]}"
+
+
+def _network(settings: Mapping[str, Any]) -> str:
     config = settings["config"]
     core = f", LSTM {config['lstm_size']}" if config["lstm_size"] else ""
-    return f"{settings['agent']}, {config['torso']}{core}, {settings['roof'].split('_')[1]}"
+    return f"{settings['agent']}, {config['torso']}{core}"
 
 
 def replace_block(text: str, name: str, block: str) -> str:

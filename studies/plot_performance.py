@@ -1,6 +1,6 @@
 """Draws what the benchmarks measured and writes the tables: python -m studies.plot_performance
 
-docs/data/performance.jsonl holds the last line of each benchmark that was run, in any order:
+docs/data/performance.jsonl holds the last line of each benchmark that was run:
 
     python -m benchmarks.learner --agent=r2d2 | tail -1 >> docs/data/performance.jsonl
 
@@ -50,6 +50,7 @@ def written(page: pathlib.Path, lines: Sequence[Line]) -> str:
     text = results.replace_block(page.read_text(), "table", results.table(PAGES[page], lines))
     if page.parent == DOCS:
         text = results.replace_block(text, "images", _IMAGES if lines else "")
+        text = results.replace_block(text, "profiles", results.profiles(lines))
     return text
 
 

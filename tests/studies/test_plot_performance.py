@@ -65,6 +65,18 @@ def test_no_data_make_no_table() -> None:
     assert results.table(ROWS_OF_TWO, []) == ""
 
 
+def test_a_profile_is_a_row_of_shares() -> None:
+    config = {"batch_size": 8, "torso": "resnet", "lstm_size": 0, "precision": "bfloat16"}
+    profile = _line("profile --agent=impala", {"agent": "impala", "config": config}, step=1234.5)
+    profile["figures"] |= {name: {"value": 12.34, "unit": "%"} for name in ("pooling", "Python")}
+    assert results.profiles([_line("replay"), profile]).splitlines() == [
+        "|  | step | pooling, % | Python, % |",
+        "| --- | --- | --- | --- |",
+        "| impala, resnet, bfloat16, batch 8 | 1,234 u | 12.3 | 12.3 |",
+    ]
+    assert results.profiles([_line("replay")]) == ""
+
+
 def test_curves_are_medians_of_the_papers_settings_by_count() -> None:
     lines = [
         _line("actor", **{"both, 16": 3.0, "both, 4": 1.0, "share of the parts, 4": 90.0}),
@@ -116,7 +128,7 @@ def test_the_pages_and_images_agree_with_the_data() -> None:
 
 
 def test_every_line_is_shown() -> None:
-    """Either in a row or, of other sizes, in a plot."""
+    """In a row, among the profiles or, a learner of other sizes, in a plot."""
     for line in results.read(plot_performance.DATA):
         in_table = any(line in results.select([line], row.command) for row in ROWS)
-        assert in_table or line["benchmark"] == "learner", line["command"]
+        assert in_table or line["benchmark"] in ("learner", "profile"), line["command"]

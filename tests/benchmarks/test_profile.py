@@ -1,0 +1,103 @@
+"""benchmarks.profile: what an operation is for, and whose time is whose."""
+
+import collections
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+from benchmarks import batches, profile, subject
+from tests.benchmarks.commands import TINY, report, tiny
+from tests.commands import Commands
+
+MS = 10**9  # picoseconds
+
+
+def _graph_kinds(agent: str, **config: Any) -> collections.Counter[tuple[str, str]]:
+    """How many operations of each type are of each kind."""
+    typed = {name: str(value) for name, value in (TINY[agent] | config).items()}
+    measured = subject.make(agent, "paper", {agent: typed})
+    update: Any = measured.agent.make_update(measured.spec)
+    graph = update.__call__.get_concrete_function(batches.synthetic(measured)).graph
+    return collections.Counter((op.type, profile.kind_of(op)) for op in graph.get_operations())
+
+
+def test_operations_of_a_deep_network_by_what_they_are_for() -> None:
+    found = _graph_kinds("impala", torso="resnet")
+    of_pooling = {op: n for (op, kind), n in found.items() if kind == profile.POOLING}
+    assert of_pooling["MaxPool"] == 3
+    assert of_pooling["PartitionedCall"] == 3  # the gradient, compiled
+    assert found["Conv2D", profile.FORWARD] == 15
+    assert found["Conv2DBackpropFilter", profile.BY_FILTER] == 15
+    assert found["Conv2DBackpropInput", profile.BY_INPUT] == 15
+    # Of five rows, one of them to bootstrap from: a product each, the inputs' in one, and theirs.
+    assert found["MatMul", profile.LSTM] == 5 + 1 + 5 + 3
+    assert found["PartitionedCall", profile.LSTM] == 2 * 5  # the cell, forwards and backwards
+    assert found["MatMul", profile.PRODUCTS] == 3 * 3  # torso, policy and value
+    assert found["L2Loss", profile.OPTIMIZER] == 39  # a parameter each, to clip by their norm
+    assert found["AssignVariableOp", profile.OPTIMIZER] == 3 * 39
+
+
+def _space(lines: Sequence[Sequence[tuple[str, int, int]]]) -> xplane_pb2.XSpace:
+    """Threads with events: name, begin and duration in milliseconds."""
+    space = xplane_pb2.XSpace()
+    space.planes.add(name="/host:metadata")
+    plane = space.planes.add(name="/host:CPU")
+    for events in lines:
+        line = plane.lines.add()
+        for name, begin, duration in events:
+            key = len(plane.event_metadata)
+            plane.event_metadata[key].name = name
+            line.events.add(metadata_id=key, offset_ps=begin * MS, duration_ps=duration * MS)
+    return space
+
+
+def test_time_within_an_operation_counts_once_and_threads_count_each() -> None:
+    kinds = {
+        "a/conv": profile.FORWARD,
+        "call": profile.LSTM,
+        "product": profile.PRODUCTS,
+        "adam/mul": profile.OPTIMIZER,
+    }
+    space = _space(
+        [
+            [
+                ("TFE_Py_ExecuteCancelable", 0, 100),
+                ("EagerLocalExecute: __inference___call___1", 0, 99),
+                ("ExecutorState::Process", 1, 90),
+                ("a/conv:Conv2D", 2, 10),
+                ("call:PartitionedCall", 20, 30),
+                ("product:MatMul", 25, 5),  # inside the call
+                ("call/inlined/add:AddV2", 35, 4),  # so is this, of the same kind
+                ("product:MatMul", 50, 7),  # begins as the call ends
+                ("TFE_Py_ExecuteCancelable", 120, 30),
+            ],
+            [("adam/mul:Mul", 3, 2), ("of_tensorflow_alone:_FusedMatMul", 5, 8)],
+        ]
+    )
+    seconds, called = profile.attributed(space, kinds)
+    assert called == pytest.approx(0.130)
+    assert seconds == pytest.approx(
+        dict.fromkeys(profile.KINDS, 0.0)
+        | {
+            profile.FORWARD: 0.010,
+            profile.LSTM: 0.025,
+            profile.PRODUCTS: 0.012,
+            profile.OPTIMIZER: 0.002,
+            profile.REST: 0.008,
+        }
+    )
+
+
+@pytest.mark.parametrize("agent", ["r2d2", "stacx"])
+def test_the_command(agent: str, commands: Commands) -> None:
+    contents = report(commands, "profile", *tiny(agent), "--steps=2")
+    figures = {name: found["value"] for name, found in contents["figures"].items()}
+    assert set(figures) == {"step", "operations", profile.PYTHON, *profile.KINDS}
+    assert sum(figures[kind] for kind in profile.KINDS) == pytest.approx(100, abs=0.1)
+    for kind in (profile.FORWARD, profile.BY_FILTER, profile.LSTM, profile.OPTIMIZER):
+        assert figures[kind] > 0
+    assert figures[profile.POOLING] == 0
+    assert 0 < figures[profile.PYTHON] < 100
+    assert contents["settings"]["steps"] == 2

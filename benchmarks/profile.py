@@ -38,7 +38,6 @@ _TYPES = {
     "Conv2DBackpropInput": BY_INPUT,
     "Conv2DBackpropFilter": BY_FILTER,
     "MaxPool": POOLING,
-    "MaxPoolGrad": POOLING,
 }
 # Where an operation was made: part of a file's path, a colon, and the function.
 _SOURCES = {

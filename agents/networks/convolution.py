@@ -76,13 +76,15 @@ class Conv2D(snt.Module):
 
     def _convolve(self, x: tf.Tensor | Blocks, w: tf.Tensor) -> tf.Tensor:
         if isinstance(x, Blocks):
-            return tf.nn.conv2d(x.pixels, kernel_of_blocks(w, self._stride), 1, "VALID")
+            return convolve(x.pixels, kernel_of_blocks(w, self._stride))
         if self._likes_blocks(x):
-            return convolve_strided(x, w, self._stride)
+            return convolve(tf.nn.space_to_depth(x, self._stride), kernel_of_blocks(w, self._stride))
+        if self._stride == 1 and self._padding == "SAME":
+            return convolve(x, w, self._padding)
         return tf.nn.conv2d(x, w, self._stride, self._padding)
 
     def _likes_blocks(self, image: tf.Tensor) -> bool:
-        if self._dtype != tf.bfloat16 or self._padding != "VALID" or self._stride == 1:
+        if self._padding != "VALID" or self._stride == 1:
             return False
         return not any(side % self._stride for side in (self._kernel, *image.shape[1:3]))
 
@@ -117,36 +119,71 @@ def kernel_of_blocks(w: tf.Tensor, stride: int) -> tf.Tensor:
     return tf.reshape(w, [side, side, stride**2 * channels, features])
 
 
-def convolve_strided(x: tf.Tensor, w: tf.Tensor, stride: int) -> tf.Tensor:
-    """A convolution without padding; the gradient of its inputs is made block by block.
+def convolve(x: tf.Tensor, w: tf.Tensor, padding: str = "VALID") -> tf.Tensor:
+    """A convolution with stride 1, with gradients made of what processors do well.
+
+    That of the inputs is a convolution of its own, that of the weights one product of matrices:
+
+        ∂x = ∂y * w turned by half a turn,   ∂w = Σ_{b,r,c} x_{b,r+i,c+j} ∂y_{b,r,c}
 
     Args:
-      x: `[B, H, W, C]`, H and W multiples of s.
-      w: `[k, k, C, F]`, k a multiple of s.
-      stride: s.
+      x: `[B, H, W, C]`.
+      w: `[k, k, C, F]`.
+      padding: `VALID`, or `SAME`.
 
     Returns:
-      `[B, (H - k) / s + 1, (W - k) / s + 1, F]`.
+      `[B, H', W', F]`.
     """
-    height, width, channels = x.shape[1:]
 
     @tf.custom_gradient
-    def convolve(
+    def run(
         x: tf.Tensor, w: tf.Tensor
     ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
         def gradient(of_y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            blocks = [tf.shape(x)[0], height // stride, width // stride, stride**2 * channels]
-            kernel = kernel_of_blocks(w, stride)
-            of_blocks = tf.nn.conv2d_transpose(of_y, kernel, blocks, 1, "VALID")
-            of_w = tf.raw_ops.Conv2DBackpropFilter(
-                input=x,
-                filter_sizes=w.shape,
-                out_backprop=of_y,
-                strides=[1, stride, stride, 1],
-                padding="VALID",
-            )
-            return tf.nn.depth_to_space(of_blocks, stride), of_w
+            return _of_inputs(of_y, w, padding), _of_weights(x, of_y, w.shape[0], padding)
 
-        return tf.nn.conv2d(x, w, stride, "VALID"), gradient
+        return tf.nn.conv2d(x, w, 1, padding), gradient
 
-    return convolve(x, w)
+    return run(x, w)
+
+
+def _of_inputs(of_y: tf.Tensor, w: tf.Tensor, padding: str) -> tf.Tensor:
+    turned = tf.transpose(tf.reverse(w, [0, 1]), [0, 1, 3, 2])
+    before, after = (w.shape[0] - 1 - margin for margin in _margins(w.shape[0], padding))
+    margins = [[before, after]] * 2
+    return tf.nn.conv2d(of_y, turned, 1, [[0, 0], *margins, [0, 0]])
+
+
+def _of_weights(x: tf.Tensor, of_y: tf.Tensor, kernel: int, padding: str) -> tf.Tensor:
+    """One product of matrices: what is moved against what for each of the k x k weights.
+
+    Rows are moved in ∂y. So are columns where they are two; where they are more, a third of that
+    is moved when columns are moved in x.
+    """
+    before, after = _margins(kernel, padding)
+    x = tf.pad(x, [[0, 0], [before, after], [before, after], [0, 0]])
+    columns, channels, features = of_y.shape[2], x.shape[3], of_y.shape[3]
+    moves = range(kernel)
+    if kernel > 2:
+        x = tf.concat([x[:, :, j : j + columns] for j in moves], -1)
+        moved = [_padded(of_y, i, 0, kernel, 1) for i in moves]
+    else:
+        moved = [_padded(of_y, i, j, kernel, kernel) for i in moves for j in moves]
+    rows = tf.concat(moved, -1)
+    product = tf.matmul(
+        tf.reshape(x, [-1, x.shape[3]]), tf.reshape(rows, [-1, rows.shape[3]]), transpose_a=True
+    )
+    if kernel > 2:
+        found = tf.reshape(product, [kernel, channels, kernel, features])
+        return tf.transpose(found, [2, 0, 1, 3])
+    found = tf.reshape(product, [channels, kernel, kernel, features])
+    return tf.transpose(found, [1, 2, 0, 3])
+
+
+def _padded(of_y: tf.Tensor, i: int, j: int, rows: int, columns: int) -> tf.Tensor:
+    return tf.pad(of_y, [[0, 0], [i, rows - 1 - i], [j, columns - 1 - j], [0, 0]])
+
+
+def _margins(kernel: int, padding: str) -> tuple[int, int]:
+    around = kernel - 1 if padding == "SAME" else 0
+    return around // 2, around - around // 2

@@ -6,8 +6,8 @@ and a kernel of k/s x k/s blocks of pixels, whose s² C numbers are its channels
     image [B, H, W, C]  --blocks of s x s pixels-->  [B, H / s, W / s, s² C]
 
 oneDNN's kernels like it better so, for they multiply tiles of channels and an image has few. What
-has stride 1 has the gradients of `convolve`, which take half the time of oneDNN's where channels
-are few.
+has stride 1 has the gradients of `convolve`, which take two thirds of the time of oneDNN's where
+channels are few.
 """
 
 from collections.abc import Callable
@@ -126,7 +126,7 @@ def kernel_of_blocks(w: tf.Tensor, stride: int) -> tf.Tensor:
 
 
 def convolve(x: tf.Tensor, w: tf.Tensor, padding: str = "VALID") -> tf.Tensor:
-    """A convolution with stride 1, with gradients made of what processors do well.
+    """A convolution with stride 1; on processors, with gradients made of what they do well.
 
     That of the inputs is a convolution of its own, that of the weights one product of matrices:
 
@@ -140,6 +140,8 @@ def convolve(x: tf.Tensor, w: tf.Tensor, padding: str = "VALID") -> tf.Tensor:
     Returns:
       `[B, H', W', F]`.
     """
+    if tf.config.list_logical_devices("GPU"):  # cuDNN has kernels for both
+        return tf.nn.conv2d(x, w, 1, padding)
 
     @tf.custom_gradient
     def run(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from benchmarks import batches, profile, subject
+from benchmarks import batches, operations, subject
 from tests.benchmarks.commands import TINY, report, tiny
 from tests.commands import Commands
 
@@ -20,23 +20,23 @@ def _graph_kinds(agent: str, **config: Any) -> collections.Counter[tuple[str, st
     measured = subject.make(agent, "paper", {agent: typed})
     update: Any = measured.agent.make_update(measured.spec)
     graph = update.__call__.get_concrete_function(batches.synthetic(measured)).graph
-    return collections.Counter((op.type, profile.kind_of(op)) for op in graph.get_operations())
+    return collections.Counter((op.type, operations.kind_of(op)) for op in graph.get_operations())
 
 
 def test_operations_of_a_deep_network_by_what_they_are_for() -> None:
     found = _graph_kinds("impala", torso="resnet")
-    of_pooling = {op: n for (op, kind), n in found.items() if kind == profile.POOLING}
+    of_pooling = {op: n for (op, kind), n in found.items() if kind == operations.POOLING}
     assert of_pooling["MaxPool"] == 3
     assert of_pooling["PartitionedCall"] == 3  # the gradient, compiled
-    assert found["Conv2D", profile.FORWARD] == 15
-    assert found["Conv2DBackpropFilter", profile.BY_FILTER] == 15
-    assert found["Conv2DBackpropInput", profile.BY_INPUT] == 15
+    assert found["Conv2D", operations.FORWARD] == 15
+    assert found["Conv2D", operations.BY_INPUT] == 15
+    assert found["MatMul", operations.BY_FILTER] == 15
     # Of five rows, one of them to bootstrap from: a product each, the inputs' in one, and theirs.
-    assert found["MatMul", profile.LSTM] == 5 + 1 + 5 + 3
-    assert found["PartitionedCall", profile.LSTM] == 2 * 5  # the cell, forwards and backwards
-    assert found["MatMul", profile.PRODUCTS] == 3 * 3  # torso, policy and value
-    assert found["L2Loss", profile.OPTIMIZER] == 39  # a parameter each, to clip by their norm
-    assert found["AssignVariableOp", profile.OPTIMIZER] == 3 * 39
+    assert found["MatMul", operations.LSTM] == 5 + 1 + 5 + 3
+    assert found["PartitionedCall", operations.LSTM] == 2 * 5  # the cell, forwards and backwards
+    assert found["MatMul", operations.PRODUCTS] == 3 * 3  # torso, policy and value
+    assert found["L2Loss", operations.OPTIMIZER] == 39  # a parameter each, to clip by their norm
+    assert found["AssignVariableOp", operations.OPTIMIZER] == 3 * 39
 
 
 def _space(lines: Sequence[Sequence[tuple[str, int, int]]]) -> xplane_pb2.XSpace:
@@ -55,10 +55,10 @@ def _space(lines: Sequence[Sequence[tuple[str, int, int]]]) -> xplane_pb2.XSpace
 
 def test_time_within_an_operation_counts_once_and_threads_count_each() -> None:
     kinds = {
-        "a/conv": profile.FORWARD,
-        "call": profile.LSTM,
-        "product": profile.PRODUCTS,
-        "adam/mul": profile.OPTIMIZER,
+        "a/conv": operations.FORWARD,
+        "call": operations.LSTM,
+        "product": operations.PRODUCTS,
+        "adam/mul": operations.OPTIMIZER,
     }
     space = _space(
         [
@@ -76,16 +76,16 @@ def test_time_within_an_operation_counts_once_and_threads_count_each() -> None:
             [("adam/mul:Mul", 3, 2), ("of_tensorflow_alone:_FusedMatMul", 5, 8)],
         ]
     )
-    seconds, called = profile.attributed(space, kinds)
+    seconds, called = operations.attributed(space, kinds)
     assert called == pytest.approx(0.130)
     assert seconds == pytest.approx(
-        dict.fromkeys(profile.KINDS, 0.0)
+        dict.fromkeys(operations.KINDS, 0.0)
         | {
-            profile.FORWARD: 0.010,
-            profile.LSTM: 0.025,
-            profile.PRODUCTS: 0.012,
-            profile.OPTIMIZER: 0.002,
-            profile.REST: 0.008,
+            operations.FORWARD: 0.010,
+            operations.LSTM: 0.025,
+            operations.PRODUCTS: 0.012,
+            operations.OPTIMIZER: 0.002,
+            operations.REST: 0.008,
         }
     )
 
@@ -94,10 +94,10 @@ def test_time_within_an_operation_counts_once_and_threads_count_each() -> None:
 def test_the_command(agent: str, commands: Commands) -> None:
     contents = report(commands, "profile", *tiny(agent), "--steps=2")
     figures = {name: found["value"] for name, found in contents["figures"].items()}
-    assert set(figures) == {"step", "operations", profile.PYTHON, *profile.KINDS}
-    assert sum(figures[kind] for kind in profile.KINDS) == pytest.approx(100, abs=0.1)
-    for kind in (profile.FORWARD, profile.BY_FILTER, profile.LSTM, profile.OPTIMIZER):
+    assert set(figures) == {"step", "operations", "Python", *operations.KINDS}
+    assert sum(figures[kind] for kind in operations.KINDS) == pytest.approx(100, abs=0.1)
+    for kind in (operations.FORWARD, operations.BY_FILTER, operations.LSTM, operations.OPTIMIZER):
         assert figures[kind] > 0
-    assert figures[profile.POOLING] == 0
-    assert 0 < figures[profile.PYTHON] < 100
+    assert figures[operations.POOLING] == 0
+    assert 0 < figures["Python"] < 100
     assert contents["settings"]["steps"] == 2

@@ -28,7 +28,6 @@ def _normal(*shape: int, seed: int = 0) -> tf.Tensor:
 
 @pytest.mark.parametrize(("stride", "channels"), [(2, 2), (2, 3), (4, 1), (4, 4), (3, 1), (1, 4)])
 def test_a_blocks_pixels_are_row_by_row(stride: int, channels: int) -> None:
-    """Rows of blocks are whole words of four bytes in some cases, not in others."""
     image = _bytes(2, 2 * stride, 3 * stride, channels)
     blocks = to_blocks(image, stride)
     assert blocks.shape == (2, 2, 3, stride**2 * channels)
@@ -75,6 +74,27 @@ def test_gradients_are_tensorflows_and_so_are_theirs(kernel: int, padding: str, 
     expected = run(lambda x, w: tf.nn.conv2d(x, w, 1, padding))
     for actual, wanted in zip(ours, expected, strict=True):
         np.testing.assert_allclose(actual, wanted, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("devices", "types"),
+    [
+        ([], {"Conv2D", "MatMul"}),
+        (["GPU:0"], {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"}),
+    ],
+)
+def test_gpus_keep_their_own_gradients(
+    devices: list[str], types: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: devices)
+
+    @tf.function
+    def gradients(x: tf.Tensor, w: tf.Tensor) -> list[tf.Tensor]:
+        return tf.gradients(convolve(x, w, "SAME"), [x, w])
+
+    graph = gradients.get_concrete_function(_normal(2, 5, 7, 3), _normal(3, 3, 3, 4)).graph
+    multiplying = ("Conv2D", "MatMul")
+    assert {op.type for op in graph.get_operations() if op.type.startswith(multiplying)} == types
 
 
 @pytest.mark.parametrize(

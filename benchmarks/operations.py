@@ -1,0 +1,95 @@
+"""What the operations of a learner's graph are for, and how much time each kind took."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+FORWARD, BY_INPUT, BY_FILTER = (
+    f"convolution, {way}" for way in ("forward", "by input", "by filter")
+)
+POOLING, LSTM, PRODUCTS = "pooling", "LSTM", "other matrix products"
+OPTIMIZER, REST = "optimizer", "elementwise and the rest"
+KINDS = (FORWARD, BY_INPUT, BY_FILTER, POOLING, LSTM, PRODUCTS, OPTIMIZER, REST)
+
+_TYPES = {
+    "Conv2D": FORWARD,
+    "Conv2DBackpropInput": BY_INPUT,
+    "Conv2DBackpropFilter": BY_FILTER,
+    "MaxPool": POOLING,
+}
+# Where an operation was made: part of a file's path, a colon, and the function.
+_GRADIENTS = {
+    "agents/networks/convolution.py:_of_inputs": BY_INPUT,
+    "agents/networks/convolution.py:_of_weights": BY_FILTER,
+}
+_SOURCES = {
+    "agents/networks/layers.py:of_input": POOLING,
+    "agents/networks/recurrence.py:": LSTM,
+    "agents/optimization.py:": OPTIMIZER,
+    "sonnet/src/optimizers/": OPTIMIZER,
+}
+_SCOPES = {"lstm": LSTM, "global_norm": OPTIMIZER, "clip_by_global_norm": OPTIMIZER}
+_OPERATION = re.compile(r"[^\s:]+:\w+")  # as the profiler names one: its name and type
+_CALL = "TFE_Py_ExecuteCancelable"  # from Python into TensorFlow and back
+
+
+def kind_of(op: tf.Operation) -> str:
+    """What an operation of a learner's graph is for, one of `KINDS`."""
+    sources = [f"{frame.filename}:{frame.name}" for frame in reversed(op.traceback)]
+    return (
+        _first(_GRADIENTS, sources)
+        or _TYPES.get(op.type)
+        or _first(_SOURCES, sources)
+        or next((kind for scope, kind in _SCOPES.items() if scope in op.name.split("/")), None)
+        or (PRODUCTS if op.type == "MatMul" else REST)
+    )
+
+
+def _first(kinds: Mapping[str, str], sources: Sequence[str]) -> str | None:
+    """The kind of the innermost source that has one."""
+    return next((kinds[part] for source in sources for part in kinds if part in source), None)
+
+
+def attributed(
+    space: xplane_pb2.XSpace, kinds: Mapping[str, str]
+) -> tuple[dict[str, float], float]:
+    """The time of operations by what they are for.
+
+    Args:
+      space: what the profiler saw.
+      kinds: of each operation of the graph by its name. TensorFlow's own rewriting of the graph
+        adds some that have none, which count to the rest.
+
+    Returns:
+      Seconds of each of `KINDS`, those of an operation within another counted once, to the inner
+      one; and the seconds between TensorFlow's calls and their returns.
+    """
+    seconds = dict.fromkeys(KINDS, 0.0)
+    called = 0.0
+    (plane,) = (plane for plane in space.planes if plane.name == "/host:CPU")
+    names = {key: metadata.name for key, metadata in plane.event_metadata.items()}
+    for line in plane.lines:
+        called += sum(e.duration_ps for e in line.events if names[e.metadata_id] == _CALL) / 1e12
+        for name, own in _own_seconds(line, names):
+            seconds[kinds.get(name) or kinds.get(name.split("/")[0], REST)] += own
+    return seconds, called
+
+
+def _own_seconds(line: Any, names: Mapping[int, str]) -> Iterator[tuple[str, float]]:
+    """The operations of one thread, each without those inside it: name and seconds."""
+    inside: list[list[Any]] = []  # name, end, own duration of those that have begun
+    for event in sorted(line.events, key=lambda e: (e.offset_ps, -e.duration_ps)):
+        if not _OPERATION.fullmatch(names[event.metadata_id]) or not event.duration_ps:
+            continue
+        name = names[event.metadata_id].partition(":")[0]
+        while inside and inside[-1][1] <= event.offset_ps:
+            done = inside.pop()
+            yield done[0], done[2] / 1e12
+        if inside:
+            inside[-1][2] -= event.duration_ps
+        inside.append([name, event.offset_ps + event.duration_ps, event.duration_ps])
+    for name, _, own in inside:
+        yield name, own / 1e12

@@ -71,8 +71,7 @@ def cut_sequences(played: Played, layout: Layout, count: int, seed: int) -> Cuts
     if not len(inside):
         raise ValueError(
             f"All {len(cuts.trained)} sequences begin with an episode, where every strategy is "
-            f"exact; the next one would begin {layout.period} steps later, and no episode is that "
-            f"long."
+            f"exact: an episode has another where it is longer than {layout.length} steps."
         )
     chosen = np.random.default_rng(seed).permutation(inside)[:count]
     return Cuts(*(field[chosen] for field in cuts))

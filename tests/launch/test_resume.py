@@ -164,7 +164,7 @@ _DAMAGE = {
         ("nothing", ["--resume", "--r2d2.lstm_size=32"], "a network of other sizes"),
         ("nothing", ["--resume", "--r2d2.hidden_sizes=8"], "a network of other sizes"),
         ("nothing", ["--resume", "--r2d2.replay_size=500"], "--r2d2.replay_size=500: its replay"),
-        ("nothing", ["--resume", "--r2d2.length=32"], "--r2d2.length=32: its replay"),
+        ("nothing", ["--resume", "--r2d2.length=16"], "--r2d2.length=16: its replay"),
         ("nothing", ["--resume", "--r2d2.burn_in=-1"], "--r2d2.burn_in must be"),
         ("nothing", ["--resume", "--r2d2_plus.length=8"], "sets a field of 'r2d2_plus'"),
         ("nothing", ["--resume", "--annealing_frames=9"], "none of this run's agents has: r2d2."),

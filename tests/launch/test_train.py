@@ -119,7 +119,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:
         ([*NEW, "--lp_launch_type=local_mt"], ["local_mp or vertex_ai", "got local_mt"]),
         ([*NEW, "--lp_launch_type=vertex_ai"], ["--gcp_region must be", "''"]),
         ([*NEW, "--r2d2.burn_in=-1"], ["--r2d2.burn_in", "-1"]),
-        ([*NEW, "--r2d2.period=200"], ["--r2d2.period", "length (16)", "200"]),
+        ([*NEW, "--r2d2.period=200"], ["--r2d2.period", "length (32)", "200"]),
         ([*NEW, "--r2d2.learning_rate=fast"], ["--r2d2.learning_rate", "float", "'fast'"]),
         ([*NEW, "--r2d2.learning_rate=nan"], ["--r2d2.learning_rate", "nan"]),
         ([*NEW, "--r2d2.lstm_size=1.5"], ["--r2d2.lstm_size", "int", "'1.5'"]),

@@ -149,7 +149,7 @@ def test_sequences_are_cut_as_items_are_and_none_begins_an_episode() -> None:
 
 def test_without_sequences_inside_an_episode_nothing_can_be_measured() -> None:
     long = Layout(burn_in=0, length=40, period=40)
-    with pytest.raises(ValueError, match=r"All 5 sequences begin with an episode.* 40 steps later"):
+    with pytest.raises(ValueError, match=r"All 5 sequences begin with an episode.* than 40 steps"):
         recording.cut_sequences(_played(), long, count=10, seed=0)
 
 

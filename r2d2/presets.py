@@ -4,8 +4,8 @@ from typing import Any
 
 from agents.entry import Kind, Values
 
-# Small observations: a small network that is updated often. Items reach as far back as the memory
-# tasks of public suites ask, and one step's reward is told from another's; docs/r2d2.md.
+# Small observations: a small network that is updated often. Items reach as far back as memory tasks
+# of public suites ask, and a target has the one reward that its action decides; docs/r2d2.md.
 _SMALL: dict[str, Any] = dict(
     torso="mlp",
     lstm_size=64,

@@ -7,6 +7,7 @@ module imports the standard library only: it is to speak where nothing else is i
 """
 
 import ast
+import contextlib
 import difflib
 import errno
 import functools
@@ -48,6 +49,16 @@ def file(name: str) -> pathlib.Path:
         if (place / name).is_file():
             return place / name
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+
+
+def addition(group: str) -> str:
+    """The line that installs what `requirements-<group>.lock` adds."""
+    if (_HERE / "Makefile").is_file() and pathlib.Path(sys.prefix).parent == _HERE:
+        return f"make setup-{group}"
+    lock = f"requirements-{group}.lock"
+    with contextlib.suppress(FileNotFoundError):
+        lock = str(file(lock))
+    return f"{sys.executable} -m pip install --no-deps -r {lock}"
 
 
 def check() -> None:
@@ -156,6 +167,16 @@ def commands() -> dict[str, str]:
             line = (ast.get_docstring(ast.parse(text)) or "").splitlines()[0]
             found[path.stem] = re.split(": python -m|;", line)[0].removesuffix(".")
     return found
+
+
+def command(name: str) -> str:
+    """How a sub-command is typed by whoever typed the one that runs.
+
+    `python -m` looks into the folder that one stands in first, so where the command was needed for
+    that it is needed again.
+    """
+    program = pathlib.Path(*sys.orig_argv[1:2]).stem
+    return f"{NAME} {name}" if program in (NAME, __name__) else f"python -m launch.{name}"
 
 
 def usage() -> str:

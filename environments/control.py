@@ -19,6 +19,7 @@ from environments import control_renderer
 from environments.copies import Copies
 from environments.from_dm import FromDm
 from environments.import_path import first_line
+from recurrent_replay import addition
 
 HEIGHT = WIDTH = 84  # of what an agent sees
 FILM_SIZE = (240, 320)  # height and width of what people see
@@ -40,7 +41,8 @@ def check(name: str) -> None:
     kind, _, task = name.partition(":")
     if not _is_installed("dm_control"):
         raise ValueError(
-            f"{name!r} needs dm_control, which is not installed here: `make setup-control` does it."
+            f"{name!r} needs dm_control, which is not installed here: "
+            f"`{addition('control')}` does it."
         )
     if kind == "rwrl" and not _is_installed("realworldrl_suite"):
         raise ValueError(

@@ -19,6 +19,7 @@ from launch.members.asked import Asked
 from population import ranges, settings
 from population.folder import PopulationFolder, is_population, name_of
 from population.settings import Population
+from recurrent_replay import command
 from run_folder import bucket, run_lock
 from run_folder.settings import SettingsError
 
@@ -151,11 +152,11 @@ def _describe(scores: dict[int, float], path: pathlib.Path, further: str) -> Non
         best = max(found, key=lambda member: found[member])
         print(f"Best: member {name_of(best)}, with {found[best]:.4g}.")
         print(
-            f"Evaluate: python -m launch.evaluate --run_dir={shown}/members/{name_of(best)} "
+            f"Evaluate: {command('evaluate')} --run_dir={shown}/members/{name_of(best)} "
             "--episodes=30"
         )
-    print(f"Resume:   python -m launch.population --run_dir={shown} --resume{further}")
-    print(f"Report:   python -m launch.report --run_dir={shown}")
+    print(f"Resume:   {command('population')} --run_dir={shown} --resume{further}")
+    print(f"Report:   {command('report')} --run_dir={shown}")
 
 
 if __name__ == "__main__":

@@ -103,6 +103,37 @@ def test_the_command_is_not_disturbed_by_the_folder_that_one_stands_in(own: path
     assert "did you mean atari:pong?" in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["/usr/bin/python", "/env/bin/recurrent-replay", "train"], "recurrent-replay report"),
+        (["python", "recurrent_replay.py", "train"], "recurrent-replay report"),
+        (["python", "-m", "launch.train"], "python -m launch.report"),
+        (["python"], "python -m launch.report"),
+    ],
+)
+def test_what_to_type_next_is_typed_as_this_was(
+    monkeypatch: pytest.MonkeyPatch, typed: list[str], said: str
+) -> None:
+    monkeypatch.setattr(sys, "orig_argv", typed)
+    assert recurrent_replay.command("report") == said
+
+
+def test_a_group_is_added_by_make_in_a_checkout_and_from_the_lock_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    pip = f"{sys.executable} -m pip install --no-deps -r"
+    monkeypatch.setattr(recurrent_replay, "_HERE", tmp_path)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
+    assert recurrent_replay.addition("some") == f"{pip} requirements-some.lock"
+    (lock := tmp_path / "requirements-some.lock").touch()
+    assert recurrent_replay.addition("some") == f"{pip} {lock}"
+    (tmp_path / "Makefile").touch()
+    assert recurrent_replay.addition("some") == "make setup-some"
+    monkeypatch.setattr(sys, "prefix", "/env")
+    assert recurrent_replay.addition("some") == f"{pip} {lock}"
+
+
 def _installed(monkeypatch: pytest.MonkeyPatch, **changed: str) -> str:
     """What is said where other versions are installed; an empty one is none."""
     real = recurrent_replay._version

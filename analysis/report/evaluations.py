@@ -1,5 +1,6 @@
 """The evaluations that `launch.evaluate` made of a run, with intervals."""
 
+import shlex
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +11,7 @@ from analysis.report import page
 from analysis.report.page import Section
 from analysis.report.run import Run
 from analysis.report.tasks import percent, with_unit
+from recurrent_replay import command
 
 _HEADER = ("evaluation", "update", "task", "episodes", "mean return", "95% interval", "normalised")
 
@@ -23,9 +25,9 @@ def section(runs: Sequence[Run]) -> Section:
         for row in _rows(name if len(runs) == 1 else f"{run.name}: {name}", episodes)
     ]
     if not rows:
-        command = f"python -m launch.evaluate --run_dir={runs[0].path}"
+        typed = f"{command('evaluate')} --run_dir={shlex.quote(str(runs[0].path))}"
         return Section(
-            "Evaluations", page.paragraph("None yet. This makes one:") + page.commands([command])
+            "Evaluations", page.paragraph("None yet. This makes one:") + page.commands([typed])
         )
     body = page.of_each(len(rows), "evaluated tasks", page.table(_HEADER, rows))
     return Section("Evaluations", body)

@@ -12,6 +12,7 @@ from analysis.report.population import Member, Members, shown
 from population.decisions import Decision
 from population.folder import name_of
 from population.settings import Population
+from recurrent_replay import command
 
 MOST = 50  # members that are shown at once
 
@@ -48,9 +49,9 @@ def commands(members: Members) -> Section:
     run = shlex.quote(str(folder.member(best.number).path))
     typed = [
         "# go on",
-        f"python -m launch.population --run_dir={shlex.quote(str(folder.path))} --resume",
+        f"{command('population')} --run_dir={shlex.quote(str(folder.path))} --resume",
         f"# all about member {best.name}",
-        f"python -m launch.report --run_dir={run}",
+        f"{command('report')} --run_dir={run}",
     ]
     return Section("Commands", page.commands(typed))
 
@@ -93,8 +94,8 @@ def _best(members: Members) -> str:
     if math.isnan(best.score):
         return page.paragraph("No member has a score yet.")
     run = shlex.quote(str(members.folder.member(best.number).path))
-    command = f"python -m launch.evaluate --run_dir={run} --episodes=30"
-    return page.paragraph(f"This evaluates member {best.name}:") + page.commands([command])
+    typed = f"{command('evaluate')} --run_dir={run} --episodes=30"
+    return page.paragraph(f"This evaluates member {best.name}:") + page.commands([typed])
 
 
 def _settings(members: Members) -> str:

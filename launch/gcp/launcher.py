@@ -18,6 +18,7 @@ from launch.gcp.images import Images, PoolConfig
 from launch.gcp.options import LAUNCH_TYPE, Options
 from launch.graph.program import make_program
 from launch.hosts.artefact import POOL_OF
+from recurrent_replay import addition
 from run_folder import checkpoints, mirrors
 from run_folder.layout import RunFolder
 from run_folder.settings import Settings, SettingsError
@@ -87,7 +88,7 @@ def check_installed() -> None:
     if importlib.util.find_spec("xmanager") is None:
         raise SettingsError(
             f"--lp_launch_type={LAUNCH_TYPE} takes xmanager and Google's client libraries, which "
-            "are not installed: run `make setup-gcp`."
+            f"are not installed: run `{addition('gcp')}`."
         )
 
 

@@ -11,6 +11,8 @@ import stat
 from collections.abc import Callable
 from typing import NamedTuple
 
+from recurrent_replay import command
+
 POOL_FILE = "pool.json"
 NODES_FILE = "job.pkl"
 POOL_NAMES = ("workerpool0", "workerpool1", "workerpool2", "workerpool3")  # Vertex AI has no more
@@ -64,7 +66,7 @@ def read(folder: pathlib.Path) -> dict[str, PoolFolder]:
     if not files:
         raise JobError(
             f"--job={folder} holds no job: there is no {folder / POOL_NAMES[0] / POOL_FILE}. "
-            "python -m launch.train --job=<folder> with the settings of a run writes one."
+            f"{command('train')} --job=<folder> with the settings of a run writes one."
         )
     return {file.parent.name: _pool(file) for file in files}
 

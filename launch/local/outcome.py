@@ -4,6 +4,7 @@ import shlex
 import sys
 import time
 
+from recurrent_replay import command
 from run_folder import checkpoints, progress
 from run_folder.settings import Settings
 
@@ -47,9 +48,9 @@ def _describe_checkpoint(settings: Settings) -> None:
     further = "".join(f" {flag}" for flag in raised_limits(settings))
     print(
         f"Saved: the learner at update {manifest.learner_step:,}, {replay}.\n"
-        f"Resume:   python -m launch.train --run_dir={run_dir} --resume{further}\n"
-        f"Evaluate: python -m launch.evaluate --run_dir={run_dir} --episodes=30\n"
-        f"Report:   python -m launch.report --run_dir={run_dir}"
+        f"Resume:   {command('train')} --run_dir={run_dir} --resume{further}\n"
+        f"Evaluate: {command('evaluate')} --run_dir={run_dir} --episodes=30\n"
+        f"Report:   {command('report')} --run_dir={run_dir}"
     )
 
 

@@ -16,12 +16,9 @@ import secrets
 from collections.abc import Iterator
 from typing import Any
 
+from recurrent_replay import addition
 from run_folder.settings import Settings, SettingsError
 
-_NOT_INSTALLED = (
-    "--wandb takes the package wandb, which is not installed: run `make setup-wandb`, or "
-    "`python -m pip install --no-deps -r requirements-wandb.lock`."
-)
 _COUNTERS = ("actor_steps", "learner_steps", "walltime")
 _LEFT_OUT = ("episodes",)  # a row for each: their means are in another log
 
@@ -44,7 +41,9 @@ def check(settings: Settings, *, here: bool) -> None:
             "reports; on other hosts nobody does."
         )
     if importlib.util.find_spec("wandb") is None:
-        raise SettingsError(_NOT_INSTALLED)
+        raise SettingsError(
+            f"--wandb takes the package wandb, which is not installed: run `{addition('wandb')}`."
+        )
 
 
 class Tracker:

@@ -176,7 +176,8 @@ def _peer(measured: Subject, report: Report, stack: contextlib.ExitStack) -> Con
         "image": measured.image,
         "bfloat16": _PEER_BFLOAT16.value,
         "acme_unpadded": _PEER.value == "acme_unpadded",
-        "keeps_memory": _PEER.value == "pytorch_tuned",
+        "keeps_memory": _PEER.value in ("pytorch_tuned", "pytorch_compiled"),
+        "compiled": _PEER.value == "pytorch_compiled",
     }
     peer = stack.enter_context(Peer(module, settings))
     report.add("peer_first_step", single(peer.first_step_seconds, "s"))

@@ -5,7 +5,7 @@ from r2d2 import presets
 from r2d2.columns import COLUMNS
 from r2d2.config import DMLAB_VARIANTS, VARIANTS
 
-_PYTORCH = {"pytorch": "pytorch_r2d2", "pytorch_tuned": "pytorch_r2d2"}
+_PYTORCH = dict.fromkeys(("pytorch", "pytorch_tuned", "pytorch_compiled"), "pytorch_r2d2")
 _ACME = {"acme": "acme_learner", "acme_unpadded": "acme_learner"}  # Acme has R2D2 alone
 
 ENTRIES = {

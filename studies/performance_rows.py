@@ -105,16 +105,20 @@ ROWS = [
     Row("R2D2's first step, traced", _R2D2, "first_step", target="under 15 s"),
     Row("Acme's first step", f"{_R2D2} --peer=acme", "", other="peer_first_step"),
     *(
-        _against(peer, f"IMPALA step, {name}, {precision}, and tuned PyTorch's", command)
-        for name, settings in (("shallow, LSTM", _SHALLOW), ("deep", ""))
-        for precision, peer, command in (
-            ("float32", "pytorch_tuned", f"learner --agent=impala{settings}"),
-            (
-                "bfloat16",
-                "pytorch_tuned --peer_bfloat16",
-                f"learner --agent=impala --impala.precision=bfloat16{settings}",
-            ),
+        _against(
+            f"pytorch_{peer}{bfloat16}",
+            f"{name} step, {precision}, and {peer} PyTorch's",
+            f"learner --agent={agent}{settings}{f' --{agent}.precision=bfloat16' * bool(bfloat16)}",
         )
+        for name, agent, settings in (
+            ("IMPALA's shallow, LSTM,", "impala", _SHALLOW),
+            ("IMPALA's deep", "impala", ""),
+            ("PopArt's deep", "popart", ""),
+            ("MultiHead's deep", "multihead_impala", ""),
+            ("IMPALA's deep with pixel control", "impala", " --impala.pixel_control_cost=0.01"),
+        )
+        for precision, bfloat16 in (("float32", ""), ("bfloat16", " --peer_bfloat16"))
+        for peer in ("tuned", "compiled")
     ),
     Row(
         "one inference for one environment, and Acme's actor",

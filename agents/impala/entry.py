@@ -6,6 +6,8 @@ from agents.impala.columns import COLUMNS
 from agents.impala.config import ATARI, CONTROL, CONTROL_IMAGE, DMLAB
 from agents.impala.evolved import evolved
 
+PEERS = dict.fromkeys(("pytorch", "pytorch_tuned", "pytorch_compiled"), "pytorch_impala")
+
 ENTRIES = {
     "impala": Entry(
         ATARI,
@@ -19,6 +21,6 @@ ENTRIES = {
         all_dmlab_actions=False,
         columns=COLUMNS,
         evolved=evolved,
-        peers={"pytorch": "pytorch_impala", "pytorch_tuned": "pytorch_impala"},
+        peers=PEERS,
     )
 }

@@ -20,15 +20,19 @@ class Body(nn.Module):
       config: `torso` and `lstm_size` decide.
       image: height, width, channels.
       num_actions: A.
+      compiled: whether `torch.compile` compiles the torso, which fuses what is no convolution.
     """
 
-    def __init__(self, config: Settings, image: Sequence[int], num_actions: int) -> None:
+    def __init__(
+        self, config: Settings, image: Sequence[int], num_actions: int, *, compiled: bool
+    ) -> None:
         super().__init__()
         self._num_actions = num_actions
         self._torso = _torso(config["torso"], image[-1])
         with torch.no_grad():  # and the lazy layers find their sizes
             size = self._torso(torch.zeros(1, image[-1], *image[:2])).shape[1]
         self._torso.to(memory_format=torch.channels_last)
+        self._see = torch.compile(self._look) if compiled else self._look
         hidden = config["lstm_size"]
         self._core = nn.LSTM(size + num_actions + 1, hidden) if hidden else None
         self.output_size = hidden or size
@@ -37,13 +41,17 @@ class Body(nn.Module):
         self, frames: Tensor, action: Tensor, reward: Tensor, state: State
     ) -> tuple[Tensor, State]:
         """All rows at once; previous action `[T, B]` and reward `[T, B]` enter the core."""
-        images = frames.flatten(0, 1).permute(0, 3, 1, 2)  # [T B, C, H, W], still channels last
-        x = self._torso(images.to(self._image_type()).div_(255.0)).unflatten(0, frames.shape[:2])
+        x = self._see(frames.flatten(0, 1)).unflatten(0, frames.shape[:2])
         if self._core is None:
             return x, None
         code = nn.functional.one_hot(action, self._num_actions).float()
         x = torch.cat([x.float(), code, reward.clamp(-1, 1).unsqueeze(-1)], dim=-1)
         return self._core(x, state)
+
+    def _look(self, frames: Tensor) -> Tensor:
+        images = frames.permute(0, 3, 1, 2)  # [T B, C, H, W], still channels last
+        vector: Tensor = self._torso(images.to(self._image_type()).div_(255.0))
+        return vector
 
     def _image_type(self) -> torch.dtype:
         """What the convolutions compute in, so that frames are cast but once."""

@@ -16,7 +16,7 @@ class Network(nn.Module):
     def __init__(self, settings: protocol.Settings) -> None:
         super().__init__()
         config, num_actions = settings["config"], settings["num_actions"]
-        self.body = Body(config, settings["image"], num_actions)
+        self.body = Body(config, settings["image"], num_actions, compiled=settings["compiled"])
         self.head = DuelingHead(self.body.output_size, config["head_size"], num_actions)
 
     def unroll_trained(self, inputs: tuple[Tensor, ...], state: State, burn_in: int) -> Tensor:

@@ -71,7 +71,10 @@ def test_stacx_beside_impala_with_its_network(commands: Commands) -> None:
     [
         (["--agent=r2d3"], "Did you mean 'r2d2'?"),
         (["--r2d2.batchsize=3"], "Did you mean 'batch_size'?"),
-        ([*tiny("impala"), "--peer=acme"], "the peers of that agent: pytorch, pytorch_tuned."),
+        (
+            [*tiny("impala"), "--peer=acme"],
+            "the peers of that agent: pytorch, pytorch_tuned, pytorch_compiled.",
+        ),
         ([*tiny("impala"), "--with_replay"], "--agent=impala reads a queue."),
     ],
 )

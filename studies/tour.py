@@ -1,13 +1,16 @@
 """Draws the pictures of docs/tour.md: python -m studies.tour RUN_DIR FOLDER
 
-RUN_DIR holds a run that has ended. FOLDER gets the live view as it was last drawn, and the figures
-of the run's report that the page shows.
+RUN_DIR holds a run that has ended. FOLDER gets the live view as it was last drawn, the figures of
+the run's report that the page shows, and, where Chromium is installed, the report as a wide window
+and a phone in the dark show it.
 """
 
 import io
 import pathlib
 import re
 import shutil
+import subprocess
+import tempfile
 
 from rich.console import Console
 
@@ -17,6 +20,16 @@ from studies import arguments
 
 COLUMNS = 130  # of the terminal
 FIGURES = ("by-steps", "agent-steps-per-second")  # as the report's files' names end
+# What a picture of the report is called, and how Chromium is to show it.
+WINDOWS = {
+    "report": ("--window-size=1000,1020",),
+    "report-phone": ("--window-size=500,1020", "--blink-settings=preferredColorScheme=0"),
+}
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+_QUIETLY = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
 _FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # from an address
 
 
@@ -26,6 +39,7 @@ def draw(run_dir: pathlib.Path, folder: pathlib.Path) -> list[pathlib.Path]:
     Raises:
       SettingsError: there is no run.
       FileNotFoundError: the run has told of no progress, or there is no report of it.
+      subprocess.CalledProcessError: a browser is installed and could not show it.
     """
     run = settings.load(run_dir)
     written = [folder / "tour-view.svg"]
@@ -34,6 +48,21 @@ def draw(run_dir: pathlib.Path, folder: pathlib.Path) -> list[pathlib.Path]:
         (figure,) = run.folder.report.glob(f"*{name}.png")
         written.append(folder / f"tour-{name}.png")
         shutil.copyfile(figure, written[-1])
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if browser is not None:
+        written += _photographs(browser, run.folder.report / "index.html", folder)
+    return written
+
+
+def _photographs(browser: str, page: pathlib.Path, folder: pathlib.Path) -> list[pathlib.Path]:
+    """What a page looks like."""
+    written = []
+    for name, window in WINDOWS.items():
+        written.append(folder / f"tour-{name}.png")
+        with tempfile.TemporaryDirectory() as profile:
+            shot = f"--screenshot={written[-1].resolve()}"
+            told = (*_QUIETLY, *window, f"--user-data-dir={profile}", shot, page.resolve().as_uri())
+            subprocess.run((browser, *told), check=True, stderr=subprocess.DEVNULL)
     return written
 
 

@@ -13,6 +13,7 @@ from matplotlib.ticker import (
     FuncFormatter,
     LogLocator,
     MaxNLocator,
+    MultipleLocator,
     NullFormatter,
     PercentFormatter,
 )
@@ -38,6 +39,9 @@ _WIDTH, _HEIGHT = 4.4, 2.9  # inches of 72 units: text of 9 units can be read at
 ROW, FRAME = 0.19, 1.0  # inches of a bar with its name, and of what surrounds all bars
 _LEAST_RANGE = 0.02  # of a vertical axis, in units of its greatest value
 _TICKS = {1.5: (1, 2, 5), 3.0: (1, 3)}  # in each decade, by how many there are; else one
+HOURS = "hours"  # an axis of this name is marked as a clock is
+_MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 7200)
+_CLOCK = (1, 2, 5, 10, 15, 30, *(60 * minutes for minutes in _MINUTES))  # seconds between marks
 _WITH_PREFIX = EngFormatter(sep="")
 _STYLE = {
     "axes.edgecolor": INK,
@@ -114,6 +118,8 @@ def curves(
             _widen(axes)
         axes.xaxis.set_major_formatter(FuncFormatter(short))
         axes.yaxis.set_major_formatter(FuncFormatter(short))
+        if x_label == HOURS:
+            _mark_as_a_clock(axes)
     return figure
 
 
@@ -192,6 +198,24 @@ def _widen(axes: Axes) -> None:
     least = _LEAST_RANGE * max(abs(low), abs(high))
     if high - low < least:
         axes.set_ylim((low + high - least) / 2, (low + high + least) / 2)
+
+
+def _mark_as_a_clock(axes: Axes) -> None:
+    """Marks hours at whole minutes, or seconds: 1:30 and not 1.5."""
+    low, high = axes.get_xlim()
+    between = next((seconds for seconds in _CLOCK if (high - low) * 3600 / seconds <= 6), None)
+    if between is not None:
+        axes.xaxis.set_major_locator(MultipleLocator(between / 3600))
+    axes.xaxis.set_major_formatter(
+        FuncFormatter(lambda hours, _: clock(hours, with_seconds=(between or 60) < 60))
+    )
+
+
+def clock(hours: float, *, with_seconds: bool = False) -> str:
+    """1:30 for 1.5; 1:30:00 with seconds."""
+    minutes, seconds = divmod(round(3600 * abs(hours)), 60)
+    text = f"{minutes // 60:,}:{minutes % 60:02}" + f":{seconds:02}" * with_seconds
+    return f"−{text}" if hours < 0 else text
 
 
 def _make_logarithmic(axes: Axes, name: str) -> None:

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from analysis.report import charts, page
+from analysis.report import charts, figures, page
 from analysis.report.charts import Chart, Legend
 from analysis.report.curves import Curve, binned
 from analysis.report.figures import Trace
@@ -30,7 +30,7 @@ class Axis(NamedTuple):
 
 
 STEPS = Axis("actor_steps", 1, "agent steps")
-HOURS = Axis("walltime", 3_600, "hours")
+HOURS = Axis("walltime", 3_600, figures.HOURS)
 
 
 def section(lines: Sequence[Line], legend: Legend) -> Section:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analysis.report import charts, page
+from analysis.report import charts, figures, page
 from analysis.report.charts import Legend
 from analysis.report.curves import Curve, rates
 from analysis.report.figures import Trace
@@ -33,7 +33,7 @@ def section(lines: Sequence[Line], legend: Legend) -> Section:
     drawn = [
         chart
         for title, traces in (("Agent steps per second", acted), ("Updates per second", learned))
-        for chart in charts.of_curves(traces, title, "hours", legend)
+        for chart in charts.of_curves(traces, title, figures.HOURS, legend)
     ]
     note = (
         "An agent step is one action of one environment. The learner's rate counts every step of "

@@ -116,3 +116,25 @@ def test_bars_of_several_lines_stand_below_each_other() -> None:
     assert all(end <= begin + 1e-9 for (_, end), (begin, _) in itertools.pairwise(spans))
     assert spans[0][0] == pytest.approx(-0.4)
     assert spans[-1][1] == pytest.approx(1.4)
+
+
+@pytest.mark.parametrize(
+    ("hours", "ticks"),
+    [
+        (0.0144, ["0:00:00", "0:00:10", "0:00:20", "0:00:30", "0:00:40", "0:00:50"]),
+        (0.9, ["0:00", "0:10", "0:20", "0:30", "0:40", "0:50"]),
+        (30.0, ["0:00", "6:00", "12:00", "18:00", "24:00", "30:00"]),
+    ],
+)
+def test_hours_are_marked_as_a_clock(hours: float, ticks: list[str]) -> None:
+    curve = Curve(*(np.asarray([0.0, hours]),) * 4)
+    axes = _axes(figures.curves([figures.Trace(curve, 0)], "A run", figures.HOURS))
+    low, high = axes.get_xlim()
+    marked = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+    assert [label.get_text() for place, label in marked if low <= place <= high] == ticks
+
+
+def test_a_clock_has_a_sign_and_thousands_of_hours() -> None:
+    assert figures.clock(-0.25) == "−0:15"
+    assert figures.clock(1234.5) == "1,234:30"
+    assert figures.clock(2.0, with_seconds=True) == "2:00:00"

@@ -1,11 +1,12 @@
 """Draws the pictures of docs/tour.md: python -m studies.tour RUN_DIR FOLDER
 
-RUN_DIR holds a run that has ended. FOLDER gets the live view as it was last drawn, the figures of
-the run's report that the page shows, and, where Chromium is installed, the report as a wide window
-and a phone in the dark show it.
+RUN_DIR holds a run that has ended. FOLDER gets the live view as it was last drawn, and the run's
+report as a wide window and a phone in the dark show it. It takes Chromium.
 """
 
+import errno
 import io
+import os
 import pathlib
 import re
 import shutil
@@ -19,7 +20,6 @@ from run_folder import progress, settings
 from studies import arguments
 
 COLUMNS = 130  # of the terminal
-FIGURES = ("by-steps", "agent-steps-per-second")  # as the report's files' names end
 # What a picture of the report is called, and how Chromium is to show it.
 WINDOWS = {
     "report": ("--window-size=1000,1020",),
@@ -38,20 +38,19 @@ def draw(run_dir: pathlib.Path, folder: pathlib.Path) -> list[pathlib.Path]:
 
     Raises:
       SettingsError: there is no run.
-      FileNotFoundError: the run has told of no progress, or there is no report of it.
-      subprocess.CalledProcessError: a browser is installed and could not show it.
+      FileNotFoundError: the run has told of no progress, or there is no report of it or no browser.
+      subprocess.CalledProcessError: the browser could not show it.
     """
     run = settings.load(run_dir)
+    page = run.folder.report / "index.html"
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if browser is None or not page.exists():
+        raise FileNotFoundError(
+            errno.ENOENT, os.strerror(errno.ENOENT), str(page if browser else _BROWSERS[0])
+        )
     written = [folder / "tour-view.svg"]
     written[0].write_text(live_view(run))
-    for name in FIGURES:
-        (figure,) = run.folder.report.glob(f"*{name}.png")
-        written.append(folder / f"tour-{name}.png")
-        shutil.copyfile(figure, written[-1])
-    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if browser is not None:
-        written += _photographs(browser, run.folder.report / "index.html", folder)
-    return written
+    return written + _photographs(browser, page, folder)
 
 
 def _photographs(browser: str, page: pathlib.Path, folder: pathlib.Path) -> list[pathlib.Path]:

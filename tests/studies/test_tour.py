@@ -10,7 +10,7 @@ from studies import tour
 from tests.run_folder import saved_runs
 
 
-def test_the_pictures_are_the_view_the_reports_figures_and_the_report(
+def test_the_pictures_are_the_view_and_the_report(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     browser = tmp_path / "chromium"
@@ -41,28 +41,28 @@ def test_the_pictures_are_the_view_the_reports_figures_and_the_report(
         folder.mkdir()
     run.folder.progress.write_text(json.dumps(state))
     run.folder.log("actor").write_text("actor_steps,episode_return\n10,-1\n60000,0.75\n")
-    for name in tour.FIGURES:
-        (run.folder.report / f"catch-{name}.png").write_bytes(name.encode())
-    drawn, *figures, wide, narrow = tour.draw(run.path, tmp_path)
+    (page := run.folder.report / "index.html").touch()
+    drawn, wide, narrow = tour.draw(run.path, tmp_path)
     svg = drawn.read_text().replace("&#160;", " ")
     assert "10 to 60,000 steps: recent return" in svg
     assert "1,234 items" in svg
     assert "saving" not in svg  # as it was while it went on
     assert "url(" not in svg.replace("url(#", "")
-    assert [path.read_bytes().decode() for path in figures] == list(tour.FIGURES)
     assert "--window-size=1000,1020" in wide.read_text()
     assert "preferredColorScheme=0" in narrow.read_text()
-    assert wide.read_text().split()[-1] == (run.folder.report / "index.html").as_uri()
+    assert wide.read_text().split()[-1] == page.as_uri()
 
 
-def test_without_a_browser_the_report_has_no_picture(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("missing", ["index.html", "chromium"])
+def test_what_is_missing_is_named(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(tour, "live_view", lambda run: "a view")
     run = saved_runs.save(tmp_path / "runs" / "catch")
     run.folder.report.mkdir()
-    for name in tour.FIGURES:
-        (run.folder.report / f"catch-{name}.png").touch()
-    names = [path.name for path in tour.draw(run.path, tmp_path)]
-    assert names == ["tour-view.svg", *(f"tour-{name}.png" for name in tour.FIGURES)]
+    for path in (tmp_path / "chromium", run.folder.report / "index.html"):
+        if path.name != missing:
+            path.touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=missing):
+        tour.draw(run.path, tmp_path)
+    assert not (tmp_path / "tour-view.svg").exists()

@@ -73,18 +73,25 @@ def attributed(
     names = {key: metadata.name for key, metadata in plane.event_metadata.items()}
     for line in plane.lines:
         called += sum(e.duration_ps for e in line.events if names[e.metadata_id] == _CALL) / 1e12
-        for name, own in _own_seconds(line, names):
-            seconds[kinds.get(name) or kinds.get(name.split("/")[0], REST)] += own
+        for operation, own in _own_seconds(line, names):
+            seconds[_kind_of_event(operation, kinds)] += own
     return seconds, called
 
 
+def _kind_of_event(operation: str, kinds: Mapping[str, str]) -> str:
+    name, _, kind = operation.partition(":")
+    if "FusedConv2D" in kind:  # a convolution, named like what was fused to its end
+        return FORWARD
+    return kinds.get(name) or kinds.get(name.split("/")[0], REST)
+
+
 def _own_seconds(line: Any, names: Mapping[int, str]) -> Iterator[tuple[str, float]]:
-    """The operations of one thread, each without those inside it: name and seconds."""
+    """The operations of one thread, each without those inside it: name:type and seconds."""
     inside: list[list[Any]] = []  # name, end, own duration of those that have begun
     for event in sorted(line.events, key=lambda e: (e.offset_ps, -e.duration_ps)):
         if not _OPERATION.fullmatch(names[event.metadata_id]) or not event.duration_ps:
             continue
-        name = names[event.metadata_id].partition(":")[0]
+        name = names[event.metadata_id]
         while inside and inside[-1][1] <= event.offset_ps:
             done = inside.pop()
             yield done[0], done[2] / 1e12

@@ -33,7 +33,8 @@ def draw(run_dir: pathlib.Path, output: pathlib.Path, title: str) -> None:
     ):
         axis.plot(x, returns, color="#9ecae1", linewidth=0.6)
         axis.plot(x[inner], smooth, color="#2171b5", label="while acting")
-        axis.plot(evaluated_x, measured[2], "o-", color="#cb181d", ms=4, label="evaluated")
+        if len(evaluated_x):
+            axis.plot(evaluated_x, measured[2], "o-", color="#cb181d", ms=4, label="evaluated")
         axis.set_xlabel(label)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("episode return")

@@ -5,9 +5,10 @@ and a kernel of k/s x k/s blocks of pixels, whose s² C numbers are its channels
 
     image [B, H, W, C]  --blocks of s x s pixels-->  [B, H / s, W / s, s² C]
 
-oneDNN's kernels like it better so, for they multiply tiles of channels and an image has few. What
-has stride 1 has the gradients of `convolve`, which take two thirds of the time of oneDNN's where
-channels are few.
+oneDNN's kernels in bfloat16 like it better so, for they multiply tiles of channels and an image has
+few. So do those that TensorFlow has for processors without AVX-512, in float32 too. There, what has
+stride 1 has the gradients of `convolve`, in two thirds of the time of TensorFlow's where channels
+are few. oneDNN's own take two thirds of the time of these.
 """
 
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 import sonnet as snt
 import tensorflow as tf
+from tensorflow.python.util import _pywrap_util_port
 
 from agents.networks.layers import add_bias, as_float, make_weights
 
@@ -77,7 +79,7 @@ class Conv2D(snt.Module):
     def _convolve(self, x: tf.Tensor | Blocks, w: tf.Tensor) -> tf.Tensor:
         if isinstance(x, Blocks):
             return convolve(x.pixels, kernel_of_blocks(w, self._stride))
-        if self._likes_blocks(x):
+        if self._likes_blocks(x) and not uses_onednn():
             return convolve(
                 tf.nn.space_to_depth(x, self._stride), kernel_of_blocks(w, self._stride)
             )
@@ -88,6 +90,8 @@ class Conv2D(snt.Module):
     def _likes_blocks(self, image: tf.Tensor) -> bool:
         if self._padding != "VALID" or self._stride == 1:
             return False
+        if self._dtype != tf.bfloat16 and uses_onednn():
+            return False
         return not any(side % self._stride for side in (self._kernel, *image.shape[1:3]))
 
     @snt.once
@@ -95,6 +99,14 @@ class Conv2D(snt.Module):
         shape = [self._kernel, self._kernel, num_channels, self._channels]
         self._w = make_weights(shape, self._w_init)
         self._b = tf.Variable(tf.zeros([self._channels]), name="b")
+
+
+def uses_onednn() -> bool:
+    """Whether TensorFlow takes oneDNN's kernels: where the processor has AVX-512's for networks.
+
+    TF_ENABLE_ONEDNN_OPTS=0 and =1 say otherwise.
+    """
+    return bool(_pywrap_util_port.IsMklEnabled())
 
 
 def to_blocks(image: tf.Tensor, stride: int, dtype: tf.DType = tf.float32) -> tf.Tensor:
@@ -126,9 +138,9 @@ def kernel_of_blocks(w: tf.Tensor, stride: int) -> tf.Tensor:
 
 
 def convolve(x: tf.Tensor, w: tf.Tensor, padding: str = "VALID") -> tf.Tensor:
-    """A convolution with stride 1; on processors, with gradients made of what they do well.
+    """A convolution with stride 1; where oneDNN is not used, with gradients of its own.
 
-    That of the inputs is a convolution of its own, that of the weights one product of matrices:
+    That of the inputs is a convolution, that of the weights one product of matrices:
 
         ∂x = ∂y * w turned by half a turn,   ∂w = Σ_{b,r,c} x_{b,r+i,c+j} ∂y_{b,r,c}
 
@@ -140,7 +152,9 @@ def convolve(x: tf.Tensor, w: tf.Tensor, padding: str = "VALID") -> tf.Tensor:
     Returns:
       `[B, H', W', F]`.
     """
-    if tf.config.list_logical_devices("GPU"):  # cuDNN has kernels for both
+    if uses_onednn() or tf.config.list_logical_devices(
+        "GPU"
+    ):  # oneDNN and cuDNN have kernels for both
         return tf.nn.conv2d(x, w, 1, padding)
 
     @tf.custom_gradient

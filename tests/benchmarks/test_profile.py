@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
+from agents.networks import convolution
 from benchmarks import batches, operations, subject
 from tests.benchmarks.commands import TINY, report, tiny
 from tests.commands import Commands
@@ -23,14 +24,27 @@ def _graph_kinds(agent: str, **config: Any) -> collections.Counter[tuple[str, st
     return collections.Counter((op.type, operations.kind_of(op)) for op in graph.get_operations())
 
 
-def test_operations_of_a_deep_network_by_what_they_are_for() -> None:
+@pytest.mark.parametrize(
+    ("onednn", "by_input", "by_filter"),
+    [
+        (False, ("Conv2D", 15), ("MatMul", 15)),
+        (True, ("Conv2DBackpropInput", 15), ("Conv2DBackpropFilter", 15)),
+    ],
+)
+def test_operations_of_a_deep_network_by_what_they_are_for(
+    onednn: bool,
+    by_input: tuple[str, int],
+    by_filter: tuple[str, int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(convolution, "uses_onednn", lambda: onednn)
     found = _graph_kinds("impala", torso="resnet")
     of_pooling = {op: n for (op, kind), n in found.items() if kind == operations.POOLING}
     assert of_pooling["MaxPool"] == 3
     assert of_pooling["PartitionedCall"] == 3  # the gradient, compiled
     assert found["Conv2D", operations.FORWARD] == 15
-    assert found["Conv2D", operations.BY_INPUT] == 15
-    assert found["MatMul", operations.BY_FILTER] == 15
+    assert found[by_input[0], operations.BY_INPUT] == by_input[1]
+    assert found[by_filter[0], operations.BY_FILTER] == by_filter[1]
     # Of five rows, one of them to bootstrap from: a product each, the inputs' in one, and theirs.
     assert found["MatMul", operations.LSTM] == 5 + 1 + 5 + 3
     assert found["PartitionedCall", operations.LSTM] == 2 * 5  # the cell, forwards and backwards
@@ -74,6 +88,7 @@ def test_time_within_an_operation_counts_once_and_threads_count_each() -> None:
                 ("TFE_Py_ExecuteCancelable", 120, 30),
             ],
             [("adam/mul:Mul", 3, 2), ("of_tensorflow_alone:_FusedMatMul", 5, 8)],
+            [("adam/mul:_FusedConv2D", 0, 3)],
         ]
     )
     seconds, called = operations.attributed(space, kinds)
@@ -81,7 +96,7 @@ def test_time_within_an_operation_counts_once_and_threads_count_each() -> None:
     assert seconds == pytest.approx(
         dict.fromkeys(operations.KINDS, 0.0)
         | {
-            operations.FORWARD: 0.010,
+            operations.FORWARD: 0.013,
             operations.LSTM: 0.025,
             operations.PRODUCTS: 0.012,
             operations.OPTIMIZER: 0.002,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from agents.networks import convolution
 from agents.networks.convolution import (
     Blocks,
     Conv2D,
@@ -52,6 +53,13 @@ def test_a_convolution_over_blocks_is_one_over_pixels(
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-4)
 
 
+@pytest.fixture(autouse=True, params=[False, True], ids=["plain", "onednn"])
+def onednn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether oneDNN is said to be used."""
+    monkeypatch.setattr(convolution, "uses_onednn", lambda: request.param)
+    return bool(request.param)
+
+
 @pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
 @pytest.mark.parametrize("padding", ["VALID", "SAME"])
 @pytest.mark.parametrize("kernel", [1, 2, 3, 4])
@@ -76,16 +84,12 @@ def test_gradients_are_tensorflows_and_so_are_theirs(kernel: int, padding: str, 
         np.testing.assert_allclose(actual, wanted, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("devices", "types"),
-    [
-        ([], {"Conv2D", "MatMul"}),
-        (["GPU:0"], {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"}),
-    ],
-)
-def test_gpus_keep_their_own_gradients(
-    devices: list[str], types: set[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("devices", [[], ["GPU:0"]])
+def test_gpus_and_onednn_keep_their_own_gradients(
+    devices: list[str], onednn: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    own = {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
+    types = own if devices or onednn else {"Conv2D", "MatMul"}
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: devices)
 
     @tf.function
@@ -105,15 +109,15 @@ def test_gpus_keep_their_own_gradients(
         (tf.bfloat16, "VALID", 3, 12, False),  # nor is the kernel made of whole ones
         (tf.bfloat16, "VALID", 1, 12, False),
         (tf.bfloat16, "SAME", 4, 12, False),
-        (tf.float32, "VALID", 4, 12, True),
+        (tf.float32, "VALID", 4, 12, None),  # where oneDNN is not used
     ],
 )
 def test_an_image_becomes_blocks_where_that_is_exact_and_quicker(
-    dtype: tf.DType, padding: str, stride: int, side: int, in_blocks: bool
+    dtype: tf.DType, padding: str, stride: int, side: int, in_blocks: bool | None, onednn: bool
 ) -> None:
     layer, image = Conv2D(3, 8, stride, padding=padding, dtype=dtype), _bytes(2, side, 16, 4)
     prepared = layer.prepare(image)
-    assert isinstance(prepared, Blocks) == in_blocks
+    assert isinstance(prepared, Blocks) == (not onednn if in_blocks is None else in_blocks)
     from_bytes = layer(prepared)
     fractions = tf.cast(image, tf.float32) / 255
     np.testing.assert_allclose(

@@ -22,7 +22,6 @@ from launch.graph import shards, temporary_files
 from launch.hosts import artefact
 from launch.local import fork_server, private_network, supervisor, tracker
 from launch.local.fork_server import ForkServer
-from recurrent_replay import command
 from run_folder import (
     bucket,
     building,
@@ -298,7 +297,7 @@ def write_job(run: Settings, manifests: Manifests, job: pathlib.Path) -> int:
     count = sum(len(pool.nodes) for pool in pools)
     print(
         f"Start {count} processes, --rank=0 to {count - 1}, each in its pool's folder:\n"
-        f"  CLUSTER_SPEC=$({command('cluster')} --job={job} --hosts=... --rank=...) "
-        f"{command('node')} --job={job}"
+        f"  CLUSTER_SPEC=$(python -m launch.cluster --job={job} --hosts=... --rank=...) "
+        f"python -m launch.node --job={job}"
     )
     return 0

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from launch.hosts.job import JobError
-from recurrent_replay import command
 
 VARIABLE = "CLUSTER_SPEC"
 
@@ -84,7 +83,7 @@ def read(environment: Mapping[str, str], pools: Mapping[str, Sequence[str]]) -> 
     if not text:
         raise JobError(
             f"The environment variable {VARIABLE} must say which node this is: "
-            f"{command('cluster')} writes it."
+            "python -m launch.cluster writes it."
         )
     try:
         said = json.loads(text)

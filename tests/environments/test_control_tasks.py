@@ -61,7 +61,8 @@ def test_without_its_packages_a_sentence_says_how_to_get_them(
     monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr(control, "_is_installed", lambda package: False)
-    with pytest.raises(ValueError, match=r"needs dm_control, .*-control(\.lock)?` does it\.$"):
+    monkeypatch.setattr(control, "addition", "make setup-{}".format)
+    with pytest.raises(ValueError, match=r"needs dm_control, .* `make setup-control` does it\.$"):
         suites.check(f"{kind}:cartpole/swingup")
 
 

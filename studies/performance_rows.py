@@ -107,15 +107,15 @@ ROWS = [
     *(
         _against(
             f"pytorch_{peer}{bfloat16}",
-            f"{name} step, {precision}, and {peer} PyTorch's",
+            f"{name}, {precision}, and {peer} PyTorch's",
             f"learner --agent={agent}{settings}{f' --{agent}.precision=bfloat16' * bool(bfloat16)}",
         )
         for name, agent, settings in (
-            ("IMPALA's shallow, LSTM,", "impala", _SHALLOW),
-            ("IMPALA's deep", "impala", ""),
-            ("PopArt's deep", "popart", ""),
-            ("MultiHead's deep", "multihead_impala", ""),
-            ("IMPALA's deep with pixel control", "impala", " --impala.pixel_control_cost=0.01"),
+            ("IMPALA's step, shallow, LSTM", "impala", _SHALLOW),
+            ("IMPALA's step, deep", "impala", ""),
+            ("PopArt's step, deep", "popart", ""),
+            ("MultiHead's step, deep", "multihead_impala", ""),
+            ("IMPALA's step, deep, pixel control", "impala", " --impala.pixel_control_cost=0.01"),
         )
         for precision, bfloat16 in (("float32", ""), ("bfloat16", " --peer_bfloat16"))
         for peer in ("tuned", "compiled")

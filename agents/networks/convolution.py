@@ -6,9 +6,9 @@ and a kernel of k/s x k/s blocks of pixels, whose s² C numbers are its channels
     image [B, H, W, C]  --blocks of s x s pixels-->  [B, H / s, W / s, s² C]
 
 oneDNN's kernels in bfloat16 like it better so, for they multiply tiles of channels and an image has
-few. So do those that TensorFlow has for processors without AVX-512, in float32 too. There, what has
-stride 1 has the gradients of `convolve`, in two thirds of the time of TensorFlow's where channels
-are few. oneDNN's own take two thirds of the time of these.
+few. So do the kernels that TensorFlow has where it does not use oneDNN, in float32 too. There, what
+has stride 1 has the gradients of `convolve`, in two thirds of the time of TensorFlow's where
+channels are few. oneDNN's own take two thirds of the time of these.
 """
 
 from collections.abc import Callable
@@ -79,7 +79,7 @@ class Conv2D(snt.Module):
     def _convolve(self, x: tf.Tensor | Blocks, w: tf.Tensor) -> tf.Tensor:
         if isinstance(x, Blocks):
             return convolve(x.pixels, kernel_of_blocks(w, self._stride))
-        if self._likes_blocks(x) and not uses_onednn():
+        if self._likes_blocks(x) and not uses_onednn():  # which strides well over floats
             return convolve(
                 tf.nn.space_to_depth(x, self._stride), kernel_of_blocks(w, self._stride)
             )
@@ -102,9 +102,9 @@ class Conv2D(snt.Module):
 
 
 def uses_onednn() -> bool:
-    """Whether TensorFlow takes oneDNN's kernels: where the processor has AVX-512's for networks.
+    """Whether TensorFlow takes oneDNN's kernels: it looks at the processor.
 
-    TF_ENABLE_ONEDNN_OPTS=0 and =1 say otherwise.
+    The variable TF_ENABLE_ONEDNN_OPTS, 0 or 1, says otherwise.
     """
     return bool(_pywrap_util_port.IsMklEnabled())
 
@@ -152,9 +152,8 @@ def convolve(x: tf.Tensor, w: tf.Tensor, padding: str = "VALID") -> tf.Tensor:
     Returns:
       `[B, H', W', F]`.
     """
-    if uses_onednn() or tf.config.list_logical_devices(
-        "GPU"
-    ):  # oneDNN and cuDNN have kernels for both
+    # oneDNN and cuDNN have kernels for both.
+    if uses_onednn() or tf.config.list_logical_devices("GPU"):
         return tf.nn.conv2d(x, w, 1, padding)
 
     @tf.custom_gradient

@@ -206,16 +206,17 @@ def _mark_as_a_clock(axes: Axes) -> None:
     between = next((seconds for seconds in _CLOCK if (high - low) * 3600 / seconds <= 6), None)
     if between is not None:
         axes.xaxis.set_major_locator(MultipleLocator(between / 3600))
+    with_seconds = between is not None and between < 60
     axes.xaxis.set_major_formatter(
-        FuncFormatter(lambda hours, _: clock(hours, with_seconds=(between or 60) < 60))
+        FuncFormatter(lambda hours, _: clock(round(3600 * hours), with_seconds=with_seconds))
     )
 
 
-def clock(hours: float, *, with_seconds: bool = False) -> str:
-    """1:30 for 1.5; 1:30:00 with seconds."""
-    minutes, seconds = divmod(round(3600 * abs(hours)), 60)
-    text = f"{minutes // 60:,}:{minutes % 60:02}" + f":{seconds:02}" * with_seconds
-    return f"−{text}" if hours < 0 else text
+def clock(seconds: int, *, with_seconds: bool = False) -> str:
+    """Hours and minutes, 1:30 for 5,400; with seconds 1:30:00."""
+    minutes, rest = divmod(abs(seconds), 60)
+    text = f"{minutes // 60:,}:{minutes % 60:02}" + f":{rest:02}" * with_seconds
+    return f"−{text}" if seconds < 0 else text
 
 
 def _make_logarithmic(axes: Axes, name: str) -> None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from analysis.report import style
 from analysis.report.charts import Chart, Legend, identifier
+from analysis.report.figures import clock
 
 MANY = 8  # of what is shown one by one
 FEW = 3  # columns of a table that a phone shows side by side
@@ -33,8 +34,7 @@ def duration(seconds: float) -> str:
     """Hours and minutes, a dash for none."""
     if not math.isfinite(seconds):
         return number(None)
-    hours, minutes = divmod(int(seconds) // 60, 60)
-    return f"{hours:,}:{minutes:02}"
+    return clock(int(seconds))
 
 
 def paragraph(text: str) -> str:

@@ -135,6 +135,6 @@ def test_hours_are_marked_as_a_clock(hours: float, ticks: list[str]) -> None:
 
 
 def test_a_clock_has_a_sign_and_thousands_of_hours() -> None:
-    assert figures.clock(-0.25) == "−0:15"
-    assert figures.clock(1234.5) == "1,234:30"
-    assert figures.clock(2.0, with_seconds=True) == "2:00:00"
+    assert figures.clock(-900) == "−0:15"
+    assert figures.clock(1234 * 3600 + 1800) == "1,234:30"
+    assert figures.clock(7200, with_seconds=True) == "2:00:00"

@@ -35,9 +35,7 @@ def test_impala_solves_catch(replay_fraction: float) -> None:
 
 @pytest.mark.slow
 def test_impala_with_an_lstm_passes_the_recall_task() -> None:
-    config = Config(
-        **SMALL | dict(learning_rate=1e-2), length=16, annealing_frames=768_000, lstm_size=64
-    )
+    config = Config(**SMALL, length=16, annealing_frames=768_000, lstm_size=64)
     task = TASKS["recall"]
     reached = train(make(config), "memory:recall", num_environments=64, vector_steps=6_000, seed=1)
     assert reached >= task.pass_mark

@@ -26,7 +26,7 @@ _GRADIENTS = {
     "agents/networks/convolution.py:_of_weights": BY_FILTER,
 }
 _SOURCES = {
-    "agents/networks/layers.py:of_input": POOLING,
+    "agents/networks/pooling.py:": POOLING,
     "agents/networks/recurrence.py:": LSTM,
     "agents/optimization.py:": OPTIMIZER,
     "sonnet/src/optimizers/": OPTIMIZER,

@@ -77,18 +77,6 @@ def _of_sum(of_y: tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[...,
     return (of_y, tf.reduce_sum(of_y, axis=list(range(of_y.shape.rank - 1)))), add_bias
 
 
-@tf.custom_gradient
-def max_pool(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-    """The largest of 3 x 3 pixels, at every other: `[B, H, W, C]` -> `[B, ⌈H/2⌉, ⌈W/2⌉, C]`."""
-    y = tf.nn.max_pool2d(x, ksize=3, strides=2, padding="SAME")
-
-    @tf.custom_gradient
-    def of_input(of_y: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        return _to_maxima(x, y, of_y), lambda values: _at_maxima(x, y, values)
-
-    return y, of_input
-
-
 def initial_weights(shape: Sequence[int]) -> tf.Tensor:
     """Sonnet's default: the deviation is 1 / √inputs, which are all axes but the last."""
     return snt.initializers.TruncatedNormal(stddev=math.prod(shape[:-1]) ** -0.5)(shape, tf.float32)
@@ -107,51 +95,3 @@ def _fractions(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 @tf.function(jit_compile=True, autograph=False)
 def _where_positive(y: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     return tf.where(y > 0, x, tf.zeros_like(x))
-
-
-@tf.function(jit_compile=True, autograph=False)
-def _at_maxima(x: tf.Tensor, y: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
-    """What stands in `values` where `max_pool` found each y in x: the first place of equal ones."""
-    found = tf.zeros_like(y)
-    places = zip(_windows(x, x.dtype.min), _windows(values, 0), strict=True)
-    for candidate, value in reversed(list(places)):
-        found = tf.where(candidate == y, value, found)
-    return found
-
-
-def _windows(x: tf.Tensor, around: float) -> list[tf.Tensor]:
-    """`max_pool`'s nine inputs of each output, row by row, each `[B, ⌈H/2⌉, ⌈W/2⌉, C]`."""
-    x = tf.pad(x, [[0, 0], *map(_margins, x.shape[1:3]), [0, 0]], constant_values=around)
-    rows, columns = (side - 2 for side in x.shape[1:3])
-    return [x[:, i : i + rows : 2, j : j + columns : 2] for i in range(3) for j in range(3)]
-
-
-def _margins(side: int) -> list[int]:
-    """How many pixels `max_pool` thinks before and after so many: 2 ⌈n/2⌉ + 1 with them."""
-    missing = 2 * -(-side // 2) + 1 - side
-    return [missing // 2, missing - missing // 2]
-
-
-@tf.function(jit_compile=True, autograph=False)
-def _to_maxima(x: tf.Tensor, y: tf.Tensor, of_y: tf.Tensor) -> tf.Tensor:
-    """The sum, at each place of x, of what belongs to the y that `max_pool` found there.
-
-    What TensorFlow's own kernel does, `MaxPoolGrad`, in half the time.
-    """
-    free, parts = tf.ones_like(y, tf.bool), []
-    for candidate in _windows(x, x.dtype.min):
-        found = free & (candidate == y)
-        free &= ~found
-        parts.append(tf.where(found, of_y, tf.zeros_like(of_y)))
-    # Row i of window a is padded row 2a + i: row i % 2 of the 2 x 2 pixels of block a + i // 2.
-    # So they are kept by row and column in blocks, [B, ⌈H/2⌉ + 1, ⌈W/2⌉ + 1, C] each.
-    pixels: dict[tuple[int, int], tf.Tensor] = {}
-    for place, part in reversed(list(enumerate(parts))):  # summed output by output, as the kernel's
-        (rows, row), (columns, column) = (divmod(offset, 2) for offset in divmod(place, 3))
-        part = tf.pad(part, [[0, 0], [rows, 1 - rows], [columns, 1 - columns], [0, 0]])
-        pixels[row, column] = pixels[row, column] + part if (row, column) in pixels else part
-    blocks = tf.stack([tf.stack([pixels[row, 0], pixels[row, 1]], axis=3) for row in (0, 1)], 2)
-    height, width, channels = x.shape[1:]
-    whole = tf.reshape(blocks, [-1, 2 * blocks.shape[1], 2 * blocks.shape[3], channels])
-    (top, _), (left, _) = _margins(height), _margins(width)
-    return whole[:, top : top + height, left : left + width]

@@ -12,7 +12,8 @@ import tensorflow as tf
 
 from agents.networks.convolution import Blocks, Conv2D
 from agents.networks.kernels import CONVOLUTIONS, TORSO_EXAMPLE, Convolution, least_side
-from agents.networks.layers import Linear, as_float, max_pool, relu
+from agents.networks.layers import Linear, as_float, relu
+from agents.networks.pooling import max_pool
 from environments import import_path
 
 

@@ -1,6 +1,5 @@
 """Layers: against Sonnet's, in both precisions."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,8 @@ import sonnet as snt
 import tensorflow as tf
 
 from agents.networks.convolution import Conv2D
-from agents.networks.layers import Linear, add_bias, as_float, max_pool, relu
+from agents.networks.layers import Linear, add_bias, as_float, relu
+from agents.networks.pooling import max_pool
 
 HALF_STEP = 2.0**-8  # by which rounding to bfloat16 moves a number, relative to it, at most
 
@@ -172,7 +172,11 @@ def test_pooling_is_tensorflows_with_its_derivatives(
     # A black sky: most pixels are equal, and the first of them is the one that is pooled.
     x = tf.cast(tf.nn.relu(_normal(*shape)), dtype)
     (ours,), ours_again = _derivatives(max_pool, [x])
-    pool = functools.partial(tf.nn.max_pool2d, ksize=3, strides=2, padding="SAME")
+
+    def pool(x: tf.Tensor) -> tf.Tensor:  # in float32, as what several windows give is added
+        y = tf.nn.max_pool2d(tf.cast(x, tf.float32), ksize=3, strides=2, padding="SAME")
+        return tf.cast(y, x.dtype)
+
     (theirs,), theirs_again = _derivatives(pool, [x])
     np.testing.assert_array_equal(tf.cast(max_pool(x), tf.float32), tf.cast(pool(x), tf.float32))
     for actual, expected in ((ours, theirs), (ours_again, theirs_again)):

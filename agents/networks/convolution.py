@@ -115,17 +115,16 @@ def to_blocks(image: tf.Tensor, stride: int, dtype: tf.DType = tf.float32) -> tf
     Bytes become fractions on the way: one loop moves and divides them, in a fraction of the time
     that `tf.nn.space_to_depth` takes to move each.
     """
-    return _to_blocks(image, stride, dtype)
-
-
-@tf.function(jit_compile=True, autograph=False)
-def _to_blocks(image: tf.Tensor, stride: int, dtype: tf.DType) -> tf.Tensor:
     height, width, channels = image.shape[1:]
     rows, columns = height // stride, width // stride
-    pixels = tf.reshape(as_float(image, dtype), [-1, rows, stride, columns, stride, channels])
-    return tf.reshape(
-        tf.transpose(pixels, [0, 1, 3, 2, 4, 5]), [-1, rows, columns, stride**2 * channels]
-    )
+    lines = tf.reshape(image, [-1, rows, stride, columns, stride * channels])
+    return tf.reshape(_to_blocks(lines, dtype), [-1, rows, columns, stride**2 * channels])
+
+
+# What is reshaped in here, its loop would find number by number.
+@tf.function(jit_compile=True, autograph=False)
+def _to_blocks(lines: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    return as_float(tf.transpose(lines, [0, 1, 3, 2, 4]), dtype)
 
 
 def kernel_of_blocks(w: tf.Tensor, stride: int) -> tf.Tensor:

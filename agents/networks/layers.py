@@ -74,7 +74,15 @@ def add_bias(
 @tf.custom_gradient
 def _of_sum(of_y: tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[..., tf.Tensor]]:
     """The gradients of x and b; its own is again a sum, in which b is not written out."""
-    return (of_y, tf.reduce_sum(of_y, axis=list(range(of_y.shape.rank - 1)))), add_bias
+    return (of_y, _sum_of_rows(of_y)), add_bias
+
+
+def _sum_of_rows(x: tf.Tensor) -> tf.Tensor:
+    """`[..., C]` -> `[C]`. In float32 a product with ones is the quickest sum."""
+    rows = tf.reshape(x, [-1, x.shape[-1]])
+    if x.dtype != tf.float32:
+        return tf.reduce_sum(rows, axis=0)
+    return tf.matmul(tf.ones([1, tf.shape(rows)[0]]), rows)[0]
 
 
 def initial_weights(shape: Sequence[int]) -> tf.Tensor:

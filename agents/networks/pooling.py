@@ -30,7 +30,7 @@ def max_pool(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]
     def of_input(of_y: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
         places = _places(_padded(x, x.dtype.min), y)
         given = _to_places(places, of_y, *x.shape[1:3])
-        return tf.cast(given, x.dtype), lambda values: _at_places(places, _padded(values, 0))
+        return given, lambda values: _at_places(places, _padded(values, 0))
 
     return y, of_input
 
@@ -58,12 +58,14 @@ def _to_places(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) -> t
     sides = (height, width)
     around = [[0, 0], *([1, 0] if side % 2 == 0 else [0, 1] for side in sides), [0, 0]]
     places = tf.pad(places, around, constant_values=_NOWHERE)
-    of_y = tf.pad(tf.cast(of_y, tf.float32), around)
-    return _of_neighbours(places, of_y, height, width)
+    padded = tf.pad(tf.cast(of_y, tf.float32), around)
+    return _of_neighbours(places, padded, height, width, of_y.dtype)
 
 
 @tf.function(jit_compile=True, autograph=False)
-def _of_neighbours(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) -> tf.Tensor:
+def _of_neighbours(
+    places: tf.Tensor, of_y: tf.Tensor, height: int, width: int, dtype: tf.DType
+) -> tf.Tensor:
     """The gradient, by blocks of 2 x 2 pixels, each from its own window and three beside it."""
     rows, columns = (side - 1 for side in places.shape[1:3])
     total = tf.zeros([], tf.float32)
@@ -75,7 +77,7 @@ def _of_neighbours(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) 
             )
             total += tf.where(place == _place(row, column), part, 0.0)
     whole = tf.reshape(total, [-1, 2 * rows, 2 * columns, places.shape[3]])
-    return whole[:, :height, :width]
+    return tf.cast(whole[:, :height, :width], dtype)
 
 
 def _place(rows: _Offsets, columns: _Offsets) -> np.ndarray:
@@ -88,7 +90,7 @@ def _place(rows: _Offsets, columns: _Offsets) -> np.ndarray:
 
 
 def _offsets(side: int) -> tuple[_Offsets, _Offsets]:
-    """Of two windows, one after the other, that hold pixels 2a and 2a + 1: where each holds them."""
+    """Where two windows, one after the other, have pixels 2a and 2a + 1."""
     before, _ = _margins(side)
     return ((1, 2), (None, 0)) if before else ((2, None), (0, 1))
 

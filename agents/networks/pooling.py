@@ -86,7 +86,7 @@ def _place(rows: _Offsets, columns: _Offsets) -> np.ndarray:
         [_OUTSIDE if row is None or column is None else 3 * row + column for column in columns]
         for row in rows
     ]
-    return np.reshape(np.uint8(places), [2, 1, 2, 1])
+    return np.array(places, np.uint8).reshape([2, 1, 2, 1])
 
 
 def _offsets(side: int) -> tuple[_Offsets, _Offsets]:

@@ -21,7 +21,7 @@ _PONG = "startup --agent=impala --env=atari:pong --before=../before"
 _PROCESSES = " --num_actors=256 --actors_per_node=1 --runs=1"
 _REPLAYED = "end_to_end --agent=r2d2 --r2d2.samples_per_insert=0.4"
 _ACTOR = "actor --agent=r2d2 --num_environments=1,4,16,64,256"
-_REPLAY = "replay --agent=r2d2 --num_shards=1,2,4"
+_REPLAY = "replay --agent=r2d2 --num_shards=1"
 
 
 def _against(peer: str, text: str, command: str, target: str = "") -> Row:
@@ -40,7 +40,9 @@ def _roof(command: str) -> str:
 HEADLINES = [
     _against("acme", "R2D2 step, float32, and Acme's", _R2D2, "2.1"),
     _against("pytorch", "R2D2 step, float32, and PyTorch's", _R2D2, "1.6"),
-    _of_roof("R2D2 step, float32, useful work and the roof", _R2D2, "78%, stretch 85%"),
+    _of_roof(
+        "R2D2 step, float32, useful work and the roof", f"{_R2D2} --peer=acme", "78%, stretch 85%"
+    ),
     _against("acme", "R2D2 step, bfloat16, and Acme's", _BFLOAT16, "3.2"),
     _against(
         "pytorch --peer_bfloat16",
@@ -48,7 +50,11 @@ HEADLINES = [
         _BFLOAT16,
         "1.5",
     ),
-    _of_roof("R2D2 step, bfloat16, useful work and the roof", _BFLOAT16, "60%, stretch 70%"),
+    _of_roof(
+        "R2D2 step, bfloat16, useful work and the roof",
+        f"{_BFLOAT16} --peer=acme",
+        "60%, stretch 70%",
+    ),
     Row(
         "IMPALA (shallow, LSTM) acting and learning, bfloat16, the paper's batches, 128 "
         "environments, and Sample Factory",
@@ -102,8 +108,13 @@ ROWS = [
         ratio="lost_to_clients",
         target="at most 5%",
     ),
-    Row("R2D2's first step, traced", _R2D2, "first_step", target="under 15 s"),
-    Row("Acme's first step", f"{_R2D2} --peer=acme", "", other="peer_first_step"),
+    Row(
+        "R2D2's first step, traced, and Acme's",
+        f"{_R2D2} --peer=acme",
+        "first_step",
+        "peer_first_step",
+        target="under 15 s",
+    ),
     *(
         _against(
             f"pytorch_{peer}{bfloat16}",
@@ -176,5 +187,6 @@ ROWS = [
         target="at most 5.5 GB",
     ),
     Row("sampled by one client", _REPLAY, "sampled, 1", target="1,200 items/s"),
-    Row("sampled from four shards", _REPLAY, "sampled, 4"),
+    Row("the same as batches of a learner", _REPLAY, "batches, 1"),
+    Row("sampled from four shards", f"{_REPLAY},2,4", "sampled, 4"),
 ]

@@ -41,13 +41,14 @@ def test_operations_of_a_deep_network_by_what_they_are_for(
     found = _graph_kinds("impala", torso="resnet")
     of_pooling = {op: n for (op, kind), n in found.items() if kind == operations.POOLING}
     assert of_pooling["MaxPool"] == 3
-    assert of_pooling["PartitionedCall"] == 3  # the gradient, compiled
+    assert of_pooling["PartitionedCall"] == 2 * 3  # the gradient, two compiled loops
     assert found["Conv2D", operations.FORWARD] == 15
     assert found[by_input[0], operations.BY_INPUT] == by_input[1]
     assert found[by_filter[0], operations.BY_FILTER] == by_filter[1]
     # Of five rows, one of them to bootstrap from: a product each, the inputs' in one, and theirs.
     assert found["MatMul", operations.LSTM] == 5 + 1 + 5 + 3
-    assert found["PartitionedCall", operations.LSTM] == 2 * 5  # the cell, forwards and backwards
+    # The cell, forwards and backwards, and the weights turned.
+    assert found["PartitionedCall", operations.LSTM] == 2 * 5 + 1
     assert found["MatMul", operations.PRODUCTS] == 3 * 3  # torso, policy and value
     assert found["L2Loss", operations.OPTIMIZER] == 39  # a parameter each, to clip by their norm
     assert found["AssignVariableOp", operations.OPTIMIZER] == 3 * 39

@@ -64,9 +64,10 @@ class Conv2D(snt.Module):
         Args:
           image: `[B, H, W, C]`; bytes become fractions, and blocks where that is quicker.
         """
-        if image.dtype != tf.uint8 or not self._likes_blocks(image):
-            return as_float(image, self._dtype)
-        return Blocks(to_blocks(image, self._stride, self._dtype))
+        quicker = self._dtype == tf.bfloat16 or not uses_onednn()
+        if image.dtype == tf.uint8 and quicker and self._has_blocks(image):
+            return Blocks(to_blocks(image, self._stride, self._dtype))
+        return as_float(image, self._dtype)
 
     def __call__(self, x: tf.Tensor | Blocks) -> tf.Tensor:
         """`[B, H, W, C]`, prepared or not -> `[B, H', W', channels]`."""
@@ -80,7 +81,7 @@ class Conv2D(snt.Module):
     def _convolve(self, x: tf.Tensor | Blocks, w: tf.Tensor) -> tf.Tensor:
         if isinstance(x, Blocks):
             return convolve(x.pixels, kernel_of_blocks(w, self._stride))
-        if self._likes_blocks(x) and not uses_onednn():  # which strides well over floats
+        if not uses_onednn() and self._has_blocks(x):  # oneDNN strides well over floats
             return convolve(
                 tf.nn.space_to_depth(x, self._stride), kernel_of_blocks(w, self._stride)
             )
@@ -88,10 +89,9 @@ class Conv2D(snt.Module):
             return convolve(x, w, self._padding)
         return tf.nn.conv2d(x, w, self._stride, self._padding)
 
-    def _likes_blocks(self, image: tf.Tensor) -> bool:
+    def _has_blocks(self, image: tf.Tensor) -> bool:
+        """Whether the kernel strides over whole blocks of more than one pixel."""
         if self._padding != "VALID" or self._stride == 1:
-            return False
-        if self._dtype != tf.bfloat16 and uses_onednn():
             return False
         return not any(side % self._stride for side in (self._kernel, *image.shape[1:3]))
 

@@ -55,8 +55,8 @@ def _at_places(places: tf.Tensor, padded: tf.Tensor) -> tf.Tensor:
 
 def _to_places(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) -> tf.Tensor:
     """At each pixel the sum of what belongs to the windows that have their place there."""
-    sides = (height, width)
-    around = [[0, 0], *([1, 0] if side % 2 == 0 else [0, 1] for side in sides), [0, 0]]
+    sides = map(_margins, (height, width))
+    around = [[0, 0], *([1 - before, before] for before, _ in sides), [0, 0]]
     places = tf.pad(places, around, constant_values=_NOWHERE)
     padded = tf.pad(tf.cast(of_y, tf.float32), around)
     return _of_neighbours(places, padded, height, width, of_y.dtype)

@@ -46,12 +46,12 @@ class InProcess:
             for table in agent.tables
         ]
         first = unlimited[0]
-        length = tables.block_length(unlimited)
+        blocks = tables.block_layout(unlimited)
         update = agent.make_update(environment_spec)
         core_state = tree.map_structure(lambda x: x[0], update.network.initial_state(1))
         core_states = {table.name: core_state for table in unlimited}
         self._server = reverb.Server(
-            tables.make_tables(unlimited, environment_spec, core_states, length)
+            tables.make_tables(unlimited, environment_spec, core_states, blocks)
         )
         self._client = self._server.localhost_client()
         self._table = first.name
@@ -62,7 +62,7 @@ class InProcess:
                 unlimited,
                 environment_spec,
                 core_state,
-                length,
+                blocks,
                 agent.batch_sizes,
             )
         )
@@ -73,7 +73,7 @@ class InProcess:
         self._writer = SequenceWriter(
             self._client,
             unlimited,
-            block_length=length,
+            blocks=blocks,
             actors=np.arange(len(tasks)),
             tasks=tasks,
             agent=0,

@@ -130,18 +130,18 @@ def pace_of(agent: Agent) -> Pace:
     table, batch_size = agent.tables[0], agent.batch_sizes[0]
     layout = table.layout
     if table.kind == "queue":
-        block = tables.block_length([table])
-        of_first = -(-layout.length // block) * block + 1
+        of_first = _rows_of_first(table)
         return Pace((batch_size - 1) * layout.period + of_first, batch_size * layout.period)
     if table.samples_per_insert is not None:
         rows_per_sample = layout.period / table.samples_per_insert
     else:
         rows_per_sample = layout.length / PAPER_REPLAYS_PER_OBSERVATION
-    first = _rows_to_fill(table, tables.block_length([table]))
+    # Enough to fill a table to its least size, and one item at least.
+    first = max(table.min_size * layout.period, _rows_of_first(table))
     return Pace(first, batch_size * rows_per_sample)
 
 
-def _rows_to_fill(table: TableSpec, block_length: int) -> int:
-    """Rows that fill a table to its least size, and surely hold one item."""
-    layout = table.layout
-    return max(table.min_size * layout.period, layout.length + 2 * block_length)
+def _rows_of_first(table: TableSpec) -> int:
+    """Rows after which the first item has left: whole blocks, and the row after them."""
+    length = tables.block_layout([table]).length
+    return -(-table.layout.length // length) * length + 1

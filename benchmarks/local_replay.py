@@ -20,6 +20,7 @@ from acme import specs
 from benchmarks.recording import NUM_ENVIRONMENTS, Recording
 from benchmarks.subject import Subject
 from replay import dataset, tables
+from replay.layout import BlockLayout
 from replay.structures import Nest, TableSpec
 from replay.writer import SequenceWriter
 
@@ -56,12 +57,12 @@ class LocalReplay:
         check(subject, num_shards)
         self._agent, self._spec = subject.agent, subject.spec
         self.table = _unlimited(subject.agent.tables[0])
-        self._block_length = tables.block_length([self.table])
+        self._blocks = tables.block_layout([self.table])
         state = self._agent.make_network(self._spec).initial_state(NUM_ENVIRONMENTS)
         self._core_state: Nest = tree.map_structure(np.asarray, state)
         self._core_spec = tree.map_structure(lambda x: tf.TensorSpec(x.shape[1:], x.dtype), state)
         arguments = ([self.table], self._spec, {self.table.name: self._core_spec})
-        self._servers = [_Server(*arguments, self._block_length) for _ in range(num_shards)]
+        self._servers = [_Server(*arguments, self._blocks) for _ in range(num_shards)]
 
     def __enter__(self) -> "LocalReplay":
         return self
@@ -115,7 +116,7 @@ class LocalReplay:
             [self.table],
             self._spec,
             self._core_spec,
-            self._block_length,
+            self._blocks,
             [self._agent.batch_size],
         )
 
@@ -123,7 +124,7 @@ class LocalReplay:
         return SequenceWriter(
             client,
             [self.table],
-            block_length=self._block_length,
+            blocks=self._blocks,
             actors=np.arange(NUM_ENVIRONMENTS),
             tasks=np.zeros(NUM_ENVIRONMENTS, np.int64),
             agent=0,
@@ -158,9 +159,9 @@ def _serve(
     table_specs: Sequence[TableSpec],
     spec: specs.EnvironmentSpec,
     core_states: Mapping[str, Nest],
-    block_length: int,
+    blocks: BlockLayout,
 ) -> None:
-    made = tables.make_tables(table_specs, spec, core_states, block_length)
+    made = tables.make_tables(table_specs, spec, core_states, blocks)
     server = reverb.Server(made)
     connection.send(server.port)
     with contextlib.suppress(EOFError):

@@ -1,7 +1,7 @@
 """Items -> one time-major `Batch`: padded, masked, frames stacked again. Here and nowhere else.
 
 A batch's row t is stream row `start - padding + t` of its item; the item's rows may be anywhere in
-its blocks:
+its blocks, which repeat the rows before and after their own:
 
     item in blocks   . . c c s s s s s s s e . .     c: context, s: steps, e: the row after them
     batch                x x s s s s s s s e x       x: padding, zero in every field
@@ -21,7 +21,7 @@ from acme import specs
 
 from replay import records
 from replay.frames import frame_exists, gather_stacks, is_image
-from replay.layout import Layout
+from replay.layout import BlockLayout, Layout
 from replay.structures import (
     FIRST,
     LAST,
@@ -44,7 +44,7 @@ def make_dataset(
     tables: Sequence[TableSpec],
     environment_spec: specs.EnvironmentSpec,
     core_state: Nest,
-    block_length: int,
+    blocks: BlockLayout,
     batch_sizes: Sequence[int],
 ) -> tf.data.Dataset:
     """Samples the tables of one reader for ever; a batch holds so many items of each of them.
@@ -59,7 +59,7 @@ def make_dataset(
         holds their items in this order, and those of one table in the order of the shards.
       environment_spec: of one environment, with single frames as its observation.
       core_state: the tables' reader's recurrent state for one environment; () without a core.
-      block_length: K, rows per block, as the writers use it.
+      blocks: as the writers cut them.
       batch_sizes: items of each table, from all shards together; their sum is B.
 
     Returns:
@@ -72,8 +72,8 @@ def make_dataset(
     check_shares(tables, batch_sizes, num_shards)
     _check_layouts(tables)
     layout = tables[0].layout
-    item = signature(environment_spec, core_state, block_length)
-    count = max_blocks(layout, block_length) + 1  # and the block of zeros
+    item = signature(environment_spec, core_state, blocks)
+    count = max_blocks(layout, blocks.length) + 1  # and the block of zeros
     info = tree.map_structure(lambda _: [], reverb.SampleInfo.tf_dtypes())
     padded = reverb.ReplaySample(info=info, data=_padded_shapes(item, count))
     shares = [size // num_shards for size in batch_sizes]
@@ -90,7 +90,7 @@ def make_dataset(
     @tf.autograph.experimental.do_not_convert
     def joined(*parts: tuple[reverb.ReplaySample, ...]) -> Batch:
         whole = _concatenated([_as_one_table(of_shards) for of_shards in parts])
-        return to_batch(whole.info, whole.data, shards, layout, environment_spec.actions)
+        return to_batch(whole.info, whole.data, shards, layout, blocks, environment_spec.actions)
 
     batches = tf.data.Dataset.zip(tuple(samples)).map(
         joined, num_parallel_calls=2, deterministic=True
@@ -196,7 +196,12 @@ def _padded_shapes(item: Item, count: int) -> Item:
 
 
 def to_batch(
-    info: reverb.SampleInfo, items: Item, shard: Array, layout: Layout, actions: specs.Array
+    info: reverb.SampleInfo,
+    items: Item,
+    shard: Array,
+    layout: Layout,
+    blocks: BlockLayout,
+    actions: specs.Array,
 ) -> Batch:
     """Turns B stored items into what a learner sees.
 
@@ -206,10 +211,11 @@ def to_batch(
         number, at least one more than the longest item's.
       shard: `[B]` int32, index of the server that gave each.
       layout: the table's.
+      blocks: as the writers cut them.
       actions: of one environment.
     """
     header = Header(*tf.unstack(items.header, axis=-1))
-    rows = _Rows(items.blocks, header)
+    rows = _Rows(items.blocks, header, blocks)
     num_steps = layout.burn_in + layout.length
     t = tf.range(num_steps + 1, dtype=tf.int64)[:, None]  # [T + 1, 1]
     end = header.padding + header.num_rows
@@ -275,26 +281,28 @@ def _observations(
 class _Rows:
     """Where the rows of a batch are in the blocks of its items."""
 
-    def __init__(self, blocks: Block, header: Header) -> None:
-        self._num_blocks, self._block_length = blocks.records.shape[1], blocks.records.shape[2] - 1
-        self._begin = (
-            header.start - header.padding
-        )  # [B], row of the item's blocks that is batch row 0
-        self._last_block = (header.start + header.num_rows - 1) // self._block_length  # [B]
+    def __init__(self, blocks: Block, header: Header, layout: BlockLayout) -> None:
+        self._num_blocks = blocks.records.shape[1]
+        self._layout = layout
+        # The item's first block's row, its own first one being 0, that is batch row 0.
+        self._begin = header.start - header.padding  # [B]
+        self._last_block = (header.start + header.num_rows - 1) // layout.length  # [B]
 
     def is_stored(self, t: tf.Tensor) -> tf.Tensor:
         """Whether batch rows `[..., 1]` are rows of the item's blocks at all, `[..., B]`."""
         row = self._begin + t
-        return (row >= 0) & (row <= (self._last_block + 1) * self._block_length)
+        return (row >= -self._layout.context) & (
+            row <= (self._last_block + 1) * self._layout.length
+        )
 
     def index(self, field: tf.Tensor, t: tf.Tensor, wanted: tf.Tensor) -> tf.Tensor:
         """Rows `t` `[..., 1]` -> rows of the flattened field `[..., B]`, zeros if not `wanted`."""
         row = self._begin + t
-        # The row after the last block is that block's own slot K.
-        block = tf.where(
-            wanted, tf.minimum(row // self._block_length, self._last_block), self._num_blocks - 1
-        )
-        slot = tf.where(wanted, row - block * self._block_length, 0)
+        # Rows before the first block and after the last one are those blocks' own.
+        block = tf.clip_by_value(row // self._layout.length, 0, self._last_block)
+        slot = self._layout.context + row - block * self._layout.length
+        block = tf.where(wanted, block, self._num_blocks - 1)
+        slot = tf.where(wanted, slot, 0)
         item = tf.range(tf.shape(field)[0], dtype=tf.int64)  # [B]
         return (item * self._num_blocks + block) * field.shape[2] + slot
 

@@ -37,3 +37,31 @@ class Layout:
     def context(self) -> int:
         """Rows needed before the first one: for older frames, the previous action and reward."""
         return max(self.frame_stack - 1, 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class BlockLayout:
+    """How a stream is cut into blocks, whatever its tables.
+
+    Attributes:
+      length: K, rows from one block's first row to the next one's.
+      context: C, rows before them that each block repeats, so that an item never needs another
+        block for them.
+      by_episode: whether an episode's end may end a block too, so that the next block begins with
+        the next episode.
+    """
+
+    length: int
+    context: int
+    by_episode: bool = False
+
+    def __post_init__(self) -> None:
+        for name, least in (("length", 1), ("context", 1)):
+            value = getattr(self, name)
+            if value < least:
+                raise ValueError(f"A block's {name} must be at least {least}, got {value}.")
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that a block holds: its context, its own K, and the row after them."""
+        return self.context + self.length + 1

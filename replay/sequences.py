@@ -3,6 +3,7 @@
 Everything here counts rows of the stream from 0, which is every environment's first row.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -53,7 +54,6 @@ class Cuts(NamedTuple):
     """M finished items. Every field is an `[M]` array of row numbers, except the first."""
 
     environment: np.ndarray
-    context: np.ndarray  # the first row that the item needs
     start: np.ndarray  # its first real row
     trained: np.ndarray  # its first trained row
     end: np.ndarray  # the row after its last step
@@ -73,27 +73,26 @@ class Cutter:
 
     def __init__(self, layout: Layout, num_environments: int) -> None:
         self._layout = layout
-        self._origin = [
-            0
-        ] * num_environments  # before which no item reaches: the episode's first row
+        # Before which no item reaches: the episode's first row.
+        self._origin = [0] * num_environments
         self._trained = [0] * num_environments  # of the next item
 
-    def cut(self, newest: int, environments: np.ndarray, last_rows: np.ndarray) -> Cuts:
+    def cut(
+        self, newest: int, environments: Sequence[int], last_rows: Sequence[Sequence[int]]
+    ) -> Cuts:
         """Returns the items that became complete.
 
         Args:
           newest: the newest row of which the observation is known.
-          environments: `[E]`, in ascending order of environment then of row, whose ...
-          last_rows: `[E]` `LAST` rows, all that came since the previous call.
+          environments: whose items are wanted, in ascending order.
+          last_rows: of each of them its `LAST` rows since it was last asked about, in order.
         """
-        ends: list[list[int]] = [[] for _ in self._origin]
-        if not self._layout.crosses_episodes:
-            for n, row in zip(environments.tolist(), last_rows.tolist(), strict=True):
-                ends[n].append(row)
-        items = [cut for n, rows in enumerate(ends) for cut in self._cut_one(n, newest, rows)]
+        items = []
+        for n, rows in zip(environments, last_rows, strict=True):
+            items += self._cut_one(n, newest, () if self._layout.crosses_episodes else rows)
         return Cuts(*np.asarray(items, np.int64).reshape(-1, len(Cuts._fields)).T)
 
-    def _cut_one(self, n: int, newest: int, ends: list[int]) -> list[tuple[int, ...]]:
+    def _cut_one(self, n: int, newest: int, ends: Sequence[int]) -> list[tuple[int, ...]]:
         items = []
         for end in ends:
             while self._trained[n] + self._layout.length < end:
@@ -105,11 +104,10 @@ class Cutter:
         return items
 
     def _next(self, n: int, end: int) -> tuple[int, ...]:
-        trained, origin = self._trained[n], self._origin[n]
-        start = max(origin, trained - self._layout.burn_in)
-        context = max(origin, start - self._layout.context)
+        trained = self._trained[n]
+        start = max(self._origin[n], trained - self._layout.burn_in)
         self._trained[n] += self._layout.period
-        return n, context, start, trained, end
+        return n, start, trained, end
 
 
 def oldest_learner_step(cuts: Cuts, facts: History) -> np.ndarray:

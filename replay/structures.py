@@ -11,9 +11,9 @@ nothing is learned from it.
     reward      r0     r1   r2   -      r0'    r1'     what followed the action
     continuation 1     1    0    -      1      1       0 at a termination; truncation keeps 1
 
-N environments advance together, so K consecutive rows of all of them fill a `[K, N]` buffer with
-plain numpy, and each environment's K rows leave for Reverb as one `Block`, a compressed chunk for
-each of its columns. It is shared by every item, in every table, that covers any of its rows. An
+N environments advance together, so each row of all of them fills a buffer with plain numpy, and
+each environment's K consecutive rows leave for Reverb as one `Block`, a compressed chunk for each
+of its columns. It is shared by every item, in every table, that covers any of its rows. An
 `Item` is a few consecutive blocks and a `Header` that says where in them it lies. The dataset turns
 items into one time-major `Batch`.
 
@@ -63,10 +63,14 @@ class Record(NamedTuple):
 
 
 class Block(NamedTuple):
-    """K consecutive rows of one environment, and what is observed of the row after them."""
+    """K consecutive rows of one environment, the C before them, and the row after them.
 
-    observation: Nest  # [K + 1, ...]
-    records: Array  # [K + 1, W] int32, packed by `replay.records`; of row K the first two count
+    Of the row after them only what is observed counts. A block that an episode's end cut short
+    holds zeros behind it, and the first block of an episode or stream may hold zeros before it.
+    """
+
+    observation: Nest  # [C + K + 1, ...]
+    records: Array  # [C + K + 1, W] int32, packed by `replay.records`
 
 
 class Header(NamedTuple):
@@ -75,7 +79,7 @@ class Header(NamedTuple):
     An item stores them as one column: seven would cost 6 kB more of the server's memory.
     """
 
-    start: Array  # row, counted from the first block's first row, of the item's first real row
+    start: Array  # the item's first real row, counted from the first block's first own row
     padding: Array  # masked rows before it: the part of the burn-in the episode does not have
     num_rows: Array  # real rows from `start` on, burn-in included, the row after the last excluded
     learner_step: Array  # the learner step of the oldest parameters that acted in it

@@ -23,21 +23,22 @@ from acme import specs
 
 from replay import records
 from replay.insistence import wait_for
-from replay.layout import Layout
+from replay.layout import BlockLayout, Layout
 from replay.structures import Block, Header, Item, Nest, TableSpec
 
-_LONGEST_BLOCK = 20
+_LONGEST_BLOCK = 40
 _KINDS = ("prioritized", "queue", "uniform")
 
 
-def block_length(tables: Sequence[TableSpec]) -> int:
-    """Rows per block: the largest divisor, at most 20, of every table's period.
+def block_layout(tables: Sequence[TableSpec]) -> BlockLayout:
+    """How a stream is cut into blocks: as long as the largest divisor, at most 40, of every period.
 
-    Items then begin and end on few blocks, and consecutive items share whole ones. Longer blocks
-    compress better and cost less per block, but sampling ships whole blocks at both
-    ends of an item, and an item waits for its last block to fill. For
-    84 x 84 Atari frames in items of 40 + 80 with period 40, 20 rows need 43 kB of server memory per
-    item and 40 rows 34 kB; both are sampled at 2,300 items/s by one client.
+    Items then begin and end with blocks, and consecutive items share whole ones. Longer blocks
+    compress better and cost less each. A block repeats the rows that any table needs before an
+    item's first one.
+
+    Where no table's items cross episodes, blocks go by episode as items do, or most items would
+    reach into a block more than they fill.
 
     Args:
       tables: all tables that one stream feeds.
@@ -47,13 +48,21 @@ def block_length(tables: Sequence[TableSpec]) -> int:
     """
     _require_tables(tables)
     common = math.gcd(*(spec.layout.period for spec in tables))
-    return max(k for k in range(1, _LONGEST_BLOCK + 1) if common % k == 0)
+    return BlockLayout(
+        length=max(k for k in range(1, _LONGEST_BLOCK + 1) if common % k == 0),
+        context=max(spec.layout.context for spec in tables),
+        by_episode=not any(spec.layout.crosses_episodes for spec in tables),
+    )
 
 
 def max_blocks(layout: Layout, length: int) -> int:
-    """The most blocks of `length` rows that one item touches, its context and burn-in included."""
-    rows = layout.context + layout.burn_in + layout.length
-    return (rows + length - 2) // length + 1
+    """The most blocks of `length` rows that one item touches, its burn-in included.
+
+    Items that cross episodes all begin at one place in their blocks, others anywhere.
+    """
+    rows = layout.burn_in + layout.length
+    offset = -layout.burn_in % length if layout.crosses_episodes else length - 1
+    return (offset + rows - 1) // length + 1
 
 
 def shard_of(spec: TableSpec, shard: int, num_shards: int) -> TableSpec:
@@ -117,7 +126,9 @@ def fills(servers: Sequence[reverb.Client], timeout: int | None = None) -> dict[
     return found
 
 
-def signature(environment_spec: specs.EnvironmentSpec, core_state: Nest, length: int) -> Item:
+def signature(
+    environment_spec: specs.EnvironmentSpec, core_state: Nest, blocks: BlockLayout
+) -> Item:
     """The shapes and types of a stored item.
 
     The header's fields share one `[7]` column: seven columns would cost 6 kB more per item.
@@ -126,28 +137,28 @@ def signature(environment_spec: specs.EnvironmentSpec, core_state: Nest, length:
       environment_spec: of one environment, with single frames as its observation.
       core_state: the reader's recurrent state for one environment, arrays or anything with shape
         and dtype.
-      length: K, rows per block.
+      blocks: as the writers cut them.
     """
 
-    def rows(shape: Sequence[int], dtype: np.dtype | type, count: int) -> tf.TensorSpec:
-        return tf.TensorSpec([None, count, *shape], dtype)
+    def rows(shape: Sequence[int], dtype: np.dtype | type) -> tf.TensorSpec:
+        return tf.TensorSpec([None, blocks.num_rows, *shape], dtype)
 
-    blocks = Block(
+    block = Block(
         observation=tree.map_structure(
-            lambda leaf: rows(leaf.shape, leaf.dtype, length + 1), environment_spec.observations
+            lambda leaf: rows(leaf.shape, leaf.dtype), environment_spec.observations
         ),
-        records=rows([records.width(environment_spec.actions)], np.int32, length + 1),
+        records=rows([records.width(environment_spec.actions)], np.int32),
     )
     header = tf.TensorSpec([len(Header._fields)], np.int64)
     state = tree.map_structure(lambda leaf: tf.TensorSpec(leaf.shape, leaf.dtype), core_state)
-    return Item(blocks=blocks, header=header, core_state=state)
+    return Item(blocks=block, header=header, core_state=state)
 
 
 def make_tables(
     tables: Sequence[TableSpec],
     environment_spec: specs.EnvironmentSpec,
     core_states: Mapping[str, Nest],
-    length: int,
+    blocks: BlockLayout,
 ) -> list[reverb.Table]:
     """Makes the tables of one replay server.
 
@@ -156,7 +167,7 @@ def make_tables(
       environment_spec: of one environment, with single frames as its observation.
       core_states: by table name, the reader's recurrent state for one environment; () without a
         core.
-      length: K, rows per block.
+      blocks: as the writers cut them.
 
     Raises:
       ValueError: if there is no table, two have one name, or a size, ratio or exponent makes no
@@ -167,7 +178,7 @@ def make_tables(
     if len(set(names)) < len(names):
         raise ValueError(f"Every table needs its own name, got {names}.")
     return [
-        _make_table(spec, signature(environment_spec, core_states[spec.name], length))
+        _make_table(spec, signature(environment_spec, core_states[spec.name], blocks))
         for spec in tables
     ]
 

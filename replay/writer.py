@@ -1,31 +1,35 @@
 """Steps -> overlapping sequences in Reverb.
 
-One environment's stream, with K = 4 rows per block, and an R2D2 table of burn-in 2, length 4,
-period 4 (really 20; 40, 80, 40). F is an episode's FIRST row and L its LAST one:
+One environment's stream, with blocks of K = 4 rows which repeat the C = 1 before them, and an R2D2
+table of burn-in 4, length 8, period 4 (really 40, 80, 40). F is an episode's FIRST row and L its
+LAST one:
 
-    row       0 1 2 3   4 5 6 7   8 9 . .
-              F . . .   . . L F   . .
-    block 0  |0 1 2 3|4                     a block also holds the observation of the row after it
-    block 1          |4 5 6 7|8
-    item 1  xx[0 1 2 3]4            x: padding, the part of the burn-in that does not exist
-    item 2       2 3[4 5]6          ends with the episode: row 6 is only observed, and the dataset
-                                    pads the two trained rows that are missing
-    item 3                xx[7 8 . .].      the next episode begins with row 7
+    row       0 1 2 3   4 5 6 7   8 9 . .  12 . L   F . . .  19
+              F . . .   . . . .   . . . .   . . L   F . . .
+    block 0 .|0 1 2 3|4                     a block also holds the row after it
+    block 1        3|4 5 6 7|8
+    block 2                7|8 9 . .|12
+    block 3                       11|12 . L|       the episode's end ends a block
+    block 4                                .|15 . . .|19
+    item 1  xxxx[0 ...... 7]8       x: padding, the part of the burn-in that does not exist
+    item 2       0 1 2 3[4 ....... 11]12
+    item 3                 4 5 6 7[8 ....... 13]14   only observed; the dataset pads what is missing
 
-A V-trace table (`crosses_episodes`) cuts the same rows into [0 1 2 3]4, [4 5 6 7]8, ... whatever
-they are. An item of either kind refers to whole blocks, from the one with its first context row
-(older frames, the previous action and reward) to the one with its last step, and its header says
-which rows are its own. Reverb stores a block once, however many items of however many tables refer
+Where a table of V-trace's (`crosses_episodes`) reads the stream too, every block has K rows, and
+its items are [0 1 2 3]4, [4 5 6 7]8, ... whatever they are. An item of either kind refers to whole
+blocks, from the one with its first step to the one with its last, and its header says which rows
+are its own. The rows before its first one, of which it needs the frames, the action and the reward,
+are in its first block. Reverb stores a block once, however many items of however many tables refer
 to it.
 
-Each `append` writes one row of all N environments into `[N, K + 1, ...]` buffers: no Python runs
-per environment and step. When the row after a block is known the block leaves, one cell per
-environment and column, and so do the items that it completes, with the core state held before their
-first row.
+Each `append` writes one row of all N environments at once: no Python runs per environment and step.
+When the row after a block is known the block leaves, one cell per column, and so do the items that
+it completes, with the core state held before their first row.
 """
 
 import collections
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import reverb
@@ -33,6 +37,7 @@ import tree
 
 from replay.blocks import BlockBuffer
 from replay.cells import CellWriter, WriterStopped
+from replay.layout import BlockLayout
 from replay.sequences import Cuts, Cutter, Facts, History, oldest_learner_step, priority_input
 from replay.structures import (
     FIRST,
@@ -52,6 +57,14 @@ InitialPriority = Callable[[PriorityInput], np.ndarray]
 __all__ = ["InitialPriority", "SequenceWriter", "WriterStopped"]
 
 
+class _Cell(NamedTuple):
+    """A block that has left."""
+
+    start: int  # the row of the stream that is its first own one
+    stop: int  # the row after its last own one
+    block: Block  # references to where Reverb has it
+
+
 class SequenceWriter:
     """Writes the stream of N environments to one replay server, for all of its tables at once.
 
@@ -64,7 +77,7 @@ class SequenceWriter:
         client: reverb.Client,
         tables: Sequence[TableSpec],
         *,
-        block_length: int,
+        blocks: BlockLayout,
         actors: np.ndarray,
         tasks: np.ndarray,
         agent: int,
@@ -77,7 +90,7 @@ class SequenceWriter:
         Args:
           client: of the replay server.
           tables: every table that wants this stream.
-          block_length: K, rows per block; divides every table's period.
+          blocks: how the stream is cut into blocks; their length divides every table's period.
           actors: `[N]`, the environments' indices among all actors of the program.
           tasks: `[N]`, the environments' tasks.
           agent: index of the acting agent in the program.
@@ -89,28 +102,28 @@ class SequenceWriter:
           should_stop: asked twice a second while a rate limiter blocks.
 
         Raises:
-          ValueError: if there is no table, `block_length` does not divide a period, or `actors` and
+          ValueError: if there is no table, `blocks` do not suit one of them, or `actors` and
             `tasks` are not two vectors of the same N.
         """
-        _check(tables, block_length, actors, tasks)
+        _check(tables, blocks, actors, tasks)
         self._tables = tables
-        self._block_length = block_length
+        self._length = blocks.length
         self._actors, self._tasks, self._agent = actors, tasks, agent
         self._initial_priorities = dict(initial_priorities or {})
         self._foreign_core_states = dict(foreign_core_states or {})
 
         self._row = 0
         self._expected_first = np.ones(len(actors), bool)
-        self._ended: list[tuple[int, int]] = []  # (environment, LAST row), since the last block
-        self._buffer = BlockBuffer(block_length)
+        self._ended: list[list[int]] = [[] for _ in actors]  # LAST rows since each one's last block
+        self._buffer = BlockBuffer(blocks, len(actors))
         self._cutters = [Cutter(spec.layout, len(actors)) for spec in tables]
-        self._facts = History(_history_size(tables, block_length))
-        self._core_states = History(_history_size(tables, block_length))
+        self._facts = History(_history_size(tables, blocks.length))
+        self._core_states = History(_history_size(tables, blocks.length))
 
-        # An item may be found complete only one block after its end.
-        reach = 1 + max(max_blocks(spec.layout, block_length) for spec in tables)
-        self._cells = [collections.deque[Block](maxlen=reach) for _ in actors]
-        self._keep_alive = reach * len(actors)
+        most = max(max_blocks(spec.layout, blocks.length) for spec in tables)
+        self._cells = [collections.deque[_Cell](maxlen=most) for _ in actors]
+        # While one environment completes so many blocks others may complete twice as many.
+        self._keep_alive = (2 * most + 1) * len(actors)
         self._writer = CellWriter(client, self._keep_alive, should_stop)
 
     def append(
@@ -139,14 +152,13 @@ class SequenceWriter:
         """
         self._check_rows(step, core_state, values)
         self._remember(step, core_state, values, learner_step)
-        slot = self._row % self._block_length
-        block_is_full = slot == 0 and self._row > 0
-        if block_is_full:
-            self._buffer.write(self._block_length, step)
-            self._append_blocks()
-        self._buffer.write(slot, step)
-        if block_is_full:
-            self._create_items()
+        complete = self._buffer.write(step).tolist()
+        for n in complete:
+            start, block = self._buffer.block(n)
+            cell = self._writer.append({"blocks": block}, self._keep_alive)["blocks"]
+            self._cells[n].append(_Cell(start, min(start + self._length, self._row + 1), cell))
+        if complete:
+            self._create_items(complete)
         self._row += 1
 
     def flush(self) -> None:
@@ -175,49 +187,48 @@ class SequenceWriter:
         self._facts.write(self._row, facts)
         self._core_states.write(self._row, core_state)
         ended = step.step_type == LAST
-        self._ended += [(n, self._row) for n in np.flatnonzero(ended)]
+        for n in np.flatnonzero(ended):
+            self._ended[n].append(self._row)
         self._expected_first = ended
 
-    def _append_blocks(self) -> None:
-        for cells, block in zip(self._cells, self._buffer.blocks(), strict=True):
-            cells.append(self._writer.append({"blocks": block}, self._keep_alive)["blocks"])
-
-    def _create_items(self) -> None:
-        environments, rows = np.asarray(sorted(self._ended), np.int64).reshape(-1, 2).T
-        self._ended = []
+    def _create_items(self, environments: Sequence[int]) -> None:
+        ended = [self._ended[n] for n in environments]
         created = 0
         for spec, cutter in zip(self._tables, self._cutters, strict=True):
-            cuts = cutter.cut(self._row, environments, rows)
+            cuts = cutter.cut(self._row, environments, ended)
             if len(cuts.environment):
                 self._create_items_of(spec, cuts)
                 created += len(cuts.environment)
+        for n in environments:
+            self._ended[n] = []
         if created:
             self._writer.wait(created)  # these may still be on their way while the actor goes on
 
     def _create_items_of(self, spec: TableSpec, cuts: Cuts) -> None:
         priorities = self._priorities(spec, cuts)
-        first_blocks = cuts.context // self._block_length
-        last_blocks = (cuts.end - 1) // self._block_length
-        headers = self._headers(spec, cuts, first_blocks)
         states = self._core_states.read(cuts.start, cuts.environment)  # [M, ...]
-        oldest = self._row // self._block_length - len(self._cells[0])
-        for m, n in enumerate(cuts.environment):
+        cells = [
+            [cell for cell in self._cells[n] if cell.start < end and start < cell.stop]
+            for n, start, end in zip(cuts.environment, cuts.start, cuts.end, strict=True)
+        ]
+        headers = self._headers(spec, cuts, np.asarray([first.start for first, *_ in cells]))
+        for m, blocks in enumerate(cells):
             state = tree.map_structure(lambda leaf, m=m: leaf[m], states)
             state = {spec.name: self._foreign_core_states.get(spec.name, state)}
             own = self._writer.append({"header": headers[m], "core_state": state}, keep_alive=1)
             self._writer.create_item(
                 spec.name,
                 float(priorities[m]),
-                blocks=list(self._cells[n])[first_blocks[m] - oldest : last_blocks[m] - oldest + 1],
+                blocks=[cell.block for cell in blocks],
                 header=own["header"],
                 core_state=own["core_state"][spec.name],
             )
 
-    def _headers(self, spec: TableSpec, cuts: Cuts, first_blocks: np.ndarray) -> np.ndarray:
+    def _headers(self, spec: TableSpec, cuts: Cuts, first_rows: np.ndarray) -> np.ndarray:
         foreign = spec.name in self._foreign_core_states
         learner_step = oldest_learner_step(cuts, self._facts)
         header = Header(
-            start=cuts.start - first_blocks * self._block_length,
+            start=cuts.start - first_rows,
             padding=cuts.padding(spec.layout.burn_in),
             num_rows=cuts.end - cuts.start,
             learner_step=np.full_like(learner_step, UNKNOWN) if foreign else learner_step,
@@ -269,17 +280,24 @@ def _history_size(tables: Sequence[TableSpec], block_length: int) -> int:
 
 
 def _check(
-    tables: Sequence[TableSpec], block_length: int, actors: np.ndarray, tasks: np.ndarray
+    tables: Sequence[TableSpec], blocks: BlockLayout, actors: np.ndarray, tasks: np.ndarray
 ) -> None:
     if not tables:
         raise ValueError("A writer needs at least one table, got none.")
-    if block_length < 1:
-        raise ValueError(f"block_length must be at least 1, got {block_length}.")
     for spec in tables:
-        if spec.layout.period % block_length:
+        if spec.layout.period % blocks.length:
             raise ValueError(
-                f"block_length ({block_length}) must divide the period of table {spec.name!r}, "
-                f"which is {spec.layout.period}."
+                f"The length of blocks ({blocks.length}) must divide the period of table "
+                f"{spec.name!r}, which is {spec.layout.period}."
+            )
+        if spec.layout.context > blocks.context:
+            raise ValueError(
+                f"Blocks must repeat the {spec.layout.context} rows before an item that table "
+                f"{spec.name!r} needs; they repeat {blocks.context}."
+            )
+        if spec.layout.crosses_episodes and blocks.by_episode:
+            raise ValueError(
+                f"Items of table {spec.name!r} cross episodes, so blocks cannot go by episode."
             )
     if actors.ndim != 1 or len(actors) < 1 or actors.shape != tasks.shape:
         raise ValueError(

@@ -87,7 +87,7 @@ def tables_of_shard(settings: Settings, shard: int) -> list[reverb.Table]:
     }
     specs = all_tables(agents)
     shards = [tables.shard_of(table, shard, settings.num_replay_shards) for table in specs]
-    return tables.make_tables(shards, spec, core_states, tables.block_length(specs))
+    return tables.make_tables(shards, spec, core_states, tables.block_layout(specs))
 
 
 def core_state_spec(agent: Agent, spec: specs.EnvironmentSpec) -> Nest:

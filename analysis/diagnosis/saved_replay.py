@@ -72,8 +72,8 @@ def _sample_shard(
     """Learner steps and probabilities, `[2, M]`."""
     agents, spec = building.make_agents(run), building.environment_spec(run)
     table = agents[name].tables[0]
-    length = tables.block_length(building.all_tables(agents))
-    item = tables.signature(spec, building.core_state_spec(agents[name], spec), length)
+    blocks = tables.block_layout(building.all_tables(agents))
+    item = tables.signature(spec, building.core_state_spec(agents[name], spec), blocks)
     header = [path for path, _ in tree.flatten_with_path(item)].index(("header",))
     replay_files.check_columns(replay / str(shard), building.tables_of_shard(run, shard))
     with _served(run, replay, shard) as client:

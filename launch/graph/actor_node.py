@@ -124,7 +124,7 @@ class ActorNode:
         return writer.SequenceWriter(
             self._replay,
             specs,
-            block_length=tables.block_length(specs),
+            blocks=tables.block_layout(specs),
             actors=np.asarray(self._crew.actors),
             tasks=np.asarray(self._crew.tasks),
             agent=list(agents).index(self._crew.agent),

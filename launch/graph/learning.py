@@ -72,7 +72,7 @@ def make_learning(
         agent.tables,
         spec,
         core_state_spec(agent, spec),
-        tables.block_length(all_tables(agents)),
+        tables.block_layout(all_tables(agents)),
         [size // peers.size for size in agent.batch_sizes],
     )
     learner = Learner(

@@ -64,9 +64,10 @@ def cut_sequences(played: Played, layout: Layout, count: int, seed: int) -> Cuts
       ValueError: if there is none.
     """
     step_type = played.step.step_type
-    environments, last_rows = np.nonzero(step_type.T == LAST)  # in the order of environments
-    cutter = Cutter(layout, step_type.shape[1])
-    cuts = cutter.cut(len(step_type) - 1, environments, last_rows)
+    num_rows, num_environments = step_type.shape
+    last_rows = [np.flatnonzero(types == LAST).tolist() for types in step_type.T]
+    cutter = Cutter(layout, num_environments)
+    cuts = cutter.cut(num_rows - 1, range(num_environments), last_rows)
     inside = np.flatnonzero(step_type[cuts.trained, cuts.environment] != FIRST)
     if not len(inside):
         raise ValueError(

@@ -15,7 +15,7 @@ from agents.impala import agent as impala
 from agents.single_process import Pace, SingleProcessAgent, pace_of
 from environments import dm
 from r2d2 import agent as r2d2
-from replay.tables import block_length
+from replay.tables import block_layout
 from tests.agents import steering
 
 SMALL: dict[str, Any] = dict(torso="mlp", hidden_sizes=(8,), lstm_size=4, frame_stack=1)
@@ -45,7 +45,7 @@ def test_a_queue_paces_by_its_batches() -> None:
 @pytest.mark.parametrize(("length", "period"), [(8, 2), (7, 3), (6, 4), (5, 1), (40, 10)])
 def test_a_queue_of_overlapping_unrolls_paces_by_what_is_new(length: int, period: int) -> None:
     agent = impala.make(_impala(length=length, period=period, batch_size=3, queue_size=6))
-    pace, block = pace_of(agent), block_length(agent.tables)
+    pace, block = pace_of(agent), block_layout(agent.tables).length
     for rows in range(1, 4 * length):
         # A block leaves when the row after it is known; an unroll when all its rows have left.
         left = (rows - 1) // block * block

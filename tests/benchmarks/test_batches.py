@@ -17,9 +17,9 @@ def test_a_synthetic_batch_has_the_shapes_of_a_sampled_one(name: str) -> None:
     measured = subject.make(name, "paper", {name: _TINY[name]})
     agent, spec = measured.agent, measured.spec
     state = tf.nest.map_structure(lambda x: x[0], agent.make_network(spec).initial_state(1))
-    length = tables.block_length(agent.tables)
+    blocks = tables.block_layout(agent.tables)
     sampled = dataset.make_dataset(
-        ["localhost:1"], agent.tables, spec, state, length, agent.batch_sizes
+        ["localhost:1"], agent.tables, spec, state, blocks, agent.batch_sizes
     ).element_spec
     made = tf.nest.map_structure(tf.TensorSpec.from_tensor, batches.synthetic(measured))
     for field, expected, found in zip(sampled._fields, sampled, made, strict=True):

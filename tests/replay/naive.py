@@ -1,8 +1,8 @@
 """The writer and the dataset again, one environment and one row at a time, in plain Python.
 
-Nothing here knows of blocks, buffers or batches: an item is found by walking through an
-environment's list of rows, and each of its rows is looked up by asking which row of the stream it
-is.
+Nothing here knows of buffers or batches, and of blocks only when they leave: an item is found by
+walking through an environment's list of rows, and each of its rows is looked up by asking which row
+of the stream it is.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tree
 
-from replay.layout import Layout
+from replay.layout import BlockLayout, Layout
 from replay.structures import (
     FIRST,
     LAST,
@@ -32,17 +32,28 @@ class Span(NamedTuple):
     end: int  # the row after the last step
 
 
-def spans(rows: Sequence[Row], layout: Layout, block_length: int) -> list[Span]:
+def spans(rows: Sequence[Row], layout: Layout, blocks: BlockLayout) -> list[Span]:
     """All items that are complete, in the order in which they are inserted."""
-    newest = (len(rows) - 1) // block_length * block_length  # blocks leave when the next one begins
-    found = [
-        span
-        for n in range(len(rows[0].step.reward))
-        for span in _spans_of(rows, layout, n)
-        if span.end <= newest
-    ]
-    inserted = {span: -(-span.end // block_length) for span in found}
-    return sorted(found, key=lambda span: (inserted[span], span.environment, span.trained))
+    found = []
+    for n in range(len(rows[0].step.reward)):
+        departures = list(_departures(rows, n, blocks))
+        for span in _spans_of(rows, layout, n):
+            # The last step's row must have left, and the observation after it with it.
+            found += [(t, span) for t in departures if t >= span.end][:1]
+    return [span for _, span in sorted(found, key=lambda x: (x[0], x[1].environment, x[1].trained))]
+
+
+def _departures(rows: Sequence[Row], n: int, blocks: BlockLayout) -> Iterator[int]:
+    """The newest row whenever one of the environment's blocks leaves."""
+    start, ended = 0, -blocks.length
+    for t, row in enumerate(rows):
+        last = row.step.step_type[n] == LAST
+        if blocks.by_episode and last and t - ended >= blocks.length:
+            start, ended = t + 1, t
+            yield t
+        elif t - start == blocks.length:
+            start = t
+            yield t
 
 
 def _spans_of(rows: Sequence[Row], layout: Layout, n: int) -> Iterator[Span]:

@@ -8,10 +8,9 @@ import reverb
 
 from replay.layout import Layout
 from replay.structures import TableSpec
-from replay.tables import make_tables
+from replay.tables import block_layout, make_tables
 from tests.replay.streams import CORE_STATE, environment_spec
 
-BLOCK = 2
 TABLE = TableSpec(
     "r2d2",
     "prioritized",
@@ -20,6 +19,7 @@ TABLE = TableSpec(
     min_size=10,
     samples_per_insert=4.0,
 )
+BLOCKS = block_layout([TABLE])
 
 
 class ShardProcess:
@@ -42,7 +42,7 @@ class ShardProcess:
 
 
 def _serve(port: str, staging: str, replay: str) -> None:
-    tables = make_tables([TABLE], environment_spec(), {TABLE.name: CORE_STATE}, BLOCK)
+    tables = make_tables([TABLE], environment_spec(), {TABLE.name: CORE_STATE}, BLOCKS)
     checkpointer = reverb.checkpointers.DefaultCheckpointer(staging, "", replay or None)
     reverb.Server(tables, port=int(port), checkpointer=checkpointer).wait()
 

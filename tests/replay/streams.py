@@ -1,5 +1,6 @@
 """Random streams of N environments, and the way from a stream through Reverb to one batch."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,9 +12,9 @@ import tree
 from acme import specs
 
 from replay.dataset import to_batch
-from replay.layout import Layout
+from replay.layout import BlockLayout, Layout
 from replay.structures import FIRST, LAST, MID, Batch, Nest, Step, TableSpec
-from replay.tables import make_tables, max_blocks
+from replay.tables import block_layout, make_tables, max_blocks
 from replay.writer import SequenceWriter
 
 CORE_STATE = (np.zeros(3, np.float32), np.zeros((), np.float32))
@@ -129,20 +130,23 @@ def _row(
     return Row(step, (positive(3), positive()), {"q": positive(), "v": positive()}, learner_step)
 
 
+def blocks(tables: Sequence[TableSpec], length: int) -> BlockLayout:
+    """Blocks of a length of one's own, otherwise as they are for these tables."""
+    return dataclasses.replace(block_layout(tables), length=length)
+
+
 def serve(
-    tables: Sequence[TableSpec], block_length: int, actions: specs.BoundedArray = DISCRETE
+    tables: Sequence[TableSpec], cut: BlockLayout, actions: specs.BoundedArray = DISCRETE
 ) -> reverb.Server:
     states = {spec.name: CORE_STATE for spec in tables}
-    return reverb.Server(
-        make_tables(tables, environment_spec(actions=actions), states, block_length)
-    )
+    return reverb.Server(make_tables(tables, environment_spec(actions=actions), states, cut))
 
 
 def make_writer(
     server: reverb.Server,
     tables: Sequence[TableSpec],
     num_environments: int,
-    block_length: int,
+    cut: BlockLayout,
     **overrides: Any,
 ) -> SequenceWriter:
     arguments: dict[str, Any] = {
@@ -152,7 +156,7 @@ def make_writer(
         **overrides,
     }
     client = reverb.Client(f"localhost:{server.port}")
-    return SequenceWriter(client, tables, block_length=block_length, **arguments)
+    return SequenceWriter(client, tables, blocks=cut, **arguments)
 
 
 def write(writer: SequenceWriter, rows: Sequence[Row]) -> None:
@@ -173,7 +177,7 @@ def num_items(server: reverb.Server, spec: TableSpec) -> int:
 def read(
     server: reverb.Server,
     spec: TableSpec,
-    block_length: int,
+    cut: BlockLayout,
     actions: specs.BoundedArray = DISCRETE,
 ) -> Batch:
     """Every item of a queue, in order, as one batch of numpy arrays."""
@@ -185,13 +189,13 @@ def read(
         unpack_as_table_signature=True,
     )
     info, items = zip(*[(sample.info, sample.data) for sample in samples], strict=True)
-    count = max_blocks(spec.layout, block_length) + 1
+    count = max_blocks(spec.layout, cut.length) + 1
     padded = [
         item._replace(blocks=tree.map_structure(lambda leaf: _pad(leaf, count), item.blocks))
         for item in items
     ]
     shard = tf.zeros([len(info)], tf.int32)
-    batch = to_batch(_stack(*info), _stack(*padded), shard, spec.layout, actions)
+    batch = to_batch(_stack(*info), _stack(*padded), shard, spec.layout, cut, actions)
     return tree.map_structure(lambda leaf: leaf.numpy(), batch)
 
 
@@ -206,12 +210,13 @@ def _stack(*nests: Nest) -> Nest:
 def through_reverb(
     rows: Sequence[Row],
     spec: TableSpec,
-    block_length: int,
+    length: int,
     actions: specs.BoundedArray = DISCRETE,
     **overrides: Any,
 ) -> Batch:
-    """Writes a stream into one queue and reads it back."""
-    server = serve([spec], block_length, actions)
-    writer = make_writer(server, [spec], len(rows[0].step.reward), block_length, **overrides)
+    """Writes a stream into one queue, in blocks of that length, and reads it back."""
+    cut = blocks([spec], length)
+    server = serve([spec], cut, actions)
+    writer = make_writer(server, [spec], len(rows[0].step.reward), cut, **overrides)
     write(writer, rows)
-    return read(server, spec, block_length, actions)
+    return read(server, spec, cut, actions)

@@ -14,7 +14,7 @@ from replay import dataset, tables
 from replay.insistence import Watch
 from replay.priorities import PriorityUpdater
 from replay.writer import SequenceWriter, WriterStopped
-from tests.replay.shard_process import BLOCK, TABLE, ShardProcess
+from tests.replay.shard_process import BLOCKS, TABLE, ShardProcess
 from tests.replay.streams import CORE_STATE, environment_spec, step_types, stream
 
 PATIENCE = 60.0
@@ -64,7 +64,7 @@ class Clients:
         writer = SequenceWriter(
             self.replays[shard],
             [TABLE],
-            block_length=BLOCK,
+            blocks=BLOCKS,
             actors=number,
             tasks=number,
             agent=0,
@@ -84,7 +84,7 @@ class Clients:
 
     def _learn(self, addresses: list[str]) -> None:
         batches = dataset.make_dataset(
-            addresses, [TABLE], environment_spec(), CORE_STATE, BLOCK, [4]
+            addresses, [TABLE], environment_spec(), CORE_STATE, BLOCKS, [4]
         )
         updater = PriorityUpdater(self.replays, TABLE.name)
         for batch in batches:

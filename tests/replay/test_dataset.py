@@ -11,9 +11,11 @@ from acme import specs
 
 from replay.dataset import make_dataset
 from replay.frames import FrameStack
-from replay.layout import Layout
+from replay.layout import BlockLayout, Layout
 from replay.structures import FIRST, LAST, MID, NO_ACTION, Batch, TableSpec
 from tests.replay import streams
+
+BLOCKS = BlockLayout(4, 1)
 
 
 def episode(rewards: list[float], continuation: float, spare_rows: int = 8) -> list[streams.Row]:
@@ -138,16 +140,17 @@ def test_the_dataset_gives_the_same_batch_as_its_function(
     layout = Layout(2, 4, 4, 4)
     spec = TableSpec("t", "prioritized", layout, max_size=100)
     tables = [spec, streams.queue("q", layout)]
-    server = streams.serve(tables, 4, actions)
+    cut = streams.blocks(tables, 4)
+    server = streams.serve(tables, cut, actions)
     rows = streams.random_stream(np.random.default_rng(2), 2, 41, 12, actions)
     priorities = {"t": lambda inputs: inputs.values["q"].sum(axis=0)}
-    writer = streams.make_writer(server, tables, 2, 4, initial_priorities=priorities)
+    writer = streams.make_writer(server, tables, 2, cut, initial_priorities=priorities)
     streams.write(writer, rows)
-    expected = streams.read(server, tables[1], 4, actions)
+    expected = streams.read(server, tables[1], cut, actions)
     states = streams.CORE_STATE
     address = f"localhost:{server.port}"
     environment_spec = streams.environment_spec(actions=actions)
-    dataset = make_dataset([address], [spec], environment_spec, states, 4, [8])
+    dataset = make_dataset([address], [spec], environment_spec, states, cut, [8])
     batch = tree.map_structure(lambda x: x.numpy(), next(iter(dataset)))
     size = expected.mask.shape[1]
     assert (batch.table_size == size).all()
@@ -164,14 +167,15 @@ def test_a_batch_of_two_tables_holds_the_items_of_each_in_their_order() -> None:
     layout = Layout(0, 4, 4, crosses_episodes=True)
     queue, copy = streams.queue("queue", layout), streams.queue("copy", layout)
     uniform = TableSpec("uniform", "uniform", layout, max_size=100)
-    server = streams.serve([queue, copy, uniform], 4)
-    writer = streams.make_writer(server, [queue, copy, uniform], 2, 4)
+    cut = streams.blocks([queue, copy, uniform], 4)
+    server = streams.serve([queue, copy, uniform], cut)
+    writer = streams.make_writer(server, [queue, copy, uniform], 2, cut)
     streams.write(writer, streams.random_stream(np.random.default_rng(3), 2, 41, longest=12))
-    expected = streams.read(server, copy, 4)
+    expected = streams.read(server, copy, cut)
     where = {_identity(expected, b): b for b in range(20)}
     address, states = f"localhost:{server.port}", streams.CORE_STATE
     dataset = make_dataset(
-        [address], [queue, uniform], streams.environment_spec(), states, 4, [3, 5]
+        [address], [queue, uniform], streams.environment_spec(), states, cut, [3, 5]
     ).as_numpy_iterator()
     for n in range(6):
         batch = next(dataset)
@@ -206,7 +210,7 @@ def _assert_same_item(batch: Batch, b: int, other: Batch, c: int) -> None:
 def test_refuses_what_could_never_give_a_batch(kind: str, batch_size: int, message: str) -> None:
     spec = TableSpec("t", kind, Layout(0, 4, 4), max_size=10)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=message):
-        make_dataset(["localhost:1"], [spec], streams.environment_spec(), (), 4, [batch_size])
+        make_dataset(["localhost:1"], [spec], streams.environment_spec(), (), BLOCKS, [batch_size])
 
 
 @pytest.mark.parametrize(
@@ -222,4 +226,4 @@ def test_refuses_tables_that_do_not_fit_together(
 ) -> None:
     uniform = [TableSpec(f"t{i}", "uniform", x, max_size=9) for i, x in enumerate(tables)]
     with pytest.raises(ValueError, match=message):
-        make_dataset(["localhost:1"], uniform, streams.environment_spec(), (), 4, batch_sizes)
+        make_dataset(["localhost:1"], uniform, streams.environment_spec(), (), BLOCKS, batch_sizes)

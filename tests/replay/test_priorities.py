@@ -79,9 +79,10 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
 
 def table_of_items() -> tuple[reverb.Server, reverb.Client, list[int]]:
     spec = TableSpec("r2d2", "prioritized", Layout(0, 4, 4), max_size=100)
-    server = streams.serve([spec], 4)
+    cut = streams.blocks([spec], 4)
+    server = streams.serve([spec], cut)
     rows = streams.random_stream(np.random.default_rng(0), 1, 21, longest=100)
-    streams.write(streams.make_writer(server, [spec], 1, 4), rows)
+    streams.write(streams.make_writer(server, [spec], 1, cut), rows)
     client = reverb.Client(f"localhost:{server.port}")
     keys = {int(s.info.key) for s in client.sample("r2d2", 200, emit_timesteps=False)}
     return server, client, sorted(keys)

@@ -10,13 +10,14 @@ import reverb
 import tree
 
 from replay.dataset import make_dataset
-from replay.layout import Layout
+from replay.layout import BlockLayout, Layout
 from replay.priorities import PriorityUpdater, importance_weights
 from replay.structures import FIRST, MID, Batch, TableSpec
 from replay.tables import make_tables, shard_of
 from tests.replay import streams
 
 LAYOUT = Layout(0, 4, 4, crosses_episodes=True)
+BLOCKS = BlockLayout(4, 1)
 EXPONENT = 0.9
 PRIORITIZED = TableSpec("p", "prioritized", LAYOUT, max_size=100, priority_exponent=EXPONENT)
 UNIFORM = TableSpec("u", "uniform", LAYOUT, max_size=100)
@@ -34,10 +35,10 @@ def serve(
     """A server for each list, that holds an item of each priority, in order, in every table."""
     servers = []
     for n, of_shard in enumerate(priorities):
-        servers.append(streams.serve(tables, 4))
+        servers.append(streams.serve(tables, BLOCKS))
         given = iter(of_shard)
         first = {"p": lambda inputs, given=given: np.asarray([next(given)])}
-        writer = streams.make_writer(servers[-1], tables, 1, 4, initial_priorities=first)
+        writer = streams.make_writer(servers[-1], tables, 1, BLOCKS, initial_priorities=first)
         types = np.asarray([[FIRST, *[MID] * (4 * len(of_shard))]], np.uint8)
         streams.write(writer, streams.stream(np.random.default_rng(n), types))
     return servers
@@ -49,7 +50,7 @@ def read(
     addresses = [f"localhost:{server.port}" for server in servers]
     spec, states = streams.environment_spec(), streams.CORE_STATE
     found: Iterator[Batch] = make_dataset(
-        addresses, tables, spec, states, 4, batch_sizes
+        addresses, tables, spec, states, BLOCKS, batch_sizes
     ).as_numpy_iterator()
     return found
 
@@ -119,7 +120,7 @@ def test_each_of_two_tables_in_a_batch_is_a_whole_of_its_own_shards() -> None:
     servers = serve([PRIORITIZED, UNIFORM], priorities)
     clients = [reverb.Client(f"localhost:{server.port}") for server in servers]
     clients[1].reset("u")  # so that the tables' sizes differ
-    writer = streams.make_writer(servers[1], [UNIFORM], 1, 4)
+    writer = streams.make_writer(servers[1], [UNIFORM], 1, BLOCKS)
     streams.write(writer, streams.random_stream(np.random.default_rng(9), 1, 13, longest=100))
     batch = next(read(servers, [PRIORITIZED, UNIFORM], [4, 6]))
     assert batch.shard.tolist() == [0, 0, 1, 1, 0, 0, 0, 1, 1, 1]
@@ -148,11 +149,11 @@ def test_priorities_go_back_to_the_shard_an_item_came_from(tmp_path: pathlib.Pat
     def copy(folder: str, begin_with: str | None) -> reverb.Server:
         checkpointer = reverb.checkpointers.DefaultCheckpointer(folder, "", begin_with)
         states = {"p": streams.CORE_STATE}
-        tables = make_tables([PRIORITIZED], streams.environment_spec(), states, 4)
+        tables = make_tables([PRIORITIZED], streams.environment_spec(), states, BLOCKS)
         return reverb.Server(tables, checkpointer=checkpointer)
 
     original = copy(str(tmp_path / "a"), None)
-    writer = streams.make_writer(original, [PRIORITIZED], 1, 4)
+    writer = streams.make_writer(original, [PRIORITIZED], 1, BLOCKS)
     streams.write(writer, streams.random_stream(np.random.default_rng(0), 1, 17, longest=100))
     saved = reverb.Client(f"localhost:{original.port}").checkpoint()
     servers = [original, copy(str(tmp_path / "b"), saved)]
@@ -215,7 +216,7 @@ def test_sizes_are_divided_and_all_else_stays(
     for shard in shards:
         assert (shard.name, shard.kind, shard.layout) == ("t", "prioritized", LAYOUT)
         assert (shard.samples_per_insert, shard.priority_exponent, shard.paces) == (3.0, 0.5, False)
-        make_tables([shard], streams.environment_spec(), {"t": ()}, 4)
+        make_tables([shard], streams.environment_spec(), {"t": ()}, BLOCKS)
 
 
 @pytest.mark.parametrize(
@@ -245,5 +246,5 @@ def test_refuses_what_the_shards_cannot_give_alike(
     queue = TableSpec("t", "queue", LAYOUT, max_size)
     addresses = ["localhost:1"] * num_shards
     with pytest.raises(ValueError, match=message):
-        make_dataset(addresses, [queue], streams.environment_spec(), (), 4, [6])
-    make_dataset(["localhost:1"] * 3, [UNIFORM], streams.environment_spec(), (), 4, [6])
+        make_dataset(addresses, [queue], streams.environment_spec(), (), BLOCKS, [6])
+    make_dataset(["localhost:1"] * 3, [UNIFORM], streams.environment_spec(), (), BLOCKS, [6])

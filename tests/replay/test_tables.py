@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 import reverb
 
-from replay.layout import Layout
+from replay.layout import BlockLayout, Layout
 from replay.structures import TableSpec
-from replay.tables import block_length, fills, make_tables, max_blocks, num_items
+from replay.tables import block_layout, fills, make_tables, max_blocks, num_items
 from tests.replay import streams
 
 LAYOUT = Layout(0, 4, 4)
+BLOCKS = BlockLayout(4, 1, by_episode=True)
 
 
 def table(**overrides: Any) -> TableSpec:
@@ -22,10 +23,10 @@ def table(**overrides: Any) -> TableSpec:
 
 def filled(spec: TableSpec, num_items: int) -> tuple[reverb.Server, reverb.Client]:
     """A server whose table received so many items, with priorities 1, 2, ..."""
-    server = streams.serve([spec], 4)
+    server = streams.serve([spec], BLOCKS)
     count = iter(range(1, num_items + 1))
     priorities = {"t": lambda inputs: np.asarray([next(count)], float)}
-    writer = streams.make_writer(server, [spec], 1, 4, initial_priorities=priorities)
+    writer = streams.make_writer(server, [spec], 1, BLOCKS, initial_priorities=priorities)
     rows = streams.random_stream(np.random.default_rng(0), 1, 4 * num_items + 1, longest=1)
     for t, row in enumerate(rows):  # one endless episode
         row.step.step_type[:] = 0 if t == 0 else 1
@@ -85,7 +86,9 @@ def test_a_ratio_that_does_not_pace_accepts_every_item() -> None:
 
 
 def limits(spec: TableSpec) -> Any:
-    return make_tables([spec], streams.environment_spec(), {"t": ()}, 4)[0].info.rate_limiter_info
+    return make_tables([spec], streams.environment_spec(), {"t": ()}, BLOCKS)[
+        0
+    ].info.rate_limiter_info
 
 
 def test_nothing_is_sampled_before_the_least_size() -> None:
@@ -121,31 +124,45 @@ def test_a_checkpoint_restores_items_and_overrides_the_size(tmp_path: pathlib.Pa
     checkpointer = reverb.checkpointers.DefaultCheckpointer(str(tmp_path))
     states = {"t": streams.CORE_STATE}
     spec = streams.environment_spec()
-    server = reverb.Server(make_tables([table(max_size=5)], spec, states, 4), None, checkpointer)
+    server = reverb.Server(
+        make_tables([table(max_size=5)], spec, states, BLOCKS), None, checkpointer
+    )
     rows = streams.random_stream(np.random.default_rng(0), 1, 21, longest=1000)
-    streams.write(streams.make_writer(server, [table()], 1, 4), rows)
+    streams.write(streams.make_writer(server, [table()], 1, BLOCKS), rows)
     reverb.Client(f"localhost:{server.port}").checkpoint()
     server.stop()
     again = reverb.checkpointers.DefaultCheckpointer(str(tmp_path))
-    restored = reverb.Server(make_tables([table(max_size=9)], spec, states, 4), None, again)
+    restored = reverb.Server(make_tables([table(max_size=9)], spec, states, BLOCKS), None, again)
     info = reverb.Client(f"localhost:{restored.port}").server_info()["t"]
     assert (info.current_size, info.max_size) == (5, 5)
 
 
 @pytest.mark.parametrize(
-    ("periods", "expected"), [([40], 20), ([40, 20], 20), ([16], 16), ([40, 25], 5), ([7], 7)]
+    ("periods", "expected"),
+    [([40], 40), ([40, 20], 20), ([16], 16), ([40, 25], 5), ([7], 7), ([100], 25)],
 )
 def test_block_length_divides_every_period(periods: list[int], expected: int) -> None:
     specs = [table(layout=Layout(0, period, period)) for period in periods]
-    assert block_length(specs) == expected
+    assert block_layout(specs).length == expected
 
 
 @pytest.mark.parametrize("length", [1, 3, 4, 20])
 @pytest.mark.parametrize("layout", [Layout(0, 1, 1), Layout(2, 5, 5, 4), Layout(40, 80, 40, 4)])
 def test_max_blocks_is_the_most_that_an_item_touches(layout: Layout, length: int) -> None:
-    rows = layout.context + layout.burn_in + layout.length
+    rows = layout.burn_in + layout.length
     touched = [(first + rows - 1) // length - first // length + 1 for first in range(length)]
     assert max_blocks(layout, length) == max(touched)
+
+
+@pytest.mark.parametrize("burn_in", [0, 1, 7, 8, 9])
+@pytest.mark.parametrize("length", [1, 2, 4, 8])
+def test_max_blocks_is_what_each_unroll_that_crosses_episodes_touches(
+    burn_in: int, length: int
+) -> None:
+    layout = Layout(burn_in, 16, 8, crosses_episodes=True)
+    for trained in range(16, 64, 8):
+        first, last = trained - burn_in, trained + 15
+        assert max_blocks(layout, length) == last // length - first // length + 1
 
 
 @pytest.mark.parametrize(
@@ -162,13 +179,13 @@ def test_max_blocks_is_the_most_that_an_item_touches(layout: Layout, length: int
 )
 def test_refuses_what_makes_no_sense(overrides: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        make_tables([table(**overrides)], streams.environment_spec(), {"t": ()}, 4)
+        make_tables([table(**overrides)], streams.environment_spec(), {"t": ()}, BLOCKS)
 
 
 def test_refuses_no_table_and_equal_names() -> None:
     with pytest.raises(ValueError, match="got none"):
-        make_tables([], streams.environment_spec(), {}, 4)
+        make_tables([], streams.environment_spec(), {}, BLOCKS)
     with pytest.raises(ValueError, match="got none"):
-        block_length([])
+        block_layout([])
     with pytest.raises(ValueError, match=r"its own name, got \['t', 't'\]"):
-        make_tables([table(), table()], streams.environment_spec(), {"t": ()}, 4)
+        make_tables([table(), table()], streams.environment_spec(), {"t": ()}, BLOCKS)

@@ -7,11 +7,14 @@ import pytest
 import reverb
 from acme import specs
 
-from replay.layout import Layout
+from replay.blocks import BlockBuffer
+from replay.layout import BlockLayout, Layout
 from replay.structures import FIRST, LAST, MID, PriorityInput, TableSpec
-from replay.tables import block_length
+from replay.tables import block_layout
 from replay.writer import SequenceWriter, WriterStopped
 from tests.replay import naive, streams
+
+BLOCKS = BlockLayout(4, 1, by_episode=True)  # as for Layout(0, 4, 4)
 
 # burn-in, length, period, frames | block length, environments
 RANDOM_CASES = [
@@ -44,7 +47,7 @@ def test_equals_the_naive_twin(
 
     priorities = {"r2d2": priority}
     batch = streams.through_reverb(rows, spec, length, actions, initial_priorities=priorities)
-    items = naive.spans(rows, layout, length)
+    items = naive.spans(rows, layout, streams.blocks([spec], length))
     naive.assert_equal(batch, naive.batch(rows, layout, items))
     expected = naive.priority_input(rows, layout, items)
     values = {name: np.concatenate([i.values[name] for i in seen], axis=1) for name in ("q", "v")}
@@ -69,18 +72,21 @@ def test_one_stream_feeds_two_kinds_of_table(
 ) -> None:
     rows = streams.random_stream(np.random.default_rng(2), 3, 50, longest, actions)
     tables = [streams.queue("r2d2", Layout(2, 8, 4, 4)), streams.queue("impala", crossing)]
-    server = streams.serve(tables, 4, actions)
-    streams.write(streams.make_writer(server, tables, 3, 4), rows)
+    cut = streams.blocks(tables, 4)
+    server = streams.serve(tables, cut, actions)
+    streams.write(streams.make_writer(server, tables, 3, cut), rows)
     for spec in tables:
-        items = naive.spans(rows, spec.layout, 4)
-        batch = streams.read(server, spec, 4, actions)
+        items = naive.spans(rows, spec.layout, cut)
+        batch = streams.read(server, spec, cut, actions)
         naive.assert_equal(batch, naive.batch(rows, spec.layout, items))
 
 
 def test_the_random_cases_reach_every_kind_of_end() -> None:
     layout = Layout(2, 4, 2, 4)
     rows = streams.random_stream(np.random.default_rng(0), 3, 60, longest=12)
-    expected = naive.batch(rows, layout, naive.spans(rows, layout, 2))
+    expected = naive.batch(
+        rows, layout, naive.spans(rows, layout, BlockLayout(2, 3, by_episode=True))
+    )
     lengths = expected["mask"].sum(axis=0)
     assert {1, 6} <= set(lengths)  # one-step episodes and full items
     assert expected["life_lost"].any()
@@ -122,21 +128,55 @@ def test_a_period_of_one_block_shares_its_blocks() -> None:
     rows = streams.random_stream(np.random.default_rng(4), 1, 41, longest=100)
     layout = Layout(4, 8, 4)
     one, two = streams.queue("one", layout), streams.queue("two", layout)
-    server = streams.serve([one, two], 4)
-    streams.write(streams.make_writer(server, [one, two], 1, 4), rows)
-    first, second = streams.read(server, one, 4), streams.read(server, two, 4)
+    cut = streams.blocks([one, two], 4)
+    server = streams.serve([one, two], cut)
+    streams.write(streams.make_writer(server, [one, two], 1, cut), rows)
+    first, second = streams.read(server, one, cut), streams.read(server, two, cut)
     np.testing.assert_array_equal(first.reward, second.reward)
     assert not set(first.key.tolist()) & set(second.key.tolist())
+
+
+def test_a_long_episode_s_blocks_outlast_the_short_ones_of_its_neighbours() -> None:
+    """One environment's blocks are needed while the others' ends of episodes make more than it."""
+    layout = Layout(8, 16, 8, 2)
+    spec = streams.queue("q", layout)
+    short = streams.step_types([1] * 100, 200)  # each episode could end a block
+    long = streams.step_types([199], 200)
+    types = np.asarray([long, *[short] * 7], np.uint8)
+    rows = streams.stream(np.random.default_rng(12), types)
+    batch = streams.through_reverb(rows, spec, 8)
+    items = naive.spans(rows, layout, streams.blocks([spec], 8))
+    naive.assert_equal(batch, naive.batch(rows, layout, items))
+    assert sum(item.environment == 0 for item in items) == 24
+
+
+def test_an_episode_begins_a_block_unless_another_just_did() -> None:
+    """Long episodes' items then fill their blocks; short ones do not make a block each."""
+    types = streams.step_types([5, 11, 1, 1, 1, 1, 20], 46)
+    rows = streams.stream(np.random.default_rng(13), np.asarray([types], np.uint8))
+    buffer = BlockBuffer(BLOCKS, 1)
+    found = []
+    for t, row in enumerate(rows):
+        for n in buffer.write(row.step):
+            start, block = buffer.block(n)
+            found.append((start, t))
+            before = 0 if start in (0, 6, 18, 22, 26) else types[start - 1]
+            own = types[start : t + 1]  # and the row after them, if an episode did not end before
+            assert block.records[:, 0].tolist() == [before, *own, *[0] * (5 - len(own))]
+    first, second = [(0, 4), (4, 5)], [(6, 10), (10, 14), (14, 17)]
+    of_two_steps = [(18, 21), (22, 25)]  # two episodes in each
+    assert found == [*first, *second, *of_two_steps, (26, 30), (30, 34), (34, 38), (38, 42)]
 
 
 def test_another_network_s_reader_gets_its_own_initial_state() -> None:
     rows = streams.random_stream(np.random.default_rng(5), 2, 30, longest=9)
     tables = [streams.queue("acts", Layout(0, 4, 4)), streams.queue("reads", Layout(0, 4, 4))]
-    server = streams.serve(tables, 4)
+    cut = streams.blocks(tables, 4)
+    server = streams.serve(tables, cut)
     foreign = {"reads": streams.CORE_STATE}
-    streams.write(streams.make_writer(server, tables, 2, 4, foreign_core_states=foreign), rows)
-    assert (streams.read(server, tables[0], 4).core_state[0] > 0).all()
-    assert (streams.read(server, tables[1], 4).core_state[0] == 0).all()
+    streams.write(streams.make_writer(server, tables, 2, cut, foreign_core_states=foreign), rows)
+    assert (streams.read(server, tables[0], cut).core_state[0] > 0).all()
+    assert (streams.read(server, tables[1], cut).core_state[0] == 0).all()
 
 
 def prioritized(**overrides: Any) -> TableSpec:
@@ -147,9 +187,9 @@ def prioritized(**overrides: Any) -> TableSpec:
 def test_initial_priorities_reach_the_table() -> None:
     rows = streams.random_stream(np.random.default_rng(6), 1, 5, longest=100)[:5]
     spec = prioritized()
-    server = streams.serve([spec], 4)
+    server = streams.serve([spec], BLOCKS)
     priorities = {"r2d2": lambda inputs: inputs.values["q"].max(axis=0)}
-    writer = streams.make_writer(server, [spec], 1, 4, initial_priorities=priorities)
+    writer = streams.make_writer(server, [spec], 1, BLOCKS, initial_priorities=priorities)
     streams.write(writer, rows)
     client = reverb.Client(f"localhost:{server.port}")
     sample = next(iter(client.sample("r2d2", 1, emit_timesteps=False)))
@@ -166,8 +206,8 @@ def test_initial_priorities_reach_the_table() -> None:
 )
 def test_refuses_initial_priorities_that_make_no_sense(priority: Any, message: str) -> None:
     spec = prioritized()
-    server = streams.serve([spec], 4)
-    writer = streams.make_writer(server, [spec], 1, 4, initial_priorities={"r2d2": priority})
+    server = streams.serve([spec], BLOCKS)
+    writer = streams.make_writer(server, [spec], 1, BLOCKS, initial_priorities={"r2d2": priority})
     rows = streams.stream(np.random.default_rng(7), np.asarray([[FIRST, MID, MID, MID, MID]]))
     with pytest.raises(ValueError, match=message):
         streams.write(writer, rows)
@@ -189,14 +229,14 @@ def write_until_stopped(writer: SequenceWriter, rows: list[streams.Row]) -> int:
 
 def test_a_rate_limiter_blocks_until_asked_to_stop() -> None:
     spec = prioritized(samples_per_insert=1.0, min_size=3)
-    server = streams.serve([spec], 4)
+    server = streams.serve([spec], BLOCKS)
     asked = []
 
     def should_stop() -> bool:
         asked.append(True)
         return len(asked) > 1
 
-    writer = streams.make_writer(server, [spec], 1, 4, should_stop=should_stop)
+    writer = streams.make_writer(server, [spec], 1, BLOCKS, should_stop=should_stop)
     rows = streams.random_stream(np.random.default_rng(8), 1, 400, longest=1000)
     stopped_at = write_until_stopped(writer, rows)
     assert len(asked) == 2  # the first refusal to stop made it wait again
@@ -207,7 +247,7 @@ def test_a_rate_limiter_blocks_until_asked_to_stop() -> None:
 
 def test_sampling_unblocks_the_writer() -> None:
     spec = prioritized(samples_per_insert=1.0, min_size=3)
-    server = streams.serve([spec], 4)
+    server = streams.serve([spec], BLOCKS)
     client = reverb.Client(f"localhost:{server.port}")
     sampled = []
 
@@ -215,7 +255,7 @@ def test_sampling_unblocks_the_writer() -> None:
         sampled.extend(client.sample("r2d2", 2, emit_timesteps=False))
         return False
 
-    writer = streams.make_writer(server, [spec], 1, 4, should_stop=sample_instead_of_stopping)
+    writer = streams.make_writer(server, [spec], 1, BLOCKS, should_stop=sample_instead_of_stopping)
     rows = streams.random_stream(np.random.default_rng(9), 1, 41, longest=1000)
     streams.write(writer, rows)
     assert streams.num_items(server, spec) == 10
@@ -224,8 +264,8 @@ def test_sampling_unblocks_the_writer() -> None:
 
 def test_close_stops_a_writer_that_waits() -> None:
     spec = streams.queue("q", Layout(0, 4, 4))
-    server = streams.serve([spec], 4)
-    writer = streams.make_writer(server, [spec], 1, 4)
+    server = streams.serve([spec], BLOCKS)
+    writer = streams.make_writer(server, [spec], 1, BLOCKS)
     streams.write(writer, streams.random_stream(np.random.default_rng(10), 1, 9, longest=100))
     writer.close()
     assert streams.num_items(server, spec) == 2
@@ -237,7 +277,7 @@ def test_close_stops_a_writer_that_waits() -> None:
 )
 def test_refuses_a_first_row_in_the_wrong_place(types: list[int], row: int) -> None:
     spec = streams.queue("q", Layout(0, 4, 4))
-    writer = streams.make_writer(streams.serve([spec], 4), [spec], 1, 4)
+    writer = streams.make_writer(streams.serve([spec], BLOCKS), [spec], 1, BLOCKS)
     rows = streams.stream(np.random.default_rng(0), np.asarray([types], np.uint8))
     with pytest.raises(ValueError, match=f"at row {row} environments"):
         streams.write(writer, rows)
@@ -247,10 +287,17 @@ def test_refuses_a_first_row_in_the_wrong_place(types: list[int], row: int) -> N
     ("overrides", "message"),
     [
         (
-            {"block_length": 3},
-            r"block_length \(3\) must divide the period of table 'q', which is 4",
+            {"blocks": BlockLayout(3, 1)},
+            r"length of blocks \(3\) must divide the period of table 'q', which is 4",
         ),
-        ({"block_length": 0}, "block_length must be at least 1, got 0"),
+        (
+            {"tables": [streams.queue("q", Layout(0, 4, 4, frame_stack=4))]},
+            "must repeat the 3 rows before an item that table 'q' needs; they repeat 1",
+        ),
+        (
+            {"tables": [streams.queue("q", Layout(0, 4, 4, crosses_episodes=True))]},
+            "Items of table 'q' cross episodes, so blocks cannot go by episode",
+        ),
         ({"actors": np.arange(2)}, r"got shapes \(2,\) and \(1,\)"),
         ({"actors": np.zeros(0, int), "tasks": np.zeros(0, int)}, r"N >= 1, got shapes \(0,\)"),
         ({"tables": []}, "at least one table"),
@@ -258,8 +305,8 @@ def test_refuses_a_first_row_in_the_wrong_place(types: list[int], row: int) -> N
 )
 def test_refuses_what_makes_no_sense(overrides: dict[str, Any], message: str) -> None:
     spec = streams.queue("q", Layout(0, 4, 4))
-    server = streams.serve([spec], 4)
-    arguments: dict[str, Any] = {"tables": [spec], "block_length": 4, "actors": np.arange(1)}
+    server = streams.serve([spec], BLOCKS)
+    arguments: dict[str, Any] = {"tables": [spec], "blocks": BLOCKS, "actors": np.arange(1)}
     arguments |= {"tasks": np.arange(1), "agent": 0, **overrides}
     with pytest.raises(ValueError, match=message):
         SequenceWriter(reverb.Client(f"localhost:{server.port}"), **arguments)
@@ -267,7 +314,7 @@ def test_refuses_what_makes_no_sense(overrides: dict[str, Any], message: str) ->
 
 def test_refuses_a_field_of_another_number_of_environments() -> None:
     spec = streams.queue("q", Layout(0, 4, 4))
-    writer = streams.make_writer(streams.serve([spec], 4), [spec], 2, 4)
+    writer = streams.make_writer(streams.serve([spec], BLOCKS), [spec], 2, BLOCKS)
     row = streams.random_stream(np.random.default_rng(0), 2, 1, longest=5)[0]
     with pytest.raises(ValueError, match=r"'q'.* has 1"):
         writer.append(
@@ -277,4 +324,4 @@ def test_refuses_a_field_of_another_number_of_environments() -> None:
 
 def test_block_length_is_what_the_paper_s_layout_needs() -> None:
     r2d2 = TableSpec("r2d2", "prioritized", Layout(40, 80, 40, 4), 1000)
-    assert block_length([r2d2]) == 20
+    assert block_layout([r2d2]) == BlockLayout(40, 3, by_episode=True)

@@ -232,7 +232,7 @@ def test_every_agent_learns_on_every_kind_of_environment(name: str, env: str) ->
         agent.tables,
         spec,
         core_state,
-        tables.block_length(agent.tables),
+        tables.block_layout(agent.tables),
         agent.batch_sizes,
     )
     batch = tree.map_structure(

@@ -42,12 +42,13 @@ def test_unrolls_equal_those_of_the_replay_server() -> None:
     agent, spec = make(config), make_environment_spec(ENV)
     network = agent.make_network(spec)
     state = tree.map_structure(lambda x: x[0], network.initial_state(1))
-    server = reverb.Server(tables.make_tables(agent.tables, spec, {"impala": state}, LENGTH))
+    blocks = tables.block_layout(agent.tables)
+    server = reverb.Server(tables.make_tables(agent.tables, spec, {"impala": state}, blocks))
     client = server.localhost_client()
     writer = SequenceWriter(
         client,
         agent.tables,
-        block_length=LENGTH,
+        blocks=blocks,
         actors=np.zeros(N, np.int64),
         tasks=np.zeros(N, np.int64),
         agent=0,
@@ -61,7 +62,7 @@ def test_unrolls_equal_those_of_the_replay_server() -> None:
         writer=_Both(collector, writer),
     )
     loop = VectorEnvironmentLoop(suites.make(ENV, N, seed=0), actor, [ENV] * N)
-    dataset = iter(make_dataset([client.server_address], agent.tables, spec, state, LENGTH, (N,)))
+    dataset = iter(make_dataset([client.server_address], agent.tables, spec, state, blocks, (N,)))
     ends = 0.0
     for _ in range(8):
         while (unrolls := collector.take()) is None:

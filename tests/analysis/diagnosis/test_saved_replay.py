@@ -60,7 +60,7 @@ def _fill(run: Settings, client: reverb.Client) -> int:
     writer = SequenceWriter(
         client,
         agent.tables,
-        block_length=tables.block_length(agent.tables),
+        blocks=tables.block_layout(agent.tables),
         actors=np.array([0]),
         tasks=np.array([0]),
         agent=0,

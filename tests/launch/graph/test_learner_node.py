@@ -49,7 +49,7 @@ def _zeros(agent: Agent) -> Any:
         agent.tables,
         environment_spec(),
         core_state_spec(agent, environment_spec()),
-        tables.block_length(agent.tables),
+        tables.block_layout(agent.tables),
         agent.batch_sizes,
     )
     return zeros(batches.element_spec)

@@ -130,7 +130,7 @@ def test_config_json_gives_every_agents_config_back(tmp_path: pathlib.Path) -> N
 @pytest.mark.parametrize("env", ["catch", "memory:recall", "atari:pong", DMLAB])
 def test_the_local_presets_share_blocks_of_at_least_eight_rows(env: str) -> None:
     agents = building.make_agents(_resolve(env=env))
-    assert tables.block_length(building.all_tables(agents)) >= 8
+    assert tables.block_layout(building.all_tables(agents)).length >= 8
 
 
 @pytest.mark.parametrize("preset", ["local", "paper"])

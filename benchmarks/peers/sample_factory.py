@@ -80,6 +80,7 @@ def main() -> None:
         f"--train_dir={settings['run_dir']}",
         f"--num_envs_per_worker={settings['num_environments'] // _NUM_WORKERS}",
     ]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a job of the background
     progress = Progress(settings["seconds"])
     log.addHandler(progress)
     run_rl(parse_atari_args([*_ARGUMENTS, *arguments]))

@@ -17,6 +17,7 @@ import pytest
 
 from population import decisions
 from population.folder import PopulationFolder
+from run_folder import whole_files
 from run_folder.settings import SettingsError
 from tests.population import populations
 from tests.population.populations import decide, decision_of
@@ -139,18 +140,51 @@ def test_a_kill_at_any_moment_leaves_whole_decisions_and_the_next_goes_on(
     folder: PopulationFolder,
 ) -> None:
     random.seed(1)
-    before, halves = -1, 0
+    before = -1
     for _ in range(_KILLS):
         last = _kill_while_deciding(folder, 1, random.random() * 0.02)
         found = decisions.of_member(folder, 1)
         assert found == [decision_of(1, number) for number in range(len(found))]
         assert before < last <= found[-1].number <= last + 1
         before = found[-1].number
-        left = {name for name in populations.names(folder) if not name.startswith("01-")}
-        assert len(left) <= 1
-        halves += len(left)
-    assert halves  # some were cut short
-    assert decisions.write(folder, decision_of(1, before + 1))
+        assert len(_halves(folder)) <= 1
+    _goes_on(folder, before + 1)
+
+
+@pytest.mark.parametrize(
+    ("of", "call", "made", "half"),
+    [
+        (os, "fsync", False, "01-0001.json"),
+        (os, "link", False, "01-0001.json"),
+        (pathlib.Path, "unlink", True, "01-0001.json"),  # it has both names
+        (os, "replace", True, "population.jsonl"),
+    ],
+)
+def test_a_kill_instead_of_a_call_leaves_a_half_that_the_next_removes(
+    of: Any, call: str, made: bool, half: str, folder: PopulationFolder
+) -> None:
+    decide(folder, 1, 1)
+    if not (pid := os.fork()):
+        try:
+            setattr(of, call, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
+            decisions.write(folder, decision_of(1, 1))
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    assert decisions.of_member(folder, 1) == [decision_of(1, n) for n in range(1 + made)]
+    assert _halves(folder) == [half]
+    _goes_on(folder, 1 + made)
+
+
+def _halves(folder: PopulationFolder) -> list[str]:
+    """The files of which halves are left."""
+    halves = folder.path.rglob(f".*{whole_files.TEMPORARY}")
+    return [decisions._whole_of(half).name for half in halves]
+
+
+def _goes_on(folder: PopulationFolder, number: int) -> None:
+    """The next decision is made as ever, and nothing is left of those before it."""
+    assert decisions.write(folder, decision_of(1, number))
     assert all(name.startswith("01-") for name in populations.names(folder))
     assert populations.listed(folder) == decisions.of_member(folder, 1)
     assert {path.name for path in folder.path.iterdir()} == {"decisions", "population.jsonl"}

@@ -29,10 +29,11 @@ class BlockBuffer:
 
     def write(self, step: Step) -> np.ndarray:
         """Takes the next row `[N, ...]`; returns the environments whose blocks it completes."""
-        self._begin_blocks()
         row = Block(step.observation, records.pack(step))
         if self._block is None:
             self._block = tree.map_structure(self._zeros, row)
+        else:
+            self._begin_blocks()
         slots = self._row - self._start
         for buffer, leaf in zip(tree.flatten(self._block), tree.flatten(row), strict=True):
             buffer[self._all, self._layout.context + slots] = leaf
@@ -62,10 +63,9 @@ class BlockBuffer:
         self._start[going_on] += self._layout.length
         self._start[self._ends] = self._row
         context, length = self._layout.context, self._layout.length
-        for buffer in tree.flatten(self._block) if going_on.any() else ():
+        for buffer in tree.flatten(self._block):
             buffer[going_on, : context + 1] = buffer[going_on, length:]
-        for buffer in tree.flatten(self._block) if self._ends.any() else ():
-            buffer[self._ends, :context] = 0  # of an episode that has nothing before it
+            buffer[self._ends, :context] = 0  # an episode has nothing before it
 
     def _zeros(self, leaf: np.ndarray) -> np.ndarray:
         return np.zeros((len(leaf), self._layout.num_rows, *leaf.shape[1:]), leaf.dtype)

@@ -275,8 +275,8 @@ class SequenceWriter:
 
 def _history_size(tables: Sequence[TableSpec], block_length: int) -> int:
     """Rows that an item may reach back to when it is found complete, and the one before them."""
-    reach = (spec.layout.context + spec.layout.burn_in + spec.layout.length for spec in tables)
-    return max(reach) + block_length + 1
+    reach = max(spec.layout.burn_in + spec.layout.length for spec in tables)
+    return reach + block_length + 1
 
 
 def _check(

@@ -86,9 +86,8 @@ def test_a_ratio_that_does_not_pace_accepts_every_item() -> None:
 
 
 def limits(spec: TableSpec) -> Any:
-    return make_tables([spec], streams.environment_spec(), {"t": ()}, BLOCKS)[
-        0
-    ].info.rate_limiter_info
+    (made,) = make_tables([spec], streams.environment_spec(), {"t": ()}, BLOCKS)
+    return made.info.rate_limiter_info
 
 
 def test_nothing_is_sampled_before_the_least_size() -> None:

@@ -7,7 +7,6 @@ import pytest
 import reverb
 from acme import specs
 
-from replay.blocks import BlockBuffer
 from replay.layout import BlockLayout, Layout
 from replay.structures import FIRST, LAST, MID, PriorityInput, TableSpec
 from replay.tables import block_layout
@@ -24,6 +23,7 @@ RANDOM_CASES = [
     (Layout(4, 6, 3, 4), 3, 2),  # a period that does not divide the length
     (Layout(4, 8, 4, 2), 4, 5),
     (Layout(2, 10, 10, 4), 5, 2),
+    (Layout(0, 5, 4, 1), 4, 2),  # items that end just after a block wait for the next
     (Layout(2, 4, 4, 2, crosses_episodes=True), 2, 2),
     (Layout(0, 8, 2, 1, crosses_episodes=True), 2, 3),  # unrolls that overlap
     (Layout(2, 7, 3, 1, crosses_episodes=True), 3, 2),
@@ -148,24 +148,6 @@ def test_a_long_episode_s_blocks_outlast_the_short_ones_of_its_neighbours() -> N
     items = naive.spans(rows, layout, streams.blocks([spec], 8))
     naive.assert_equal(batch, naive.batch(rows, layout, items))
     assert sum(item.environment == 0 for item in items) == 24
-
-
-def test_an_episode_begins_a_block_unless_another_just_did() -> None:
-    """Long episodes' items then fill their blocks; short ones do not make a block each."""
-    types = streams.step_types([5, 11, 1, 1, 1, 1, 20], 46)
-    rows = streams.stream(np.random.default_rng(13), np.asarray([types], np.uint8))
-    buffer = BlockBuffer(BLOCKS, 1)
-    found = []
-    for t, row in enumerate(rows):
-        for n in buffer.write(row.step):
-            start, block = buffer.block(n)
-            found.append((start, t))
-            before = 0 if start in (0, 6, 18, 22, 26) else types[start - 1]
-            own = types[start : t + 1]  # and the row after them, if an episode did not end before
-            assert block.records[:, 0].tolist() == [before, *own, *[0] * (5 - len(own))]
-    first, second = [(0, 4), (4, 5)], [(6, 10), (10, 14), (14, 17)]
-    of_two_steps = [(18, 21), (22, 25)]  # two episodes in each
-    assert found == [*first, *second, *of_two_steps, (26, 30), (30, 34), (34, 38), (38, 42)]
 
 
 def test_another_network_s_reader_gets_its_own_initial_state() -> None:

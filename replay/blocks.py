@@ -32,7 +32,7 @@ class BlockBuffer:
         row = Block(step.observation, records.pack(step))
         if self._block is None:
             self._block = tree.map_structure(self._zeros, row)
-        else:
+        elif (self._full | self._ends).any():
             self._begin_blocks()
         slots = self._row - self._start
         for buffer, leaf in zip(tree.flatten(self._block), tree.flatten(row), strict=True):

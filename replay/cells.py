@@ -5,15 +5,15 @@ items until `keep_alive` newer ones stand in its column, and items refer to cell
 that `append` returns.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import reverb
-import tree
 from reverb import errors
 from reverb.trajectory_writer import TrajectoryColumn
 
-from replay.structures import Block, Item, Nest
+Cell = Any  # Reverb's weak reference to one
 
 _SLICE_MILLISECONDS = 500  # how long a stop may go unnoticed while a rate limiter blocks
 
@@ -37,31 +37,46 @@ class CellWriter:
         """
         self._writer = client.trajectory_writer(keep_alive)
         self._should_stop = should_stop
-        self._columns: dict[tuple[str | int, ...], Any] = {}  # Reverb's histories of them
+        self._columns: dict[str, Any] = {}  # Reverb's histories of them
 
-    def append(self, data: dict[str, Nest], keep_alive: int) -> dict[str, Nest]:
-        """Appends one cell to every column of `data`, and returns references to them."""
-        paths = [path for path, _ in tree.flatten_with_path(data)]
-        for path in paths:
-            if path not in self._columns:
-                self._writer.configure(path, num_keep_alive_refs=keep_alive, max_chunk_length=1)
-        self._writer.append(data)
-        if any(path not in self._columns for path in paths):
-            self._columns = dict(tree.flatten_with_path(self._writer.history))
-        newest = [next(iter(self._columns[path][-1])) for path in paths]
-        references: dict[str, Nest] = tree.unflatten_as(data, newest)
-        return references
+    def append(
+        self, cells: Mapping[str, Sequence[np.ndarray]], keep_alive: int
+    ) -> dict[str, list[Cell]]:
+        """Appends one cell to each of some columns.
+
+        Args:
+          cells: the new cells of columns that go together, by the name of all of them.
+          keep_alive: how many of a column items may refer to.
+
+        Returns:
+          References to the cells, in the same places.
+        """
+        data = {f"{name}/{i}": x for name, leaves in cells.items() for i, x in enumerate(leaves)}
+        if not data.keys() <= self._columns.keys():
+            for column in data.keys() - self._columns.keys():
+                options = {"num_keep_alive_refs": keep_alive, "max_chunk_length": 1}
+                self._writer.configure((column,), **options)
+            self._writer.append(data)
+            self._columns = self._writer.history
+        else:
+            self._writer.append(data)
+        newest = iter([next(iter(self._columns[column][-1])) for column in data])
+        return {name: [next(newest) for _ in leaves] for name, leaves in cells.items()}
 
     def create_item(
-        self, table: str, priority: float, blocks: Sequence[Block], header: Any, core_state: Nest
+        self, table: str, priority: float, blocks: Sequence[Sequence[Cell]], own: Sequence[Cell]
     ) -> None:
-        """Creates an item of references to cells."""
-        item = Item(
-            blocks=tree.map_structure(lambda *column: TrajectoryColumn(column), *blocks),
-            header=_scalar(header),
-            core_state=tree.map_structure(_scalar, core_state),
-        )
-        self._writer.create_item(table, priority, item)
+        """Creates an item of references to cells.
+
+        Args:
+          table: where.
+          priority: its first one.
+          blocks: those of each block; together they are the item's first columns.
+          own: those that follow, of a cell each.
+        """
+        columns = [TrajectoryColumn(column) for column in zip(*blocks, strict=True)]
+        columns += [TrajectoryColumn([cell], squeeze=True) for cell in own]
+        self._writer.create_item(table, priority, columns)
 
     def wait(self, pending: int) -> None:
         """Blocks until at most `pending` items are not yet in their table.
@@ -80,7 +95,3 @@ class CellWriter:
     def close(self) -> None:
         """Ends the stream; items that are not yet in their table are lost."""
         self._writer.close()
-
-
-def _scalar(cell: Any) -> TrajectoryColumn:
-    return TrajectoryColumn([cell], squeeze=True)

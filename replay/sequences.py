@@ -26,17 +26,12 @@ class History:
             self._rows = tree.map_structure(
                 lambda leaf: np.zeros((self._size, *leaf.shape), leaf.dtype), values
             )
-        tree.map_structure(
-            lambda rows, leaf: _assign(rows, row % self._size, leaf), self._rows, values
-        )
+        for rows, leaf in zip(tree.flatten(self._rows), tree.flatten(values), strict=True):
+            rows[row % self._size] = leaf
 
     def read(self, rows: np.ndarray, environments: np.ndarray) -> Nest:
         """Rows `[...]` of environments `[...]` (they broadcast) -> values `[..., *]`."""
         return tree.map_structure(lambda leaf: leaf[rows % self._size, environments], self._rows)
-
-
-def _assign(rows: np.ndarray, index: int, leaf: np.ndarray) -> None:
-    rows[index] = leaf
 
 
 class Facts(NamedTuple):

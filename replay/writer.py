@@ -36,14 +36,13 @@ import reverb
 import tree
 
 from replay.blocks import BlockBuffer
-from replay.cells import CellWriter, WriterStopped
+from replay.cells import Cell, CellWriter, WriterStopped
 from replay.layout import BlockLayout
 from replay.sequences import Cuts, Cutter, Facts, History, oldest_learner_step, priority_input
 from replay.structures import (
     FIRST,
     LAST,
     UNKNOWN,
-    Block,
     Header,
     Nest,
     PriorityInput,
@@ -57,12 +56,12 @@ InitialPriority = Callable[[PriorityInput], np.ndarray]
 __all__ = ["InitialPriority", "SequenceWriter", "WriterStopped"]
 
 
-class _Cell(NamedTuple):
+class _SentBlock(NamedTuple):
     """A block that has left."""
 
     start: int  # the row of the stream that is its first own one
     stop: int  # the row after its last own one
-    block: Block  # references to where Reverb has it
+    cells: list[Cell]  # where Reverb has each of its leaves
 
 
 class SequenceWriter:
@@ -121,7 +120,7 @@ class SequenceWriter:
         self._core_states = History(_history_size(tables, blocks.length))
 
         most = max(max_blocks(spec.layout, blocks.length) for spec in tables)
-        self._cells = [collections.deque[_Cell](maxlen=most) for _ in actors]
+        self._sent = [collections.deque[_SentBlock](maxlen=most) for _ in actors]
         # While one environment completes so many blocks others may complete twice as many.
         self._keep_alive = (2 * most + 1) * len(actors)
         self._writer = CellWriter(client, self._keep_alive, should_stop)
@@ -155,8 +154,8 @@ class SequenceWriter:
         complete = self._buffer.write(step).tolist()
         for n in complete:
             start, block = self._buffer.block(n)
-            cell = self._writer.append({"blocks": block}, self._keep_alive)["blocks"]
-            self._cells[n].append(_Cell(start, min(start + self._length, self._row + 1), cell))
+            sent = self._writer.append({"blocks": tree.flatten(block)}, self._keep_alive)["blocks"]
+            self._sent[n].append(_SentBlock(start, min(start + self._length, self._row + 1), sent))
         if complete:
             self._create_items(complete)
         self._row += 1
@@ -206,22 +205,22 @@ class SequenceWriter:
 
     def _create_items_of(self, spec: TableSpec, cuts: Cuts) -> None:
         priorities = self._priorities(spec, cuts)
-        states = self._core_states.read(cuts.start, cuts.environment)  # [M, ...]
-        cells = [
-            [cell for cell in self._cells[n] if cell.start < end and start < cell.stop]
+        states = tree.flatten(self._core_states.read(cuts.start, cuts.environment))  # [M, ...] each
+        foreign = self._foreign_core_states.get(spec.name)
+        blocks = [
+            [sent for sent in self._sent[n] if sent.start < end and start < sent.stop]
             for n, start, end in zip(cuts.environment, cuts.start, cuts.end, strict=True)
         ]
-        headers = self._headers(spec, cuts, np.asarray([first.start for first, *_ in cells]))
-        for m, blocks in enumerate(cells):
-            state = tree.map_structure(lambda leaf, m=m: leaf[m], states)
-            state = {spec.name: self._foreign_core_states.get(spec.name, state)}
-            own = self._writer.append({"header": headers[m], "core_state": state}, keep_alive=1)
+        headers = self._headers(spec, cuts, np.asarray([first.start for first, *_ in blocks]))
+        for m, sent in enumerate(blocks):
+            state = [x[m] for x in states] if foreign is None else tree.flatten(foreign)
+            name = f"core_state/{spec.name}"
+            own = self._writer.append({"header": [headers[m]], name: state}, keep_alive=1)
             self._writer.create_item(
                 spec.name,
                 float(priorities[m]),
-                blocks=[cell.block for cell in blocks],
-                header=own["header"],
-                core_state=own["core_state"][spec.name],
+                blocks=[block.cells for block in sent],
+                own=[*own["header"], *own[name]],
             )
 
     def _headers(self, spec: TableSpec, cuts: Cuts, first_rows: np.ndarray) -> np.ndarray:
@@ -257,12 +256,14 @@ class SequenceWriter:
 
     def _check_rows(self, step: Step, core_state: Nest, values: Mapping[str, np.ndarray]) -> None:
         num_environments = len(self._actors)
-        for path, leaf in tree.flatten_with_path((step, core_state, dict(values))):
-            if len(leaf) != num_environments:
-                raise ValueError(
-                    f"Every field must have {num_environments} rows, one per environment; "
-                    f"{path[1:]} has {len(leaf)}."
-                )
+        row = (step, core_state, dict(values))
+        if any(len(leaf) != num_environments for leaf in tree.flatten(row)):
+            found = {path[1:]: len(leaf) for path, leaf in tree.flatten_with_path(row)}
+            path = next(path for path, length in found.items() if length != num_environments)
+            raise ValueError(
+                f"Every field must have {num_environments} rows, one per environment; "
+                f"{path} has {found[path]}."
+            )
         first = step.step_type == FIRST
         if (first != self._expected_first).any():
             wrong = np.flatnonzero(first != self._expected_first).tolist()

@@ -122,6 +122,7 @@ def learn(
         for client in clients:
             client.insert(np.full([100], float(number)), {AGENT: 1.0})
         counts = saved_runs.COUNTS | {"trained_steps": float(learner.learner_steps)}
+        say("saving")
         began = time.monotonic()
         writer.save(learner.learner_steps, counts, with_replay=number % 3 != 1)
         seconds = time.monotonic() - began
@@ -180,7 +181,7 @@ def _launch(
     Args:
       run: its settings.
       saves: that it finishes before.
-      seconds: from the last of them until it is killed.
+      seconds: from the start of the next one until it is killed.
       expected: as for `learn`.
       go_back: as for `learn`.
     """
@@ -205,8 +206,11 @@ def _launch(
     for each in (theirs, to_replay, to_learner):
         each.close()
     try:
-        for _ in range(1 + saves):
-            yield ours.recv()  # EOFError where what was left could not be gone on from
+        yield ours.recv()  # EOFError where what was left could not be gone on from
+        for _ in range(saves):
+            assert ours.recv()["event"] == "saving"
+            yield ours.recv()
+        assert ours.recv()["event"] == "saving"
         time.sleep(seconds)
     finally:
         os.killpg(learner, signal.SIGKILL)
@@ -214,9 +218,11 @@ def _launch(
     assert codes == [-signal.SIGKILL] * 2, codes
     while ours.poll():
         try:
-            yield ours.recv()
+            heard = ours.recv()
         except EOFError:
             return
+        if heard["event"] != "saving":
+            yield heard
 
 
 def _fork(be: Callable[[], None], *, group: int) -> int:

@@ -52,14 +52,12 @@ class CellWriter:
           References to the cells, in the same places.
         """
         data = {f"{name}/{i}": x for name, leaves in cells.items() for i, x in enumerate(leaves)}
-        if not data.keys() <= self._columns.keys():
-            for column in data.keys() - self._columns.keys():
-                options = {"num_keep_alive_refs": keep_alive, "max_chunk_length": 1}
-                self._writer.configure((column,), **options)
-            self._writer.append(data)
+        new = data.keys() - self._columns.keys()
+        for column in new:
+            self._writer.configure((column,), num_keep_alive_refs=keep_alive, max_chunk_length=1)
+        self._writer.append(data)
+        if new:
             self._columns = self._writer.history
-        else:
-            self._writer.append(data)
         newest = iter([next(iter(self._columns[column][-1])) for column in data])
         return {name: [next(newest) for _ in leaves] for name, leaves in cells.items()}
 

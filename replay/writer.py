@@ -207,6 +207,7 @@ class SequenceWriter:
         priorities = self._priorities(spec, cuts)
         states = tree.flatten(self._core_states.read(cuts.start, cuts.environment))  # [M, ...] each
         foreign = self._foreign_core_states.get(spec.name)
+        name = f"core_state/{spec.name}"
         blocks = [
             [sent for sent in self._sent[n] if sent.start < end and start < sent.stop]
             for n, start, end in zip(cuts.environment, cuts.start, cuts.end, strict=True)
@@ -214,7 +215,6 @@ class SequenceWriter:
         headers = self._headers(spec, cuts, np.asarray([first.start for first, *_ in blocks]))
         for m, sent in enumerate(blocks):
             state = [x[m] for x in states] if foreign is None else tree.flatten(foreign)
-            name = f"core_state/{spec.name}"
             own = self._writer.append({"header": [headers[m]], name: state}, keep_alive=1)
             self._writer.create_item(
                 spec.name,

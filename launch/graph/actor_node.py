@@ -16,7 +16,7 @@ from agents.contract import Agent
 from agents.environment_loop import Episode
 from environments import suites
 from environments.losses import CannotPlayError
-from launch.graph import heartbeats, process
+from launch.graph import heartbeats, overlap, process
 from replay import insistence, tables, writer
 from replay.structures import Nest, PriorityInput
 from run_folder import building
@@ -44,6 +44,7 @@ class ActorNode:
         self._replay = replay
         self._learner = learner
         self._watch = insistence.Watch([replay])
+        self._stop = process.stop_event()  # which the thread that writes could not ask for
 
     def run(self) -> None:
         """Acts until the run ends.
@@ -91,6 +92,7 @@ class ActorNode:
         spec = building.environment_spec(settings)
         since = self._coordinator.steps_before(crew.actors)
         sequences = stack.enter_context(contextlib.closing(self._make_writer(agents, spec)))
+        rows = stack.enter_context(contextlib.closing(overlap.Overlap(sequences)))
         recurrent = actor.make_actor(
             agents[crew.agent],
             spec,
@@ -98,7 +100,7 @@ class ActorNode:
             num_actors=crew.num_actors,
             seed=building.seed_of(settings, "policy", crew.actors[0], since),
             source=self._learner,
-            writer=sequences,
+            writer=rows,
         )
         names = [settings.tasks[task] for task in crew.tasks]
         environments = suites.make_each(
@@ -109,7 +111,7 @@ class ActorNode:
         )
         stack.enter_context(contextlib.closing(environments))
         recurrent.update(wait=True)
-        return environment_loop.VectorEnvironmentLoop(environments, recurrent, names)
+        return environment_loop.VectorEnvironmentLoop(rows.wrap(environments), recurrent, names)
 
     def _make_writer(
         self, agents: Mapping[str, Agent], spec: specs.EnvironmentSpec
@@ -165,7 +167,7 @@ class ActorNode:
             ]
             lost, reported = loop.lost - reported, loop.lost
             ends = self._coordinator.report_steps(crew.actors, steps, episodes, lost)
-            if ends or process.wait_for_stop(0):
+            if ends or self._stop.is_set():
                 return
             steps, ended = 0, []
 
@@ -173,7 +175,7 @@ class ActorNode:
         """Whether the run is ending; asked while the replay takes no items."""
         heartbeats.beat()
         self._watch.wait()
-        return bool(process.wait_for_stop(0) or self._coordinator.should_stop())
+        return bool(self._stop.is_set() or self._coordinator.should_stop())
 
 
 def _zeros(core_state: Nest) -> Nest:

@@ -4,6 +4,8 @@ And how it ends, or goes on without a task, as an evaluator does, when an enviro
 """
 
 import pathlib
+import threading
+import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -72,6 +74,7 @@ class Coordinator:
 @pytest.fixture(autouse=True)
 def _in_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "enter", lambda *_: None)
+    monkeypatch.setattr(process, "stop_event", threading.Event)
     monkeypatch.setattr(process, "wait_for_stop", lambda seconds: False)
     monkeypatch.setattr(actor_node, "REPORT_SECONDS", 0.05)
 
@@ -239,7 +242,8 @@ def test_actors_who_have_nothing_to_play_wait_for_the_end(monkeypatch: pytest.Mo
     crew, coordinator = crews(run)[2], Coordinator()
     assert set(crew.tasks) == {1}
     asked = iter([False, True])
-    monkeypatch.setattr(process, "wait_for_stop", lambda _: next(asked))
+    stop = types.SimpleNamespace(is_set=lambda: next(asked))
+    monkeypatch.setattr(process, "stop_event", lambda: stop)
     _act(run, crew, source, coordinator)
     assert coordinator.left_out == [(BLOCKED, sorted(crew.actors), WHY)]
     assert not coordinator.steps

@@ -4,6 +4,7 @@ import contextlib
 import json
 import math
 import pathlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -158,6 +159,7 @@ class Coordinator:
 @pytest.fixture(autouse=True)
 def _in_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "enter", lambda *_: None)
+    monkeypatch.setattr(process, "stop_event", threading.Event)
     monkeypatch.setattr(dmlab, "installed", lambda: True)
 
 

@@ -1,0 +1,90 @@
+"""Rows are written beside the next step, in order, and no error of either side is lost."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium.vector import VectorEnv
+
+from launch.graph.overlap import Overlap
+from replay.cells import WriterStopped
+from replay.structures import Step
+
+SECONDS = 30  # on a busy machine
+
+
+class Written:
+    """Remembers rows by their learner step; something may happen in between."""
+
+    def __init__(self, meanwhile: Callable[[], object] = lambda: None) -> None:
+        self.rows: list[int] = []
+        self._meanwhile = meanwhile
+
+    def append(self, step: Step, *, core_state: Any, values: Any, learner_step: int) -> None:
+        self._meanwhile()
+        self.rows.append(learner_step)
+
+
+class Stepped(VectorEnv):
+    """Environments in whose step something happens."""
+
+    def __init__(self, meanwhile: Callable[[], object] = lambda: None) -> None:
+        self._meanwhile = meanwhile
+
+    def step(self, actions: np.ndarray) -> Any:
+        self._meanwhile()
+        return actions
+
+
+def keep(overlap: Overlap, number: int) -> None:
+    step = Step(*[np.zeros(1)] * len(Step._fields))
+    overlap.append(step, core_state=(), values={}, learner_step=number)
+
+
+def test_a_row_is_written_while_the_environments_step() -> None:
+    """Either side only goes on with the other."""
+    both = threading.Barrier(2, timeout=SECONDS)
+    written = Written(both.wait)
+    overlap = Overlap(written)
+    environments: Any = overlap.wrap(Stepped(both.wait))
+    for number in range(3):
+        keep(overlap, number)
+        assert written.rows == list(range(number))
+        assert environments.step(np.full(1, number)) == number
+        assert written.rows == list(range(number + 1))
+    overlap.close()
+
+
+def test_a_step_without_a_row_is_only_a_step() -> None:
+    written = Written()
+    overlap = Overlap(written)
+    environments: Any = overlap.wrap(Stepped())
+    assert environments.step(np.full(1, 7)) == 7
+    overlap.close()
+    assert written.rows == []
+
+
+def test_what_the_writer_raises_comes_out_of_the_step() -> None:
+    def stop() -> None:
+        raise WriterStopped("The run ends.")
+
+    overlap = Overlap(Written(stop))
+    keep(overlap, 0)
+    with pytest.raises(WriterStopped, match="The run ends"):
+        overlap.wrap(Stepped()).step(np.zeros(1))
+    overlap.close()
+
+
+def test_a_step_that_fails_leaves_the_row_before_it_written() -> None:
+    def fail() -> None:
+        raise OSError("A level is gone.")
+
+    written = Written()
+    overlap = Overlap(written)
+    keep(overlap, 5)
+    with pytest.raises(OSError, match="A level is gone"):
+        overlap.wrap(Stepped(fail)).step(np.zeros(1))
+    overlap.close()
+    assert written.rows == [5]

@@ -1,15 +1,20 @@
 """Trains an agent in this process: N environments and the learner take turns."""
 
+import collections
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from agents.actor import make_evaluator
-from agents.contract import Agent
+from agents.contract import Agent, Network
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.in_process import InProcess
 from environments import suites
 from environments.spec import make_environment_spec
+
+RECENT = 500  # episodes; of returns of ±1, a mean of 0.9 has a standard error of 0.02
 
 
 def train(agent: Agent, env: str, **options: Any) -> float:
@@ -24,6 +29,7 @@ def train_suite(
     *,
     num_environments: int,
     vector_steps: int,
+    until: float = math.inf,
     steps_per_update: int = 1,
     evaluation_episodes: int = 200,
     seed: int,
@@ -33,7 +39,11 @@ def train_suite(
     Args:
       env: the name of an environment or of a suite, whose tasks get equal shares.
       num_environments: of all tasks together.
-      vector_steps: steps of all environments together, before and between the updates.
+      vector_steps: steps of all environments together, before and between the updates; at most.
+      until: the mean return that ends training sooner, once the `RECENT` last episodes have it, of
+        whichever task, and an evaluation in each task. Who has learned all there is may forget
+        some of it: almost no gradient is left, so RMSProp divides by almost nothing, and one rare
+        mistake moves every parameter far.
       steps_per_update: vector steps to each learner step; an agent that reads a queue learns as
         soon as it holds a batch instead.
       evaluation_episodes: of each task.
@@ -44,8 +54,18 @@ def train_suite(
     learner = process.learner
     names = [suite[task] for task in tasks]
     loop = VectorEnvironmentLoop(suites.make_each(names, seed=seed), process.actor, names)
+    recent: collections.deque[float] = collections.deque(maxlen=RECENT)
+
+    def evaluate() -> list[float]:
+        return _mean_returns(agent, process.network, suite, evaluation_episodes, seed)
+
     for step in range(vector_steps):
-        loop.step()
+        recent.extend(episode.episode_return for episode in loop.step()[1])
+        if len(recent) == RECENT and np.mean(list(recent)) >= until:
+            reached = evaluate()
+            if min(reached) >= until:
+                break
+            recent.clear()
         if agent.tables[0].kind == "queue":
             num_updates = _due(agent, num_environments, step) - learner.learner_steps
         else:
@@ -53,12 +73,21 @@ def train_suite(
             num_updates = int(enough and step % steps_per_update == 0)
         for _ in range(num_updates):
             learner.step()
-    played = [task for task in suite for _ in range(evaluation_episodes)]
-    evaluator = make_evaluator(agent, process.network, num_environments=len(played), seed=seed)
-    environments = suites.make_each(played, seed=seed + 1)
-    episodes = VectorEnvironmentLoop(environments, evaluator, played).run_episodes()
+    else:
+        reached = evaluate()
     process.close()
-    returns = np.reshape([episode.episode_return for episode in episodes], [len(suite), -1])
+    return reached
+
+
+def _mean_returns(
+    agent: Agent, network: Network, suite: Sequence[str], episodes: int, seed: int
+) -> list[float]:
+    """Of so many episodes of each task."""
+    played = [task for task in suite for _ in range(episodes)]
+    evaluator = make_evaluator(agent, network, num_environments=len(played), seed=seed)
+    environments = suites.make_each(played, seed=seed + 1)
+    ended = VectorEnvironmentLoop(environments, evaluator, played).run_episodes()
+    returns = np.reshape([episode.episode_return for episode in ended], [len(suite), -1])
     return [float(mean) for mean in returns.mean(axis=1)]
 
 

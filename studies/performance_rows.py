@@ -178,7 +178,21 @@ ROWS = [
         "peer_steps",
         "run_to_peer",
     ),
-    Row("R2D2 acting and learning", _REPLAYED, "steps", "parts", "share_of_the_parts"),
+    Row(
+        "R2D2 acting and learning, 32 environments in one process, and the sum of its parts",
+        _REPLAYED,
+        "steps",
+        "parts",
+        "share_of_the_parts",
+    ),
+    Row(
+        "the same with 64 in two processes",
+        f"{_REPLAYED} --num_actors=64 --actors_per_node=32 --runs=2",
+        "steps",
+        "parts",
+        "share_of_the_parts",
+        "90%",
+    ),
     Row("its replays of each observation", _REPLAYED, "replays_per_observation", target="0.8"),
     Row(
         "memory of 100,000 items of Atari",

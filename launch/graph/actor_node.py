@@ -92,7 +92,17 @@ class ActorNode:
         spec = building.environment_spec(settings)
         since = self._coordinator.steps_before(crew.actors)
         sequences = stack.enter_context(contextlib.closing(self._make_writer(agents, spec)))
-        rows = stack.enter_context(contextlib.closing(overlap.Overlap(sequences)))
+        names = [settings.tasks[task] for task in crew.tasks]
+        environments = overlap.Overlapped(
+            suites.make_each(
+                names,
+                seed=building.seed_of(settings, "environment", crew.actors[0], since),
+                full_action_space=settings.full_action_space,
+                full_rendering=settings.full_rendering,
+            ),
+            sequences,
+        )
+        stack.enter_context(contextlib.closing(environments))
         recurrent = actor.make_actor(
             agents[crew.agent],
             spec,
@@ -100,18 +110,10 @@ class ActorNode:
             num_actors=crew.num_actors,
             seed=building.seed_of(settings, "policy", crew.actors[0], since),
             source=self._learner,
-            writer=rows,
+            writer=environments,
         )
-        names = [settings.tasks[task] for task in crew.tasks]
-        environments = suites.make_each(
-            names,
-            seed=building.seed_of(settings, "environment", crew.actors[0], since),
-            full_action_space=settings.full_action_space,
-            full_rendering=settings.full_rendering,
-        )
-        stack.enter_context(contextlib.closing(environments))
         recurrent.update(wait=True)
-        return environment_loop.VectorEnvironmentLoop(rows.wrap(environments), recurrent, names)
+        return environment_loop.VectorEnvironmentLoop(environments, recurrent, names)
 
     def _make_writer(
         self, agents: Mapping[str, Agent], spec: specs.EnvironmentSpec

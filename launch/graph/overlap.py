@@ -19,14 +19,16 @@ from agents.actor import Writer
 from replay.structures import Nest, Step
 
 
-class Overlap:
-    """A writer of one row behind, for the actor of the environments that it wraps.
+class Overlapped(VectorWrapper):
+    """Environments that are also the writer, of one row behind, of the actor who plays them.
 
     Args:
+      environments: that are stepped, and closed with this.
       writer: whose rows they are. It is called from one thread, which is not the caller's.
     """
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, environments: VectorEnv, writer: Writer) -> None:
+        super().__init__(environments)
         self._writer = writer
         self._thread = futures.ThreadPoolExecutor(1, "rows")
         self._row: Callable[[], None] | None = None
@@ -43,31 +45,20 @@ class Overlap:
             learner_step=learner_step,
         )
 
-    def wrap(self, environments: VectorEnv) -> VectorEnv:
-        """The environments, whose `step` also writes the row that is kept.
+    def step(self, actions: np.ndarray) -> Any:
+        """Steps the environments, and writes the row that is kept.
 
-        Such a step takes as long as the longer of both, and raises what the writer raises.
+        It takes as long as the longer of both, and raises what the writer raises.
         """
-        return _Overlapped(environments, self._beside)
-
-    def close(self) -> None:
-        """Waits for the row that is being written, and gives its thread back."""
-        self._thread.shutdown()
-
-    def _beside(self, step: Callable[[], Any]) -> Any:
         if self._row is None:
-            return step()
+            return self.env.step(actions)
         written, self._row = self._thread.submit(self._row), None
         try:
-            return step()
+            return self.env.step(actions)
         finally:
             written.result()
 
-
-class _Overlapped(VectorWrapper):
-    def __init__(self, environments: VectorEnv, beside: Callable[[Callable[[], Any]], Any]) -> None:
-        super().__init__(environments)
-        self._beside = beside
-
-    def step(self, actions: np.ndarray) -> Any:
-        return self._beside(functools.partial(self.env.step, actions))
+    def close(self, **kwargs: Any) -> None:
+        """Closes the environments, and gives the thread back."""
+        super().close(**kwargs)
+        self._thread.shutdown()

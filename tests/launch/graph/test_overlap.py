@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import VectorEnv
 
-from launch.graph.overlap import Overlap
+from launch.graph.overlap import Overlapped
 from replay.cells import WriterStopped
 from replay.structures import Step
 
@@ -38,31 +38,29 @@ class Stepped(VectorEnv):
         return actions
 
 
-def keep(overlap: Overlap, number: int) -> None:
+def keep(rows: Overlapped, number: int) -> None:
     step = Step(*[np.zeros(1)] * len(Step._fields))
-    overlap.append(step, core_state=(), values={}, learner_step=number)
+    rows.append(step, core_state=(), values={}, learner_step=number)
 
 
 def test_a_row_is_written_while_the_environments_step() -> None:
     """Either side only goes on with the other."""
     both = threading.Barrier(2, timeout=SECONDS)
     written = Written(both.wait)
-    overlap = Overlap(written)
-    environments: Any = overlap.wrap(Stepped(both.wait))
+    environments = Overlapped(Stepped(both.wait), written)
     for number in range(3):
-        keep(overlap, number)
+        keep(environments, number)
         assert written.rows == list(range(number))
         assert environments.step(np.full(1, number)) == number
         assert written.rows == list(range(number + 1))
-    overlap.close()
+    environments.close()
 
 
 def test_a_step_without_a_row_is_only_a_step() -> None:
     written = Written()
-    overlap = Overlap(written)
-    environments: Any = overlap.wrap(Stepped())
+    environments = Overlapped(Stepped(), written)
     assert environments.step(np.full(1, 7)) == 7
-    overlap.close()
+    environments.close()
     assert written.rows == []
 
 
@@ -70,11 +68,11 @@ def test_what_the_writer_raises_comes_out_of_the_step() -> None:
     def stop() -> None:
         raise WriterStopped("The run ends.")
 
-    overlap = Overlap(Written(stop))
-    keep(overlap, 0)
+    environments = Overlapped(Stepped(), Written(stop))
+    keep(environments, 0)
     with pytest.raises(WriterStopped, match="The run ends"):
-        overlap.wrap(Stepped()).step(np.zeros(1))
-    overlap.close()
+        environments.step(np.zeros(1))
+    environments.close()
 
 
 def test_a_step_that_fails_leaves_the_row_before_it_written() -> None:
@@ -82,9 +80,9 @@ def test_a_step_that_fails_leaves_the_row_before_it_written() -> None:
         raise OSError("A level is gone.")
 
     written = Written()
-    overlap = Overlap(written)
-    keep(overlap, 5)
+    environments = Overlapped(Stepped(fail), written)
+    keep(environments, 5)
     with pytest.raises(OSError, match="A level is gone"):
-        overlap.wrap(Stepped(fail)).step(np.zeros(1))
-    overlap.close()
+        environments.step(np.zeros(1))
+    environments.close()
     assert written.rows == [5]

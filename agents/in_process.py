@@ -1,6 +1,9 @@
 """An agent's replay, learner and actors in one process; whose turn it is, the caller decides."""
 
+import atexit
 import dataclasses
+import functools
+import weakref
 
 import numpy as np
 import reverb
@@ -91,15 +94,24 @@ class InProcess:
             writer=self._writer,
         )
         self.actor.update(wait=True)
+        self._at_exit = functools.partial(_close, weakref.ref(self))
+        atexit.register(self._at_exit)
 
     def num_items(self) -> int:
         """Items in the agent's first table."""
         return int(self._client.server_info()[self._table].current_size)
 
     def close(self) -> None:
-        """Ends the replay server and the threads around it."""
+        """Ends the replay server and the threads around it, as the interpreter's end does."""
+        atexit.unregister(self._at_exit)
         self._priorities.close()
         self._writer.close()
         self._server.stop()  # first, or what waits for an item is not woken up for seconds
         self._batches.close()
         self.learner.close()
+
+
+def _close(made: "weakref.ref[InProcess]") -> None:
+    process = made()
+    if process is not None:
+        process.close()

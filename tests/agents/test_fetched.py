@@ -1,4 +1,4 @@
-"""A script that ends leaves no thread to come back from TensorFlow, which would abort the process."""
+"""A script that ends leaves no thread: one to which TensorFlow returned would abort the process."""
 
 import subprocess
 import sys

@@ -19,9 +19,9 @@ from acme import specs
 
 from benchmarks.recording import NUM_ENVIRONMENTS, Recording
 from benchmarks.subject import Subject
-from replay import dataset, tables
+from replay import compression, dataset, tables
 from replay.layout import BlockLayout
-from replay.structures import Nest, TableSpec
+from replay.structures import Block, Nest, TableSpec
 from replay.writer import SequenceWriter
 
 
@@ -119,6 +119,10 @@ class LocalReplay:
             self._blocks,
             [self._agent.batch_size],
         )
+
+    def decompressed(self, blocks: Block) -> Block:
+        """An item's blocks, as `replay.compression.decompressed`."""
+        return compression.decompressed(blocks, self._spec, self._blocks)
 
     def _make_writer(self, client: reverb.Client) -> SequenceWriter:
         return SequenceWriter(

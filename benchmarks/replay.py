@@ -58,7 +58,7 @@ def _measure_reading(
 ) -> None:
     size = measured.agent.batch_size
     share = size // num_shards
-    samples = [_samples(address, replay.table.name, share) for address in replay.addresses]
+    samples = [_samples(replay, address, share) for address in replay.addresses]
     clients = {"sampled": tf.data.Dataset.zip(tuple(samples)), "batches": replay.batches()}
     for name, client in clients.items():  # one after the other: each fetches ahead
         batches = iter(client)
@@ -67,15 +67,21 @@ def _measure_reading(
         report.add(f"{name}, {num_shards}", figure(found, "items/s"))
 
 
-def _samples(address: str, table: str, size: int) -> tf.data.Dataset:
+def _samples(replay: LocalReplay, address: str, size: int) -> tf.data.Dataset:
     """The keys of so many items at a time, for which whole items have to come."""
+    cores = len(os.sched_getaffinity(0))
     found = reverb.TrajectoryDataset.from_table_signature(
         address,
-        table,
+        replay.table.name,
         max_in_flight_samples_per_worker=2 * size,
-        num_workers_per_iterator=len(os.sched_getaffinity(0)),  # each unpacks for itself
+        num_workers_per_iterator=cores,  # each unpacks for itself
     )
-    return found.map(lambda sample: sample.info.key).batch(size)
+
+    def key(sample: reverb.ReplaySample) -> tf.Tensor:
+        replay.decompressed(sample.data.blocks)  # made, though nobody looks at it
+        return sample.info.key
+
+    return found.map(key, num_parallel_calls=cores).batch(size)
 
 
 if __name__ == "__main__":

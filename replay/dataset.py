@@ -20,6 +20,7 @@ import tree
 from acme import specs
 
 from replay import records
+from replay.compression import decompressed
 from replay.frames import frame_exists, gather_stacks, is_image
 from replay.layout import BlockLayout, Layout
 from replay.structures import (
@@ -90,7 +91,10 @@ def make_dataset(
     @tf.autograph.experimental.do_not_convert
     def joined(*parts: tuple[reverb.ReplaySample, ...]) -> Batch:
         whole = _concatenated([_as_one_table(of_shards) for of_shards in parts])
-        return to_batch(whole.info, whole.data, shards, layout, blocks, environment_spec.actions)
+        items = whole.data._replace(
+            blocks=decompressed(whole.data.blocks, environment_spec, blocks)
+        )
+        return to_batch(whole.info, items, shards, layout, blocks, environment_spec.actions)
 
     batches = tf.data.Dataset.zip(tuple(samples)).map(
         joined, num_parallel_calls=2, deterministic=True

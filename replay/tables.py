@@ -129,7 +129,7 @@ def fills(servers: Sequence[reverb.Client], timeout: int | None = None) -> dict[
 def signature(
     environment_spec: specs.EnvironmentSpec, core_state: Nest, blocks: BlockLayout
 ) -> Item:
-    """The shapes and types of a stored item.
+    """The shapes and types of a stored item, its blocks' observations compressed.
 
     The header's fields share one `[7]` column: seven columns would cost 6 kB more per item.
 
@@ -140,14 +140,14 @@ def signature(
       blocks: as the writers cut them.
     """
 
-    def rows(shape: Sequence[int], dtype: np.dtype | type) -> tf.TensorSpec:
-        return tf.TensorSpec([None, blocks.num_rows, *shape], dtype)
+    def strings(leaf: specs.Array) -> tf.TensorSpec:
+        shape = (blocks.num_rows, *leaf.shape)
+        return tf.TensorSpec([None], tf.string, name=f"{leaf.dtype}{shape}")  # told by nothing else
 
+    width = records.width(environment_spec.actions)
     block = Block(
-        observation=tree.map_structure(
-            lambda leaf: rows(leaf.shape, leaf.dtype), environment_spec.observations
-        ),
-        records=rows([records.width(environment_spec.actions)], np.int32),
+        observation=tree.map_structure(strings, environment_spec.observations),
+        records=tf.TensorSpec([None, blocks.num_rows, width], np.int32),
     )
     header = tf.TensorSpec([len(Header._fields)], np.int64)
     state = tree.map_structure(lambda leaf: tf.TensorSpec(leaf.shape, leaf.dtype), core_state)

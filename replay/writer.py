@@ -37,6 +37,7 @@ import tree
 
 from replay.blocks import BlockBuffer
 from replay.cells import Cell, CellWriter, WriterStopped
+from replay.compression import compressed
 from replay.layout import BlockLayout
 from replay.sequences import Cuts, Cutter, Facts, History, oldest_learner_step, priority_input
 from replay.structures import (
@@ -154,7 +155,8 @@ class SequenceWriter:
         complete = self._buffer.write(step).tolist()
         for n in complete:
             start, block = self._buffer.block(n)
-            sent = self._writer.append({"blocks": tree.flatten(block)}, self._keep_alive)["blocks"]
+            columns = tree.flatten(compressed(block))
+            sent = self._writer.append({"blocks": columns}, self._keep_alive)["blocks"]
             self._sent[n].append(_SentBlock(start, min(start + self._length, self._row + 1), sent))
         if complete:
             self._create_items(complete)

@@ -167,7 +167,7 @@ def check_columns(folder: pathlib.Path, tables: Sequence[reverb.Table]) -> None:
                 )
 
 
-_Columns = dict[tuple[str | int, ...], tuple[tf.TensorShape, tf.DType]]
+_Columns = dict[tuple[str | int, ...], tf.TensorSpec]
 
 
 def _saved_columns(file: pathlib.Path) -> Iterator[tuple[str, _Columns | None]]:
@@ -183,5 +183,5 @@ def _saved_columns(file: pathlib.Path) -> Iterator[tuple[str, _Columns | None]]:
 
 
 def _columns(signature: Any) -> _Columns:
-    """The shape and type of each column, by its path."""
-    return {path: (leaf.shape, leaf.dtype) for path, leaf in tree.flatten_with_path(signature)}
+    """The shape and type of each column, and what a compressed one was, by its path."""
+    return dict(tree.flatten_with_path(signature))

@@ -11,6 +11,7 @@ import tensorflow as tf
 import tree
 from acme import specs
 
+from replay.compression import decompressed
 from replay.dataset import to_batch
 from replay.layout import BlockLayout, Layout
 from replay.structures import FIRST, LAST, MID, Batch, Nest, Step, TableSpec
@@ -190,9 +191,10 @@ def read(
     )
     info, items = zip(*[(sample.info, sample.data) for sample in samples], strict=True)
     count = max_blocks(spec.layout, cut.length) + 1
+    written = [decompressed(item.blocks, environment_spec(), cut) for item in items]
     padded = [
-        item._replace(blocks=tree.map_structure(lambda leaf: _pad(leaf, count), item.blocks))
-        for item in items
+        item._replace(blocks=tree.map_structure(lambda leaf: _pad(leaf, count), blocks))
+        for item, blocks in zip(items, written, strict=True)
     ]
     shard = tf.zeros([len(info)], tf.int32)
     batch = to_batch(_stack(*info), _stack(*padded), shard, spec.layout, cut, actions)

@@ -322,14 +322,21 @@ def test_a_saved_replay_of_other_columns_is_told_from_one_of_the_same(
         return reverb.Table.queue(name, max_size=100, signature=columns)
 
     number, pair = tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.float32)
+    small, large = (tf.TensorSpec([None], tf.string, name=f"uint8({n}, {n})") for n in (3, 4))
     server = reverb.Server(
-        [table(a=number, b=pair), table("other", a=number), reverb.Table.queue("any", 10)],
+        [
+            table(a=number, b=pair),
+            table("other", a=number),
+            table("frames", a=small),
+            reverb.Table.queue("any", 10),
+        ],
         checkpointer=saver.replay_checkpointer(tmp_path, None, 0),
     )
     replay = pathlib.Path(reverb.Client(f"localhost:{server.port}").checkpoint())
     server.stop()
     replay_files.check_columns(replay, [table(a=number, b=pair), table("other", a=number)])
     replay_files.check_columns(replay, [table("other", a=number), table("any", a=number)])
+    replay_files.check_columns(replay, [table("frames", a=small)])
     whole = tf.TensorSpec([2], tf.int32)
     for wrong in (
         table("third", a=number),
@@ -338,6 +345,7 @@ def test_a_saved_replay_of_other_columns_is_told_from_one_of_the_same(
         table(a=number, b=whole),
         table(a=number, c=pair),
         table(a=number, b=pair, c=pair),
+        table("frames", a=large),
     ):
         with pytest.raises(checkpoints.DamagedError, match=rf"table '{wrong.name}' has other"):
             replay_files.check_columns(replay, [wrong])

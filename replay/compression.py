@@ -30,7 +30,8 @@ def decompressed(
     """Blocks `[..., M]`, their observations as they were, `[..., M, rows, *]`.
 
     Args:
-      blocks: as `compressed` made them; zeros take the place of an empty string.
+      blocks: as `compressed` made them. In place of an empty string there is a row of zeros, and
+        what nobody must read: a batch is made of twice as much where all of it is written.
       environment_spec: of one environment, with single frames as its observation.
       layout: as the writers cut them.
 
@@ -58,7 +59,7 @@ def _decompress(strings: np.ndarray, shape: list[int], dtype: np.dtype) -> np.nd
     arrays = np.empty([*strings.shape, *shape], dtype)
     for string, into in zip(strings.flat, arrays.reshape(strings.size, *shape), strict=True):
         if not string:
-            into[...] = 0
+            into[:1] = 0
             continue
         found = int.from_bytes(string[:_SIZE_BYTES], "little")
         if found != into.nbytes:

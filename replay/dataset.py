@@ -7,7 +7,7 @@ its blocks, which repeat the rows before and after their own:
     batch                x x s s s s s s s e x       x: padding, zero in every field
 
 Everything is one gather per field, by row numbers made from the header, straight into time-major
-order. Padding is read from a block of zeros that stands after the item's own.
+order. After an item's blocks stands one that begins with a row of zeros: padding is read from that.
 
 A table may be spread over several servers, its shards. Each gives the same part of every batch.
 """
@@ -74,7 +74,7 @@ def make_dataset(
     _check_layouts(tables)
     layout = tables[0].layout
     item = signature(environment_spec, core_state, blocks)
-    count = max_blocks(layout, blocks.length) + 1  # and the block of zeros
+    count = max_blocks(layout, blocks.length) + 1  # and one that begins with zeros
     info = tree.map_structure(lambda _: [], reverb.SampleInfo.tf_dtypes())
     padded = reverb.ReplaySample(info=info, data=_padded_shapes(item, count))
     shares = [size // num_shards for size in batch_sizes]
@@ -211,8 +211,8 @@ def to_batch(
 
     Args:
       info: `[B]` each, what Reverb says of the samples.
-      items: `[B, ...]`; the header is `[B, 7]`, and blocks are padded with zeros to one common
-        number, at least one more than the longest item's.
+      items: `[B, ...]`; the header is `[B, 7]`, and blocks are padded to one common number, at
+        least one more than the longest item's, with such as begin with a row of zeros.
       shard: `[B]` int32, index of the server that gave each.
       layout: the table's.
       blocks: as the writers cut them.

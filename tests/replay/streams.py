@@ -193,7 +193,7 @@ def read(
     count = max_blocks(spec.layout, cut.length) + 1
     written = [decompressed(item.blocks, environment_spec(), cut) for item in items]
     padded = [
-        item._replace(blocks=tree.map_structure(lambda leaf: _pad(leaf, count), blocks))
+        item._replace(blocks=tree.map_structure(lambda leaf: _pad(np.asarray(leaf), count), blocks))
         for item, blocks in zip(items, written, strict=True)
     ]
     shard = tf.zeros([len(info)], tf.int32)
@@ -202,7 +202,11 @@ def read(
 
 
 def _pad(leaf: np.ndarray, count: int) -> np.ndarray:
-    return np.pad(leaf, [(0, count - len(leaf))] + [(0, 0)] * (leaf.ndim - 1))
+    """As a dataset may: of what is behind an item's blocks only a first row of zeros is read."""
+    padded = np.ones((count, *leaf.shape[1:]), leaf.dtype)
+    padded[: len(leaf)] = leaf
+    padded[len(leaf) :, 0] = 0
+    return padded
 
 
 def _stack(*nests: Nest) -> Nest:

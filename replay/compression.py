@@ -17,6 +17,7 @@ from replay.structures import Block
 
 _CODEC = LZ4()
 _SIZE_BYTES = 4  # with which what it compressed begins
+_ALIGNMENT = 64  # bytes, without which TensorFlow copies an array to have it
 
 
 def compressed(block: Block) -> Block:
@@ -56,7 +57,7 @@ def _compress(rows: np.ndarray) -> np.ndarray:
 
 
 def _decompress(strings: np.ndarray, shape: list[int], dtype: np.dtype) -> np.ndarray:
-    arrays = np.empty([*strings.shape, *shape], dtype)
+    arrays = _aligned([*strings.shape, *shape], dtype)
     for string, into in zip(strings.flat, arrays.reshape(strings.size, *shape), strict=True):
         if not string:
             into[:1] = 0
@@ -69,3 +70,10 @@ def _decompress(strings: np.ndarray, shape: list[int], dtype: np.dtype) -> np.nd
         if found:
             _CODEC.decode(string, into)
     return arrays
+
+
+def _aligned(shape: list[int], dtype: np.dtype) -> np.ndarray:
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start : start + size].view(dtype).reshape(shape)

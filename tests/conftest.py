@@ -1,5 +1,6 @@
 """What every test needs before TensorFlow is imported, and one seed for what a test draws."""
 
+import atexit
 import itertools
 import os
 import pathlib
@@ -30,6 +31,27 @@ flags.FLAGS.mark_as_parsed()
 
 # Under nohup this signal is ignored, by what tests start too, and some send it.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+_exit_status: list[int] = []
+
+
+def pytest_sessionfinish(exitstatus: int) -> None:
+    """Has been told last how the tests went."""
+    _exit_status.append(int(exitstatus))
+
+
+@atexit.register
+def _end() -> None:
+    """Ends the process when all else that is to be done at its end is: registered first, done last.
+
+    Tests leave datasets behind whose threads still read. One that came back from TensorFlow while
+    the interpreter is taken down would abort the process, after all tests have passed.
+    """
+    if _exit_status:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(_exit_status[-1])
 
 
 @pytest.fixture(autouse=True)

@@ -31,8 +31,8 @@ def decompressed(
     """Blocks `[..., M]`, their observations as they were, `[..., M, rows, *]`.
 
     Args:
-      blocks: as `compressed` made them. In place of an empty string there is a row of zeros, and
-        what nobody must read: a batch is made of twice as much where all of it is written.
+      blocks: as `compressed` made them. An empty string gives a block whose first row is zeros. Its
+        other rows are left unwritten, which saves time: nothing may read them.
       environment_spec: of one environment, with single frames as its observation.
       layout: as the writers cut them.
 

@@ -71,12 +71,16 @@ class Conv2D(snt.Module):
 
     def __call__(self, x: tf.Tensor | Blocks) -> tf.Tensor:
         """`[B, H, W, C]`, prepared or not -> `[B, H', W', channels]`."""
+        return add_bias(*self.apart(x))
+
+    def apart(self, x: tf.Tensor | Blocks) -> tuple[tf.Tensor, tf.Tensor]:
+        """The same before the bias is added, and the bias `[channels]`."""
         x = x if isinstance(x, Blocks) else tf.cast(x, self._dtype)
         self._create_variables(
             x.pixels.shape[3] // self._stride**2 if isinstance(x, Blocks) else x.shape[3]
         )
         w, b = (tf.cast(value, self._dtype) for value in (self._w, self._b))
-        return add_bias(self._convolve(x, w), b)
+        return self._convolve(x, w), b
 
     def _convolve(self, x: tf.Tensor | Blocks, w: tf.Tensor) -> tf.Tensor:
         if isinstance(x, Blocks):

@@ -235,6 +235,9 @@ def unroll_trained_core(
 ) -> tf.Tensor:
     """The outputs of a network's core on a batch's trained rows and the last, `[L + 1, B, H]`.
 
+    No loss learns from the last row, which is only bootstrapped from: it has no gradient here, or
+    the torso would be differentiated on it for nothing.
+
     Args:
       network: also warms up its own state on the burn-in, through which no gradient flows.
       batch: T = `burn_in` + L.
@@ -247,8 +250,11 @@ def unroll_trained_core(
         inputs, resets, valid = tree.map_structure(lambda x: x[:burn_in], rows)
         core_state = network.warm_up(inputs, core_state, resets, valid)
         core_state = tree.map_structure(tf.stop_gradient, core_state)
-    inputs, resets, valid = tree.map_structure(lambda x: x[burn_in:], rows)
-    return network.unroll_core(inputs, core_state, resets, valid)[0]
+    inputs, resets, valid = tree.map_structure(lambda x: x[burn_in:-1], rows)
+    trained, core_state = network.unroll_core(inputs, core_state, resets, valid)
+    inputs, resets, valid = tree.map_structure(lambda x: x[-1:], rows)
+    last, _ = network.unroll_core(inputs, core_state, resets, valid)
+    return tf.concat([trained, tf.stop_gradient(last)], axis=0)
 
 
 def apply_to_rows(function: Callable[[Nest], Nest], inputs: Nest) -> Nest:

@@ -13,26 +13,37 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from agents.networks.layers import sum_of_rows
+
 _NOWHERE, _OUTSIDE = 9, 10  # of a window that is none, and of a pixel that a window does not hold
 _Offsets = tuple[int | None, int | None]  # of a block's two rows or columns in a window's three
 
 
 @tf.custom_gradient
-def max_pool(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-    """The largest of 3 x 3 pixels, at every other: `[B, H, W, C]` -> `[B, ⌈H/2⌉, ⌈W/2⌉, C]`.
+def max_pool(
+    x: tf.Tensor, b: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
+    """The largest of 3 x 3 pixels of x + b, at every other: `[B, H, W, C]` and `[C]` ->
+    `[B, ⌈H/2⌉, ⌈W/2⌉, C]`.
 
     The first of equal ones is the one that is learned from. What several windows give a pixel is
-    added in float32.
+    added in float32. As each window gives all it has to one pixel, the gradient of the bias is a
+    sum over windows, of which there are a quarter as many as pixels.
     """
+    x = x + b
     y = tf.nn.max_pool2d(x, ksize=3, strides=2, padding="SAME")
 
     @tf.custom_gradient
-    def of_input(of_y: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+    def of_inputs(
+        of_y: tf.Tensor,
+    ) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[[tf.Tensor, tf.Tensor], tf.Tensor]]:
         places = _places(_padded(x, x.dtype.min), y)
         given = _to_places(places, of_y, *x.shape[1:3])
-        return given, lambda values: _at_places(places, _padded(values, 0))
+        return (given, sum_of_rows(of_y)), lambda of_x, of_b: tf.nn.bias_add(
+            _at_places(places, _padded(of_x, 0)), of_b
+        )
 
-    return y, of_input
+    return y, of_inputs
 
 
 @tf.function(jit_compile=True, autograph=False)
@@ -58,14 +69,11 @@ def _to_places(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) -> t
     sides = map(_margins, (height, width))
     around = [[0, 0], *([1 - before, before] for before, _ in sides), [0, 0]]
     places = tf.pad(places, around, constant_values=_NOWHERE)
-    padded = tf.pad(tf.cast(of_y, tf.float32), around)
-    return _of_neighbours(places, padded, height, width, of_y.dtype)
+    return _of_neighbours(places, tf.pad(of_y, around), height, width)
 
 
 @tf.function(jit_compile=True, autograph=False)
-def _of_neighbours(
-    places: tf.Tensor, of_y: tf.Tensor, height: int, width: int, dtype: tf.DType
-) -> tf.Tensor:
+def _of_neighbours(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) -> tf.Tensor:
     """The gradient, by blocks of 2 x 2 pixels, each from its own window and three beside it."""
     rows, columns = (side - 1 for side in places.shape[1:3])
     total = tf.zeros([], tf.float32)
@@ -75,9 +83,9 @@ def _of_neighbours(
                 x[:, down : down + rows, tf.newaxis, right : right + columns, tf.newaxis]
                 for x in (places, of_y)
             )
-            total += tf.where(place == _place(row, column), part, 0.0)
+            total += tf.where(place == _place(row, column), tf.cast(part, tf.float32), 0.0)
     whole = tf.reshape(total, [-1, 2 * rows, 2 * columns, places.shape[3]])
-    return tf.cast(whole[:, :height, :width], dtype)
+    return tf.cast(whole[:, :height, :width], of_y.dtype)
 
 
 def _place(rows: _Offsets, columns: _Offsets) -> np.ndarray:

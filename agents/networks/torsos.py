@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from agents.networks.convolution import Blocks, Conv2D
 from agents.networks.kernels import CONVOLUTIONS, TORSO_EXAMPLE, Convolution, least_side
-from agents.networks.layers import Linear, as_float, relu
+from agents.networks.layers import Linear, add_beside, as_float, relu, relu_beside
 from agents.networks.pooling import max_pool
 from environments import import_path
 
@@ -72,10 +72,9 @@ class ResidualBlock(snt.Module):
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         """`[B, H, W, C]` -> the same shape."""
-        y = x
-        for convolution in self._convolutions:
-            y = convolution(relu(y))
-        return x + y
+        first, second = self._convolutions
+        y, x = relu_beside(x)
+        return add_beside(x, *second.apart(relu(first(y))))
 
 
 class ResidualSection(snt.Module):
@@ -88,7 +87,7 @@ class ResidualSection(snt.Module):
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         """`[B, H, W, C]` -> `[B, ⌈H / 2⌉, ⌈W / 2⌉, channels]`."""
-        return self._blocks(max_pool(self._convolution(x)))
+        return self._blocks(max_pool(*self._convolution.apart(x)))
 
 
 class ResidualTorso(snt.Module):

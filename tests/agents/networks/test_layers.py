@@ -9,7 +9,7 @@ import sonnet as snt
 import tensorflow as tf
 
 from agents.networks.convolution import Conv2D
-from agents.networks.layers import Linear, add_bias, as_float, relu
+from agents.networks.layers import Linear, add_beside, add_bias, as_float, relu, relu_beside
 from agents.networks.pooling import max_pool
 
 HALF_STEP = 2.0**-8  # by which rounding to bfloat16 moves a number, relative to it, at most
@@ -123,14 +123,31 @@ def test_relu_and_its_gradient_around_0(dtype: tf.DType) -> None:
     np.testing.assert_array_equal(tf.cast(of_x, tf.float32), [0.0, 0.0, 0.0, 0.0, 5.0, 6.0])
 
 
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
+def test_what_passes_beside_a_relu_adds_its_gradient(dtype: tf.DType) -> None:
+    x = tf.cast(AROUND_0, dtype)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y, beside = relu_beside(x)
+    given = [tf.cast(tf.range(1, 7), dtype), tf.cast(10 * tf.range(1, 7), dtype)]
+    of_x = tape.gradient([y, beside], x, output_gradients=given)
+    assert y.dtype == beside.dtype == of_x.dtype == dtype
+    np.testing.assert_array_equal(y, tf.nn.relu(x))
+    np.testing.assert_array_equal(beside, x)
+    np.testing.assert_array_equal(tf.cast(of_x, tf.float32), [10, 20, 30, 40, 55, 66])
+
+
 @pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
-def test_relu_can_be_differentiated_twice(wrap: Callable[[Any], Any]) -> None:
+@pytest.mark.parametrize("of", [relu, lambda x: relu_beside(x)[0]], ids=["alone", "beside"])
+def test_relu_can_be_differentiated_twice(
+    of: Callable[[tf.Tensor], tf.Tensor], wrap: Callable[[Any], Any]
+) -> None:
     def second(x: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as outer:
             outer.watch(x)
             with tf.GradientTape() as inner:
                 inner.watch(x)
-                cubes = relu(x) ** 3
+                cubes = of(x) ** 3
             first = inner.gradient(cubes, x)
         return outer.gradient(first, x)
 
@@ -154,14 +171,29 @@ def _derivatives(
     return gradients, outer.gradient(gradients, given, output_gradients=weights)
 
 
+SUMS = [
+    (add_bias, tf.add, [_normal(3, 4, 5, 2), _normal(2, seed=1)]),
+    (
+        add_beside,
+        lambda x, y, b: x + (y + b),
+        [_normal(3, 4, 5, 2), _normal(3, 4, 5, 2, seed=2), _normal(2, seed=1)],
+    ),
+]
+
+
 @pytest.mark.parametrize("wrap", [lambda function: function, tf.function], ids=["eager", "graph"])
-def test_a_biass_derivatives_are_those_of_a_sum(wrap: Callable[[Any], Any]) -> None:
-    inputs = [_normal(3, 4, 5, 2), _normal(2, seed=1)]
-    ours, ours_again = wrap(lambda: _derivatives(add_bias, inputs))()
-    theirs, theirs_again = _derivatives(tf.add, inputs)
-    for actual, expected in zip([*ours, ours_again], [*theirs, theirs_again], strict=True):
+@pytest.mark.parametrize(("ours", "plain", "inputs"), SUMS, ids=["bias", "beside"])
+def test_a_biass_derivatives_are_those_of_a_sum(
+    ours: Callable[..., tf.Tensor],
+    plain: Callable[..., tf.Tensor],
+    inputs: list[tf.Tensor],
+    wrap: Callable[[Any], Any],
+) -> None:
+    first, again = wrap(lambda: _derivatives(ours, inputs))()
+    expected_first, expected_again = _derivatives(plain, inputs)
+    for actual, expected in zip([*first, again], [*expected_first, expected_again], strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-6)
-    np.testing.assert_array_equal(add_bias(*inputs), inputs[0] + inputs[1])
+    np.testing.assert_array_equal(ours(*inputs), plain(*inputs))
 
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
@@ -171,16 +203,25 @@ def test_pooling_is_tensorflows_with_its_derivatives(
 ) -> None:
     # A black sky: most pixels are equal, and the first of them is the one that is pooled.
     x = tf.cast(tf.nn.relu(_normal(*shape)), dtype)
-    (ours,), ours_again = _derivatives(max_pool, [x])
+    b = tf.cast(_normal(shape[-1], seed=1), dtype)
 
-    def pool(x: tf.Tensor) -> tf.Tensor:  # in float32, as what several windows give is added
-        y = tf.nn.max_pool2d(tf.cast(x, tf.float32), ksize=3, strides=2, padding="SAME")
+    def pool(x: tf.Tensor, b: tf.Tensor) -> tf.Tensor:  # what several windows give, in float32
+        y = tf.nn.max_pool2d(tf.cast(x + b, tf.float32), ksize=3, strides=2, padding="SAME")
         return tf.cast(y, x.dtype)
 
-    (theirs,), theirs_again = _derivatives(pool, [x])
-    np.testing.assert_array_equal(tf.cast(max_pool(x), tf.float32), tf.cast(pool(x), tf.float32))
-    for actual, expected in ((ours, theirs), (ours_again, theirs_again)):
-        np.testing.assert_array_equal(tf.cast(actual, tf.float32), tf.cast(expected, tf.float32))
+    def assert_equal(actual: tf.Tensor, expected: tf.Tensor) -> None:
+        np.testing.assert_array_equal(*(tf.cast(x, tf.float32) for x in (actual, expected)))
+
+    (ours, ours_of_b), ours_again = _derivatives(max_pool, [x, b])
+    (theirs, _), theirs_again = _derivatives(pool, [x, b])
+    assert_equal(max_pool(x, b), pool(x, b))
+    assert_equal(ours, theirs)
+    assert_equal(ours_again, theirs_again)
+    # TensorFlow rounds what pixels have been given before it sums them for the bias.
+    given = tf.cast(_normal(*max_pool(x, b).shape, seed=4), dtype)
+    expected = tf.reduce_sum(tf.cast(given, tf.float32), axis=[0, 1, 2])
+    rounding = 1e-5 if dtype == tf.float32 else HALF_STEP
+    np.testing.assert_allclose(tf.cast(ours_of_b, tf.float32), expected, rtol=rounding)
 
 
 def _layers(dtype: tf.DType) -> list[tuple[Layer, tf.Tensor]]:

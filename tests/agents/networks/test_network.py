@@ -9,10 +9,17 @@ import tensorflow as tf
 import tree
 from acme import specs
 
+from agents.impala.config import Config
 from agents.networks.core import make_core
-from agents.networks.network import RecurrentNetwork, apply_to_rows, num_discrete
+from agents.networks.network import (
+    RecurrentNetwork,
+    apply_to_rows,
+    num_discrete,
+    unroll_trained_core,
+)
 from agents.networks.torsos import make_torso
 from replay.structures import NO_ACTION, Nest, NetworkInput
+from tests.batches import random_batch
 
 T, B, A = 5, 3, 4
 DISCRETE = specs.DiscreteArray(A)
@@ -90,6 +97,25 @@ def test_warm_up_gives_the_state_of_an_unroll() -> None:
     arguments = (_inputs(), network.initial_state(B), reset, ~reset)
     _, expected = network.unroll(*arguments)
     tree.map_structure(np.testing.assert_array_equal, network.warm_up(*arguments), expected)
+
+
+@pytest.mark.parametrize("lstm_size", [0, 6])
+def test_the_row_after_the_trained_ones_is_the_unrolls_without_a_gradient(lstm_size: int) -> None:
+    network = _network(lstm_size)
+    config = Config(burn_in=0, length=T - 1, batch_size=B, lstm_size=lstm_size)
+    batch = random_batch(config, num_real=[T - 1, T - 1, T - 3])._replace(inputs=_inputs())
+    reset = tf.constant(np.random.default_rng(1).random((T, B)) < 0.3)
+    state, variables = batch.core_state, network.trainable_variables
+    with tf.GradientTape(persistent=True) as tape:
+        expected, _ = network.unroll_core(batch.inputs, state, reset, batch.valid)
+        actual = unroll_trained_core(network, batch, state, reset, burn_in=0)
+        sums = [tf.reduce_sum(x[:-1] ** 3) for x in (actual, expected)]
+        last = tf.reduce_sum(actual[-1])
+    np.testing.assert_allclose(actual, expected, atol=1e-6)
+    zero = {"unconnected_gradients": tf.UnconnectedGradients.ZERO}
+    for ours, theirs in zip(*(tape.gradient(x, variables, **zero) for x in sums), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    assert not any(np.any(x) for x in tape.gradient(last, variables, **zero))
 
 
 def _value(network: RecurrentNetwork, **changes: Nest) -> np.ndarray:

@@ -40,16 +40,17 @@ def test_operations_of_a_deep_network_by_what_they_are_for(
     monkeypatch.setattr(convolution, "uses_onednn", lambda: onednn)
     found = _graph_kinds("impala", torso="resnet")
     of_pooling = {op: n for (op, kind), n in found.items() if kind == operations.POOLING}
-    assert of_pooling["MaxPool"] == 3
+    # Four trained rows, and one to bootstrap from, which passes the network alone and forwards.
+    assert of_pooling["MaxPool"] == 2 * 3
     assert of_pooling["PartitionedCall"] == 2 * 3  # the gradient, two compiled loops
-    assert found["Conv2D", operations.FORWARD] == 15
+    assert found["Conv2D", operations.FORWARD] == 2 * 15
     assert found[by_input[0], operations.BY_INPUT] == by_input[1]
     assert found[by_filter[0], operations.BY_FILTER] == by_filter[1]
-    # Of five rows, one of them to bootstrap from: a product each, the inputs' in one, and theirs.
-    assert found["MatMul", operations.LSTM] == 5 + 1 + 5 + 3
+    # A product for each row and each trained one's gradient; the inputs' by rows of a kind; theirs.
+    assert found["MatMul", operations.LSTM] == 5 + 4 + 2 + 3
     # The cell, forwards and backwards, and the weights turned.
-    assert found["PartitionedCall", operations.LSTM] == 2 * 5 + 1
-    assert found["MatMul", operations.PRODUCTS] == 3 * 3  # torso, policy and value
+    assert found["PartitionedCall", operations.LSTM] == 5 + 4 + 1
+    assert found["MatMul", operations.PRODUCTS] == 4 + 2 * 3  # torso; policy and value
     assert found["L2Loss", operations.OPTIMIZER] == 39  # a parameter each, to clip by their norm
     assert found["AssignVariableOp", operations.OPTIMIZER] == 3 * 39
 

@@ -27,7 +27,7 @@ _GRADIENTS = {
 }
 _SOURCES = {
     "agents/networks/pooling.py:": POOLING,
-    "agents/networks/layers.py:sum_of_rows": REST,
+    "agents/networks/layers.py:_sum_of_rows": REST,
     "agents/networks/recurrence.py:": LSTM,
     "agents/optimization.py:": OPTIMIZER,
     "sonnet/src/optimizers/": OPTIMIZER,

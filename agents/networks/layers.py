@@ -65,7 +65,7 @@ def relu_beside(
 ) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[[tf.Tensor, tf.Tensor], tf.Tensor]]:
     """max(x, 0), and x itself for what passes by: one loop adds what is learned of both."""
     y = tf.nn.relu(x)
-    return (y, tf.identity(x)), lambda of_y, of_x: _where_positive_and(y, of_y, of_x)
+    return (y, x), lambda of_y, of_x: _where_positive_and(y, of_y, of_x)
 
 
 @tf.custom_gradient
@@ -77,13 +77,13 @@ def add_bias(
     The gradient of `tf.nn.bias_add` would be taken together with that of a convolution's weights,
     which doubles the time of both.
     """
-    return x + b, _of_sum
+    return x + b, of_sum
 
 
 @tf.custom_gradient
-def _of_sum(of_y: tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[..., tf.Tensor]]:
-    """The gradients of x and b; its own is again a sum, in which b is not written out."""
-    return (of_y, sum_of_rows(of_y)), add_bias
+def of_sum(of_y: tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[..., tf.Tensor]]:
+    """The gradients of x + b by x and b; its own is again a sum, in which b is not written out."""
+    return (of_y, _sum_of_rows(of_y)), add_bias
 
 
 @tf.custom_gradient
@@ -94,18 +94,10 @@ def add_beside(
 
     In one loop, where TensorFlow would make two.
     """
-    return _add_three(x, y, b), _of_sum_of_three
+    return _add_three(x, y, b), lambda of_z: (of_z, *of_sum(of_z))
 
 
-@tf.custom_gradient
-def _of_sum_of_three(
-    of_z: tf.Tensor,
-) -> tuple[tuple[tf.Tensor, tf.Tensor, tf.Tensor], Callable[..., tf.Tensor]]:
-    """As `_of_sum`."""
-    return (of_z, of_z, sum_of_rows(of_z)), add_beside
-
-
-def sum_of_rows(x: tf.Tensor) -> tf.Tensor:
+def _sum_of_rows(x: tf.Tensor) -> tf.Tensor:
     """`[..., C]` -> `[C]`. In float32 a product with ones is the quickest sum."""
     rows = tf.reshape(x, [-1, x.shape[-1]])
     if x.dtype != tf.float32:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from agents.networks.layers import sum_of_rows
+from agents.networks.layers import of_sum
 
 _NOWHERE, _OUTSIDE = 9, 10  # of a window that is none, and of a pixel that a window does not hold
 _Offsets = tuple[int | None, int | None]  # of a block's two rows or columns in a window's three
@@ -34,16 +34,16 @@ def max_pool(
     y = tf.nn.max_pool2d(x, ksize=3, strides=2, padding="SAME")
 
     @tf.custom_gradient
-    def of_inputs(
-        of_y: tf.Tensor,
-    ) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[[tf.Tensor, tf.Tensor], tf.Tensor]]:
+    def of_pixels(of_y: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
         places = _places(_padded(x, x.dtype.min), y)
         given = _to_places(places, of_y, *x.shape[1:3])
-        return (given, sum_of_rows(of_y)), lambda of_x, of_b: tf.nn.bias_add(
-            _at_places(places, _padded(of_x, 0)), of_b
-        )
+        return given, lambda values: _at_places(places, _padded(values, 0))
 
-    return y, of_inputs
+    def gradient(of_y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        of_y, of_b = of_sum(of_y)
+        return of_pixels(of_y), of_b
+
+    return y, gradient
 
 
 @tf.function(jit_compile=True, autograph=False)

@@ -1,5 +1,6 @@
 """Clients in another process that fetch the parameters which this process serves."""
 
+import contextlib
 import itertools
 import multiprocessing
 import multiprocessing.pool
@@ -10,6 +11,8 @@ from typing import Any, Protocol
 import courier
 import numpy as np
 from launchpad.nodes.courier import courier_utils
+
+from benchmarks import processes
 
 
 class Source(Protocol):
@@ -27,36 +30,33 @@ class Clients:
     def __init__(self, source: Source, number: int) -> None:
         self._server = courier_utils.make_courier_server(source)
         self._number = number
-        self._ours, self._theirs = multiprocessing.Pipe()
         self._begun = 0
 
     def __enter__(self) -> "Clients":
         self._server.Start()
         address = f"localhost:{self._server.port}"
-        self._process = multiprocessing.get_context("spawn").Process(
-            target=_serve, args=(self._theirs, address, self._number), daemon=True
-        )
-        self._process.start()
+        self._connection, theirs = multiprocessing.Pipe()
+        self._process = processes.start(_serve, theirs, address, self._number)
+        theirs.close()
         self.seconds()
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._ours.close()
-        self._process.terminate()
+        self._connection.close()
         self._process.join()
         self._server.Stop()
         self._server.Join()
 
     def begin(self, fetches: int) -> None:
         """Asks for so many fetches, which the clients share; does not wait for them."""
-        self._ours.send(fetches)
+        self._connection.send(fetches)
         self._begun += 1
 
     def wait(self) -> float:
         """Waits for all fetches; returns the processor time that the clients have taken so far."""
         seconds = 0.0
         for _ in range(self._begun):
-            seconds = self._ours.recv()
+            seconds = self._connection.recv()
         self._begun = 0
         return seconds
 
@@ -70,7 +70,8 @@ def _serve(connection: Connection, address: str, number: int) -> None:
     """The clients' process: so many fetches for each message, answered with its seconds so far."""
     clients = [courier.Client(address) for _ in range(number)]
     turns = itertools.cycle(clients)
-    with multiprocessing.pool.ThreadPool(number) as pool:
+    # Nothing more ever comes once the other end is closed.
+    with contextlib.suppress(EOFError), multiprocessing.pool.ThreadPool(number) as pool:
         pool.map(_fetch, clients)
         while True:
             pool.map(_fetch, itertools.islice(turns, connection.recv()))

@@ -17,6 +17,7 @@ import tensorflow as tf
 import tree
 from acme import specs
 
+from benchmarks import processes
 from benchmarks.recording import NUM_ENVIRONMENTS, Recording
 from benchmarks.subject import Subject
 from replay import compression, dataset, tables
@@ -139,10 +140,8 @@ class _Server:
     """One server's process."""
 
     def __init__(self, *arguments: Any) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, *arguments), daemon=True)
-        self._process.start()
+        self._connection, theirs = multiprocessing.Pipe()
+        self._process = processes.start(_serve, theirs, *arguments)
         theirs.close()
         self.address = f"localhost:{self._connection.recv()}"
 

@@ -18,6 +18,8 @@ from agents.networks.core import LSTM
 EMBEDDING_SIZE = 20
 LSTM_SIZE = 64
 
+_POWERS = 2 ** np.arange(31, dtype=np.int32)
+
 
 class Language(snt.Module):
     """Embeds the words of an instruction and reads them in order.
@@ -37,6 +39,7 @@ class Language(snt.Module):
         """`[B, L]` -> `[B, 64]`."""
         # An instruction stays for many steps, and most levels have none: each is read once.
         distinct, row = tf.raw_ops.UniqueV2(x=instruction, axis=[0])
+        distinct = _padded(distinct, tf.shape(instruction)[0])
         distinct = tf.transpose(tf.ensure_shape(distinct, [None, instruction.shape[1]]))  # [L, U]
         # Padding as row 0 of the table; this makes its gradient dense too, as the clipping and the
         # optimizers want it.
@@ -46,6 +49,17 @@ class Language(snt.Module):
         is_word = distinct > 0
         _, state = self._lstm.unroll(words, state, reset=tf.zeros_like(is_word), valid=is_word)
         return tf.gather(state.hidden, row)  # [B, 64]
+
+
+def _padded(distinct: tf.Tensor, most: tf.Tensor) -> tf.Tensor:
+    """Adds texts without words, up to a power of two or to `most`.
+
+    XLA compiles the LSTM's step anew, a quarter of a second, for each number of texts: there are
+    few powers of two.
+    """
+    number = tf.shape(distinct)[0]
+    enough = tf.gather(_POWERS, tf.searchsorted(_POWERS, [number]))[0]
+    return tf.pad(distinct, [[0, tf.minimum(enough, most) - number], [0, 0]])
 
 
 def vocabulary_size(words: specs.Array) -> int:

@@ -10,6 +10,7 @@ import reverb
 
 from launch.graph import process, replay_node
 from run_folder import saver, settings
+from run_folder.layout import RunFolder
 from tests.launch.runs import Run, all_gone
 
 pytestmark = [pytest.mark.launchpad, pytest.mark.slow]
@@ -56,7 +57,9 @@ def test_a_run_of_two_shards_and_two_learners_goes_on_with_all_its_items(
         run.wait_until(lambda: run.count("learner_steps") > before["learner_step"] + 5)
         learners = [run.node(f"learner/{rank}") for rank in (0, 1)]
         learners[1].kill()  # without whom the other makes no update
-        assert all_gone(learners)  # counts are told late: until now they may be those of before
+        assert all_gone(learners)
+        # Counts are told late; once the crash is filed, nobody is left to tell those of before.
+        run.wait_until(RunFolder(run.path).crashes.exists)
         steps = run.count("learner_steps")
         run.wait_until(lambda: run.count("learner_steps") > steps + 5)
         os.kill(run.pid, signal.SIGTERM)

@@ -44,6 +44,25 @@ def test_equals_the_naive_twin(wrap: Callable) -> None:
     np.testing.assert_allclose(code, _naive(language, instruction), atol=1e-6)
 
 
+def test_the_lstm_sees_few_numbers_of_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Powers of two, or all rows: its step is compiled for each number."""
+    language, seen = _language(), []
+    unroll = language._lstm.unroll
+
+    def recorded(words: tf.Tensor, *args: Any, **options: Any) -> Any:
+        seen.append(words.shape[1])
+        return unroll(words, *args, **options)
+
+    monkeypatch.setattr(language._lstm, "unroll", recorded)
+    for distinct in range(1, 12):
+        instruction = np.zeros([11, LONGEST], np.int32)
+        instruction[:distinct, 0] = 1 + np.arange(distinct)
+        instruction[distinct:] = instruction[0]
+        code = language(tf.constant(instruction))
+        np.testing.assert_allclose(code, _naive(language, instruction), atol=1e-6)
+    assert seen == [1, 2, 4, 4, 8, 8, 8, 8, 11, 11, 11]
+
+
 def test_without_words_the_code_is_zero() -> None:
     code = _language()(tf.zeros([3, LONGEST], tf.int32))
     np.testing.assert_array_equal(code, np.zeros([3, 64]))

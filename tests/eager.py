@@ -1,4 +1,7 @@
-"""Updates without a graph: it takes seconds to build, which one update is not worth."""
+"""Updates without a graph, which takes seconds to build: one update or two are not worth it.
+
+That both do the same is a test of each learner.
+"""
 
 import contextlib
 from collections.abc import Iterator

@@ -19,6 +19,7 @@ from agents.stac import agent as stac
 from r2d2 import agent as r2d2
 from replay.structures import Batch, NetworkInput
 from tests.batches import NUM_ACTIONS, random_batch
+from tests.eager import eagerly
 from tests.instructions import LONGEST, NUM_WORDS, random_observation, spec_with_words, with_words
 
 SMALL: dict[str, Any] = dict(
@@ -55,6 +56,7 @@ def _embeddings(variables: Any) -> tf.Variable:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@eagerly()
 def test_an_update_changes_the_embeddings_of_the_words_it_read(name: str) -> None:
     agent = _agents()[name]
     update = agent.make_update(spec_with_words())

@@ -11,6 +11,7 @@ from r2d2.agent import make
 from r2d2.learner import q_learning_loss
 from replay.structures import Batch, PriorityInput
 from tests.batches import NUM_ACTIONS, random_batch
+from tests.eager import eagerly
 from tests.r2d2 import oracle
 from tests.r2d2.batches import ITEMS, small_config
 from tests.r2d2.updates import after_one_update, make_update
@@ -24,6 +25,7 @@ def _with_observation(batch: Batch, observation: np.ndarray | tf.Tensor) -> Batc
 
 @pytest.mark.parametrize("burn_in", [0, 3])
 @pytest.mark.parametrize("lstm_size", [0, 6])
+@eagerly()
 def test_update_equals_the_oracle(burn_in: int, lstm_size: int) -> None:
     """With a target network of its own, so that it must be burned in with its own weights."""
     config = small_config(burn_in=burn_in, lstm_size=lstm_size, rescale=False)
@@ -107,6 +109,7 @@ def test_no_gradient_reaches_the_burn_in_the_state_or_the_targets() -> None:
         assert gradient is None or not np.any(tf.convert_to_tensor(gradient))
 
 
+@eagerly()
 def test_the_content_of_padding_changes_nothing() -> None:
     config = small_config()
     batch = random_batch(config, **ITEMS)
@@ -133,6 +136,7 @@ def test_the_content_of_padding_changes_nothing() -> None:
     }
 
 
+@eagerly()
 def test_the_length_of_padding_changes_nothing() -> None:
     """The same four steps of an episode, right-padded by 2 or by 7 rows."""
     short = small_config(burn_in=0, period=1)
@@ -170,6 +174,7 @@ def test_an_episode_of_three_steps_contributes_its_three_steps() -> None:
     assert loss == pytest.approx(0.5 * (errors**2).sum(), rel=1e-5)
 
 
+@eagerly()
 def test_burn_in_and_padding_leave_priorities_alone() -> None:
     config = small_config()
     batch = random_batch(config, **ITEMS)
@@ -190,6 +195,7 @@ def test_loss_is_a_weighted_mean_of_sums_over_time() -> None:
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.6, 1.0])
+@eagerly()
 def test_importance_weights_enter_the_loss_and_not_the_priorities(exponent: float) -> None:
     config = small_config(importance_exponent=exponent, rescale=False)
     batch, update = random_batch(config), make_update(config, perturbed=True)
@@ -249,6 +255,7 @@ def test_a_lost_life(life_loss: str, resets: bool, bootstraps: bool) -> None:
 
 @pytest.mark.parametrize("life_loss", ["none", "roll"])
 @pytest.mark.parametrize("changes", [{}, {"reward_transform": "clip", "rescale": False}])
+@eagerly()
 def test_an_actors_first_priority_equals_the_learners(
     life_loss: str, changes: dict[str, Any]
 ) -> None:

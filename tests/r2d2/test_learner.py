@@ -28,6 +28,7 @@ def test_target_network_is_copied_at_exact_steps() -> None:
 
 
 @pytest.mark.parametrize(("reward_scale", "clips"), [(1.0, False), (1e4, True)])
+@eagerly()
 def test_gradients_are_clipped_to_a_global_norm_of_40(reward_scale: float, clips: bool) -> None:
     config = small_config(max_gradient_norm=40.0, rescale=False)
     batch, update = random_batch(config, reward_scale=reward_scale), make_update(config)
@@ -46,6 +47,7 @@ def test_gradients_are_clipped_to_a_global_norm_of_40(reward_scale: float, clips
         np.testing.assert_allclose(x, scale * g, rtol=1e-3, atol=1e-5)
 
 
+@eagerly()
 def test_the_first_adam_step_by_hand() -> None:
     """m̂ is the gradient and √v̂ its size, so that Table 2's ε shows: −lr g / (|g| + ε)."""
     config = small_config(learning_rate=0.01, adam_epsilon=1e-3)
@@ -63,6 +65,7 @@ def test_the_first_adam_step_by_hand() -> None:
         np.testing.assert_allclose(y, expected, atol=2e-5)
 
 
+@eagerly()
 def test_parameter_lag_is_the_mean_age_of_the_parameters_that_acted() -> None:
     config = small_config()
     update = make_update(config)
@@ -73,6 +76,7 @@ def test_parameter_lag_is_the_mean_age_of_the_parameters_that_acted() -> None:
     assert int(update.step) == 101
 
 
+@eagerly()
 def test_items_in_which_another_agent_acted_have_no_parameter_lag() -> None:
     config = small_config()
     update = make_update(config)

@@ -22,6 +22,7 @@ from tests.agents.impala.batches import (
     with_ends,
 )
 from tests.batches import NUM_ACTIONS, random_batch
+from tests.eager import eagerly
 
 
 def _batch(config: Config, seed: int = 0) -> Batch:
@@ -117,6 +118,7 @@ def test_a_truncation_bootstraps_from_its_own_last_row_and_a_terminal_from_nothi
         assert same != counts
 
 
+@eagerly()
 def test_what_masked_rows_hold_changes_nothing() -> None:
     config = small_config()
     update, batch = make_update(config), _batch(config)

@@ -22,6 +22,7 @@ from tests.eager import eagerly
 from tests.updates import parameters_of, same
 
 
+@eagerly()
 def test_three_steps_of_annealed_rmsprop_by_hand() -> None:
     """ms ← 0.9 ms + 0.1 g²,  mom ← 0.5 mom + lr g / √(ms + ε),  p ← p − mom: ε inside the root.
 
@@ -82,6 +83,7 @@ def test_the_learning_rate_falls_to_0_and_stays_there() -> None:
         (dict(burn_in=2), 56, [0.1, 0.05, 0.0, 0.0]),  # another unroll's rows
     ],
 )
+@eagerly()
 def test_the_learning_rate_falls_by_a_number_of_new_frames(
     changes: dict[str, Any], frames: int | None, expected: list[float]
 ) -> None:
@@ -95,6 +97,7 @@ def test_the_learning_rate_falls_by_a_number_of_new_frames(
 @pytest.mark.parametrize(
     ("limit", "reward_scale", "clips"), [(40.0, 0.5, False), (40.0, 1e3, True), (None, 1e3, False)]
 )
+@eagerly()
 def test_gradients_are_clipped_to_a_global_norm(
     limit: float | None, reward_scale: float, clips: bool
 ) -> None:
@@ -110,6 +113,7 @@ def test_gradients_are_clipped_to_a_global_norm(
         np.testing.assert_allclose(square, 0.75 + 0.25 * (scale * g) ** 2, rtol=1e-3)
 
 
+@eagerly()
 def test_metrics_of_a_batch() -> None:
     config = small_config(rho_bar=1.2, c_bar=1.2)
     batch = with_ends(random_batch(config), ENDS)
@@ -131,6 +135,7 @@ def test_metrics_of_a_batch() -> None:
         assert float(metrics[name]) == pytest.approx(value, rel=1e-4), name
 
 
+@eagerly()
 def test_a_parameter_that_the_loss_does_not_reach_stays() -> None:
     update = make_update(small_config())
     network = update.learned_network
@@ -159,6 +164,7 @@ def test_what_actors_fetch_is_exactly_so_many_updates_old(lag: int) -> None:
 
 
 @pytest.mark.parametrize(("lag", "expected"), [(0, 20.0), (2, 22.0), (60, 77.5)])
+@eagerly()
 def test_parameter_lag_counts_from_the_update_that_acted(lag: int, expected: float) -> None:
     """Fetched at 100, 90, 80 and 50: with a lag of 60, made at 40, 30, 20 and, at least, 0."""
     config = small_config(policy_lag=lag)

@@ -17,6 +17,7 @@ from tests.agents.impala.batches import small_config as without_images
 from tests.agents.impala.batches import with_ends
 from tests.agents.popart.batches import small_config as popart_config
 from tests.batches import NUM_ACTIONS, environment_spec, random_batch
+from tests.eager import eagerly
 from tests.instructions import IMAGE as COLOURED
 from tests.instructions import spec_with_words, with_words
 
@@ -123,6 +124,7 @@ def test_what_masked_rows_did_changes_nothing() -> None:
     assert clean == other
 
 
+@eagerly()
 def test_actors_never_get_the_head_and_the_learner_trains_it() -> None:
     config = small_config()
     update, plain = _update(config), _update(small_config(pixel_control_cost=0.0))
@@ -140,6 +142,7 @@ def test_actors_never_get_the_head_and_the_learner_trains_it() -> None:
     assert "pixel_control_loss" not in plain(_batch(config))[1]
 
 
+@eagerly()
 def test_popart_can_switch_it_on() -> None:
     config = popart_config(length=4, batch_size=3, pixel_control_cost=COST)
     update = popart.make(config).make_update(environment_spec(IMAGE))
@@ -149,6 +152,7 @@ def test_popart_can_switch_it_on() -> None:
     assert {"pixel_control_loss", "mu", "sigma"} <= set(metrics)
 
 
+@eagerly()
 def test_where_there_are_words_it_controls_the_image() -> None:
     config = small_config()
     update = make(config).make_update(spec_with_words())

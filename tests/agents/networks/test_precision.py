@@ -18,6 +18,7 @@ from tests.agents.impala import batches as impala_batches
 from tests.agents.popart import batches as popart_batches
 from tests.agents.stac import batches as stac_batches
 from tests.batches import environment_spec, random_batch
+from tests.eager import eagerly
 from tests.images import IMAGE, with_images
 from tests.instructions import spec_with_words, with_words
 from tests.r2d2 import batches as r2d2_batches
@@ -128,6 +129,7 @@ def test_the_core_multiplies_its_inputs_in_bfloat16(name: str) -> None:
         ("stac", "images", 6),
     ],
 )
+@eagerly()
 def test_an_update_is_near(name: str, observations: str, lstm_size: int) -> None:
     exact, rounded = make_both(name, observations, lstm_size)
     before = parameters_of(exact.update)

@@ -22,6 +22,7 @@ from tests.agents.popart.batches import (
     statistics_of,
 )
 from tests.batches import NUM_ACTIONS, environment_spec
+from tests.eager import eagerly
 
 SCALED = 3  # the task whose rewards are multiplied
 
@@ -158,6 +159,7 @@ def test_unrolls_of_a_batch_are_independent() -> None:
         assert (x.numpy()[:, 1] != y.numpy()[:, 1]).any()
 
 
+@eagerly()
 def test_what_masked_rows_hold_changes_nothing() -> None:
     config = small_config()
     batch = batch_of_tasks(config)

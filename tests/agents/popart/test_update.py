@@ -29,6 +29,7 @@ def _values(update: ImpalaUpdate, batch: Batch) -> np.ndarray:
     return statistics.sigma.numpy() * n + statistics.mu.numpy()
 
 
+@eagerly()
 def test_first_the_optimizer_then_the_statistics_then_the_outputs() -> None:
     """With statistics that never change there is nothing after the optimizer's step.
 
@@ -49,6 +50,7 @@ def test_first_the_optimizer_then_the_statistics_then_the_outputs() -> None:
 
 
 @pytest.mark.parametrize("burn_in", [0, 2])
+@eagerly()
 def test_statistics_follow_the_targets_from_before_the_step(burn_in: int) -> None:
     config = small_config(learning_rate=0.1, burn_in=burn_in)
     update, batch = make_update(config), batch_of_tasks(config)
@@ -66,6 +68,7 @@ def test_statistics_follow_the_targets_from_before_the_step(burn_in: int) -> Non
     np.testing.assert_allclose(metrics["sigma"], np.sqrt(nu - mu**2), rtol=1e-5)
 
 
+@eagerly()
 def test_absent_tasks_keep_statistics_and_value_layer() -> None:
     config = small_config()
     update = make_update(config)
@@ -83,6 +86,7 @@ def test_absent_tasks_keep_statistics_and_value_layer() -> None:
         np.testing.assert_array_equal(x[..., ABSENT], y[..., ABSENT])
 
 
+@eagerly()
 def test_without_normalisation_there_are_no_statistics() -> None:
     config = small_config(normalise=False)
     update = make_update(config)

@@ -96,6 +96,7 @@ def test_separate_alphas_are_two_numbers() -> None:
     assert float(values.alpha_c) == pytest.approx(0.99, abs=1e-3)
 
 
+@eagerly()
 def test_the_loss_and_its_gradient_are_the_mean_over_the_heads() -> None:
     """Three heads that are equal teach the torso as one does, and are taught a third each."""
     config = small_config(num_heads=3, rmsprop_decay=1.0)  # a step is the gradient's multiple
@@ -141,12 +142,14 @@ def test_only_the_acting_head_enters_the_outer_loss() -> None:
     assert all(x != y for x, y in zip(outer(), before, strict=True))
 
 
+@eagerly()
 def test_auxiliary_heads_are_tuned_for_what_they_do_to_the_torso() -> None:
     update = make_update(small_config(num_heads=3, meta_initial=0.0))
     update(_batch(update._config))
     assert (_eta(update) != 0).all()
 
 
+@eagerly()
 def test_two_steps_of_adam_on_eta_by_hand() -> None:
     """The metagradient is read from plain descent; ε stands outside the root."""
     config = small_config(meta_learning_rate=1e-2, meta_epsilon=1e-3, meta_initial=0.0)
@@ -173,6 +176,7 @@ class _Descent(tf.Module):
             variable.assign_sub(gradient)
 
 
+@eagerly()
 def test_metrics_of_a_batch() -> None:
     config = small_config(num_heads=2, meta_initial=0.0, kl_cost=3.0)
     update, batch = make_update(config), _batch(config)
@@ -195,6 +199,7 @@ def test_metrics_of_a_batch() -> None:
     assert float(metrics["metagradient_norm"]) == pytest.approx(np.sqrt((norms**2).sum()), 1e-4)
 
 
+@eagerly()
 def test_the_order_of_a_batch_changes_nothing() -> None:
     config = small_config(num_heads=2)
     batch, moved = _batch(config), []

@@ -28,8 +28,8 @@ _STAGING = "staging"  # where replay servers write
 _MARGIN = 1.1  # of the space that a replay is expected to take
 # What a full disk, or a server that is gone, makes TensorFlow and Reverb raise.
 _FAILURES = (OSError, tf.errors.OpError, reverb.errors.ReverbError, RuntimeError, LookupError)
-# Of uncompressed items: what is written of noise. Of Pong it is twenty times as much, but a save that
-# is begun and not finished makes its user wait for nothing.
+# Of uncompressed items: what is written of noise. Of Pong it is twenty times as much, but a save
+# that is begun and not finished makes its user wait for nothing.
 RAW_BYTES_PER_SECOND = 100e6
 
 

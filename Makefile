@@ -61,7 +61,7 @@ added:
 	@$(MAKE) --no-print-directory --jobs=1 setup-gcp setup-control setup-wandb setup-suites
 
 # Halves that take equally long.
-AGENTS := tests/agents tests/r2d2
+AGENTS := tests/agents tests/r2d2 tests/population tests/test_readme.py
 
 test-agents: setup-gcp setup-control setup-suites
 	$(GIVING_WAY) -m pytest -m "not launchpad" $(AGENTS)

@@ -18,7 +18,7 @@ GIVING_WAY := nice -n 10 env $(RUN)
 
 PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet install --no-deps --no-compile
 
-.PHONY: help setup setup-gcp setup-control setup-wandb setup-suites train test test-agents test-others test-runs test-fast test-cloud added lint format lock build-files bazel clean
+.PHONY: help setup setup-gcp setup-control setup-wandb setup-suites train test test-agents test-others test-runs test-fast test-cloud lint format lock build-files bazel clean
 .DEFAULT_GOAL := help
 
 help:
@@ -52,16 +52,11 @@ train: setup
 
 # Whole runs wait more than they compute, and others fill their gaps: but those give way to them,
 # since a run that comes to nothing for long is taken for one that stands still.
-test: setup
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint added
+test: lint setup-gcp setup-control setup-wandb setup-suites
 	$(MAKE) --no-print-directory --jobs=3 --output-sync=target test-runs test-agents test-others
 
-# One after the other: they share an environment.
-added:
-	@$(MAKE) --no-print-directory --jobs=1 setup-gcp setup-control setup-wandb setup-suites
-
 # Halves that take equally long.
-AGENTS := tests/agents tests/r2d2 tests/population tests/test_readme.py
+AGENTS := tests/agents tests/r2d2 tests/run_folder
 
 test-agents: setup-gcp setup-control setup-suites
 	$(GIVING_WAY) -m pytest -m "not launchpad" $(AGENTS)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import sonnet as snt
 import tensorflow as tf
 
+from agents.compilation import update_function
 from agents.masking import masked_mean, mean_age, zero_where_masked
 from agents.networks.network import RecurrentNetwork, unroll_trained
 from agents.optimization import create_slots
@@ -75,20 +76,20 @@ class R2D2Update(tf.Module):
         self.target_network = target_network
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
         self._config = config
-        self._peers = peers
+        self.peers = peers
         self._joint = JointActions(network.actions)
         self._optimizer = snt.optimizers.Adam(config.learning_rate, epsilon=config.adam_epsilon)
         create_slots(self._optimizer, network.trainable_variables)
         self._copy_to_target()
 
-    @tf.function(autograph=False)
+    @update_function
     def __call__(self, batch: Batch) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
         """Improves the parameters; returns the items' new priorities `[B]` and metrics."""
         parameters = self.network.trainable_variables
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(parameters)
             evaluation = self.evaluate(batch)
-        gradients = mean(self._peers, tape.gradient(evaluation.loss, parameters))
+        gradients = mean(self.peers, tape.gradient(evaluation.loss, parameters))
         gradients, norm = tf.clip_by_global_norm(gradients, self._config.max_gradient_norm)
         lag = mean_age(self.step, batch.learner_step)
         self._optimizer.apply(gradients, parameters)
@@ -106,7 +107,7 @@ class R2D2Update(tf.Module):
             "mean_priority": tf.reduce_mean(priorities),
             "parameter_lag": lag,
         }
-        return priorities, whole_metrics(self._peers, metrics, lambda name: False)
+        return priorities, whole_metrics(self.peers, metrics, lambda name: False)
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """The loss of a batch. Only the online network's trained rows have a gradient."""
@@ -132,7 +133,7 @@ class R2D2Update(tf.Module):
         Where learners sample shards of their own, a table has as many items as all of them say
         together. What their probabilities and sizes are all too large by does not matter.
         """
-        peers, exponent = self._peers, self._config.importance_exponent
+        peers, exponent = self.peers, self._config.importance_exponent
         if peers.size == 1:
             return importance_weights(batch.probability, batch.table_size, exponent)
         sizes = tf.reshape(peers.gather(batch.table_size), [peers.size, -1])

@@ -12,6 +12,7 @@ order. After an item's blocks stands one that begins with a row of zeros: paddin
 A table may be spread over several servers, its shards. Each gives the same part of every batch.
 """
 
+import os
 from collections.abc import Callable, Sequence
 
 import reverb
@@ -38,6 +39,8 @@ from replay.structures import (
     TableSpec,
 )
 from replay.tables import max_blocks, signature
+
+_ROWS_OF_A_CALL = 1_000  # R2D2's batch has 7,680, IMPALA's 640
 
 
 def make_dataset(
@@ -74,6 +77,7 @@ def make_dataset(
     _check_layouts(tables)
     layout = tables[0].layout
     item = signature(environment_spec, core_state, blocks)
+    num_rows = sum(batch_sizes) * (layout.burn_in + layout.length)
     count = max_blocks(layout, blocks.length) + 1  # and one that begins with zeros
     info = tree.map_structure(lambda _: [], reverb.SampleInfo.tf_dtypes())
     padded = reverb.ReplaySample(info=info, data=_padded_shapes(item, count))
@@ -97,9 +101,20 @@ def make_dataset(
         return to_batch(whole.info, items, shards, layout, blocks, environment_spec.actions)
 
     batches = tf.data.Dataset.zip(tuple(samples)).map(
-        joined, num_parallel_calls=2, deterministic=True
+        joined, num_parallel_calls=batches_at_a_time(num_rows), deterministic=True
     )
     return batches.apply(_ahead())
+
+
+def batches_at_a_time(num_rows: int) -> int:
+    """How many batches of so many rows are put together beside each other, each by one core.
+
+    Two keep a processor's learner busy. An accelerator learns from R2D2's batches four times as
+    fast as a core makes them; small ones would only wait for it and grow old.
+    """
+    if not tf.config.list_logical_devices("GPU"):
+        return 2
+    return max(2, min(len(os.sched_getaffinity(0)) // 2, num_rows // _ROWS_OF_A_CALL))
 
 
 def _ahead() -> Callable[[tf.data.Dataset], tf.data.Dataset]:

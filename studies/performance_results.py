@@ -120,10 +120,15 @@ def _medians(values: Mapping[int, Sequence[float]]) -> tuple[list[int], list[flo
 
 
 def learners(lines: Sequence[Line]) -> dict[str, list[Line]]:
-    """The lines of `benchmarks.learner` with the paper's settings, by what was measured."""
+    """The lines of `benchmarks.learner` with the paper's settings, by what was measured.
+
+    Those of accelerators would leave no room for the others.
+    """
     found: dict[str, list[Line]] = {}
     for line in lines:
-        if line["benchmark"] == "learner" and line["settings"]["preset"] == "paper":
+        if line["machine"]["accelerators"] or line["benchmark"] != "learner":
+            continue
+        if line["settings"]["preset"] == "paper":
             found.setdefault(_label(line["settings"]), []).append(line)
     return found
 

@@ -3,6 +3,7 @@
 from studies.performance_results import Row
 
 _R2D2 = "learner --agent=r2d2"
+_IMPALA = "learner --agent=impala"
 _BFLOAT16 = f"{_R2D2} --r2d2.precision=bfloat16"
 _SMALL = " --r2d2.batch_size=16"
 _SHALLOW = " --impala.torso=shallow --impala.lstm_size=256"
@@ -22,6 +23,7 @@ _PROCESSES = " --num_actors=256 --actors_per_node=1 --runs=1"
 _REPLAYED = "end_to_end --agent=r2d2 --r2d2.samples_per_insert=0.4"
 _ACTOR = "actor --agent=r2d2 --num_environments=1,4,16,64,256"
 _REPLAY = "replay --agent=r2d2 --num_shards=1"
+_GPU = "--device=gpu --rounds=4 --turn_seconds=0.5"
 
 
 def _against(peer: str, text: str, command: str, target: str = "") -> Row:
@@ -203,4 +205,25 @@ ROWS = [
     Row("sampled by one client", _REPLAY, "sampled, 1", target="1,200 items/s"),
     Row("the same as batches of a learner", _REPLAY, "batches, 1"),
     Row("sampled from four shards", f"{_REPLAY},2,4", "sampled, 4"),
+]
+
+GPU_ROWS = [
+    _against("pytorch_tuned", "R2D2 step, float32, and tuned PyTorch's", f"{_R2D2} {_GPU}"),
+    _against(
+        "pytorch_tuned --peer_bfloat16",
+        "R2D2 step, bfloat16, and tuned PyTorch's in bfloat16",
+        f"{_BFLOAT16} {_GPU}",
+    ),
+    _against(
+        "pytorch_tuned", "IMPALA's step, deep, float32, and tuned PyTorch's", f"{_IMPALA} {_GPU}"
+    ),
+    _of_roof(
+        "R2D2 step, float32, useful work and the roof", f"{_R2D2} {_GPU} --peer=pytorch_tuned"
+    ),
+    Row(
+        "R2D2's first step, compiled",
+        f"{_R2D2} {_GPU} --peer=pytorch_tuned",
+        "first_step",
+        "peer_first_step",
+    ),
 ]

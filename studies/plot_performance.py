@@ -24,7 +24,7 @@ from PIL import Image
 from studies import arguments
 from studies import performance_results as results
 from studies.performance_results import Line
-from studies.performance_rows import HEADLINES, ROWS
+from studies.performance_rows import GPU_ROWS, HEADLINES, ROWS
 
 DOCS = arguments.DOCS
 DATA = DOCS / "data/performance.jsonl"
@@ -50,6 +50,7 @@ def written(page: pathlib.Path, lines: Sequence[Line]) -> str:
     text = results.replace_block(page.read_text(), "table", results.table(PAGES[page], lines))
     if page.parent == DOCS:
         text = results.replace_block(text, "images", _IMAGES if lines else "")
+        text = results.replace_block(text, "gpu", results.table(GPU_ROWS, lines))
         text = results.replace_block(text, "profiles", results.profiles(lines))
     return text
 

@@ -24,6 +24,9 @@ PLANS = {
         PAPER, actors_per_node=1, variable_update_period=1_600
     ),
     "256 actors, 8 in a node, learner of two cores": dataclasses.replace(PAPER, learner_cores=2),
+    "256 actors, 8 in a node, updates of 21 ms, 16 cores": dataclasses.replace(
+        PAPER, update_seconds=0.021, learner_cores=16, batches_ahead=7
+    ),
     "1,024 actors, 8 in a node, 8 shards": dataclasses.replace(PAPER, actors=1_024, num_shards=8),
 }
 

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import tensorflow as tf
 
+from agents.compilation import update_function
 from agents.contract import Network
 from agents.impala.config import Config
 from agents.impala.distributions import without_last
@@ -64,7 +65,7 @@ class ImpalaUpdate(tf.Module):
         self.learned_network = network
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
         self._config = config
-        self._peers = peers
+        self.peers = peers
         # A variable because checkpoints hold it; each update computes it anew.
         self._learning_rate = tf.Variable(
             config.learning_rate, trainable=False, dtype=tf.float32, name="learning_rate"
@@ -82,7 +83,7 @@ class ImpalaUpdate(tf.Module):
         self._normaliser = normaliser
         self.network: Network = lagging_network or network
 
-    @tf.function(autograph=False)
+    @update_function
     def __call__(self, batch: Batch) -> tuple[None, Mapping[str, tf.Tensor]]:
         """Improves the parameters; returns no priorities, and metrics."""
         config, parameters = self._config, self._parameters
@@ -92,7 +93,7 @@ class ImpalaUpdate(tf.Module):
         gradients = tape.gradient(
             evaluation.loss, parameters, unconnected_gradients=tf.UnconnectedGradients.ZERO
         )
-        gradients = self._peers.sum(gradients)  # as the loss is one, over batch and time
+        gradients = self.peers.sum(gradients)  # as the loss is one, over batch and time
         gradients, norm = clip_by_global_norm(gradients, config.max_gradient_norm)
         if self._lagged is not None:
             self._lagged.before_update(self.step)
@@ -106,7 +107,7 @@ class ImpalaUpdate(tf.Module):
         self.step.assign_add(1)
         metrics = {"loss": evaluation.loss, **evaluation.metrics, "parameter_lag": age}
         return None, {
-            **whole_metrics(self._peers, metrics, is_sum),
+            **whole_metrics(self.peers, metrics, is_sum),
             **statistics,
             "gradient_norm": norm,
             "learning_rate": learning_rate,

@@ -7,9 +7,10 @@ and a kernel of k/s x k/s blocks of pixels, whose s² C numbers are its channels
 
 Bytes become blocks in no more time than they become fractions, and oneDNN in bfloat16 likes
 blocks at least as well, for it multiplies tiles of channels and an image has few. Floats would have
-to be moved for it. The kernels that TensorFlow has where it does not use oneDNN gain by blocks
-always. There, what has stride 1 has the gradients of `convolve`, in two thirds of the time of
-TensorFlow's where channels are few. oneDNN's own take two thirds of the time of these.
+to be moved for it. cuDNN's kernels gain by blocks always, as a GPU multiplies tiles too, and so do
+those that TensorFlow has where it does not use oneDNN. There, what has stride 1 has the gradients
+of `convolve`, in two thirds of the time of TensorFlow's where channels are few. oneDNN's own take
+two thirds of the time of these.
 """
 
 from collections.abc import Callable
@@ -64,7 +65,7 @@ class Conv2D(snt.Module):
         Args:
           image: `[B, H, W, C]`; bytes become fractions, and blocks where that is quicker.
         """
-        quicker = self._dtype == tf.bfloat16 or not uses_onednn()
+        quicker = self._dtype == tf.bfloat16 or not _onednn_convolves()
         if image.dtype == tf.uint8 and quicker and self._has_blocks(image):
             return Blocks(to_blocks(image, self._stride, self._dtype))
         return as_float(image, self._dtype)
@@ -85,7 +86,7 @@ class Conv2D(snt.Module):
     def _convolve(self, x: tf.Tensor | Blocks, w: tf.Tensor) -> tf.Tensor:
         if isinstance(x, Blocks):
             return convolve(x.pixels, kernel_of_blocks(w, self._stride))
-        if not uses_onednn() and self._has_blocks(x):  # oneDNN strides well over floats
+        if not _onednn_convolves() and self._has_blocks(x):  # oneDNN strides well over floats
             return convolve(
                 tf.nn.space_to_depth(x, self._stride), kernel_of_blocks(w, self._stride)
             )
@@ -112,6 +113,10 @@ def uses_onednn() -> bool:
     The variable TF_ENABLE_ONEDNN_OPTS, 0 or 1, says otherwise.
     """
     return bool(_pywrap_util_port.IsMklEnabled())
+
+
+def _onednn_convolves() -> bool:
+    return uses_onednn() and not tf.config.list_logical_devices("GPU")
 
 
 def to_blocks(image: tf.Tensor, stride: int, dtype: tf.DType = tf.float32) -> tf.Tensor:

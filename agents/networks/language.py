@@ -13,6 +13,7 @@ import sonnet as snt
 import tensorflow as tf
 from acme import specs
 
+from agents.compilation import within_xla
 from agents.networks.core import LSTM
 
 EMBEDDING_SIZE = 20
@@ -37,18 +38,24 @@ class Language(snt.Module):
 
     def __call__(self, instruction: tf.Tensor) -> tf.Tensor:
         """`[B, L]` -> `[B, 64]`."""
+        if within_xla():
+            return self._read(instruction)  # it has to know how many there are
         # An instruction stays for many steps, and most levels have none: each is read once.
         distinct, row = tf.raw_ops.UniqueV2(x=instruction, axis=[0])
         distinct = _padded(distinct, tf.shape(instruction)[0])
-        distinct = tf.transpose(tf.ensure_shape(distinct, [None, instruction.shape[1]]))  # [L, U]
+        return tf.gather(self._read(tf.ensure_shape(distinct, [None, instruction.shape[1]])), row)
+
+    def _read(self, texts: tf.Tensor) -> tf.Tensor:
+        """`[U, L]` -> `[U, 64]`."""
+        texts = tf.transpose(texts)  # [L, U]
         # Padding as row 0 of the table; this makes its gradient dense too, as the clipping and the
         # optimizers want it.
         table = tf.pad(self._embeddings, [[1, 0], [0, 0]])
-        words = tf.gather(table, distinct)  # [L, U, 20]
-        state = self._lstm.initial_state(tf.shape(distinct)[1])
-        is_word = distinct > 0
+        words = tf.gather(table, texts)  # [L, U, 20]
+        state = self._lstm.initial_state(tf.shape(texts)[1])
+        is_word = texts > 0
         _, state = self._lstm.unroll(words, state, reset=tf.zeros_like(is_word), valid=is_word)
-        return tf.gather(state.hidden, row)  # [B, 64]
+        return state.hidden
 
 
 def _padded(distinct: tf.Tensor, most: tf.Tensor) -> tf.Tensor:

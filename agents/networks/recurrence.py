@@ -10,12 +10,18 @@ What a step does between two matrix products is compiled into one loop over its 
 and backwards: as single operations they would be too short for two cores. Backwards computes a
 step's activations again, which costs less than to have stored them. All of it can be differentiated
 a second time.
+
+Where XLA compiles a whole update, as for a GPU, the steps are a loop of its own, forwards and
+backwards: written out they would take it minutes.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
+
+from agents.compilation import within_xla
 
 Gradients = tuple[tf.Tensor, ...]
 
@@ -63,18 +69,14 @@ def unroll(
     def run(
         gates: tf.Tensor, w_hidden: tf.Tensor, hidden: tf.Tensor, cell: tf.Tensor
     ) -> tuple[Gradients, Callable[..., Gradients]]:
-        steps, outputs = [], []
-        for t, row in enumerate(tf.unstack(gates)):
-            product = tf.matmul(hidden, w_hidden)
-            steps.append(Step(row, product, hidden, cell, valids[t], following[t]))
-            output, hidden, cell = _advance(steps[t])
-            outputs.append(output)
+        make = _loop if within_xla() else _steps
+        results, backwards = make(gates, w_hidden, hidden, cell, valids, following)
 
         def gradient(*of_results: tf.Tensor) -> Gradients:
-            of_gates, *of_others = _gradient(steps, w_hidden, *of_results)
+            of_gates, *of_others = backwards(*of_results)
             return tf.cast(of_gates, gates.dtype), *of_others
 
-        return (tf.stack(outputs), hidden, cell), gradient
+        return results, gradient
 
     hidden, cell = (tf.where(resets[0], tf.zeros_like(x), x) for x in (hidden, cell))
     outputs, hidden, cell = run(gates, w_hidden, hidden, cell)
@@ -103,15 +105,19 @@ def _advance(step: Step) -> Gradients:
     return _step(step)
 
 
-@tf.function(jit_compile=True, autograph=False)
-def _retreat(step: Step, of_results: Gradients) -> Gradients:
-    """The gradients of z_t, and of the state before the step apart from h_{t−1} W."""
+def _gradients_of_step(step: Step, of_results: Gradients) -> Gradients:
+    """Those of z_t, and of the state before the step apart from h_{t−1} W."""
     arguments = (step.product, step.hidden, step.cell)
     with tf.GradientTape(watch_accessed_variables=False) as tape:
         tape.watch(arguments)
         results = _step(step)
     gradients: Gradients = tape.gradient(results, arguments, output_gradients=of_results)
     return gradients
+
+
+@tf.function(jit_compile=True, autograph=False)
+def _retreat(step: Step, of_results: Gradients) -> Gradients:
+    return _gradients_of_step(step, of_results)
 
 
 @tf.function(jit_compile=True, autograph=False)
@@ -124,14 +130,33 @@ def _turned(w: tf.Tensor) -> tf.Tensor:
     return tf.transpose(w)
 
 
-def _gradient(
+def _steps(
+    gates: tf.Tensor,
+    w_hidden: tf.Tensor,
+    hidden: tf.Tensor,
+    cell: tf.Tensor,
+    valids: Sequence[tf.Tensor],
+    resets: Sequence[tf.Tensor],
+) -> tuple[Gradients, Callable[..., Gradients]]:
+    """Outputs `[T, B, H]`, hidden and cell after T steps, and what makes of their gradients those
+    of gates, W, hidden and cell."""
+    steps, outputs = [], []
+    for t, row in enumerate(tf.unstack(gates)):
+        product = tf.matmul(hidden, w_hidden)
+        steps.append(Step(row, product, hidden, cell, valids[t], resets[t]))
+        output, hidden, cell = _advance(steps[t])
+        outputs.append(output)
+    results = (tf.stack(outputs), hidden, cell)
+    return results, functools.partial(_steps_back, steps, w_hidden)
+
+
+def _steps_back(
     steps: Sequence[Step],
     w_hidden: tf.Tensor,
     of_outputs: tf.Tensor,
     of_hidden: tf.Tensor,
     of_cell: tf.Tensor,
 ) -> Gradients:
-    """From the gradients of `run`'s results to those of its arguments."""
     of_gates = []
     w_turned = _turned(w_hidden)
     of_output = tf.unstack(of_outputs)
@@ -143,3 +168,87 @@ def _gradient(
     hidden = tf.concat([step.hidden for step in steps], axis=0)  # [T * B, H]
     of_w = tf.matmul(hidden, tf.concat(of_gates, axis=0), transpose_a=True)
     return tf.stack(of_gates), of_w, of_hidden, of_cell
+
+
+def _loop(
+    gates: tf.Tensor,
+    w_hidden: tf.Tensor,
+    hidden: tf.Tensor,
+    cell: tf.Tensor,
+    valids: Sequence[tf.Tensor],
+    resets: Sequence[tf.Tensor],
+) -> tuple[Gradients, Callable[..., Gradients]]:
+    """As `_steps`; what went into the steps is in one tensor `[T, ...]` of each kind."""
+    valid, reset = tf.stack(valids), tf.stack(resets)
+
+    def advance(t: tf.Tensor, hidden: tf.Tensor, cell: tf.Tensor) -> tuple[Gradients, Gradients]:
+        step = Step(gates[t], tf.matmul(hidden, w_hidden), hidden, cell, valid[t], reset[t])
+        output, *state = _step(step)
+        return (output, hidden, cell), tuple(state)
+
+    like = (hidden, hidden, cell)
+    (outputs, hiddens, cells), state = _scan(advance, range(len(valids)), like, (hidden, cell))
+    product = tf.reshape(tf.matmul(_rows(hiddens), w_hidden), tf.shape(gates))  # a second time
+    steps = Step(gates, product, hiddens, cells, valid, reset)
+    return (outputs, *state), functools.partial(_loop_back, steps, w_hidden)
+
+
+def _loop_back(
+    steps: Step,
+    w_hidden: tf.Tensor,
+    of_outputs: tf.Tensor,
+    of_hidden: tf.Tensor,
+    of_cell: tf.Tensor,
+) -> Gradients:
+    def retreat(t: tf.Tensor, hidden: tf.Tensor, cell: tf.Tensor) -> tuple[Gradients, Gradients]:
+        step = Step(*(kind[t] for kind in steps))
+        of_row, kept, cell = _gradients_of_step(step, (of_outputs[t], hidden, cell))
+        return (of_row,), (kept + tf.matmul(of_row, w_hidden, transpose_b=True), cell)
+
+    rows, like = range(steps.product.shape[0]), steps.product[0]
+    (of_gates,), state = _scan(retreat, rows[::-1], (like,), (of_hidden, of_cell))
+    of_w = tf.matmul(_rows(steps.hidden), _rows(of_gates), transpose_a=True)
+    return of_gates, of_w, *state
+
+
+def _rows(x: tf.Tensor) -> tf.Tensor:
+    """`[T, B, N]` -> `[T * B, N]`."""
+    return tf.reshape(x, [-1, x.shape[-1]])
+
+
+def _scan(
+    function: Callable[..., tuple[Gradients, Gradients]],
+    rows: range,
+    like: Gradients,
+    state: Gradients,
+) -> tuple[Gradients, Gradients]:
+    """Calls (t, *state) -> (values of row t, state) for each of T rows, one after the other.
+
+    How often it was called is all that ends the loop: XLA then need not ask the GPU whether to.
+
+    Args:
+      function: its values are of the types and shapes of `like`.
+      rows: t of each call.
+      like: `[...]` each.
+      state: before the first.
+
+    Returns:
+      The values `[T, ...]`, in the order of t, and the state after the last.
+    """
+    arrays = [tf.TensorArray(x.dtype, len(rows), element_shape=x.shape) for x in like]
+
+    def call(
+        count: tf.Tensor, arrays: Sequence[tf.TensorArray], state: Gradients
+    ) -> tuple[tf.Tensor, Sequence[tf.TensorArray], Gradients]:
+        t = rows.start + rows.step * count
+        values, state = function(t, *state)
+        written = [array.write(t, values[i]) for i, array in enumerate(arrays)]
+        return count + 1, written, state
+
+    _, arrays, state = tf.while_loop(
+        lambda *_: tf.constant(True),
+        call,
+        (tf.constant(0), arrays, state),
+        maximum_iterations=len(rows),
+    )
+    return tuple(array.stack() for array in arrays), state

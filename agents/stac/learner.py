@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 import sonnet as snt
 import tensorflow as tf
 
+from agents.compilation import update_function
 from agents.contract import Network
 from agents.impala.distributions import Distribution, without_last
 from agents.impala.lag import LaggedCopy
@@ -56,7 +57,7 @@ class StacUpdate(tf.Module):
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
         self.metaparameters = Metaparameters(config)
         self._config = config
-        self._peers = peers
+        self.peers = peers
         self._outer = outer_hyperparameters(config)
         self._optimizer = RMSProp(
             self._parameters,
@@ -73,7 +74,7 @@ class StacUpdate(tf.Module):
         )
         self.network: Network = lagging_network or network
 
-    @tf.function(autograph=False)
+    @update_function
     def __call__(self, batch: Batch) -> tuple[None, Mapping[str, tf.Tensor]]:
         """Improves parameters and metaparameters; returns no priorities, and metrics."""
         config, parameters, eta = self._config, self._parameters, self.metaparameters.eta
@@ -89,7 +90,7 @@ class StacUpdate(tf.Module):
             gradients = tape.gradient(
                 loss, parameters, unconnected_gradients=tf.UnconnectedGradients.ZERO
             )
-            gradients = self._peers.sum(gradients)  # as the loss is one, over batch and time
+            gradients = self.peers.sum(gradients)  # as the loss is one, over batch and time
             gradients, norm = clip_by_global_norm(gradients, config.max_gradient_norm)
             rate = tf.cast(learning_rate, norm.dtype)
             values, slots = self._optimizer.step(gradients, parameters, rate)
@@ -108,7 +109,7 @@ class StacUpdate(tf.Module):
             metrics |= of_part
             own |= norms
         self.step.assign_add(1)
-        return None, {**whole_metrics(self._peers, metrics, is_sum), **own}
+        return None, {**whole_metrics(self.peers, metrics, is_sum), **own}
 
     def evaluate(self, batch: Batch) -> tuple[list[Evaluation], Distribution]:
         """Each head's inner loss of a batch (Algorithm 1), and the acting head's policy.
@@ -165,9 +166,9 @@ class StacUpdate(tf.Module):
         eta = self.metaparameters.eta
         # Of all parts of the batch at θ̃; then what this part has done to θ̃, and so all of them.
         metagradient = meta_tape.gradient(
-            list(moved), eta, output_gradients=self._peers.sum(of_moved)
+            list(moved), eta, output_gradients=self.peers.sum(of_moved)
         )
-        (metagradient,) = self._peers.sum([metagradient])
+        (metagradient,) = self.peers.sum([metagradient])
         self._meta_optimizer.apply([metagradient], [eta])
         norms = tf.unstack(tf.norm(metagradient, axis=0))
         return {"outer_loss": loss, "kl": kl}, {

@@ -48,6 +48,11 @@ class Body(nn.Module):
         x = torch.cat([x.float(), code, reward.clamp(-1, 1).unsqueeze(-1)], dim=-1)
         return self._core(x, state)
 
+    def flatten_parameters(self) -> None:
+        """Joins the LSTM's weights again, which a copy's are not: cuDNN wants them in one piece."""
+        if self._core is not None:
+            self._core.flatten_parameters()
+
     def _look(self, frames: Tensor) -> Tensor:
         images = frames.permute(0, 3, 1, 2)  # [T B, C, H, W], still channels last
         vector: Tensor = self._torso(images.to(self._image_type()).div_(255.0))

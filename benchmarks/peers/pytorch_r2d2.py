@@ -36,6 +36,7 @@ class Update:
         self._device = pytorch_process.prepare(settings["keeps_memory"])
         self._network = Network(settings).to(self._device)
         self._target_network = copy.deepcopy(self._network)
+        self._target_network.body.flatten_parameters()
         self._optimizer = torch.optim.Adam(
             self._network.parameters(),
             lr=self._config["learning_rate"],

@@ -11,7 +11,7 @@ import pytest
 from bazel.rooms import imports
 from studies import pages
 from studies.pages import ROOT, Words
-from studies.performance_rows import ROWS
+from studies.performance_rows import GPU_ROWS, ROWS
 from tests import extending
 from tests.commands import Commands, Outcome
 
@@ -61,7 +61,7 @@ def written(on_pages: list[tuple[str, Words]]) -> dict[Words, str]:
         elif arguments[0] == "train":
             (line,) = (line for line in _made_by(tuple(arguments)) if "-m launch.train" in line)
             found[tuple(shlex.split(line.partition(" -m ")[2]))] = page
-    for row in ROWS:
+    for row in (*ROWS, *GPU_ROWS):
         found[tuple(shlex.split(f"benchmarks.{row.command}"))] = "performance.md"
     return found
 

@@ -1,5 +1,6 @@
 """What a learner sees, by hand: an episode of four steps, its ends, resets, and the sampling."""
 
+import os
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import tensorflow as tf
 import tree
 from acme import specs
 
-from replay.dataset import make_dataset
+from replay.dataset import batches_at_a_time, make_dataset
 from replay.frames import FrameStack
 from replay.layout import BlockLayout, Layout
 from replay.structures import FIRST, LAST, MID, NO_ACTION, Batch, TableSpec
@@ -126,6 +127,24 @@ def test_the_stack_is_the_one_the_actor_acted_on() -> None:
             batch.inputs.observation,
             stacks,
         )
+
+
+@pytest.mark.parametrize(
+    ("devices", "cores", "num_rows", "expected"),
+    [
+        ([], 16, 7_680, 2),
+        (["GPU:0"], 16, 7_680, 7),
+        (["GPU:0"], 8, 7_680, 4),  # the other half is for all else
+        (["GPU:0"], 16, 640, 2),
+        (["GPU:0"], 1, 7_680, 2),
+    ],
+)
+def test_an_accelerator_has_more_batches_put_together(
+    devices: list[str], cores: int, num_rows: int, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: devices)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(cores)))
+    assert batches_at_a_time(num_rows) == expected
 
 
 @pytest.mark.parametrize("with_accelerator", [False, True])

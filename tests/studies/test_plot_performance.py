@@ -9,7 +9,7 @@ import pytest
 from studies import performance_results as results
 from studies import plot_performance
 from studies.performance_results import Row
-from studies.performance_rows import HEADLINES, ROWS
+from studies.performance_rows import GPU_ROWS, HEADLINES, ROWS
 
 ROWS_OF_TWO = [
     Row("step", "learner --agent=r2d2 --peer=acme", "learner", "peer", "learner_to_peer", "2.1"),
@@ -26,6 +26,7 @@ def _line(
         "command": f"python -m benchmarks.{command}",
         "settings": default | (settings or {}),
         "figures": {name: {"value": value, "unit": "u"} for name, value in figures.items()},
+        "machine": {"accelerators": []},
     }
 
 
@@ -85,7 +86,9 @@ def test_curves_are_medians_of_the_papers_settings_by_count() -> None:
         _line("replay", **{"both, 4": 100.0}),
     ]
     assert results.curve(lines, "actor", "both") == ([4, 16], [1.5, 3.0])
-    learners = results.learners([*lines, _learner(4, learner=5.0), _learner(1, learner=7.0)])
+    on_gpu = _learner(4, learner=9e5) | {"machine": {"accelerators": ["GPU"]}}
+    on_cpu = [_learner(4, learner=5.0), _learner(1, learner=7.0)]
+    learners = results.learners([*lines, *on_cpu, on_gpu])
     assert list(learners) == ["r2d2, dqn, LSTM 512, float32"]
     (found,) = learners.values()
     assert results.by_batch_size(found, "learner") == ([1, 4], [7.0, 5.0])
@@ -130,5 +133,5 @@ def test_the_pages_and_images_agree_with_the_data() -> None:
 def test_every_line_is_shown() -> None:
     """In a row, among the profiles or, a learner of other sizes, in a plot."""
     for line in results.read(plot_performance.DATA):
-        in_table = any(line in results.select([line], row.command) for row in ROWS)
+        in_table = any(line in results.select([line], row.command) for row in (*ROWS, *GPU_ROWS))
         assert in_table or line["benchmark"] in ("learner", "profile"), line["command"]

@@ -112,12 +112,23 @@ def test_gpus_and_onednn_keep_their_own_gradients(
         (tf.float32, "VALID", 4, 12, None),  # where oneDNN is not used
     ],
 )
+@pytest.mark.parametrize("devices", [[], ["GPU:0"]])
 def test_an_image_becomes_blocks_where_that_is_exact_and_quicker(
-    dtype: tf.DType, padding: str, stride: int, side: int, in_blocks: bool | None, onednn: bool
+    dtype: tf.DType,
+    padding: str,
+    stride: int,
+    side: int,
+    in_blocks: bool | None,
+    devices: list[str],
+    onednn: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: devices)
+    if in_blocks is None:
+        in_blocks = not onednn or bool(devices)
     layer, image = Conv2D(3, 8, stride, padding=padding, dtype=dtype), _bytes(2, side, 16, 4)
     prepared = layer.prepare(image)
-    assert isinstance(prepared, Blocks) == (not onednn if in_blocks is None else in_blocks)
+    assert isinstance(prepared, Blocks) == in_blocks
     from_bytes = layer(prepared)
     fractions = tf.cast(image, tf.float32) / 255
     np.testing.assert_allclose(

@@ -42,6 +42,20 @@ def _assert_close(x: tf.Tensor, y: tf.Tensor) -> None:
     tree.map_structure(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), x, y)
 
 
+def test_a_compiled_unroll_equals_one_that_is_not(lstm: LSTM) -> None:
+    """XLA has columns of zeros beside the inputs."""
+
+    def gradients(*arguments: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        with tf.GradientTape() as tape:
+            tape.watch(arguments[0])
+            outputs, state = lstm.unroll(*arguments)
+            loss = tf.reduce_sum(tf.sin(outputs)) + tf.reduce_sum(state.cell)
+        return outputs, state, tape.gradient(loss, [arguments[0], *lstm.trainable_variables])
+
+    arguments = (_inputs(), _state(), NO_RESET, ALL_VALID)
+    _assert_close(tf.function(gradients, jit_compile=True)(*arguments), gradients(*arguments))
+
+
 def test_steps_equal_sonnets_lstm(lstm: LSTM) -> None:
     sonnets = snt.LSTM(H)
     sonnets(tf.zeros([1, D]), sonnets.initial_state(1))

@@ -32,7 +32,11 @@ def _naive(language: Language, instruction: np.ndarray) -> np.ndarray:
     return np.stack(rows)
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda f: f, tf.function, tf.function(jit_compile=True)],
+    ids=["eager", "traced", "compiled"],
+)
 def test_equals_the_naive_twin(wrap: Callable) -> None:
     language, instruction = _language(), _instructions()
     lengths = (instruction > 0).sum(axis=1)
@@ -81,7 +85,11 @@ def test_sizes_are_those_of_the_paper() -> None:
     assert shapes == [[NUM_WORDS, 20], [20, 4 * 64], [64, 4 * 64], [4 * 64]]
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda f: f, tf.function, tf.function(jit_compile=True)],
+    ids=["eager", "traced", "compiled"],
+)
 def test_gradients_are_dense_and_those_of_the_naive_twin(wrap: Callable) -> None:
     """Equal instructions are read once, but each row's gradient counts."""
     language, instruction = _language(), _instructions()[:12]

@@ -105,8 +105,11 @@ def _assert_close(
         np.testing.assert_allclose(x, y, rtol=rtol, atol=atol)
 
 
+COMPILED = tf.function(autograph=False, jit_compile=True)
 WRAPS = pytest.mark.parametrize(
-    "wrap", [lambda f: f, tf.function(autograph=False)], ids=["eager", "traced"]
+    "wrap",
+    [lambda f: f, tf.function(autograph=False), COMPILED],
+    ids=["eager", "traced", "compiled"],
 )
 
 
@@ -150,8 +153,11 @@ def test_no_gradient_passes_a_reset_and_every_gradient_passes_invalid_rows() -> 
             np.testing.assert_array_equal(of_cell[b], whole_cell[b])
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, COMPILED], ids=["eager", "compiled"])
 @pytest.mark.parametrize("enters", [(True, False, False), (False, True, True)])
-def test_second_derivatives_equal_those_of_the_loop(enters: tuple[bool, bool, bool]) -> None:
+def test_second_derivatives_equal_those_of_the_loop(
+    enters: tuple[bool, bool, bool], wrap: Callable[..., Any]
+) -> None:
     def second(unroll: Unroll, arguments: Tensors) -> Tensors:
         with tf.GradientTape() as tape:
             tape.watch(arguments)
@@ -159,7 +165,7 @@ def test_second_derivatives_equal_those_of_the_loop(enters: tuple[bool, bool, bo
             loss = tf.add_n([tf.reduce_sum(x**2) for x in first])
         return tape.gradient(loss, arguments)
 
-    actual = second(recurrence.unroll, _arguments())
+    actual = wrap(lambda *x: second(recurrence.unroll, x))(*_arguments())
     expected = second(_naive, _arguments())
     assert all(np.abs(x).max() > 1e-2 for x in expected)
     _assert_close(actual, expected, atol=2e-5)
@@ -180,6 +186,21 @@ def test_gates_of_bfloat16_are_all_that_is_of_it() -> None:
     assert all(x.dtype == tf.float32 for x in of_others)
     np.testing.assert_allclose(tf.cast(of_gates, tf.float32), expected, rtol=2**-8, atol=1e-7)
     _assert_close(of_others, expected_others, rtol=1e-6, atol=1e-6)
+
+
+def test_a_compiled_unroll_is_a_loop() -> None:
+    """XLA takes minutes for a hundred steps that are written out."""
+
+    def number_of_products(num_rows: int) -> int:
+        gates, *others = _arguments()
+        arguments = (tf.tile(gates, [num_rows, 1, 1]), *others)
+        flags = [tf.constant(np.tile(x, [num_rows, 1])) for x in (RESET, VALID)]
+        graph = COMPILED(lambda *x: recurrence.unroll(*x, *flags)).get_concrete_function(*arguments)
+        definition = graph.graph.as_graph_def()
+        nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
+        return sum(node.op in ("MatMul", "BatchMatMulV2") for node in nodes)
+
+    assert 0 < number_of_products(1) == number_of_products(3)
 
 
 def test_saturated_gates_have_finite_gradients() -> None:

@@ -1,0 +1,86 @@
+"""An update's function: by operation, or compiled as a whole where a GPU computes."""
+
+import pathlib
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+from agents.compilation import is_refused, update_function, within_xla, xla_flags
+
+
+class Doubling(tf.Module):
+    """x <- 2 x + batch."""
+
+    def __init__(self, num_peers: int = 1, *, compilable: bool = True) -> None:
+        super().__init__()
+        self.peers = SimpleNamespace(size=num_peers)
+        self.compiled: list[bool] = []  # of each time that it was traced
+        self._x = tf.Variable(1.0)
+        self._compilable = compilable
+
+    @update_function
+    def __call__(self, batch: tf.Tensor) -> tf.Tensor:
+        """Returns x."""
+        self.compiled.append(within_xla())
+        if not self._compilable:
+            batch = tf.strings.to_number(tf.strings.as_string(batch))
+        return self._x.assign(2.0 * self._x + batch)
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: ["GPU:0"])
+
+
+def _results(update: Any) -> list[float]:
+    return [float(update(tf.constant(batch))) for batch in (1.0, 0.5)]
+
+
+def test_a_processor_goes_by_operation() -> None:
+    update = Doubling()
+    assert _results(update) == [3.0, 6.5]
+    assert update.compiled == [False]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_gpu_is_given_the_whole() -> None:
+    update, other = Doubling(), Doubling()
+    assert _results(update) == _results(other) == [3.0, 6.5]
+    assert update.compiled == other.compiled == [True]
+    assert not is_refused(update)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_peers_are_heard_of_in_between() -> None:
+    update = Doubling(num_peers=2)
+    assert _results(update) == [3.0, 6.5]
+    assert update.compiled == [False]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_what_xla_does_not_have_goes_by_operation(caplog: pytest.LogCaptureFixture) -> None:
+    update = Doubling(compilable=False)
+    assert _results(update) == [3.0, 6.5]
+    assert update.compiled == [True, False]
+    assert is_refused(update)
+    assert caplog.text.count("XLA cannot compile the update") == 1
+    assert "AsString" in caplog.text
+
+
+def test_flags_that_were_given_are_kept() -> None:
+    assert "--xla_gpu_force_conv_nhwc=true" in xla_flags("").split()
+    given = "--xla_gpu_force_conv_nhwc=false --xla_dump_to=/tmp/x"
+    assert xla_flags(given) == given
+
+
+def test_cuda_is_found_where_its_wheel_is(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nvidia/cuda_nvcc/bin").mkdir(parents=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert f"--xla_gpu_cuda_data_dir={tmp_path}/nvidia/cuda_nvcc" in xla_flags("").split()
+    own = "--xla_gpu_cuda_data_dir=/opt/cuda"
+    assert xla_flags(own).split().count(own) == 1
+    assert "nvidia" not in xla_flags(own)

@@ -12,7 +12,7 @@ ENV LOCK=requirements.lock
 
 FROM nvidia/cuda:11.8.0-base-ubuntu22.04 AS gpu
 RUN apt-get update \
- && apt-get install --yes --no-install-recommends python3.10-venv libpython3.10 cuda-nvcc-11-8 \
+ && apt-get install --yes --no-install-recommends python3.10-venv libpython3.10 \
  && rm -rf /var/lib/apt/lists/* \
  && python3.10 -m venv /venv
 ENV LOCK=requirements-gpu.lock \

@@ -1,15 +1,10 @@
 """A learner's update as TensorFlow runs it: operation by operation, or on a GPU as a whole."""
 
-import contextlib
-import importlib.util
-import os
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 from absl import logging
-from tensorflow.python.framework import ops
-from tensorflow.python.ops import control_flow_util
 
 from agents.peers import ALONE
 
@@ -39,7 +34,8 @@ class update_function:
             try:
                 return as_a_whole(*batch)
             except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError) as error:
-                logging.warning("XLA cannot compile the update, which is slower then: %s", error)
+                reason = str(error).partition("\n")[0]
+                logging.warning("XLA cannot compile the update, which is slower then: %s", reason)
                 update.is_refused_by_xla = True
                 return by_operation(*batch)
 
@@ -54,28 +50,3 @@ def is_refused(update: Any) -> bool:
 def _wants_whole(update: Any) -> bool:
     has_peers = getattr(update, "peers", ALONE).size > 1
     return bool(tf.config.list_logical_devices("GPU")) and not has_peers and not is_refused(update)
-
-
-def within_xla() -> bool:
-    """Whether what is traced now is part of something larger that XLA will compile."""
-    return bool(control_flow_util.GraphOrParentsInXlaContext(ops.get_default_graph()))
-
-
-def xla_flags(given: str) -> str:
-    """XLA's flags, with what is not among those given.
-
-    cuDNN's kernels for TensorFloat-32 want channels last, and XLA would give them floats with
-    channels first, to be turned before and after. The wheel has CUDA's assembler and mathematics,
-    which XLA looks for only where CUDA's own installer would put them.
-    """
-    flags = ["--xla_gpu_force_conv_nhwc=true"]
-    with contextlib.suppress(ModuleNotFoundError):
-        found = importlib.util.find_spec("nvidia.cuda_nvcc")
-        if found and found.submodule_search_locations:
-            flags.append(f"--xla_gpu_cuda_data_dir={found.submodule_search_locations[0]}")
-    missing = [flag for flag in flags if flag.partition("=")[0] not in given]
-    return " ".join([*given.split(), *missing])
-
-
-# XLA reads them once, when it first compiles something.
-os.environ["XLA_FLAGS"] = xla_flags(os.environ.get("XLA_FLAGS", ""))

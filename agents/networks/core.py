@@ -10,9 +10,9 @@ from typing import Protocol
 import sonnet as snt
 import tensorflow as tf
 
-from agents.compilation import within_xla
 from agents.networks import recurrence
 from agents.networks.layers import initial_weights
+from agents.networks.xla import within_xla
 from replay.structures import Nest
 
 FORGET_BIAS = 1.0

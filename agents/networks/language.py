@@ -13,8 +13,8 @@ import sonnet as snt
 import tensorflow as tf
 from acme import specs
 
-from agents.compilation import within_xla
 from agents.networks.core import LSTM
+from agents.networks.xla import within_xla
 
 EMBEDDING_SIZE = 20
 LSTM_SIZE = 64

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from agents.compilation import within_xla
+from agents.networks.xla import within_xla
 
 Gradients = tuple[tf.Tensor, ...]
 

@@ -30,7 +30,7 @@ BASE = "python:3.10-slim-bookworm"
 CUDA_BASE = "nvidia/cuda:11.8.0-base-ubuntu22.04"  # CUDA's libraries themselves are in the lock
 _UBUNTU_PYTHON = """\
 RUN apt-get update \\
- && apt-get install --yes --no-install-recommends python3.10-venv libpython3.10 cuda-nvcc-11-8 \\
+ && apt-get install --yes --no-install-recommends python3.10-venv libpython3.10 \\
  && rm -rf /var/lib/apt/lists/* \\
  && python3.10 -m venv /venv
 ENV PATH=/venv/bin:$PATH LD_LIBRARY_PATH={libraries}
@@ -166,7 +166,9 @@ def base(lock: str) -> str:
 def cuda_libraries() -> list[str]:
     """Where TensorFlow finds CUDA in the image: the lock's wheels, then the host's driver."""
     names = re.findall(
-        r"^nvidia-(.+)-cu11==", recurrent_replay.file(GPU_LOCK).read_text(), re.MULTILINE
+        r"^nvidia-(?!cuda-nvcc)(.+)-cu11==",  # that one has programs
+        recurrent_replay.file(GPU_LOCK).read_text(),
+        re.MULTILINE,
     )
     site = "/venv/lib/python3.10/site-packages/nvidia"
     return [

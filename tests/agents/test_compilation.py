@@ -1,13 +1,13 @@
 """An update's function: by operation, or compiled as a whole where a GPU computes."""
 
-import pathlib
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import tensorflow as tf
 
-from agents.compilation import is_refused, update_function, within_xla, xla_flags
+from agents.compilation import is_refused, update_function
+from agents.networks.xla import within_xla
 
 
 class Doubling(tf.Module):
@@ -67,20 +67,3 @@ def test_what_xla_does_not_have_goes_by_operation(caplog: pytest.LogCaptureFixtu
     assert is_refused(update)
     assert caplog.text.count("XLA cannot compile the update") == 1
     assert "AsString" in caplog.text
-
-
-def test_flags_that_were_given_are_kept() -> None:
-    assert "--xla_gpu_force_conv_nhwc=true" in xla_flags("").split()
-    given = "--xla_gpu_force_conv_nhwc=false --xla_dump_to=/tmp/x"
-    assert xla_flags(given) == given
-
-
-def test_cuda_is_found_where_its_wheel_is(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "nvidia/cuda_nvcc/bin").mkdir(parents=True)
-    monkeypatch.syspath_prepend(tmp_path)
-    assert f"--xla_gpu_cuda_data_dir={tmp_path}/nvidia/cuda_nvcc" in xla_flags("").split()
-    own = "--xla_gpu_cuda_data_dir=/opt/cuda"
-    assert xla_flags(own).split().count(own) == 1
-    assert "nvidia" not in xla_flags(own)

@@ -1,0 +1,33 @@
+"""XLA, where it compiles a whole update: what a network asks of it, and its flags."""
+
+import contextlib
+import importlib.util
+import os
+
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import control_flow_util
+
+
+def within_xla() -> bool:
+    """Whether what is traced now is part of something larger that XLA will compile."""
+    return bool(control_flow_util.GraphOrParentsInXlaContext(ops.get_default_graph()))
+
+
+def xla_flags(given: str) -> str:
+    """XLA's flags, with what is not among those given.
+
+    cuDNN's kernels for TensorFloat-32 want channels last, and XLA would give them floats with
+    channels first, to be turned before and after. The wheel has CUDA's assembler and mathematics,
+    which XLA looks for only where CUDA's own installer would put them.
+    """
+    flags = ["--xla_gpu_force_conv_nhwc=true"]
+    with contextlib.suppress(ModuleNotFoundError):
+        found = importlib.util.find_spec("nvidia.cuda_nvcc")
+        if found and found.submodule_search_locations:
+            flags.append(f"--xla_gpu_cuda_data_dir={found.submodule_search_locations[0]}")
+    missing = [flag for flag in flags if flag.partition("=")[0] not in given]
+    return " ".join([*given.split(), *missing])
+
+
+# XLA reads them once, when it first compiles something.
+os.environ["XLA_FLAGS"] = xla_flags(os.environ.get("XLA_FLAGS", ""))

@@ -1,0 +1,38 @@
+"""XLA's flags, and whether it compiles what is traced."""
+
+import pathlib
+
+import pytest
+import tensorflow as tf
+
+from agents.networks.xla import within_xla, xla_flags
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_is_traced_knows_whether_it_is_compiled(compiled: bool) -> None:
+    seen = [within_xla()]
+
+    @tf.function
+    def part() -> tf.Tensor:
+        seen.append(within_xla())
+        return tf.zeros([])
+
+    tf.function(part, jit_compile=compiled)()
+    assert seen == [False, compiled]
+
+
+def test_flags_that_were_given_are_kept() -> None:
+    assert "--xla_gpu_force_conv_nhwc=true" in xla_flags("").split()
+    given = "--xla_gpu_force_conv_nhwc=false --xla_dump_to=/tmp/x"
+    assert xla_flags(given) == given
+
+
+def test_cuda_is_found_where_its_wheel_is(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nvidia/cuda_nvcc/bin").mkdir(parents=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert f"--xla_gpu_cuda_data_dir={tmp_path}/nvidia/cuda_nvcc" in xla_flags("").split()
+    own = "--xla_gpu_cuda_data_dir=/opt/cuda"
+    assert xla_flags(own).split().count(own) == 1
+    assert "nvidia" not in xla_flags(own)

@@ -3,7 +3,8 @@
 TensorFlow's profiler gives the time of every operation of some steps, and the graph says where in
 the source each was made. Operations may overlap, so their shares are of their own sum; what Python
 does between them is a share of the step. The agent's Config is its paper's, and the batch full of
-noise: what a replay's batches cost beside the step, `benchmarks.learner --with_replay` measures.
+noise: what a replay's batches cost beside the step, `benchmarks.learner --with_replay` measures. It
+is of the processor, where a GPU is too: there XLA leaves nothing of single operations.
 """
 
 import os
@@ -29,6 +30,7 @@ _STEPS = flags.DEFINE_integer("steps", 5, "Steps that are profiled.", lower_boun
 
 
 def main(_: Sequence[str]) -> None:
+    tf.config.set_visible_devices([], "GPU")
     measured = command_line.agent()
     update: Any = measured.agent.make_update(measured.spec)
     batch = batches.synthetic(measured)

@@ -21,6 +21,9 @@ from tests.commands import Commands
 # TensorFlow reports CPU features and absent GPUs on stderr, which buries a failure's own output.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+# Values and tolerances are a processor's: a GPU computes in TensorFloat-32.
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+
 # What hypothesis finds out about Unicode and constants may be kept, but not in the tree.
 os.environ.setdefault(
     "HYPOTHESIS_STORAGE_DIRECTORY", f"{tempfile.gettempdir()}/hypothesis-{os.getuid()}"

@@ -78,6 +78,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     MEANWHILE.clear()
     with flagsaver.flagsaver():
         yield tmp_path / "job"
+    flags.FLAGS.mark_as_parsed()  # for other tests
 
 
 def _run(folder: pathlib.Path, pool: str, index: int) -> int:

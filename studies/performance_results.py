@@ -126,9 +126,8 @@ def learners(lines: Sequence[Line]) -> dict[str, list[Line]]:
     """
     found: dict[str, list[Line]] = {}
     for line in lines:
-        if line["machine"]["accelerators"] or line["benchmark"] != "learner":
-            continue
-        if line["settings"]["preset"] == "paper":
+        of_processor = line["benchmark"] == "learner" and not line["machine"]["accelerators"]
+        if of_processor and line["settings"]["preset"] == "paper":
             found.setdefault(_label(line["settings"]), []).append(line)
     return found
 

@@ -10,6 +10,12 @@ import tensorflow as tf
 from agents.networks.language import Language
 from tests.instructions import LONGEST, NUM_WORDS, random_observation
 
+WRAPS = pytest.mark.parametrize(
+    "wrap",
+    [lambda f: f, tf.function, tf.function(jit_compile=True)],
+    ids=["eager", "traced", "compiled"],
+)
+
 
 def _language() -> Language:
     tf.random.set_seed(0)
@@ -32,11 +38,7 @@ def _naive(language: Language, instruction: np.ndarray) -> np.ndarray:
     return np.stack(rows)
 
 
-@pytest.mark.parametrize(
-    "wrap",
-    [lambda f: f, tf.function, tf.function(jit_compile=True)],
-    ids=["eager", "traced", "compiled"],
-)
+@WRAPS
 def test_equals_the_naive_twin(wrap: Callable) -> None:
     language, instruction = _language(), _instructions()
     lengths = (instruction > 0).sum(axis=1)
@@ -85,11 +87,7 @@ def test_sizes_are_those_of_the_paper() -> None:
     assert shapes == [[NUM_WORDS, 20], [20, 4 * 64], [64, 4 * 64], [4 * 64]]
 
 
-@pytest.mark.parametrize(
-    "wrap",
-    [lambda f: f, tf.function, tf.function(jit_compile=True)],
-    ids=["eager", "traced", "compiled"],
-)
+@WRAPS
 def test_gradients_are_dense_and_those_of_the_naive_twin(wrap: Callable) -> None:
     """Equal instructions are read once, but each row's gradient counts."""
     language, instruction = _language(), _instructions()[:12]

@@ -1,7 +1,8 @@
-"""The useful work of one update, counted: what no implementation of it can leave out.
+"""The useful work of one update, counted: what it is as the equations are written.
 
 Only convolutions and matrix products count, two operations for each multiplication with its
-addition. Of a layer with W weights that is applied at P positions of one row:
+addition; that Winograd's convolutions need fewer makes the same work faster. Of a layer with W
+weights that is applied at P positions of one row:
 
     forward                              2 W P
     gradient of the weights              2 W P

@@ -24,8 +24,11 @@ _TYPES = {
 _GRADIENTS = {
     "agents/networks/convolution.py:_of_inputs": BY_INPUT,
     "agents/networks/convolution.py:_of_weights": BY_FILTER,
+    "agents/networks/winograd.py:_of_inputs": BY_INPUT,
+    "agents/networks/winograd.py:_of_weights": BY_FILTER,
 }
 _SOURCES = {
+    "agents/networks/winograd.py:": FORWARD,
     "agents/networks/pooling.py:": POOLING,
     "agents/networks/layers.py:_sum_of_rows": REST,
     "agents/networks/recurrence.py:": LSTM,

@@ -20,7 +20,15 @@ import sonnet as snt
 import tensorflow as tf
 from tensorflow.python.util import _pywrap_util_port
 
-from agents.networks.layers import add_bias, as_float, make_weights
+from agents.networks import winograd
+from agents.networks.layers import (
+    add_beside,
+    add_bias,
+    as_float,
+    make_weights,
+    relu,
+    relu_beside,
+)
 
 
 class Blocks(NamedTuple):
@@ -63,25 +71,61 @@ class Conv2D(snt.Module):
         """What `__call__` does before there are parameters: several networks can share it.
 
         Args:
-          image: `[B, H, W, C]`; bytes become fractions, and blocks where that is quicker.
+          image: `[B, H, W, C]`; bytes become fractions, and blocks where that is quicker, or stay
+            bytes where a loop reads them.
         """
-        quicker = self._dtype == tf.bfloat16 or not _onednn_convolves()
-        if image.dtype == tf.uint8 and quicker and self._has_blocks(image):
-            return Blocks(to_blocks(image, self._stride, self._dtype))
+        if image.dtype == tf.uint8:
+            if self._by_winograd(image):
+                return image
+            quicker = self._dtype == tf.bfloat16 or not _onednn_convolves()
+            if quicker and self._has_blocks(image):
+                return Blocks(to_blocks(image, self._stride, self._dtype))
         return as_float(image, self._dtype)
 
     def __call__(self, x: tf.Tensor | Blocks) -> tf.Tensor:
         """`[B, H, W, C]`, prepared or not -> `[B, H', W', channels]`."""
+        if self._by_winograd(x):
+            return winograd.convolve(*self._given(x), self._b)
         return add_bias(*self.apart(x))
 
     def apart(self, x: tf.Tensor | Blocks) -> tuple[tf.Tensor, tf.Tensor]:
         """The same before the bias is added, and the bias `[channels]`."""
+        if self._by_winograd(x):
+            return winograd.convolve(*self._given(x)), tf.cast(self._b, self._dtype)
         x = x if isinstance(x, Blocks) else tf.cast(x, self._dtype)
         self._create_variables(
             x.pixels.shape[3] // self._stride**2 if isinstance(x, Blocks) else x.shape[3]
         )
         w, b = (tf.cast(value, self._dtype) for value in (self._w, self._b))
         return self._convolve(x, w), b
+
+    def of_relu(self, x: tf.Tensor, beside: tf.Tensor | None = None) -> tf.Tensor:
+        """What the layer makes of max(x, 0); `beside`, `[B, H', W', channels]`, is added."""
+        if self._by_winograd(x):
+            return winograd.convolve(*self._given(x), self._b, after_relu=True, beside=beside)
+        if beside is None:
+            return self(relu(x))
+        return add_beside(beside, *self.apart(relu(x)))
+
+    def of_relu_beside(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """What the layer makes of max(x, 0), and x itself, which passes by."""
+        if self._by_winograd(x):
+            x, w, _, padding, _ = self._given(x)
+            return winograd.convolve_beside(x, w, padding, self._b)
+        y, x = relu_beside(x)
+        return self(y), x
+
+    def _by_winograd(self, x: tf.Tensor | Blocks) -> bool:
+        if isinstance(x, Blocks):
+            return False
+        return winograd.convolves(x, self._kernel, self._stride, self._padding, self._channels)
+
+    def _given(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, int, str, tf.DType]:
+        x = tf.convert_to_tensor(x)
+        self._create_variables(x.shape[3])
+        x = x if x.dtype == tf.uint8 else tf.cast(x, self._dtype)
+        w = kernel_of_blocks(self._w, self._stride)
+        return x, w, self._stride, self._padding, self._dtype
 
     def _convolve(self, x: tf.Tensor | Blocks, w: tf.Tensor) -> tf.Tensor:
         if isinstance(x, Blocks):
@@ -140,6 +184,8 @@ def _to_blocks(lines: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 def kernel_of_blocks(w: tf.Tensor, stride: int) -> tf.Tensor:
     """A kernel over pixels `[k, k, C, F]` -> over blocks of them `[k / s, k / s, s² C, F]`."""
     kernel, _, channels, features = w.shape
+    if stride == 1:
+        return tf.convert_to_tensor(w)
     side = kernel // stride
     w = tf.reshape(w, [side, stride, side, stride, channels, features])
     w = tf.transpose(w, [0, 2, 1, 3, 4, 5])

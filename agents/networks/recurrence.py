@@ -6,10 +6,11 @@ product over all T x B rows gives that of the weights:
 
     ∂L/∂W = Σ_t h_{t−1}ᵀ ∂L/∂z_t = [h_0 … h_{T−1}]ᵀ [∂L/∂z_1 … ∂L/∂z_T]
 
-What a step does between two matrix products is compiled into one loop over its elements, forwards
-and backwards: as single operations they would be too short for two cores. Backwards computes a
-step's activations again, which costs less than to have stored them. All of it can be differentiated
-a second time.
+On a processor with vectors for the units all steps are one loop, forwards and backwards, in which a
+core goes its own way with some items (`recurrence_code`). Elsewhere, and for second derivatives,
+steps are operations of TensorFlow's: what one does between two matrix products is compiled into one
+loop over its elements, as single operations would be too short for two cores. Backwards computes a
+step's activations again, which costs less than to have stored them.
 
 Where XLA compiles a whole update, as for a GPU, the steps are a loop of its own, forwards and
 backwards: written out they would take it minutes.
@@ -21,6 +22,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from agents.networks import recurrence_code, vector_code
+from agents.networks.vector_code import in_parts, num_threads
 from agents.networks.xla import within_xla
 
 Gradients = tuple[tf.Tensor, ...]
@@ -69,7 +72,7 @@ def unroll(
     def run(
         gates: tf.Tensor, w_hidden: tf.Tensor, hidden: tf.Tensor, cell: tf.Tensor
     ) -> tuple[Gradients, Callable[..., Gradients]]:
-        make = _loop if within_xla() else _steps
+        make = _loop if within_xla() else _code if _has_code(hidden) else _steps
         results, backwards = make(gates, w_hidden, hidden, cell, valids, following)
 
         def gradient(*of_results: tf.Tensor) -> Gradients:
@@ -168,6 +171,83 @@ def _steps_back(
     hidden = tf.concat([step.hidden for step in steps], axis=0)  # [T * B, H]
     of_w = tf.matmul(hidden, tf.concat(of_gates, axis=0), transpose_a=True)
     return tf.stack(of_gates), of_w, of_hidden, of_cell
+
+
+def _has_code(hidden: tf.Tensor) -> bool:
+    lanes = vector_code.lanes()
+    if not lanes or tf.config.list_logical_devices("GPU"):
+        return False
+    return hidden.shape[1] % lanes == 0
+
+
+def _packed(w: tf.Tensor, count: int) -> tf.Tensor:
+    """`[K, count N]` -> `[N / lanes, K, count, lanes]`: as a loop over K reads it, column by column
+    of vectors."""
+    lanes = vector_code.lanes()
+    units = w.shape[1] // count
+    w = tf.reshape(w, [-1, count, units // lanes, lanes])
+    return tf.transpose(w, [2, 0, 1, 3])
+
+
+def _code(
+    gates: tf.Tensor,
+    w_hidden: tf.Tensor,
+    hidden: tf.Tensor,
+    cell: tf.Tensor,
+    valids: Sequence[tf.Tensor],
+    resets: Sequence[tf.Tensor],
+) -> tuple[Gradients, Callable[..., Gradients]]:
+    """As `_steps`."""
+    unrolled = recurrence_code.Unroll(len(valids), hidden.shape[1], gates.dtype.name)
+    flags = [tf.cast(tf.stack(rows)[..., 0], tf.float32) for rows in (valids, resets)]
+    batch, units, num_steps = tf.shape(hidden)[0], unrolled.units, unrolled.steps
+
+    def empty(*shape: int | tf.Tensor) -> tf.Tensor:
+        return tf.raw_ops.Empty(shape=shape, dtype=tf.float32)
+
+    outputs, z, hiddens, cells = in_parts(
+        recurrence_code.forwards(unrolled),
+        [hidden, cell, gates, _packed(w_hidden, 4), *flags],
+        [
+            empty(num_steps, batch, units),
+            empty(num_steps, batch, 4 * units),
+            empty(num_steps + 1, batch, units),
+            empty(num_steps + 1, batch, units),
+        ],
+        num_threads(),  # each reads all weights for each step
+    )
+
+    @tf.custom_gradient
+    def back(
+        gates: tf.Tensor,
+        w_hidden: tf.Tensor,
+        hidden: tf.Tensor,
+        cell: tf.Tensor,
+        of_outputs: tf.Tensor,
+        of_hidden: tf.Tensor,
+        of_cell: tf.Tensor,
+    ) -> tuple[Gradients, Callable[..., Gradients]]:
+        of_z, *of_state = in_parts(
+            recurrence_code.backwards(unrolled),
+            [of_hidden, of_cell, of_outputs, z, cells, _packed(tf.transpose(w_hidden), 1), *flags],
+            [empty(num_steps, batch, 4 * units), empty(batch, units), empty(batch, units)],
+            num_threads(),
+        )
+        of_w = tf.matmul(_rows(hiddens[:-1]), _rows(of_z), transpose_a=True)
+
+        def again(*of_results: tf.Tensor) -> Gradients:
+            arguments = (gates, w_hidden, hidden, cell, of_outputs, of_hidden, of_cell)
+            with tf.GradientTape() as tape:
+                tape.watch(arguments)
+                _, backwards = _steps(*arguments[:4], valids, resets)
+                results = backwards(*arguments[4:])
+            found: Gradients = tape.gradient(results, arguments, output_gradients=of_results)
+            return found
+
+        return (of_z, of_w, *of_state), again
+
+    results = (outputs, hiddens[-1], cells[-1])
+    return results, functools.partial(back, gates, w_hidden, hidden, cell)
 
 
 def _loop(

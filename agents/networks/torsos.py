@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from agents.networks.convolution import Blocks, Conv2D
 from agents.networks.kernels import CONVOLUTIONS, TORSO_EXAMPLE, Convolution, least_side
-from agents.networks.layers import Linear, add_beside, as_float, relu, relu_beside
+from agents.networks.layers import Linear, as_float, relu
 from agents.networks.pooling import max_pool
 from environments import import_path
 
@@ -56,10 +56,11 @@ class ConvolutionalTorso(snt.Module):
 
     def __call__(self, observation: tf.Tensor | Blocks) -> tf.Tensor:
         """Images `[B, H, W, C]`, prepared or not -> `[B, D]`."""
-        x = self.prepare(observation)
-        for convolution in self._convolutions:
-            x = relu(convolution(x))
-        x = snt.flatten(x)  # [B, D]
+        first, *others = self._convolutions
+        x = first(self.prepare(observation))
+        for convolution in others:
+            x = convolution.of_relu(x)
+        x = snt.flatten(relu(x))  # [B, D]
         return x if self._output is None else relu(self._output(x))
 
 
@@ -73,8 +74,8 @@ class ResidualBlock(snt.Module):
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         """`[B, H, W, C]` -> the same shape."""
         first, second = self._convolutions
-        y, x = relu_beside(x)
-        return add_beside(x, *second.apart(relu(first(y))))
+        y, x = first.of_relu_beside(x)
+        return second.of_relu(y, beside=x)
 
 
 class ResidualSection(snt.Module):

@@ -14,6 +14,7 @@ from agents.impala import agent as impala
 from agents.popart import agent as popart
 from benchmarks import flops
 from r2d2 import agent as r2d2
+from tests.agents.networks.vectors import lanes
 from tests.batches import NUM_ACTIONS, environment_spec
 from tests.r2d2.batches import small_config
 
@@ -66,7 +67,8 @@ def _operations_of_a_step(agent: Any, spec: specs.EnvironmentSpec) -> int:
     network = agent.make_network(spec)
     inputs = tf.nest.map_structure(tf.constant, network_input(spec, agent.frame_stack))
     step = tf.function(network.step)
-    graph = step.get_concrete_function(inputs, network.initial_state(1)).graph
+    with lanes(0):  # as operations of TensorFlow's
+        graph = step.get_concrete_function(inputs, network.initial_state(1)).graph
     return sum(_operations(operation) for operation in graph.get_operations())
 
 

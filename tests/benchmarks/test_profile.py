@@ -9,6 +9,7 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from agents.networks import convolution
 from benchmarks import batches, operations, subject
+from tests.agents.networks.vectors import lanes
 from tests.benchmarks.commands import TINY, report, tiny
 from tests.commands import Commands
 
@@ -38,7 +39,8 @@ def test_operations_of_a_deep_network_by_what_they_are_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(convolution, "uses_onednn", lambda: onednn)
-    found = _graph_kinds("impala", torso="resnet")
+    with lanes(0):
+        found = _graph_kinds("impala", torso="resnet")
     of_pooling = {op: n for (op, kind), n in found.items() if kind == operations.POOLING}
     # Four trained rows, and one to bootstrap from, which passes the network alone and forwards.
     assert of_pooling["MaxPool"] == 2 * 3
@@ -53,6 +55,29 @@ def test_operations_of_a_deep_network_by_what_they_are_for(
     assert found["MatMul", operations.PRODUCTS] == 4 + 2 * 3  # torso; policy and value
     assert found["L2Loss", operations.OPTIMIZER] == 39  # a parameter each, to clip by their norm
     assert found["AssignVariableOp", operations.OPTIMIZER] == 3 * 39
+
+
+def test_loops_by_what_they_are_for() -> None:
+    with lanes(16):
+        found = _graph_kinds("impala", torso="resnet")
+    loops = {kind: n for (op, kind), n in found.items() if op == "PyFunc"}
+    assert loops == {
+        operations.FORWARD: 2 * 14,  # all but the first, which sees the four screens
+        operations.BY_INPUT: 14,
+        operations.BY_FILTER: 14,
+        operations.POOLING: 2 * 3 + 3,
+    }
+    assert found["Conv2D", operations.FORWARD] == 2
+    assert found["Conv2DBackpropFilter", operations.BY_FILTER] == 1
+    with lanes(16):
+        found = _graph_kinds("impala", torso="shallow", lstm_size=16)
+    loops = {kind: n for (op, kind), n in found.items() if op == "PyFunc"}
+    assert loops == {
+        operations.FORWARD: 2 * 2,
+        operations.BY_INPUT: 1,
+        operations.BY_FILTER: 2,
+        operations.LSTM: 2 + 1,
+    }
 
 
 def _space(lines: Sequence[Sequence[tuple[str, int, int]]]) -> xplane_pb2.XSpace:

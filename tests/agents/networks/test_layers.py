@@ -11,6 +11,7 @@ import tensorflow as tf
 from agents.networks.convolution import Conv2D
 from agents.networks.layers import Linear, add_beside, add_bias, as_float, relu, relu_beside
 from agents.networks.pooling import max_pool
+from tests.agents.networks.vectors import lanes
 
 HALF_STEP = 2.0**-8  # by which rounding to bfloat16 moves a number, relative to it, at most
 
@@ -197,10 +198,28 @@ def test_a_biass_derivatives_are_those_of_a_sum(
 
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
-@pytest.mark.parametrize("shape", [(3, 8, 6, 2), (2, 7, 9, 3), (1, 1, 2, 1)])
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [
+        ((3, 8, 6, 2), 16),  # no whole vectors of channels: XLA's loops
+        ((2, 7, 9, 3), 16),
+        ((1, 1, 2, 1), 16),
+        ((2, 7, 9, 16), 0),
+        ((3, 8, 6, 32), 16),
+        ((2, 7, 9, 16), 16),
+        ((2, 10, 5, 16), 8),
+        ((1, 1, 2, 16), 16),
+        ((5, 21, 3, 16), 16),
+    ],
+)
 def test_pooling_is_tensorflows_with_its_derivatives(
-    shape: tuple[int, ...], dtype: tf.DType
+    shape: tuple[int, ...], size: int, dtype: tf.DType
 ) -> None:
+    with lanes(size):
+        _compare_pooling(shape, dtype)
+
+
+def _compare_pooling(shape: tuple[int, ...], dtype: tf.DType) -> None:
     # A black sky: most pixels are equal, and the first of them is the one that is pooled.
     x = tf.cast(tf.nn.relu(_normal(*shape)), dtype)
     b = tf.cast(_normal(shape[-1], seed=1), dtype)
@@ -222,6 +241,13 @@ def test_pooling_is_tensorflows_with_its_derivatives(
     expected = tf.reduce_sum(tf.cast(given, tf.float32), axis=[0, 1, 2])
     rounding = 1e-5 if dtype == tf.float32 else HALF_STEP
     np.testing.assert_allclose(tf.cast(ours_of_b, tf.float32), expected, rtol=rounding)
+
+
+def test_pooling_keeps_what_is_no_number() -> None:
+    x = tf.tensor_scatter_nd_update(_normal(1, 7, 9, 16), [[0, 2, 4, 5]], [np.nan])
+    with lanes(16):
+        y = max_pool(x, tf.zeros([16])).numpy()
+    assert np.isnan(y[0, 1, 2, 5])  # of the windows that have it, the one that has it in the middle
 
 
 def _layers(dtype: tf.DType) -> list[tuple[Layer, tf.Tensor]]:

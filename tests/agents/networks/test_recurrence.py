@@ -1,15 +1,25 @@
 """The LSTM's unroll and its gradient, against a loop that is differentiated automatically."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from agents.networks import recurrence
+from agents.networks import recurrence, vector_code
+from tests.agents.networks.vectors import lanes
 
 T, H = 7, 3
+
+
+@pytest.fixture(autouse=True, params=[3, 16], ids=["steps", "code"])
+def units(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """H: units that fill no vector, and those of two, of which all steps are one loop."""
+    monkeypatch.setattr(request.module, "H", request.param)
+    monkeypatch.setattr(vector_code, "num_threads", lambda: 1)  # 8 items at once, and those left
+    with lanes(8):
+        yield request.param
 
 
 class Column(NamedTuple):
@@ -75,7 +85,7 @@ def _constant(rng: np.random.Generator, *shape: int) -> tf.Tensor:
 def _arguments() -> Tensors:
     """Gates, weights, hidden and cell."""
     rng = np.random.default_rng(0)
-    gates, w_hidden = _constant(rng, T, B, 4 * H), _constant(rng, H, 4 * H)
+    gates, w_hidden = _constant(rng, T, B, 4 * H), _constant(rng, H, 4 * H) * (3 / H) ** 0.5
     return gates, w_hidden, _constant(rng, B, H), _constant(rng, B, H)
 
 
@@ -201,6 +211,20 @@ def test_a_compiled_unroll_is_a_loop() -> None:
         return sum(node.op in ("MatMul", "BatchMatMulV2") for node in nodes)
 
     assert 0 < number_of_products(1) == number_of_products(3)
+
+
+def test_where_all_steps_are_one_loop(units: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def types() -> set[str]:
+        arguments = _arguments()
+        traced = tf.function(
+            lambda *x: _first(recurrence.unroll, x, (True, True, True)), autograph=False
+        )
+        operations = traced.get_concrete_function(*arguments).graph.get_operations()
+        return {op.type for op in operations} & {"PyFunc", "PartitionedCall"}
+
+    assert types() == ({"PyFunc"} if units == 16 else {"PartitionedCall"})
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: ["GPU:0"])
+    assert types() == {"PartitionedCall"}
 
 
 def test_saturated_gates_have_finite_gradients() -> None:

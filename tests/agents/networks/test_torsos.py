@@ -12,6 +12,7 @@ from agents.networks.convolution import Blocks, Conv2D
 from agents.networks.core import LSTM
 from agents.networks.layers import as_float
 from agents.networks.torsos import ResidualBlock, ResidualSection, StridedSection, make_torso
+from tests.agents.networks.vectors import lanes
 
 
 @pytest.mark.parametrize(
@@ -165,15 +166,26 @@ def test_a_residual_block_rectifies_before_each_convolution() -> None:
         assert float(block(tf.fill([1, 1, 1, 1], x))[0, 0, 0, 0]) == expected
 
 
+@pytest.mark.parametrize("size", [0, 16])
 @pytest.mark.parametrize("kind", ["dqn", "shallow", "resnet", "strided", "mlp"])
-def test_every_layer_takes_the_precision_that_it_is_given(kind: str) -> None:
+def test_every_layer_takes_the_precision_that_it_is_given(kind: str, size: int) -> None:
     torso = make_torso(kind, hidden_sizes=(8, 8), dtype=tf.bfloat16)
     image = tf.zeros([1, 40, 40, 2], tf.uint8)
-    assert torso(image).dtype == tf.bfloat16
-    operations = tf.function(torso).get_concrete_function(image).graph.get_operations()
+    with lanes(size):
+        assert torso(image).dtype == tf.bfloat16
+        operations = tf.function(torso).get_concrete_function(image).graph.get_operations()
+    # In loops all is float32, weights that are transformed for them too; images are not.
+    loops = [op for op in operations if op.type == "PyFunc"]
     products = [op for op in operations if op.type in ("Conv2D", "MatMul")]
-    assert len(products) == {"dqn": 3, "shallow": 3, "resnet": 16, "strided": 9, "mlp": 2}[kind]
-    assert all(op.outputs[0].dtype == tf.bfloat16 for op in products)
+    convolutions = {"resnet": 14, "strided": 6}.get(kind, 0) if size else 0
+    pools = 3 if size and kind == "resnet" else 0
+    assert len(loops) == convolutions + pools
+    expected = {"dqn": 3, "shallow": 3, "resnet": 16, "strided": 9, "mlp": 2}[kind]
+    assert len(products) == expected
+    of_weights = [op for op in products if op.outputs[0].dtype == tf.float32]
+    assert len(of_weights) == convolutions
+    assert {op.outputs[0].dtype for op in [*loops, *products]} - {tf.float32} == {tf.bfloat16}
+    assert all(op.outputs[0].dtype == tf.bfloat16 for op in loops)
     assert all(v.dtype == tf.float32 for v in torso.trainable_variables)
 
 

@@ -1,0 +1,287 @@
+"""Loops that LLVM compiles: what each step of one does to arrays, beside numpy's."""
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from agents.networks import vector_code
+from agents.networks.vector_code import Byte, Code, Index, Pointer, Shared, in_parts, num_parts
+from tests.agents.networks.vectors import lanes
+
+_lanes = vector_code.lanes
+
+
+@pytest.fixture(autouse=True, params=[8, 16])
+def size(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Lanes of a vector."""
+    with lanes(request.param):
+        yield request.param
+
+
+def _compiled(write: Callable[..., None], num_arrays: int) -> Callable[..., None]:
+    """A loop over n floats: `write(code, i, *arrays)` writes what is done with a vector."""
+    code = Code([Pointer] * num_arrays + [Index])
+    *arrays, n = code.arguments
+    with code.loop(n, step=code.lanes) as i:
+        write(code, i, *arrays)
+    compiled = code.compiled()
+
+    def run(*arrays: np.ndarray) -> None:
+        compiled(*(array.ctypes.data for array in arrays), len(arrays[0]))
+
+    return run
+
+
+def _floats(*others: float) -> np.ndarray:
+    made = np.random.default_rng(0).normal(size=64 - len(others))
+    return np.concatenate([made, others]).astype(np.float32)
+
+
+def test_the_modules_example_doubles_as_many_as_it_is_told() -> None:
+    code = Code([Pointer, Pointer, Index])
+    x, y, n = code.arguments
+    with code.loop(n, step=code.lanes) as i:
+        code.store(code.load(x, i) * 2.0, y, i)
+    double = code.compiled()
+    given, made = _floats(), np.zeros(64, np.float32)
+    double(given.ctypes.data, made.ctypes.data, 0)  # no iteration at all
+    assert not made.any()
+    double(given.ctypes.data, made.ctypes.data, 32)
+    np.testing.assert_array_equal(made, np.where(np.arange(64) < 32, 2 * given, 0))
+
+
+def test_arithmetic_is_numpys_and_a_product_with_a_sum_may_be_rounded_once() -> None:
+    x, y, made = _floats(), _floats()[::-1].copy(), np.zeros(64, np.float32)
+
+    def write(code: Code, i: Any, x: Any, y: Any, out: Any) -> None:
+        one, other = code.load(x, i), code.load(y, i)
+        code.store((one - other) * (one + other) + one * 0.5, out, i)
+
+    _compiled(write, 3)(x, y, made)
+    np.testing.assert_allclose(made, (x - y) * (x + y) + x / 2, rtol=1e-5, atol=1e-6)
+
+
+def test_bfloat16_is_read_exactly_and_written_as_tensorflow_rounds() -> None:
+    ties = np.array([1 + 2.0**-8, 1 + 3 * 2.0**-8, -1 - 2.0**-8, 3.4e38, -3.4e38], np.float32)
+    others = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40]
+    x = _floats(*ties, *others)
+    expected = tf.cast(x, tf.bfloat16)
+
+    def write(code: Code, i: Any, x: Any, half: Any, again: Any, rounded: Any) -> None:
+        value = code.load(x, i)
+        code.store(value, half, i, "bfloat16")
+        code.store(code.load(half, i, "bfloat16"), again, i)
+        code.store(code.as_bfloat16(value), rounded, i)
+
+    half = np.zeros(64, expected.numpy().dtype)
+    again, rounded = np.zeros(64, np.float32), np.zeros(64, np.float32)
+    _compiled(write, 4)(x, half, again, rounded)
+    np.testing.assert_array_equal(half.astype(np.float32), expected.numpy().astype(np.float32))
+    np.testing.assert_array_equal(again, half.astype(np.float32))
+    np.testing.assert_array_equal(rounded, again)
+
+
+def test_bytes_are_fractions() -> None:
+    x, made = np.arange(256, dtype=np.uint8), np.zeros(256, np.float32)
+    _compiled(lambda code, i, x, out: code.store(code.load(x, i, "uint8"), out, i), 2)(x, made)
+    np.testing.assert_allclose(made, x / 255, rtol=1.3e-7)
+    assert made[0] == 0
+
+
+def test_what_is_positive() -> None:
+    x = _floats(0.0, -0.0, np.nan, np.inf, -np.inf)
+    y, relu, where = _floats()[::-1].copy(), np.zeros_like(x), np.zeros_like(x)
+
+    def write(code: Code, i: Any, x: Any, y: Any, relu: Any, where: Any) -> None:
+        code.store(code.positive(code.load(x, i)), relu, i)
+        code.store(code.where_positive(code.load(x, i), code.load(y, i)), where, i)
+
+    _compiled(write, 4)(x, y, relu, where)
+    np.testing.assert_array_equal(relu, np.maximum(x, 0))  # what is no number stays that
+    np.testing.assert_array_equal(where, np.where(x > 0, y, 0))
+
+
+def test_exponentials_are_numpys_to_float32s_last_digits() -> None:
+    ends = [0.0, -0.0, 1e-20, 87, -87, 0.625, -0.625, np.inf, -np.inf, np.nan]
+    x = np.concatenate([np.linspace(-90, 90, 4000), np.linspace(-1, 1, 4086), ends])
+    x = x.astype(np.float32)
+    power, sigmoid, tanh = (np.zeros_like(x) for _ in range(3))
+
+    def write(code: Code, i: Any, x: Any, *made: Any) -> None:
+        functions = (code.exponential, code.sigmoid, code.tanh)
+        for function, to in zip(functions, made, strict=True):
+            code.store(function(code.load(x, i)), to, i)
+
+    _compiled(write, 4)(x, power, sigmoid, tanh)
+    exact = x.astype(np.float64)
+    inside = np.clip(exact, -87, 87)
+    np.testing.assert_allclose(power, np.exp(inside), rtol=2e-7)
+    np.testing.assert_allclose(sigmoid, 1 / (1 + np.exp(-inside)), rtol=3e-7)
+    np.testing.assert_allclose(tanh, np.tanh(exact), rtol=4e-7)
+
+
+def test_several_items_at_a_time_and_those_left_one_by_one(size: int) -> None:
+    """Each is counted once, in the vector of how many came with it."""
+    code = Code([Pointer, Index, Index])
+    counts, begin, end = code.arguments
+    for item, count in code.several(begin, end, 3):
+        for i in range(count):
+            place = code.times(code.sum(item, i), size)
+            code.store(code.load(counts, place) + code.numbers(count), counts, place)
+    run = code.compiled()
+    for start, stop in [(0, 7), (2, 8), (4, 4), (5, 6)]:
+        made = np.zeros((8, size), np.float32)
+        run(made.ctypes.data, start, stop)
+        whole = start + (stop - start) // 3 * 3
+        expected = [3 * (start <= i < whole) + (whole <= i < stop) for i in range(8)]
+        np.testing.assert_array_equal(made, np.repeat(expected, size).reshape(8, size))
+
+
+@pytest.mark.parametrize("or_equal", [False, True])
+def test_the_larger_of_two_and_its_bytes(or_equal: bool) -> None:
+    x = np.repeat(_floats()[:32], 2)
+    y = np.where(np.arange(64) % 3 == 0, x, x[::-1]).astype(np.float32)
+    found, which = np.zeros(64, np.float32), np.zeros(64, np.uint8)
+    ones = np.zeros(64, np.float32)
+
+    def write(code: Code, i: Any, x: Any, y: Any, found: Any, which: Any, ones: Any) -> None:
+        one, other = code.load(x, i), code.load(y, i)
+        value, place = code.larger(one, other, code.bytes(7), code.bytes(200), or_equal)
+        code.store(value, found, i)
+        code.store_bytes(place, which, i)
+        code.store(code.where_equal(code.load_bytes(which, i), 200, one), ones, i)
+
+    _compiled(write, 5)(x, y, found, which, ones)
+    later = y >= x if or_equal else y > x
+    np.testing.assert_array_equal(found, np.maximum(x, y))
+    np.testing.assert_array_equal(which, np.where(later, 200, 7))
+    np.testing.assert_array_equal(ones, np.where(later, x, 0))
+
+
+def test_variables_keep_sums_over_a_loop_and_one_float_fills_a_vector(size: int) -> None:
+    code = Code([Pointer, Pointer, Index])
+    x, y, n = code.arguments
+    (total,) = code.variables([code.numbers(0.5)])
+    with code.loop(n) as i:
+        code.prefetch(x, code.sum(i, 1))
+        total.set(total.get() + code.spread(x, i) * code.load(y, 0))
+    zero = code.zeros()
+    code.store(code.choose(code.spread(x, 0), zero, total.get() / code.numbers(2.0)), y, 0)
+    x, y = np.arange(5, dtype=np.float32), np.arange(size, dtype=np.float32)
+    expected = (0.5 + x.sum() * y) / 2
+    code.compiled()(x.ctypes.data, y.ctypes.data, 5)
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_places_are_summed_and_compared_as_pythons(size: int) -> None:
+    """Row r of 4 goes to row 2 r + 1 of 6, where there is one; `at_most` ends a loop."""
+    code = Code([Pointer, Pointer, Index])
+    x, y, n = code.arguments
+    own, marks = code.array(size), code.array(size, Byte)
+    code.store_bytes(code.bytes(3), marks, 0)
+    with code.loop(code.at_most(n, 4)) as row:
+        to = code.sum(code.times(row, 2), 1)
+        with code.where(to, 6) as (inside, outside):
+            with inside:
+                code.store(code.load(x, code.times(row, size)), y, code.times(to, size))
+            with outside:
+                code.store(code.load(x, code.times(row, size)), own, 0)
+                kept = code.where_equal(code.load_bytes(marks, 0), 3, code.load(own, 0))
+                code.store(kept, y, 0)
+    run = code.compiled()
+    given = np.random.default_rng(0).normal(size=(4, size)).astype(np.float32)
+    for told in (2, 9):
+        made = np.zeros((6, size), np.float32)
+        run(given.ctypes.data, made.ctypes.data, told)
+        expected = np.zeros_like(made)
+        rows = min(told, 4)
+        expected[1 : 2 * min(rows, 3) : 2] = given[: min(rows, 3)]
+        if rows == 4:
+            expected[0] = given[3]
+        np.testing.assert_array_equal(made, expected)
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        ({"avx512f": True, "avx2": True, "fma": True}, 16),
+        ({"avx512f": False, "avx2": True, "fma": True}, 8),
+        ({"avx2": True, "fma": False}, 0),
+        ({}, 0),
+    ],
+)
+def test_the_processor_decides_how_long_a_vector_is(
+    features: dict[str, bool], expected: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vector_code.llvm, "get_host_cpu_features", lambda: features)
+        assert _lanes.__wrapped__() == expected
+
+
+def _triple() -> Callable[..., None]:
+    """For x and y, an item of which is one vector."""
+    code = Code([Pointer, Pointer, Index, Index, Shared])
+    x, y, batch, parts, taken = code.arguments
+    with code.parts(batch, parts, taken) as (_, begin, end), code.loop(end, begin) as item:
+        place = code.times(item, code.lanes)
+        code.store(code.load(x, place) * 3.0, y, place)
+    return code.compiled()
+
+
+@pytest.mark.parametrize("batch", [0, 1, 2, 7, 40])
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
+def test_parts_make_up_the_batch(
+    wrap: Any, threads: int, batch: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_code, "num_threads", lambda: threads)
+    run = _triple()
+    x = tf.constant(np.random.default_rng(0).normal(size=(batch, size)), tf.float32)
+
+    @wrap
+    def tripled(x: tf.Tensor) -> tf.Tensor:
+        empty = tf.raw_ops.Empty(shape=tf.shape(x), dtype=tf.float32)
+        return in_parts(run, [x], [empty])[0]
+
+    np.testing.assert_array_equal(tripled(x), 3 * x.numpy())
+
+
+def test_each_part_may_have_a_row_of_its_own(size: int) -> None:
+    code = Code([Pointer, Pointer, Index, Index, Shared])
+    x, y, batch, parts, taken = code.arguments
+    with code.parts(batch, parts, taken) as (part, begin, end):
+        row = code.beyond(y, code.times(part, size))
+        code.store(code.zeros(), row, 0)
+        with code.loop(end, begin) as item:
+            code.store(code.load(row, 0) + code.load(x, code.times(item, size)), row, 0)
+    run = code.compiled()
+    x = tf.constant(np.arange(11 * size).reshape(11, size), tf.float32)
+    empty = tf.raw_ops.Empty(shape=[4, size], dtype=tf.float32)
+    (sums,) = in_parts(run, [x], [empty], 4)
+    bounds = [11 * i // 4 for i in range(5)]
+    expected = [x[a:b].numpy().sum(axis=0) for a, b in itertools.pairwise(bounds)]
+    np.testing.assert_array_equal(sums, expected)
+
+
+def test_as_many_threads_as_tensorflow_is_told_or_the_process_may_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1, 4, 5})
+    told = tf.config.threading
+    for number, expected in [(0, 3), (2, 2)]:
+        monkeypatch.setattr(told, "get_intra_op_parallelism_threads", lambda number=number: number)
+        assert num_parts() == 8 * expected
+
+
+def test_a_fork_has_threads_of_its_own() -> None:
+    assert list(vector_code._threads(os.getpid()).map(abs, range(3))) == [0, 1, 2]
+    child = os.fork()
+    if not child:
+        made = list(vector_code._threads(os.getpid()).map(abs, range(4)))
+        os._exit(made != [0, 1, 2, 3])
+    assert os.waitpid(child, 0)[1] == 0

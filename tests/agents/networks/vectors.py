@@ -1,0 +1,32 @@
+"""Loops compiled for vectors of a size of one's own: LLVM splits what a processor does not have."""
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+
+from agents.networks import pooling, recurrence_code, vector_code, winograd_code
+
+_COMPILED = (
+    winograd_code.forwards,
+    winograd_code.weights,
+    pooling.pool_code,
+    pooling.gather_code,
+    recurrence_code.forwards,
+    recurrence_code.backwards,
+)
+
+
+@contextlib.contextmanager
+def lanes(number: int) -> Iterator[None]:
+    """As on a processor with such vectors; 0: with none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vector_code, "lanes", lambda: number)
+        _forget()
+        yield
+    _forget()
+
+
+def _forget() -> None:
+    for compiled in _COMPILED:
+        compiled.cache_clear()

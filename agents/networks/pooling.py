@@ -16,11 +16,11 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from agents.networks import vector_code
 from agents.networks.layers import of_sum
-from agents.networks.vector_code import Byte, Code, Index, Pointer, Shared, in_parts
-from agents.networks.xla import within_xla
+from agents.networks.vector_code import Byte, Code, Index, Pointer, Shared, fits, in_parts
 
+_ROWS = 2  # of windows at a time
+_LINE = 2**15  # floats of a row of pixels, of which loops keep up to six
 _NOWHERE, _OUTSIDE = 9, 10  # of a window that is none, and of a pixel that a window does not hold
 _Offsets = tuple[int | None, int | None]  # of a block's two rows or columns in a window's three
 
@@ -57,10 +57,9 @@ def max_pool(
 
 
 def _has_loops(x: tf.Tensor) -> bool:
-    if within_xla() or tf.config.list_logical_devices("GPU") or not vector_code.lanes():
-        return False
+    """They keep some rows of an image: where a core's own cache holds those."""
     height, width, channels = x.shape[1:]
-    return bool(height and width) and channels % vector_code.lanes() == 0
+    return bool(height and width) and fits(channels) and width * channels <= _LINE
 
 
 def _pooled(x: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -79,9 +78,6 @@ def _gathered(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) -> tf
     empty = tf.raw_ops.Empty(shape=shape, dtype=of_y.dtype)
     run = gather_code(height, width, of_y.shape[3], of_y.dtype.name)
     return in_parts(run, [places, of_y], [empty])[0]
-
-
-_ROWS = 2  # of windows at a time, which the first cache of a core holds
 
 
 @functools.cache

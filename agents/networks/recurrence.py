@@ -23,7 +23,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from agents.networks import recurrence_code, vector_code
-from agents.networks.vector_code import in_parts, num_threads
+from agents.networks.vector_code import fits, in_parts, num_threads
 from agents.networks.xla import within_xla
 
 Gradients = tuple[tf.Tensor, ...]
@@ -72,11 +72,12 @@ def unroll(
     def run(
         gates: tf.Tensor, w_hidden: tf.Tensor, hidden: tf.Tensor, cell: tf.Tensor
     ) -> tuple[Gradients, Callable[..., Gradients]]:
-        make = _loop if within_xla() else _code if _has_code(hidden) else _steps
+        make = _loop if within_xla() else _code if fits(hidden.shape[1]) else _steps
         results, backwards = make(gates, w_hidden, hidden, cell, valids, following)
 
         def gradient(*of_results: tf.Tensor) -> Gradients:
-            of_gates, *of_others = backwards(*of_results)
+            # Of rows that were gathered TensorFlow gives the rows and their numbers.
+            of_gates, *of_others = backwards(*map(tf.convert_to_tensor, of_results))
             return tf.cast(of_gates, gates.dtype), *of_others
 
         return results, gradient
@@ -171,13 +172,6 @@ def _steps_back(
     hidden = tf.concat([step.hidden for step in steps], axis=0)  # [T * B, H]
     of_w = tf.matmul(hidden, tf.concat(of_gates, axis=0), transpose_a=True)
     return tf.stack(of_gates), of_w, of_hidden, of_cell
-
-
-def _has_code(hidden: tf.Tensor) -> bool:
-    lanes = vector_code.lanes()
-    if not lanes or tf.config.list_logical_devices("GPU"):
-        return False
-    return hidden.shape[1] % lanes == 0
 
 
 def _packed(w: tf.Tensor, count: int) -> tf.Tensor:

@@ -13,7 +13,8 @@ import llvmlite.ir
 from agents.networks.vector_code import Code, Index, Place, Pointer, Shared, Vector
 
 # Items at a time: as many sums as there are registers for, of four gates each and then of one.
-_ITEMS, _ITEMS_BACK = 4, 8
+# AVX-512 has 32 registers, AVX2 has 16.
+_ITEMS, _ITEMS_BACK = {16: 4, 8: 2}, 8
 
 
 class Unroll(NamedTuple):
@@ -66,7 +67,7 @@ def forwards(unroll: Unroll) -> Callable[..., None]:
             code.store(code.load(cell, i), cells, i)
         with code.loop(unroll.steps) as t, code.loop(units, step=code.lanes) as unit:
             row = code.product(t, batch[0])
-            for item, count in code.several(begin, end, _ITEMS):
+            for item, count in code.several(begin, end, _ITEMS[code.lanes]):
                 rows = [code.sum(row, item, i) for i in range(count)]
                 sums = _multiply(code, hiddens, rows, w, unit, units, 4)
                 for one, products in zip(rows, sums, strict=True):

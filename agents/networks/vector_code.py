@@ -24,6 +24,8 @@ import numpy as np
 import tensorflow as tf
 from llvmlite import ir
 
+from agents.networks.xla import within_xla
+
 Pointer, Shared = ir.PointerType(), ir.PointerType()
 Index = ir.IntType(64)
 Float, Byte = ir.FloatType(), ir.IntType(8)
@@ -60,6 +62,17 @@ def lanes() -> int:
     if features.get("avx512f"):
         return 16
     return 8 if features.get("avx2") and features.get("fma") else 0
+
+
+def fits(*sizes: int) -> bool:
+    """Whether loops over so many floats are compiled here, each being whole vectors.
+
+    They are where operations of TensorFlow's run on a processor: not in what XLA compiles, nor
+    beside a GPU.
+    """
+    if not lanes() or within_xla() or tf.config.list_logical_devices("GPU"):
+        return False
+    return not any(size % lanes() for size in sizes)
 
 
 class Vector:

@@ -16,10 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from agents.networks import vector_code
-from agents.networks.vector_code import in_parts, num_parts
+from agents.networks.vector_code import fits, in_parts, num_parts
 from agents.networks.winograd_code import ARRAYS, Extras, Images, Layer, forwards, weights
-from agents.networks.xla import within_xla
 
 _KERNELS = (2, 3)  # blocks of a side: beyond, the sums lose digits
 _CACHE = 2**20  # what a loop may need of a core's own, in bytes
@@ -30,8 +28,6 @@ def convolves(x: tf.Tensor, kernel: int, stride: int, padding: str, features: in
 
     It has, on processors with vectors, where whole vectors fill a line of a block and the features.
     """
-    if within_xla() or tf.config.list_logical_devices("GPU") or not vector_code.lanes():
-        return False
     shape = tf.TensorShape(x.shape)
     if shape.rank != 4 or None in shape[1:]:
         return False
@@ -40,7 +36,7 @@ def convolves(x: tf.Tensor, kernel: int, stride: int, padding: str, features: in
         return False
     if (padding == "SAME" and (kernel, stride) != (3, 1)) or min(height, width) < kernel:
         return False
-    if stride * channels % vector_code.lanes() or features % vector_code.lanes():
+    if not fits(stride * channels, features):
         return False
     around = _Around(_margin(padding), stride)
     layer = _layer(x, tf.float32, features, kernel // stride, around)
@@ -89,6 +85,7 @@ def convolve_beside(
         x: tf.Tensor, w: tf.Tensor, b: tf.Tensor
     ) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[..., tuple[tf.Tensor, ...]]]:
         def gradient(of_y: tf.Tensor, of_x: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            of_y = tf.convert_to_tensor(of_y)
             of_w, of_b = _of_weights(x, of_y, w.shape[0], around)
             return _of_inputs(x, w, of_y, around, {"beside": of_x}), of_w, of_b
 
@@ -128,6 +125,7 @@ def _convolve(
         named = dict(zip(given, values, strict=True))
 
         def gradient(of_y: tf.Tensor) -> tuple[tf.Tensor | None, ...]:
+            of_y = tf.convert_to_tensor(of_y)  # of images that were gathered it is none
             of = {"beside": of_y, "positive": None}
             if "positive" in named:
                 of_y = tf.where(named["positive"] > 0, of_y, tf.zeros_like(of_y))

@@ -243,6 +243,20 @@ def _compare_pooling(shape: tuple[int, ...], dtype: tf.DType) -> None:
     np.testing.assert_allclose(tf.cast(ours_of_b, tf.float32), expected, rtol=rounding)
 
 
+@pytest.mark.parametrize(("width", "expected"), [(2048, True), (2049, False)])
+def test_pooling_in_loops_takes_rows_that_a_cache_holds(width: int, expected: bool) -> None:
+    image = tf.zeros([1, 3, width, 16])
+
+    @tf.function
+    def pool(x: tf.Tensor) -> tf.Tensor:
+        return max_pool(x, tf.zeros([16]))
+
+    with lanes(16):
+        operations = pool.get_concrete_function(image).graph.get_operations()
+        assert pool(image).shape == (1, 2, -(-width // 2), 16)
+    assert any(op.type == "PyFunc" for op in operations) == expected
+
+
 def test_pooling_keeps_what_is_no_number() -> None:
     x = tf.tensor_scatter_nd_update(_normal(1, 7, 9, 16), [[0, 2, 4, 5]], [np.nan])
     with lanes(16):

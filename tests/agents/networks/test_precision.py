@@ -16,6 +16,7 @@ from agents.stac import agent as stac
 from r2d2 import agent as r2d2
 from replay.structures import Batch
 from tests.agents.impala import batches as impala_batches
+from tests.agents.networks.vectors import lanes
 from tests.agents.popart import batches as popart_batches
 from tests.agents.stac import batches as stac_batches
 from tests.batches import environment_spec, random_batch
@@ -61,8 +62,10 @@ class Made(NamedTuple):
     batch: Batch
 
 
-def make(name: str, observations: str, lstm_size: int, precision: str) -> Made:
-    torso = "mlp" if observations == "vectors" else "shallow"
+def make(
+    name: str, observations: str, lstm_size: int, precision: str, torso: str = "shallow"
+) -> Made:
+    torso = "mlp" if observations == "vectors" else torso
     agent = make_agent(name, lstm_size=lstm_size, torso=torso, precision=precision)
     tf.random.set_seed(0)
     update = agent.make_update(SPECS[observations])
@@ -174,4 +177,26 @@ def test_an_update_compiled_as_a_whole_equals_one_that_is_not(
     for metric, value in expected_metrics.items():
         np.testing.assert_allclose(metrics[metric], value, rtol=1e-4, atol=1e-5, err_msg=metric)
     for x, y in zip(parameters_of(compiled.update), parameters_of(plain.update), strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "torso"),
+    [("r2d2", "resnet"), ("impala", "resnet"), ("popart", "shallow"), ("stac", "strided")],
+)
+def test_an_update_by_loops_equals_one_by_operations(name: str, torso: str) -> None:
+    """Convolutions, pools and the recurrence, with all that is learned of them."""
+    results = []
+    for size in (16, 0):
+        with lanes(size):
+            made = make(name, "images", 16, "float32", torso)
+            results.append((made.update(made.batch), parameters_of(made.update)))
+    ((priorities, metrics), parameters), ((expected_priorities, expected_metrics), expected) = (
+        results
+    )
+    if priorities is not None and expected_priorities is not None:
+        np.testing.assert_allclose(priorities, expected_priorities, rtol=1e-4)
+    for metric, value in expected_metrics.items():
+        np.testing.assert_allclose(metrics[metric], value, rtol=1e-4, atol=1e-5, err_msg=metric)
+    for x, y in zip(parameters, expected, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-5)

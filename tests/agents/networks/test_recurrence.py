@@ -213,6 +213,20 @@ def test_a_compiled_unroll_is_a_loop() -> None:
     assert 0 < number_of_products(1) == number_of_products(3)
 
 
+def test_rows_that_are_gathered_teach_as_others() -> None:
+    """Their gradient comes as the rows and their numbers."""
+
+    def taught(unroll: Unroll) -> Tensors:
+        arguments = _arguments()
+        with tf.GradientTape() as tape:
+            tape.watch(arguments)
+            outputs, *_ = _unrolled(unroll, arguments)
+            loss = tf.reduce_sum(tf.gather(outputs, [1, 4, 4]) ** 2)
+        return tape.gradient(loss, arguments)
+
+    _assert_close(taught(recurrence.unroll), taught(_naive))
+
+
 def test_where_all_steps_are_one_loop(units: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def types() -> set[str]:
         arguments = _arguments()

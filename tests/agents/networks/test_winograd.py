@@ -229,6 +229,23 @@ def test_bfloat16_is_rounded_once(size: tuple[Any, ...]) -> None:
         np.testing.assert_allclose(actual, wanted, rtol=2**-7, atol=0.01 * wanted.std())
 
 
+def test_images_that_are_gathered_teach_as_others() -> None:
+    """Their gradient comes as images and their numbers."""
+    x, w, *_ = _arrays(SIZES[1])
+
+    def taught(function: Any) -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            tape.watch([x, w])
+            loss = tf.reduce_sum(tf.gather(function(x, w), [1, 1]) ** 2)
+        return tape.gradient(loss, [x, w])
+
+    with lanes(16):
+        ours = taught(lambda x, w: winograd.convolve(x, w, 1, "SAME", tf.float32))
+    theirs = taught(lambda x, w: tf.nn.conv2d(x, w, 1, "SAME"))
+    for actual, wanted in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(actual, wanted, rtol=1e-3, atol=1e-3)
+
+
 def test_bytes_learn_nothing_and_what_reads_them_does() -> None:
     x, w = _bytes(3, 28, 36, 4), _normal(8, 8, 4, 16)
 

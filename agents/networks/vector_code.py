@@ -12,6 +12,7 @@ a loop is written here once, for shapes that are known then, so that every strid
 
 import concurrent.futures
 import contextlib
+import contextvars
 import ctypes
 import functools
 import math
@@ -64,13 +65,28 @@ def lanes() -> int:
     return 8 if features.get("avx2") and features.get("fma") else 0
 
 
+_leaves_this_process = contextvars.ContextVar("_leaves_this_process", default=False)
+
+
+@contextlib.contextmanager
+def without_loops() -> Iterator[None]:
+    """What is traced here has TensorFlow's operations alone: a graph for other processes."""
+    before = _leaves_this_process.set(True)
+    try:
+        yield
+    finally:
+        _leaves_this_process.reset(before)
+
+
 def fits(*sizes: int) -> bool:
     """Whether loops over so many floats are compiled here, each being whole vectors.
 
     They are where operations of TensorFlow's run on a processor: not in what XLA compiles, nor
-    beside a GPU.
+    beside a GPU, nor in a graph that leaves this process.
     """
-    if not lanes() or within_xla() or tf.config.list_logical_devices("GPU"):
+    if _leaves_this_process.get() or within_xla():
+        return False
+    if not lanes() or tf.config.list_logical_devices("GPU"):
         return False
     return not any(size % lanes() for size in sizes)
 

@@ -23,6 +23,7 @@ from acme import specs
 
 from agents.actor import network_input
 from agents.contract import Agent, Network, Policy, PolicyOutput
+from agents.networks.vector_code import without_loops
 from analysis.playing.evaluation import Player
 from replay.frames import is_image
 from replay.structures import Nest, NetworkInput
@@ -142,6 +143,7 @@ class SavedPolicy(tf.Module):
         return action, after
 
 
+@without_loops()
 def write(player: Player, folder: pathlib.Path) -> None:
     """Writes a player's policy as a SavedModel into a folder.
 

@@ -6,12 +6,14 @@ and a kernel of k/s x k/s blocks of pixels, whose s² C numbers are its channels
     image [B, H, W, C]  --blocks of s x s pixels-->  [B, H / s, W / s, s² C]
 
 Where there is a loop for it, it goes by Winograd's algorithm (`winograd`), which reads blocks in
-the image; what follows is of the others. Bytes become blocks in no more time than they become fractions, and oneDNN in bfloat16 likes
-blocks at least as well, for it multiplies tiles of channels and an image has few. Floats would have
-to be moved for it. cuDNN's kernels gain by blocks always, as a GPU multiplies tiles too, and so do
-those that TensorFlow has where it does not use oneDNN. There, what has stride 1 has the gradients
-of `convolve`, in two thirds of the time of TensorFlow's where channels are few. oneDNN's own take
-two thirds of the time of these.
+the image; what follows is of the others.
+
+Bytes become blocks in no more time than they become fractions, and oneDNN in bfloat16 likes blocks
+at least as well, for it multiplies tiles of channels and an image has few. Floats would have to be
+moved for it. cuDNN's kernels gain by blocks always, as a GPU multiplies tiles too, and so do those
+that TensorFlow has where it does not use oneDNN. There, what has stride 1 has the gradients of
+`convolve`, in two thirds of the time of TensorFlow's where channels are few. oneDNN's own take two
+thirds of the time of these.
 """
 
 from collections.abc import Callable

@@ -6,7 +6,8 @@ and a kernel of k/s x k/s blocks of pixels, whose s² C numbers are its channels
     image [B, H, W, C]  --blocks of s x s pixels-->  [B, H / s, W / s, s² C]
 
 Where there is a loop for it, it goes by Winograd's algorithm (`winograd`), which reads blocks in
-the image; what follows is of the others.
+the image. In bfloat16 oneDNN takes half the time of that on a processor that multiplies tiles
+(AMX), and is left to it. What follows is of convolutions without such a loop.
 
 Bytes become blocks in no more time than they become fractions, and oneDNN in bfloat16 likes blocks
 at least as well, for it multiplies tiles of channels and an image has few. Floats would have to be
@@ -32,6 +33,7 @@ from agents.networks.layers import (
     relu,
     relu_beside,
 )
+from agents.networks.vector_code import has_tiles
 
 
 class Blocks(NamedTuple):
@@ -119,7 +121,8 @@ class Conv2D(snt.Module):
         return self(y), x
 
     def _by_winograd(self, x: tf.Tensor | Blocks) -> bool:
-        if isinstance(x, Blocks):
+        by_tiles = self._dtype == tf.bfloat16 and has_tiles() and _onednn_convolves()
+        if by_tiles or isinstance(x, Blocks):
             return False
         return winograd.convolves(x, self._kernel, self._stride, self._padding, self._channels)
 

@@ -65,6 +65,12 @@ def lanes() -> int:
     return 8 if features.get("avx2") and features.get("fma") else 0
 
 
+@functools.cache
+def has_tiles() -> bool:
+    """Whether the processor multiplies matrices of bfloat16 tile by tile (AMX)."""
+    return bool(llvm.get_host_cpu_features().get("amx-bf16"))
+
+
 _leaves_this_process = contextvars.ContextVar("_leaves_this_process", default=False)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from agents.networks import vector_code, winograd
+from agents.networks import convolution, vector_code, winograd
 from agents.networks.convolution import Conv2D, kernel_of_blocks
 from agents.networks.winograd_code import matrices, transform, transform_both
 from tests.agents.networks.vectors import lanes
@@ -347,6 +347,31 @@ def test_neither_gpus_nor_xla_know_these_loops(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: ["GPU:0"])
         answers.append(winograd.convolves(x, 3, 1, "SAME", 16))
     assert answers == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tiles", "onednn", "by_loops"),
+    [
+        (tf.bfloat16, True, True, False),
+        (tf.bfloat16, True, False, True),
+        (tf.bfloat16, False, True, True),
+        (tf.float32, True, True, True),
+    ],
+)
+def test_bfloat16_is_left_to_a_processor_that_multiplies_tiles(
+    dtype: tf.DType,
+    tiles: bool,
+    onednn: bool,
+    by_loops: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(convolution, "uses_onednn", lambda: onednn)
+    with lanes(16, tiles=tiles):
+        graph = tf.function(Conv2D(16, 3, dtype=dtype)).get_concrete_function(
+            tf.TensorSpec([2, 12, 12, 16], dtype)
+        )
+    found = {op.type for op in graph.graph.get_operations()} & {"PyFunc", "Conv2D"}
+    assert found == {"PyFunc" if by_loops else "Conv2D"}
 
 
 @pytest.mark.parametrize(

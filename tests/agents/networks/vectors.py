@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents.networks import pooling, recurrence_code, vector_code, winograd_code
+from agents.networks import convolution, pooling, recurrence_code, vector_code, winograd_code
 
 _COMPILED = (
     winograd_code.forwards,
@@ -18,10 +18,11 @@ _COMPILED = (
 
 
 @contextlib.contextmanager
-def lanes(number: int) -> Iterator[None]:
-    """As on a processor with such vectors; 0: with none."""
+def lanes(number: int, *, tiles: bool = False) -> Iterator[None]:
+    """As on a processor with such vectors, and perhaps tiles; 0: with none."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vector_code, "lanes", lambda: number)
+        patch.setattr(convolution, "has_tiles", lambda: tiles)
         _forget()
         yield
     _forget()

@@ -22,11 +22,13 @@ from agents.contract import Agent, EnvironmentAction, Network, Policy
 from agents.finite import check_rewards
 from agents.masking import where_rows
 from agents.networks.network import is_discrete
+from agents.networks.vector_code import without_loops
 from replay.frames import FrameStack, is_image
 from replay.structures import FIRST, LAST, MID, NO_ACTION, Nest, NetworkInput, Step
 
 AnyNetwork = TypeVar("AnyNetwork", bound=Network)
 _DISCRETE = specs.DiscreteArray(1)
+_FEW_ENVIRONMENTS = 8  # below, TensorFlow's operations are as quick as loops of this project's own
 
 
 class Writer(Protocol):
@@ -79,7 +81,9 @@ class RecurrentActor:
         writer: Writer | None = None,
         variables: Variables | None = None,
     ) -> None:
-        self._policy = tf.function(policy)
+        # Each process would have to compile its loops, and keep them: some 30 MB and seconds.
+        is_small = num_environments < _FEW_ENVIRONMENTS
+        self._policy = tf.function(without_loops()(policy) if is_small else policy)
         self._initial_state = tree.map_structure(np.asarray, initial_state)
         self._core_state = self._initial_state
         self._frames = FrameStack(frame_stack)

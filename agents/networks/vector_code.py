@@ -71,26 +71,29 @@ def has_tiles() -> bool:
     return bool(llvm.get_host_cpu_features().get("amx-bf16"))
 
 
-_leaves_this_process = contextvars.ContextVar("_leaves_this_process", default=False)
+_has_none = contextvars.ContextVar("_has_none", default=False)
 
 
 @contextlib.contextmanager
 def without_loops() -> Iterator[None]:
-    """What is traced here has TensorFlow's operations alone: a graph for other processes."""
-    before = _leaves_this_process.set(True)
+    """What is traced here has TensorFlow's operations alone.
+
+    For a graph that leaves this process, and where a loop would not be worth its compilation.
+    """
+    before = _has_none.set(True)
     try:
         yield
     finally:
-        _leaves_this_process.reset(before)
+        _has_none.reset(before)
 
 
 def fits(*sizes: int) -> bool:
     """Whether loops over so many floats are compiled here, each being whole vectors.
 
     They are where operations of TensorFlow's run on a processor: not in what XLA compiles, nor
-    beside a GPU, nor in a graph that leaves this process.
+    beside a GPU, nor in what is traced `without_loops`.
     """
-    if _leaves_this_process.get() or within_xla():
+    if _has_none.get() or within_xla():
         return False
     if not lanes() or tf.config.list_logical_devices("GPU"):
         return False

@@ -16,8 +16,10 @@ from agents.actor import AcmeActor, RecurrentActor, Variables, make_evaluator
 from agents.contract import Policy
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.limited_memory import limit_memory
+from agents.networks.vector_code import fits
 from replay.structures import FIRST, LAST, MID, NO_ACTION
 from tests.agents import steering
+from tests.agents.networks.vectors import lanes
 from tests.agents.recording import BOUNDED, DISCRETE, Recorder, Source, bounded_policy, policy
 from tests.batches import environment_spec
 
@@ -47,6 +49,23 @@ def _play(
 
 
 TWO_STREAMS = [[FIRST, FIRST], [MID, MID], [LAST, MID], [FIRST, MID], [MID, LAST], [MID, FIRST]]
+
+
+@pytest.mark.parametrize(("num_environments", "expected"), [(7, [False]), (8, [True])])
+def test_loops_are_compiled_for_many_environments(
+    num_environments: int, expected: list[bool]
+) -> None:
+    seen = []
+
+    def watched(*arguments: Any) -> Any:
+        seen.append(fits(16))
+        return policy(*arguments)
+
+    actor, _ = _actor(num_environments, watched)
+    with lanes(16):
+        _play(actor, [[FIRST] * num_environments])
+        assert fits(16)
+    assert seen == expected
 
 
 def test_rows_are_written_in_order_with_what_followed_them() -> None:

@@ -5,24 +5,23 @@ pixel what belongs to the windows that found it:
 
     x [B, H, W, C]  -->  y and uint8 places [B, h, w, C];   places, ∂y  -->  ∂x [B, H, W, C]
 
-On a processor with vectors for the channels both are loops that LLVM compiles (`vector_code`), and
+On a processor with vectors for the channels both are loops that LLVM compiles (`pooling_code`), and
 places come with the outputs. Elsewhere XLA compiles a loop that finds places in what TensorFlow
 pooled, and one that gathers: a fifth of the time of TensorFlow's `MaxPoolGrad`.
 """
 
-import functools
 from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
+from agents.networks import pooling_code
 from agents.networks.layers import of_sum
-from agents.networks.vector_code import Byte, Code, Index, Pointer, Shared, fits, in_parts
+from agents.networks.pooling_code import NOWHERE, Offsets, margins, offsets
+from agents.networks.vector_code import Output, fits, in_parts
 
-_ROWS = 2  # of windows at a time
 _LINE = 2**15  # floats of a row of pixels, of which loops keep up to six
-_NOWHERE, _OUTSIDE = 9, 10  # of a window that is none, and of a pixel that a window does not hold
-_Offsets = tuple[int | None, int | None]  # of a block's two rows or columns in a window's three
+_OUTSIDE = NOWHERE + 1  # of a pixel that a window does not hold
 
 
 @tf.custom_gradient
@@ -66,155 +65,18 @@ def _pooled(x: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """The outputs, and where in its window each stood."""
     height, width, channels = x.shape[1:]
     shape = [tf.shape(x)[0], -(-height // 2), -(-width // 2), channels]
-    empty = [tf.raw_ops.Empty(shape=shape, dtype=dtype) for dtype in (x.dtype, tf.uint8)]
-    run = pool_code(height, width, channels, x.dtype.name)
-    y, places = in_parts(run, [x, tf.cast(b, tf.float32)], empty)
+    run = pooling_code.pool(height, width, channels, x.dtype.name)
+    y, places = in_parts(
+        run, [x, tf.cast(b, tf.float32)], [Output(shape, x.dtype), Output(shape, tf.uint8)]
+    )
     return y, places
 
 
 def _gathered(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) -> tf.Tensor:
     """As `_to_places`."""
     shape = [tf.shape(of_y)[0], height, width, of_y.shape[3]]
-    empty = tf.raw_ops.Empty(shape=shape, dtype=of_y.dtype)
-    run = gather_code(height, width, of_y.shape[3], of_y.dtype.name)
-    return in_parts(run, [places, of_y], [empty])[0]
-
-
-@functools.cache
-def pool_code(height: int, width: int, channels: int, kind: str) -> Callable[..., None]:
-    """What `in_parts` calls with x, b, y and places."""
-    code = Code([Pointer] * 4 + [Index, Index, Shared])
-    x, b, y, places, size, parts, taken = code.arguments
-    (above, _), (left, _) = _margins(height), _margins(width)
-    rows, columns = -(-height // 2), -(-width // 2)
-    line = (2 * columns + 1) * channels
-    pixels = code.array((2 * _ROWS + 1) * line)
-    nothing = code.numbers(float("-inf"))
-    with code.loop((2 * _ROWS + 1) * line, step=code.lanes) as i:
-        code.store(nothing, pixels, i)
-    with (
-        code.parts(size, parts, taken) as (_, begin, end),
-        code.loop(end, begin) as image,
-        code.loop(rows, step=_ROWS) as first,
-    ):
-        with code.loop(2 * _ROWS + 1) as row:
-            to = code.sum(code.times(row, line), left * channels)
-            of_image = code.sum(code.times(first, 2), row, -above)
-            with code.where(of_image, height) as (inside, outside):
-                with inside:
-                    at = code.sum(code.times(image, height), of_image)
-                    at = code.times(at, width * channels)
-                    with code.loop(channels, step=code.lanes) as channel:
-                        bias = code.load(b, channel)
-                        with code.loop(width) as column:
-                            i = code.sum(code.times(column, channels), channel)
-                            found = code.load(x, code.sum(at, i), kind) + bias
-                            found = code.as_bfloat16(found) if kind == "bfloat16" else found
-                            code.store(found, pixels, code.sum(to, i))
-                with outside, code.loop(width * channels, step=code.lanes) as i:
-                    code.store(nothing, pixels, code.sum(to, i))
-        left_over = code.sum(code.times(first, -1), rows)
-        with (
-            code.loop(code.at_most(left_over, _ROWS)) as row,
-            code.loop(columns) as column,
-            code.loop(channels, step=code.lanes) as channel,
-        ):
-            window = code.sum(code.times(row, 2 * line), code.times(column, 2 * channels), channel)
-            of = [
-                code.load(pixels, code.sum(window, i * line + j * channels))
-                for i in range(3)
-                for j in range(3)
-            ]
-            # What the next rows of windows are made of.
-            for ahead in (1, 2):
-                pixel = code.sum(code.times(image, height), code.times(first, 2), 2 * _ROWS - above)
-                pixel = code.sum(pixel, code.times(row, 2), ahead)
-                pixel = code.sum(code.times(pixel, width), code.times(column, 2))
-                for beside in (0, 1):
-                    at = code.times(code.sum(pixel, beside), channels)
-                    code.prefetch(x, code.sum(at, channel), kind)
-            # From the middle, which is inside, so that what is no number stays that.
-            found, place = of[4], code.bytes(4)
-            for earlier in (3, 2, 1, 0):
-                found, place = code.larger(
-                    found, of[earlier], place, code.bytes(earlier), or_equal=True
-                )
-            for later in (5, 6, 7, 8):
-                found, place = code.larger(found, of[later], place, code.bytes(later))
-            to = code.sum(code.times(image, rows), first, row)
-            to = code.sum(code.times(code.sum(code.times(to, columns), column), channels), channel)
-            code.store(found, y, to, kind)
-            code.store_bytes(place, places, to)
-    return code.compiled()
-
-
-@functools.cache
-def gather_code(height: int, width: int, channels: int, kind: str) -> Callable[..., None]:
-    """What `in_parts` calls with places, ∂y and ∂x."""
-    code = Code([Pointer] * 3 + [Index, Index, Shared])
-    places, of_y, of_x, size, parts, taken = code.arguments
-    (above, _), (left, _) = _margins(height), _margins(width)
-    rows, columns = -(-height // 2), -(-width // 2)
-    # Windows with nothing around them, and blocks of 2 x 2 pixels.
-    line, block_line = (columns + 1) * channels, 2 * columns * channels
-    numbers = (_ROWS + 1) * line
-    given, ats = code.array(numbers), code.array(numbers, Byte)
-    blocks = code.array(2 * _ROWS * block_line)
-    with code.loop(numbers, step=code.lanes) as i:
-        code.store(code.zeros(), given, i)
-        code.store_bytes(code.bytes(_NOWHERE), ats, i)
-    with (
-        code.parts(size, parts, taken) as (_, begin, end),
-        code.loop(end, begin) as image,
-        code.loop(rows, step=_ROWS) as first,
-    ):
-        with code.loop(_ROWS + 1) as row:
-            to = code.sum(code.times(row, line), (1 - left) * channels)
-            window_row = code.sum(first, row, above - 1)
-            with code.where(window_row, rows) as (inside, outside):
-                with inside:
-                    at = code.sum(code.times(image, rows), window_row)
-                    at = code.times(at, columns * channels)
-                    with code.loop(columns * channels, step=code.lanes) as i:
-                        code.store(code.load(of_y, code.sum(at, i), kind), given, code.sum(to, i))
-                        code.store_bytes(
-                            code.load_bytes(places, code.sum(at, i)), ats, code.sum(to, i)
-                        )
-                with outside, code.loop(columns * channels, step=code.lanes) as i:
-                    code.store(code.zeros(), given, code.sum(to, i))
-        with (
-            code.loop(_ROWS) as row,
-            code.loop(columns) as column,
-            code.loop(channels, step=code.lanes) as channel,
-        ):
-            window = code.sum(code.times(row, line), code.times(column, channels), channel)
-            next_row = code.sum(code.times(image, rows), first, row, above + _ROWS)
-            ahead = code.times(code.sum(code.times(next_row, columns), column), channels)
-            code.prefetch(of_y, code.sum(ahead, channel), kind)
-            code.prefetch(places, code.sum(ahead, channel), "uint8")
-            sums = [[code.zeros(), code.zeros()], [code.zeros(), code.zeros()]]
-            for down, in_rows in enumerate(_offsets(height)):
-                for right, in_columns in enumerate(_offsets(width)):
-                    i = code.sum(window, down * line + right * channels)
-                    part, at = code.load(given, i), code.load_bytes(ats, i)
-                    for r, in_row in enumerate(in_rows):
-                        for c, in_column in enumerate(in_columns):
-                            if in_row is not None and in_column is not None:
-                                sums[r][c] += code.where_equal(at, 3 * in_row + in_column, part)
-            to = code.sum(
-                code.times(row, 2 * block_line), code.times(column, 2 * channels), channel
-            )
-            for r in range(2):
-                for c in range(2):
-                    code.store(sums[r][c], blocks, code.sum(to, r * block_line + c * channels))
-        start = code.times(first, 2)
-        left_over = code.sum(code.times(start, -1), height)
-        with code.loop(code.at_most(left_over, 2 * _ROWS)) as row:
-            to = code.times(code.sum(code.times(image, height), start, row), width * channels)
-            at = code.times(row, block_line)
-            with code.loop(width * channels, step=code.lanes) as i:
-                code.store(code.load(blocks, code.sum(at, i)), of_x, code.sum(to, i), kind)
-    return code.compiled()
+    run = pooling_code.gather(height, width, of_y.shape[3], of_y.dtype.name)
+    return in_parts(run, [places, of_y], [Output(shape, of_y.dtype)])[0]
 
 
 @tf.function(jit_compile=True, autograph=False)
@@ -237,9 +99,9 @@ def _at_places(places: tf.Tensor, padded: tf.Tensor) -> tf.Tensor:
 
 def _to_places(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) -> tf.Tensor:
     """At each pixel the sum of what belongs to the windows that have their place there."""
-    sides = map(_margins, (height, width))
+    sides = map(margins, (height, width))
     around = [[0, 0], *([1 - before, before] for before, _ in sides), [0, 0]]
-    places = tf.pad(places, around, constant_values=_NOWHERE)
+    places = tf.pad(places, around, constant_values=NOWHERE)
     return _of_neighbours(places, tf.pad(of_y, around), height, width)
 
 
@@ -248,8 +110,8 @@ def _of_neighbours(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) 
     """The gradient, by blocks of 2 x 2 pixels, each from its own window and three beside it."""
     rows, columns = (side - 1 for side in places.shape[1:3])
     total = tf.zeros([], tf.float32)
-    for down, row in enumerate(_offsets(height)):
-        for right, column in enumerate(_offsets(width)):
+    for down, row in enumerate(offsets(height)):
+        for right, column in enumerate(offsets(width)):
             place, part = (
                 x[:, down : down + rows, tf.newaxis, right : right + columns, tf.newaxis]
                 for x in (places, of_y)
@@ -259,7 +121,7 @@ def _of_neighbours(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) 
     return tf.cast(whole[:, :height, :width], of_y.dtype)
 
 
-def _place(rows: _Offsets, columns: _Offsets) -> np.ndarray:
+def _place(rows: Offsets, columns: Offsets) -> np.ndarray:
     """Where in a window each of 2 x 2 pixels stands: `[2, 1, 2, 1]`."""
     places = [
         [_OUTSIDE if row is None or column is None else 3 * row + column for column in columns]
@@ -268,24 +130,12 @@ def _place(rows: _Offsets, columns: _Offsets) -> np.ndarray:
     return np.array(places, np.uint8).reshape([2, 1, 2, 1])
 
 
-def _offsets(side: int) -> tuple[_Offsets, _Offsets]:
-    """Where two windows, one after the other, have pixels 2a and 2a + 1."""
-    before, _ = _margins(side)
-    return ((1, 2), (None, 0)) if before else ((2, None), (0, 1))
-
-
 def _padded(x: tf.Tensor, around: float) -> tf.Tensor:
     """What `max_pool` thinks around x is written out: TensorFlow does so faster than a loop."""
-    return tf.pad(x, [[0, 0], *map(_margins, x.shape[1:3]), [0, 0]], constant_values=around)
+    return tf.pad(x, [[0, 0], *map(margins, x.shape[1:3]), [0, 0]], constant_values=around)
 
 
 def _windows(padded: tf.Tensor) -> list[tf.Tensor]:
     """The nine pixels of each window, row by row, each `[B, ⌈H/2⌉, ⌈W/2⌉, C]`."""
     rows, columns = (side - 2 for side in padded.shape[1:3])
     return [padded[:, i : i + rows : 2, j : j + columns : 2] for i in range(3) for j in range(3)]
-
-
-def _margins(side: int) -> list[int]:
-    """How many pixels `max_pool` thinks before and after so many: 2 ⌈n/2⌉ + 1 with them."""
-    missing = 2 * -(-side // 2) + 1 - side
-    return [missing // 2, missing - missing // 2]

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from agents.networks import recurrence_code, vector_code
-from agents.networks.vector_code import fits, in_parts, num_threads
+from agents.networks.vector_code import Output, fits, in_parts, num_threads
 from agents.networks.xla import within_xla
 
 Gradients = tuple[tf.Tensor, ...]
@@ -196,17 +196,14 @@ def _code(
     flags = [tf.cast(tf.stack(rows)[..., 0], tf.float32) for rows in (valids, resets)]
     batch, units, num_steps = tf.shape(hidden)[0], unrolled.units, unrolled.steps
 
-    def empty(*shape: int | tf.Tensor) -> tf.Tensor:
-        return tf.raw_ops.Empty(shape=shape, dtype=tf.float32)
-
     outputs, z, hiddens, cells = in_parts(
         recurrence_code.forwards(unrolled),
         [hidden, cell, gates, _packed(w_hidden, 4), *flags],
         [
-            empty(num_steps, batch, units),
-            empty(num_steps, batch, 4 * units),
-            empty(num_steps + 1, batch, units),
-            empty(num_steps + 1, batch, units),
+            Output([num_steps, batch, units]),
+            Output([num_steps, batch, 4 * units]),
+            Output([num_steps + 1, batch, units]),
+            Output([num_steps + 1, batch, units]),
         ],
         num_threads(),  # each reads all weights for each step
     )
@@ -224,7 +221,7 @@ def _code(
         of_z, *of_state = in_parts(
             recurrence_code.backwards(unrolled),
             [of_hidden, of_cell, of_outputs, z, cells, _packed(tf.transpose(w_hidden), 1), *flags],
-            [empty(num_steps, batch, 4 * units), empty(batch, units), empty(batch, units)],
+            [Output([num_steps, batch, 4 * units]), Output([batch, units]), Output([batch, units])],
             num_threads(),
         )
         of_w = tf.matmul(_rows(hiddens[:-1]), _rows(of_z), transpose_a=True)

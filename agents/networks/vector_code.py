@@ -18,7 +18,7 @@ import functools
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -449,25 +449,33 @@ def _machine_code(assembly: str) -> Any:
     return engine
 
 
+class Output(NamedTuple):
+    """A tensor that a loop writes."""
+
+    shape: Sequence[int | tf.Tensor]
+    dtype: tf.DType = tf.float32
+
+
 @tf.autograph.experimental.do_not_convert
 def in_parts(
     run: Callable[..., None],
     inputs: Sequence[tf.Tensor],
-    outputs: Sequence[tf.Tensor],
+    outputs: Sequence[Output],
     most_parts: int | None = None,
 ) -> list[tf.Tensor]:
-    """Calls a loop for parts of a batch on all cores; the outputs are what it writes to.
+    """Calls a loop for parts of a batch on all cores; returns what it writes.
 
     Args:
       run: void (inputs, outputs, batch size, parts, parts taken), for `Code.parts`. Python's lock
         is taken once for each thread and not for each part: it may be long in coming.
       inputs: the first of them is `[B, ...]`.
-      outputs: nobody else may have them: of `tf.raw_ops.Empty`. TensorFlow keeps the memory of what
-        it frees, where numpy would ask the kernel for cleared pages each time.
+      outputs: what it writes, whole.
       most_parts: of a batch that has as many items, where outputs have a row for each.
     """
     most = num_parts() if most_parts is None else most_parts
     num_inputs = len(inputs)  # no tensor of a graph is kept by what that graph calls
+    # TensorFlow keeps the memory of what it frees; numpy would ask the kernel for cleared pages.
+    empty = [tf.raw_ops.Empty(shape=out.shape, dtype=out.dtype) for out in outputs]
 
     def call(*arrays: np.ndarray) -> Sequence[np.ndarray]:
         size = len(arrays[0])
@@ -483,9 +491,9 @@ def in_parts(
             other.result()
         return arrays[num_inputs:]
 
-    made = tf.numpy_function(call, [*inputs, *outputs], [out.dtype for out in outputs])
+    made = tf.numpy_function(call, [*inputs, *empty], [out.dtype for out in outputs])
     made = tf.nest.flatten(made)  # one is not in a list, where there is no graph
-    for result, out in zip(made, outputs, strict=True):
+    for result, out in zip(made, empty, strict=True):
         result.set_shape(out.shape)
     return made
 

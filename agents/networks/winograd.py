@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from agents.networks.vector_code import fits, in_parts, num_parts
+from agents.networks.vector_code import Output, fits, in_parts, num_parts
 from agents.networks.winograd_code import ARRAYS, Extras, Images, Layer, forwards, weights
 
 _KERNELS = (2, 3)  # blocks of a side: beyond, the sums lose digits
@@ -139,8 +139,8 @@ def _convolve(
         inputs = [x, _transformed(w, layer), *(named.get(name, unused) for name in ARRAYS)]
         outputs, side = layer.outputs, around.output_block
         size = [outputs.rows * side, outputs.columns * side, outputs.channels // side**2]
-        empty = tf.raw_ops.Empty(shape=[tf.shape(x)[0], *size], dtype=dtype)
-        (y,) = in_parts(forwards(layer, extras), inputs, [empty])
+        output = Output([tf.shape(x)[0], *size], dtype)
+        (y,) = in_parts(forwards(layer, extras), inputs, [output])
         return y, gradient
 
     return run(x, w, *given.values())
@@ -176,9 +176,8 @@ def _of_weights(
         layer = _layer(x, of_y.dtype, features, kernel, around)
         most = num_parts()
         size = [tf.minimum(tf.shape(x)[0], most), layer.num_products + features]
-        empty = tf.raw_ops.Empty(shape=size, dtype=tf.float32)
         run_parts = weights(layer, around.after_relu)
-        (sums,) = in_parts(run_parts, [x, of_y], [empty], most)
+        (sums,) = in_parts(run_parts, [x, of_y], [Output(size)], most)
         total = tf.reduce_sum(sums, axis=0)
         products = tf.reshape(total[: layer.num_products], [layer.side**2, -1])
         of_w = tf.matmul(_both_ways(layer), products, transpose_a=True)

@@ -10,7 +10,16 @@ import pytest
 import tensorflow as tf
 
 from agents.networks import vector_code
-from agents.networks.vector_code import Byte, Code, Index, Pointer, Shared, in_parts, num_parts
+from agents.networks.vector_code import (
+    Byte,
+    Code,
+    Index,
+    Output,
+    Pointer,
+    Shared,
+    in_parts,
+    num_parts,
+)
 from tests.agents.networks.vectors import lanes
 
 _lanes = vector_code.lanes
@@ -245,8 +254,7 @@ def test_parts_make_up_the_batch(
 
     @wrap
     def tripled(x: tf.Tensor) -> tf.Tensor:
-        empty = tf.raw_ops.Empty(shape=tf.shape(x), dtype=tf.float32)
-        return in_parts(run, [x], [empty])[0]
+        return in_parts(run, [x], [Output(tf.shape(x))])[0]
 
     np.testing.assert_array_equal(tripled(x), 3 * x.numpy())
 
@@ -261,8 +269,7 @@ def test_each_part_may_have_a_row_of_its_own(size: int) -> None:
             code.store(code.load(row, 0) + code.load(x, code.times(item, size)), row, 0)
     run = code.compiled()
     x = tf.constant(np.arange(11 * size).reshape(11, size), tf.float32)
-    empty = tf.raw_ops.Empty(shape=[4, size], dtype=tf.float32)
-    (sums,) = in_parts(run, [x], [empty], 4)
+    (sums,) = in_parts(run, [x], [Output([4, size])], 4)
     bounds = [11 * i // 4 for i in range(5)]
     expected = [x[a:b].numpy().sum(axis=0) for a, b in itertools.pairwise(bounds)]
     np.testing.assert_array_equal(sums, expected)

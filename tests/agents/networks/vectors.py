@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents.networks import convolution, pooling, recurrence_code, vector_code, winograd_code
+from agents.networks import convolution, pooling_code, recurrence_code, vector_code, winograd_code
 
 _COMPILED = (
     winograd_code.forwards,
     winograd_code.weights,
-    pooling.pool_code,
-    pooling.gather_code,
+    pooling_code.pool,
+    pooling_code.gather,
     recurrence_code.forwards,
     recurrence_code.backwards,
 )

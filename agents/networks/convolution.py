@@ -24,7 +24,7 @@ import sonnet as snt
 import tensorflow as tf
 from tensorflow.python.util import _pywrap_util_port
 
-from agents.networks import winograd
+from agents.networks import direct_code, winograd
 from agents.networks.layers import (
     add_beside,
     add_bias,
@@ -33,7 +33,9 @@ from agents.networks.layers import (
     relu,
     relu_beside,
 )
-from agents.networks.vector_code import has_tiles
+from agents.networks.vector_code import Output, fits, has_tiles, in_parts, lanes, num_parts
+
+_LINE = 2**14  # floats of a row of pixels, of which a loop keeps a kernel's rows
 
 
 class Blocks(NamedTuple):
@@ -199,9 +201,10 @@ def kernel_of_blocks(w: tf.Tensor, stride: int) -> tf.Tensor:
 
 
 def convolve(x: tf.Tensor, w: tf.Tensor, padding: str = "VALID") -> tf.Tensor:
-    """A convolution with stride 1; where oneDNN is not used, with gradients of its own.
+    """A convolution with stride 1; with few channels, or where oneDNN is not used, with gradients
+    of its own.
 
-    That of the inputs is a convolution, that of the weights one product of matrices:
+    That of the inputs is a convolution, that of the weights one product of matrices, or a loop:
 
         ∂x = ∂y * w turned by half a turn,   ∂w = Σ_{b,r,c} x_{b,r+i,c+j} ∂y_{b,r,c}
 
@@ -213,8 +216,9 @@ def convolve(x: tf.Tensor, w: tf.Tensor, padding: str = "VALID") -> tf.Tensor:
     Returns:
       `[B, H', W', F]`.
     """
+    by_loop = _learns_by_loop(x, w, padding)
     # oneDNN and cuDNN have kernels for both.
-    if uses_onednn() or tf.config.list_logical_devices("GPU"):
+    if not by_loop and (uses_onednn() or tf.config.list_logical_devices("GPU")):
         return tf.nn.conv2d(x, w, 1, padding)
 
     @tf.custom_gradient
@@ -222,7 +226,8 @@ def convolve(x: tf.Tensor, w: tf.Tensor, padding: str = "VALID") -> tf.Tensor:
         x: tf.Tensor, w: tf.Tensor
     ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
         def gradient(of_y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            return _of_inputs(of_y, w, padding), _of_weights(x, of_y, w.shape[0], padding)
+            of_weights = _of_weights_by_loop if by_loop else _of_weights
+            return _of_inputs(of_y, w, padding), of_weights(x, of_y, w.shape[0], padding)
 
         return tf.nn.conv2d(x, w, 1, padding), gradient
 
@@ -260,6 +265,42 @@ def _of_weights(x: tf.Tensor, of_y: tf.Tensor, kernel: int, padding: str) -> tf.
         return tf.transpose(found, [2, 0, 1, 3])
     found = tf.reshape(product, [channels, kernel, kernel, features])
     return tf.transpose(found, [1, 2, 0, 3])
+
+
+def _learns_by_loop(x: tf.Tensor, w: tf.Tensor, padding: str) -> bool:
+    """Whether there is a loop for the gradient of the weights.
+
+    For images of few channels oneDNN's takes twice as long in bfloat16, and no longer in float32.
+    """
+    kernel, _, channels, features = w.shape
+    before, after = _margins(kernel, padding)
+    if x.dtype != tf.bfloat16 or None in x.shape[1:] or before != after:
+        return False
+    numbers = x.shape[2] * channels
+    if not fits(features, numbers) or min(x.shape[1:3]) + 2 * before < kernel:
+        return False
+    return kernel * channels <= direct_code.MOST_SUMS[lanes()] and numbers <= _LINE
+
+
+@tf.autograph.experimental.do_not_convert
+def _of_weights_by_loop(x: tf.Tensor, of_y: tf.Tensor, kernel: int, padding: str) -> tf.Tensor:
+    @tf.custom_gradient
+    def run(
+        x: tf.Tensor, of_y: tf.Tensor
+    ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
+        def gradient(of_w: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            return _of_inputs(of_y, of_w, padding), convolve(x, of_w, padding)
+
+        rows, columns, channels = x.shape[1:]
+        features, margin = of_y.shape[3], _margins(kernel, padding)[0]
+        layer = direct_code.Layer(rows, columns, channels, features, kernel, margin, x.dtype.name)
+        most = num_parts()
+        output = Output([tf.minimum(tf.shape(x)[0], most), layer.size])
+        (sums,) = in_parts(direct_code.weights(layer), [x, of_y], [output], most)
+        of_w = tf.reshape(tf.reduce_sum(sums, axis=0), [kernel, kernel, channels, features])
+        return tf.cast(of_w, of_y.dtype), gradient
+
+    return run(x, tf.convert_to_tensor(of_y))  # of images that were gathered it is none
 
 
 def _padded(of_y: tf.Tensor, i: int, j: int, rows: int, columns: int) -> tf.Tensor:

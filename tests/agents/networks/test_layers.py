@@ -8,7 +8,7 @@ import pytest
 import sonnet as snt
 import tensorflow as tf
 
-from agents.networks.convolution import Conv2D
+from agents.networks.convolution import Conv2D, convolve
 from agents.networks.layers import Linear, add_beside, add_bias, as_float, relu, relu_beside
 from agents.networks.pooling import max_pool
 from tests.agents.networks.vectors import lanes
@@ -195,6 +195,51 @@ def test_a_biass_derivatives_are_those_of_a_sum(
     for actual, expected in zip([*first, again], [*expected_first, expected_again], strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-6)
     np.testing.assert_array_equal(ours(*inputs), plain(*inputs))
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel", "features", "padding", "size", "expected"),
+    [
+        ((40, 6, 8, 4), 3, 16, "SAME", 16, True),  # more images than parts
+        ((3, 5, 16, 3), 3, 32, "SAME", 16, True),
+        ((3, 5, 16, 3), 3, 32, "VALID", 16, True),
+        ((2, 1, 4, 4), 3, 16, "SAME", 16, True),  # all rows but one are around the image
+        ((3, 7, 16, 1), 5, 16, "SAME", 16, True),
+        ((3, 6, 8, 4), 3, 8, "SAME", 8, True),
+        ((3, 6, 8, 4), 2, 16, "SAME", 16, False),  # one margin is larger
+        ((3, 6, 8, 4), 3, 12, "SAME", 16, False),
+        ((3, 6, 7, 4), 3, 16, "SAME", 16, False),
+        ((3, 6, 8, 16), 3, 16, "SAME", 16, False),  # more sums than registers
+        ((3, 6, 8, 4), 3, 16, "SAME", 0, False),
+    ],
+)
+def test_weights_of_few_channels_are_learned_by_a_loop(
+    shape: tuple[int, ...], kernel: int, features: int, padding: str, size: int, expected: bool
+) -> None:
+    """Beside TensorFlow's gradients of float32, the second derivatives too."""
+    x = tf.cast(_normal(*shape), tf.bfloat16)
+    w = tf.cast(_normal(kernel, kernel, shape[-1], features, seed=1), tf.bfloat16)
+
+    def ours(x: tf.Tensor, w: tf.Tensor) -> tf.Tensor:
+        return convolve(x, w, padding)
+
+    def exact(x: tf.Tensor, w: tf.Tensor) -> tf.Tensor:
+        x, w = (tf.cast(v, tf.float32) for v in (x, w))
+        return tf.cast(tf.nn.conv2d(x, w, 1, padding), tf.bfloat16)
+
+    @tf.function
+    def derivatives(x: tf.Tensor, w: tf.Tensor) -> tuple[Any, Any]:
+        return _derivatives(ours, [x, w])
+
+    with lanes(size):
+        graph = derivatives.get_concrete_function(x, w).graph
+        types = {op.type for op in graph.get_operations()}
+        first, again = derivatives(x, w)
+    assert ("PyFunc" in types) == expected
+    wanted, wanted_again = _derivatives(exact, [x, w])
+    for actual, value in zip([*first, again], [*wanted, wanted_again], strict=True):
+        actual, value = (tf.cast(v, tf.float32).numpy() for v in (actual, value))
+        np.testing.assert_allclose(actual, value, rtol=4 * HALF_STEP, atol=0.04 * value.std())
 
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])

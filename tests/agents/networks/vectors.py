@@ -5,11 +5,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents.networks import convolution, pooling_code, recurrence_code, vector_code, winograd_code
+from agents.networks import (
+    convolution,
+    direct_code,
+    pooling_code,
+    recurrence_code,
+    vector_code,
+    winograd_code,
+)
 
 _COMPILED = (
     winograd_code.forwards,
     winograd_code.weights,
+    direct_code.weights,
     pooling_code.pool,
     pooling_code.gather,
     recurrence_code.forwards,
@@ -22,6 +30,7 @@ def lanes(number: int, *, tiles: bool = False) -> Iterator[None]:
     """As on a processor with such vectors, and perhaps tiles; 0: with none."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vector_code, "lanes", lambda: number)
+        patch.setattr(convolution, "lanes", lambda: number)
         patch.setattr(convolution, "has_tiles", lambda: tiles)
         _forget()
         yield

@@ -9,6 +9,7 @@ Only the learner has the head for them: it shapes the features that policy and v
     84 x 84   -> 80 x 80, the centre -> 20 x 20 cells, because the head cannot give 21 x 21
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import sonnet as snt
@@ -132,13 +133,19 @@ def pseudo_rewards(frames: tf.Tensor, grid: Grid) -> tf.Tensor:
     Returns:
       `[L, B, h, w]`; that of a row is what followed its action.
     """
-    height, width, channels = frames.shape[2:]
+    height, width = frames.shape[2:4]
     rows, columns = CELL * grid.rows, CELL * grid.columns
     top, left = (height - rows) // 2, (width - columns) // 2
-    frames = as_float(frames[:, :, top : top + rows, left : left + columns])
-    change = tf.abs(frames[1:] - frames[:-1])
-    cells = [-1, tf.shape(frames)[1], grid.rows, CELL, grid.columns, CELL, channels]
-    return tf.reduce_mean(tf.reshape(change, cells), axis=[3, 5, 6])
+    change = _change(frames[:, :, top : top + rows, left : left + columns])
+    means = tf.nn.avg_pool2d(tf.reshape(change, [-1, rows, columns, 1]), CELL, CELL, "VALID")
+    return tf.reshape(means, [-1, tf.shape(frames)[1], *grid])
+
+
+@tf.function(jit_compile=True, autograph=False)
+def _change(frames: tf.Tensor) -> tf.Tensor:
+    """`[L + 1, B, H, W, C]` -> `[L, B, H, W]`, the mean of channels."""
+    before, after = as_float(frames[:-1]), as_float(frames[1:])
+    return tf.reduce_mean(tf.abs(after - before), axis=-1)
 
 
 def q_learning_loss(
@@ -166,10 +173,33 @@ def q_learning_loss(
         + [(x, ("L", "B")) for x in (action, discount, mask)]
     )
     target = n_step_targets(tf.reduce_max(q, axis=-1), reward, discount, mask)
-    rows = tf.broadcast_to(action[..., tf.newaxis, tf.newaxis], tf.shape(reward))
-    taken = tf.gather(q[:-1], rows, axis=-1, batch_dims=4)
+    taken = _taken(q, action)
     error = tf.reduce_sum(tf.square(tf.stop_gradient(target) - taken), axis=[2, 3])  # [L, B]
     return 0.5 * tf.reduce_sum(zero_where_masked(error, mask))
+
+
+@tf.custom_gradient
+def _taken(q: tf.Tensor, action: tf.Tensor) -> tuple[tf.Tensor, Callable[..., tuple]]:
+    """The values of the actions taken: `[L + 1, B, h, w, A]` and `[L, B]` -> `[L, B, h, w]`.
+
+    TensorFlow's gradient would scatter them, and write the others' zeros several times.
+    """
+    rows = tf.broadcast_to(action[..., tf.newaxis, tf.newaxis], tf.shape(q)[:-1] - [1, 0, 0, 0])
+
+    def gradient(of_taken: tf.Tensor) -> tuple[tf.Tensor, None]:
+        return _at_actions(of_taken, action, q.shape[-1]), None
+
+    return tf.gather(q[:-1], rows, axis=-1, batch_dims=4), gradient
+
+
+@tf.function(jit_compile=True, autograph=False)
+def _at_actions(x: tf.Tensor, action: tf.Tensor, num_actions: int) -> tf.Tensor:
+    """Zeros `[L + 1, B, h, w, A]` but for x `[L, B, h, w]` at the actions that were taken."""
+    # No number is the action of the last row.
+    action = tf.pad(action, [[0, 1], [0, 0]], constant_values=-1)
+    x = tf.pad(x, [[0, 1], [0, 0], [0, 0], [0, 0]])
+    chosen = tf.range(num_actions, dtype=action.dtype) == action[..., None, None, None]
+    return tf.where(chosen, x[..., tf.newaxis], tf.zeros([], x.dtype))
 
 
 def n_step_targets(

@@ -142,10 +142,11 @@ def test_only_the_values_of_actions_taken_on_real_rows_have_a_gradient() -> None
     for t, b in zip(*np.nonzero(mask.numpy()), strict=True):
         taken[t, b, action[t, b]] = True
     assert ((gradient != 0) == taken[:, :, None, None, :]).all()
-    value = q.numpy().max(axis=-1)
     for t, b in zip(*np.nonzero(mask.numpy()), strict=True):
-        others = (x.numpy() for x in (reward, discount, mask))
-        expected = q[t, b, ..., int(action[t, b])] - _target(value, *others, t, b)
+        target = _target(
+            q.numpy().max(axis=-1), reward.numpy(), discount.numpy(), mask.numpy(), t, b
+        )
+        expected = q[t, b, ..., int(action[t, b])] - target
         np.testing.assert_allclose(gradient[t, b, ..., int(action[t, b])], expected)
 
 

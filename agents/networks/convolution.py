@@ -24,7 +24,7 @@ import sonnet as snt
 import tensorflow as tf
 from tensorflow.python.util import _pywrap_util_port
 
-from agents.networks import direct_code, winograd
+from agents.networks import direct_code, vector_code, winograd
 from agents.networks.layers import (
     add_beside,
     add_bias,
@@ -33,7 +33,7 @@ from agents.networks.layers import (
     relu,
     relu_beside,
 )
-from agents.networks.vector_code import Output, fits, has_tiles, in_parts, lanes, num_parts
+from agents.networks.vector_code import fits, sums_of_parts
 
 _LINE = 2**14  # floats of a row of pixels, of which a loop keeps a kernel's rows
 
@@ -123,7 +123,7 @@ class Conv2D(snt.Module):
         return self(y), x
 
     def _by_winograd(self, x: tf.Tensor | Blocks) -> bool:
-        by_tiles = self._dtype == tf.bfloat16 and has_tiles() and _onednn_convolves()
+        by_tiles = self._dtype == tf.bfloat16 and vector_code.has_tiles() and _onednn_convolves()
         if by_tiles or isinstance(x, Blocks):
             return False
         return winograd.convolves(x, self._kernel, self._stride, self._padding, self._channels)
@@ -279,7 +279,8 @@ def _learns_by_loop(x: tf.Tensor, w: tf.Tensor, padding: str) -> bool:
     numbers = x.shape[2] * channels
     if not fits(features, numbers) or min(x.shape[1:3]) + 2 * before < kernel:
         return False
-    return kernel * channels <= direct_code.MOST_SUMS[lanes()] and numbers <= _LINE
+    most = direct_code.MOST_SUMS[vector_code.lanes()]
+    return kernel * channels <= most and numbers <= _LINE
 
 
 @tf.autograph.experimental.do_not_convert
@@ -294,10 +295,8 @@ def _of_weights_by_loop(x: tf.Tensor, of_y: tf.Tensor, kernel: int, padding: str
         rows, columns, channels = x.shape[1:]
         features, margin = of_y.shape[3], _margins(kernel, padding)[0]
         layer = direct_code.Layer(rows, columns, channels, features, kernel, margin, x.dtype.name)
-        most = num_parts()
-        output = Output([tf.minimum(tf.shape(x)[0], most), layer.size])
-        (sums,) = in_parts(direct_code.weights(layer), [x, of_y], [output], most)
-        of_w = tf.reshape(tf.reduce_sum(sums, axis=0), [kernel, kernel, channels, features])
+        total = sums_of_parts(direct_code.weights(layer), [x, of_y], layer.size)
+        of_w = tf.reshape(total, [kernel, kernel, channels, features])
         return tf.cast(of_w, of_y.dtype), gradient
 
     return run(x, tf.convert_to_tensor(of_y))  # of images that were gathered it is none

@@ -498,6 +498,14 @@ def in_parts(
     return made
 
 
+def sums_of_parts(run: Callable[..., None], inputs: Sequence[tf.Tensor], size: int) -> tf.Tensor:
+    """What a loop adds up over a batch, `[size]`: it writes a row for each part, as `in_parts`."""
+    most = num_parts()
+    rows = Output([tf.minimum(tf.shape(inputs[0])[0], most), size])
+    (sums,) = in_parts(run, inputs, [rows], most)
+    return tf.reduce_sum(sums, axis=0)
+
+
 def num_threads() -> int:
     told = tf.config.threading.get_intra_op_parallelism_threads()
     return told or len(os.sched_getaffinity(0))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from agents.networks.vector_code import Output, fits, in_parts, num_parts
+from agents.networks.vector_code import Output, fits, in_parts, sums_of_parts
 from agents.networks.winograd_code import ARRAYS, Extras, Images, Layer, forwards, weights
 
 _KERNELS = (2, 3)  # blocks of a side: beyond, the sums lose digits
@@ -174,11 +174,8 @@ def _of_weights(
 
         features = of_y.shape[3] * around.output_block**2
         layer = _layer(x, of_y.dtype, features, kernel, around)
-        most = num_parts()
-        size = [tf.minimum(tf.shape(x)[0], most), layer.num_products + features]
         run_parts = weights(layer, around.after_relu)
-        (sums,) = in_parts(run_parts, [x, of_y], [Output(size)], most)
-        total = tf.reduce_sum(sums, axis=0)
+        total = sums_of_parts(run_parts, [x, of_y], layer.num_products + features)
         products = tf.reshape(total[: layer.num_products], [layer.side**2, -1])
         of_w = tf.matmul(_both_ways(layer), products, transpose_a=True)
         of_w = tf.reshape(of_w, [kernel, kernel, layer.inputs.channels, features])

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pytest
 
 from agents.networks import (
-    convolution,
     direct_code,
     pooling_code,
     recurrence_code,
@@ -30,8 +29,7 @@ def lanes(number: int, *, tiles: bool = False) -> Iterator[None]:
     """As on a processor with such vectors, and perhaps tiles; 0: with none."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vector_code, "lanes", lambda: number)
-        patch.setattr(convolution, "lanes", lambda: number)
-        patch.setattr(convolution, "has_tiles", lambda: tiles)
+        patch.setattr(vector_code, "has_tiles", lambda: tiles)
         _forget()
         yield
     _forget()

@@ -21,8 +21,8 @@ from acme.tf import variable_utils
 from agents.contract import Agent, EnvironmentAction, Network, Policy
 from agents.finite import check_rewards
 from agents.masking import where_rows
+from agents.networks.loops import without_loops
 from agents.networks.network import is_discrete
-from agents.networks.vector_code import without_loops
 from replay.frames import FrameStack, is_image
 from replay.structures import FIRST, LAST, MID, NO_ACTION, Nest, NetworkInput, Step
 

@@ -33,7 +33,7 @@ from agents.networks.layers import (
     relu,
     relu_beside,
 )
-from agents.networks.vector_code import fits, sums_of_parts
+from agents.networks.loops import fits, sums_of_parts
 
 _LINE = 2**14  # floats of a row of pixels, of which a loop keeps a kernel's rows
 

@@ -17,8 +17,8 @@ import tensorflow as tf
 
 from agents.networks import pooling_code
 from agents.networks.layers import of_sum
+from agents.networks.loops import Output, fits, in_parts
 from agents.networks.pooling_code import NOWHERE, Offsets, margins, offsets
-from agents.networks.vector_code import Output, fits, in_parts
 
 _LINE = 2**15  # floats of a row of pixels, of which loops keep up to six
 _OUTSIDE = NOWHERE + 1  # of a pixel that a window does not hold

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from agents.networks import recurrence_code, vector_code
-from agents.networks.vector_code import Output, fits, in_parts, num_threads
+from agents.networks.loops import Output, fits, in_parts, num_threads
 from agents.networks.xla import within_xla
 
 Gradients = tuple[tf.Tensor, ...]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from agents.networks.vector_code import Output, fits, in_parts, sums_of_parts
+from agents.networks.loops import Output, fits, in_parts, sums_of_parts
 from agents.networks.winograd_code import ARRAYS, Extras, Images, Layer, forwards, weights
 
 _KERNELS = (2, 3)  # blocks of a side: beyond, the sums lose digits

@@ -23,7 +23,7 @@ from acme import specs
 
 from agents.actor import network_input
 from agents.contract import Agent, Network, Policy, PolicyOutput
-from agents.networks.vector_code import without_loops
+from agents.networks.loops import without_loops
 from analysis.playing.evaluation import Player
 from replay.frames import is_image
 from replay.structures import Nest, NetworkInput

@@ -16,7 +16,7 @@ from agents.actor import AcmeActor, RecurrentActor, Variables, make_evaluator
 from agents.contract import Policy
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.limited_memory import limit_memory
-from agents.networks.vector_code import fits
+from agents.networks.loops import fits
 from replay.structures import FIRST, LAST, MID, NO_ACTION
 from tests.agents import steering
 from tests.agents.networks.vectors import lanes

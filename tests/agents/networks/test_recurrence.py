@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from agents.networks import recurrence, vector_code
+from agents.networks import loops, recurrence
 from tests.agents.networks.vectors import lanes
 
 T, H = 7, 3
@@ -17,7 +17,7 @@ T, H = 7, 3
 def units(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """H: units that fill no vector, and those of two, of which all steps are one loop."""
     monkeypatch.setattr(request.module, "H", request.param)
-    monkeypatch.setattr(vector_code, "num_threads", lambda: 1)  # 8 items at once, and those left
+    monkeypatch.setattr(loops, "num_threads", lambda: 1)  # 8 items at once, and those left
     with lanes(8):
         yield request.param
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from agents.networks import convolution, vector_code, winograd
+from agents.networks import convolution, loops, winograd
 from agents.networks.convolution import Conv2D, kernel_of_blocks
 from agents.networks.winograd_code import matrices, transform, transform_both
 from tests.agents.networks.vectors import lanes
@@ -278,7 +278,7 @@ def test_a_batch_of_any_size_in_any_number_of_parts(
 
     made = []
     for threads in (1, 3):
-        monkeypatch.setattr(vector_code, "num_threads", lambda threads=threads: threads)
+        monkeypatch.setattr(loops, "num_threads", lambda threads=threads: threads)
         with lanes(16):
             made.append(run(images))
     np.testing.assert_array_equal(made[0][0], made[1][0])

@@ -1,0 +1,117 @@
+"""Where TensorFlow calls loops of `vector_code`, and how: for parts of a batch, on all cores."""
+
+import concurrent.futures
+import contextlib
+import contextvars
+import ctypes
+import functools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from agents.networks import vector_code
+from agents.networks.xla import within_xla
+
+_has_none = contextvars.ContextVar("_has_none", default=False)
+
+
+@contextlib.contextmanager
+def without_loops() -> Iterator[None]:
+    """What is traced here has TensorFlow's operations alone.
+
+    For a graph that leaves this process, and where a loop would not be worth its compilation.
+    """
+    before = _has_none.set(True)
+    try:
+        yield
+    finally:
+        _has_none.reset(before)
+
+
+def fits(*sizes: int) -> bool:
+    """Whether loops over so many floats are compiled here, each being whole vectors.
+
+    They are where operations of TensorFlow's run on a processor: not in what XLA compiles, nor
+    beside a GPU, nor in what is traced `without_loops`.
+    """
+    if _has_none.get() or within_xla():
+        return False
+    if not vector_code.lanes() or tf.config.list_logical_devices("GPU"):
+        return False
+    return not any(size % vector_code.lanes() for size in sizes)
+
+
+class Output(NamedTuple):
+    """A tensor that a loop writes."""
+
+    shape: Sequence[int | tf.Tensor]
+    dtype: tf.DType = tf.float32
+
+
+@tf.autograph.experimental.do_not_convert
+def in_parts(
+    run: Callable[..., None],
+    inputs: Sequence[tf.Tensor],
+    outputs: Sequence[Output],
+    most_parts: int | None = None,
+) -> list[tf.Tensor]:
+    """Calls a loop for parts of a batch on all cores; returns what it writes.
+
+    Args:
+      run: void (inputs, outputs, batch size, parts, parts taken), for `Code.parts`. Python's lock
+        is taken once for each thread and not for each part: it may be long in coming.
+      inputs: the first of them is `[B, ...]`.
+      outputs: what it writes, whole.
+      most_parts: of a batch that has as many items, where outputs have a row for each.
+    """
+    most = num_parts() if most_parts is None else most_parts
+    num_inputs = len(inputs)  # no tensor of a graph is kept by what that graph calls
+    # TensorFlow keeps the memory of what it frees; numpy would ask the kernel for cleared pages.
+    empty = [tf.raw_ops.Empty(shape=out.shape, dtype=out.dtype) for out in outputs]
+
+    def call(*arrays: np.ndarray) -> Sequence[np.ndarray]:
+        size = len(arrays[0])
+        parts, taken = min(size, most), ctypes.c_int64(0)
+        given = [array.ctypes.data for array in arrays]
+
+        def work() -> None:
+            run(*given, size, parts, ctypes.addressof(taken))
+
+        others = [_threads(os.getpid()).submit(work) for _ in range(min(num_threads(), parts) - 1)]
+        work()
+        for other in others:
+            other.result()
+        return arrays[num_inputs:]
+
+    made = tf.numpy_function(call, [*inputs, *empty], [out.dtype for out in outputs])
+    made = tf.nest.flatten(made)  # one is not in a list, where there is no graph
+    for result, out in zip(made, empty, strict=True):
+        result.set_shape(out.shape)
+    return made
+
+
+def sums_of_parts(run: Callable[..., None], inputs: Sequence[tf.Tensor], size: int) -> tf.Tensor:
+    """What a loop adds up over a batch, `[size]`: it writes a row for each part, as `in_parts`."""
+    most = num_parts()
+    rows = Output([tf.minimum(tf.shape(inputs[0])[0], most), size])
+    (sums,) = in_parts(run, inputs, [rows], most)
+    return tf.reduce_sum(sums, axis=0)
+
+
+def num_threads() -> int:
+    told = tf.config.threading.get_intra_op_parallelism_threads()
+    return told or len(os.sched_getaffinity(0))
+
+
+def num_parts() -> int:
+    """Some for each thread, since a core may be wanted by others."""
+    return 8 * num_threads()
+
+
+@functools.cache
+def _threads(process: int) -> concurrent.futures.ThreadPoolExecutor:
+    """One pool in a process, and another in its fork, which has no threads."""
+    return concurrent.futures.ThreadPoolExecutor(num_threads())

@@ -1,0 +1,84 @@
+"""Loops that TensorFlow calls for parts of a batch, which is whole whatever threads there are."""
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from agents.networks import loops
+from agents.networks.loops import Output, in_parts, num_parts
+from agents.networks.vector_code import Code, Index, Pointer, Shared
+from tests.agents.networks.vectors import lanes
+
+
+@pytest.fixture(autouse=True, params=[8, 16])
+def size(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Lanes of a vector."""
+    with lanes(request.param):
+        yield request.param
+
+
+def _triple() -> Callable[..., None]:
+    """For x and y, an item of which is one vector."""
+    code = Code([Pointer, Pointer, Index, Index, Shared])
+    x, y, batch, parts, taken = code.arguments
+    with code.parts(batch, parts, taken) as (_, begin, end), code.loop(end, begin) as item:
+        place = code.times(item, code.lanes)
+        code.store(code.load(x, place) * 3.0, y, place)
+    return code.compiled()
+
+
+@pytest.mark.parametrize("batch", [0, 1, 2, 7, 40])
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
+def test_parts_make_up_the_batch(
+    wrap: Any, threads: int, batch: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loops, "num_threads", lambda: threads)
+    run = _triple()
+    x = tf.constant(np.random.default_rng(0).normal(size=(batch, size)), tf.float32)
+
+    @wrap
+    def tripled(x: tf.Tensor) -> tf.Tensor:
+        return in_parts(run, [x], [Output(tf.shape(x))])[0]
+
+    np.testing.assert_array_equal(tripled(x), 3 * x.numpy())
+
+
+def test_each_part_may_have_a_row_of_its_own(size: int) -> None:
+    code = Code([Pointer, Pointer, Index, Index, Shared])
+    x, y, batch, parts, taken = code.arguments
+    with code.parts(batch, parts, taken) as (part, begin, end):
+        row = code.beyond(y, code.times(part, size))
+        code.store(code.zeros(), row, 0)
+        with code.loop(end, begin) as item:
+            code.store(code.load(row, 0) + code.load(x, code.times(item, size)), row, 0)
+    run = code.compiled()
+    x = tf.constant(np.arange(11 * size).reshape(11, size), tf.float32)
+    (sums,) = in_parts(run, [x], [Output([4, size])], 4)
+    bounds = [11 * i // 4 for i in range(5)]
+    expected = [x[a:b].numpy().sum(axis=0) for a, b in itertools.pairwise(bounds)]
+    np.testing.assert_array_equal(sums, expected)
+
+
+def test_as_many_threads_as_tensorflow_is_told_or_the_process_may_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1, 4, 5})
+    told = tf.config.threading
+    for number, expected in [(0, 3), (2, 2)]:
+        monkeypatch.setattr(told, "get_intra_op_parallelism_threads", lambda number=number: number)
+        assert num_parts() == 8 * expected
+
+
+def test_a_fork_has_threads_of_its_own() -> None:
+    assert list(loops._threads(os.getpid()).map(abs, range(3))) == [0, 1, 2]
+    child = os.fork()
+    if not child:
+        made = list(loops._threads(os.getpid()).map(abs, range(4)))
+        os._exit(made != [0, 1, 2, 3])
+    assert os.waitpid(child, 0)[1] == 0

@@ -4,7 +4,8 @@
         '{"seconds": 60, "run_dir": "/tmp/run", "num_environments": 32}'
 
 Its last line of stdout is JSON: the agent steps a second, measured like those of a run here, from
-the first progress that it reports on. It needs the packages sample-factory and ale-py.
+the first progress that it reports on. It needs the packages sample-factory and ale-py 0.10, the last
+that has the game by the name that Sample Factory knows.
 """
 
 import importlib.metadata
@@ -14,11 +15,13 @@ import signal
 import sys
 
 import ale_py  # noqa: F401  registers the games
+import gymnasium
 import torch
 from sample_factory.train import run_rl
 from sample_factory.utils.utils import log
 from sf_examples.atari.train_atari import parse_atari_args, register_atari_components
 
+_GAME = "PongNoFrameskip-v4"
 _NUM_WORKERS = 2  # for two cores
 _ARGUMENTS = [  # the values that are not of the task are its own for Atari
     "--env=atari_pong",
@@ -74,6 +77,7 @@ class Progress(logging.Handler):
 
 def main() -> None:
     settings = json.loads(sys.argv[1])
+    gymnasium.make(_GAME).close()  # a worker that cannot make it would be waited for without end
     register_atari_components()
     arguments = [
         f"--device={'gpu' if torch.cuda.is_available() else 'cpu'}",

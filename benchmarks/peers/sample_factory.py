@@ -4,8 +4,8 @@
         '{"seconds": 60, "run_dir": "/tmp/run", "num_environments": 32}'
 
 Its last line of stdout is JSON: the agent steps a second, measured like those of a run here, from
-the first progress that it reports on. It needs the packages sample-factory and ale-py 0.10, the last
-that has the game by the name that Sample Factory knows.
+the first progress that it reports on. It needs the packages sample-factory and ale-py 0.10,
+the last that has the game by the name that Sample Factory knows.
 """
 
 import importlib.metadata

@@ -1,5 +1,6 @@
 """Several learners are one: the same updates from the same batches, whatever part each sees."""
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -89,10 +90,18 @@ EVERY_AGENT = [
 ]
 
 
+def _case(agent: str, precision: str = "float32") -> Case:
+    return Case(agent, dict(precision=precision))
+
+
+@functools.cache
+def _alone(agent: str, precision: str = "float32") -> Learned:
+    return learn(_case(agent, precision), ALONE)
+
+
 @pytest.mark.parametrize("agent", EVERY_AGENT)
 def test_two_learn_what_one_would(groups: dict[int, Group], agent: str) -> None:
-    case = Case(agent)
-    _check_equal(learn(case, ALONE), groups[2].call(learn, case), 1e-5)
+    _check_equal(_alone(agent), groups[2].call(learn, _case(agent)), 1e-5)
 
 
 @pytest.mark.parametrize("agent", ["r2d2", "popart", "stacx"])
@@ -102,8 +111,8 @@ def test_two_learn_what_one_would(groups: dict[int, Group], agent: str) -> None:
 def test_so_do_three_and_so_do_they_in_bfloat16(
     groups: dict[int, Group], agent: str, size: int, precision: str, tolerance: float
 ) -> None:
-    case = Case(agent, dict(precision=precision))
-    _check_equal(learn(case, ALONE), groups[size].call(learn, case), tolerance)
+    together = groups[size].call(learn, _case(agent, precision))
+    _check_equal(_alone(agent, precision), together, tolerance)
 
 
 def test_pixel_control_is_learned_by_two_as_by_one(groups: dict[int, Group]) -> None:

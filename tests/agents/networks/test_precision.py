@@ -168,35 +168,54 @@ def test_an_update_compiled_as_a_whole_equals_one_that_is_not(
     name: str, observations: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain, compiled = (make(name, observations, 6, "float32") for _ in range(2))
-    expected_priorities, expected_metrics = plain.update(plain.batch)
+    with eagerly():
+        expected = _updated(plain)
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: ["GPU:0"])
-    priorities, metrics = compiled.update(compiled.batch)
+    actual = _updated(compiled)
     assert not is_refused(compiled.update)
-    if priorities is not None and expected_priorities is not None:
-        np.testing.assert_allclose(priorities, expected_priorities, rtol=1e-4)
-    for metric, value in expected_metrics.items():
-        np.testing.assert_allclose(metrics[metric], value, rtol=1e-4, atol=1e-5, err_msg=metric)
-    for x, y in zip(parameters_of(compiled.update), parameters_of(plain.update), strict=True):
-        np.testing.assert_allclose(x, y, atol=1e-5)
+    _assert_equal(actual, expected)
 
 
 @pytest.mark.parametrize(
     ("name", "torso"),
     [("r2d2", "resnet"), ("impala", "resnet"), ("popart", "shallow"), ("stac", "strided")],
 )
+@eagerly()
 def test_an_update_by_loops_equals_one_by_operations(name: str, torso: str) -> None:
     """Convolutions, pools and the recurrence, with all that is learned of them."""
     results = []
     for size in (16, 0):
         with lanes(size):
-            made = make(name, "images", 16, "float32", torso)
-            results.append((made.update(made.batch), parameters_of(made.update)))
-    ((priorities, metrics), parameters), ((expected_priorities, expected_metrics), expected) = (
-        results
-    )
-    if priorities is not None and expected_priorities is not None:
-        np.testing.assert_allclose(priorities, expected_priorities, rtol=1e-4)
-    for metric, value in expected_metrics.items():
-        np.testing.assert_allclose(metrics[metric], value, rtol=1e-4, atol=1e-5, err_msg=metric)
-    for x, y in zip(parameters, expected, strict=True):
+            results.append(_updated(make(name, "images", 16, "float32", torso)))
+    _assert_equal(*results)
+
+
+def test_a_traced_update_by_loops_equals_an_eager_one() -> None:
+    with lanes(16):
+        traced, eager = (make("popart", "images", 16, "float32") for _ in range(2))
+        actual = _updated(traced)
+        with eagerly():
+            expected = _updated(eager)
+    _assert_equal(actual, expected)
+
+
+class Updated(NamedTuple):
+    """What an update came to."""
+
+    priorities: tf.Tensor | None
+    metrics: Mapping[str, tf.Tensor]
+    parameters: list[np.ndarray]
+
+
+def _updated(made: Made) -> Updated:
+    priorities, metrics = made.update(made.batch)
+    return Updated(priorities, metrics, parameters_of(made.update))
+
+
+def _assert_equal(actual: Updated, expected: Updated) -> None:
+    if actual.priorities is not None and expected.priorities is not None:
+        np.testing.assert_allclose(actual.priorities, expected.priorities, rtol=1e-4)
+    for name, value in expected.metrics.items():
+        np.testing.assert_allclose(actual.metrics[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
+    for x, y in zip(actual.parameters, expected.parameters, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-5)

@@ -12,6 +12,11 @@ from collections.abc import Callable, Sequence
 import sonnet as snt
 import tensorflow as tf
 
+from agents.networks import sum_code
+from agents.networks.loops import fits, sums_of_parts
+
+_MANY = 2**23  # numbers, of which a loop has the sum sooner than TensorFlow
+
 
 class Linear(snt.Module):
     """x W + b.
@@ -104,8 +109,15 @@ def _positive(x: tf.Tensor) -> tf.Tensor:
 
 
 def _sum_of_rows(x: tf.Tensor) -> tf.Tensor:
-    """`[..., C]` -> `[C]`. In float32 a product with ones is the quickest sum."""
-    rows = tf.reshape(x, [-1, x.shape[-1]])
+    """`[..., C]` -> `[C]`.
+
+    In float32 a product with ones is the quickest sum, in bfloat16 a loop where they are many.
+    """
+    features = x.shape[-1]
+    rows = tf.reshape(x, [-1, features])
+    if x.dtype == tf.bfloat16 and (x.shape.num_elements() or 0) >= _MANY and fits(features):
+        total = sums_of_parts(sum_code.rows(features, x.dtype.name), [rows], features)
+        return tf.cast(total, x.dtype)
     if x.dtype != tf.float32:
         return tf.reduce_sum(rows, axis=0)
     return tf.matmul(tf.ones([1, tf.shape(rows)[0]]), rows)[0]

@@ -8,8 +8,18 @@ import pytest
 import sonnet as snt
 import tensorflow as tf
 
+from agents.networks import layers
 from agents.networks.convolution import Conv2D, convolve
-from agents.networks.layers import Linear, add_beside, add_bias, as_float, relu, relu_beside
+from agents.networks.layers import (
+    Linear,
+    add_beside,
+    add_bias,
+    as_float,
+    of_sum,
+    relu,
+    relu_beside,
+)
+from agents.networks.loops import sums_of_parts
 from agents.networks.pooling import max_pool
 from tests.agents.networks.vectors import lanes
 
@@ -371,3 +381,37 @@ def test_the_bias_gradient_is_summed_in_float32(layer: Layer, shape: tuple[int, 
     expected = tf.cast(terms, tf.float64).numpy().sum(axis=0)
     assert of_bias.dtype == tf.float32
     np.testing.assert_allclose(of_bias, expected, rtol=HALF_STEP)
+
+
+@pytest.mark.parametrize(
+    ("shape", "size", "expected"),
+    [
+        ((40, 3, 5, 16), 16, True),  # more rows than parts
+        ((1, 1, 3, 32), 16, True),
+        ((7, 80), 16, True),  # more vectors than are summed at once
+        ((7, 72), 8, True),
+        ((7, 72), 16, False),
+        ((7, 16), 0, False),
+    ],
+)
+def test_many_numbers_of_bfloat16_are_summed_by_a_loop(
+    shape: tuple[int, ...], size: int, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = []
+
+    def sums(*given: Any) -> tf.Tensor:
+        called.append(given)
+        return sums_of_parts(*given)
+
+    monkeypatch.setattr(layers, "sums_of_parts", sums)
+    monkeypatch.setattr(layers, "_MANY", np.prod(shape))
+    of_y = tf.cast(_normal(*shape), tf.bfloat16)
+    with lanes(size):
+        _, of_b = of_sum(of_y)
+        assert bool(called) == expected
+        monkeypatch.setattr(layers, "_MANY", np.prod(shape) + 1)
+        of_sum(of_y)
+        assert len(called) == expected  # of few it is TensorFlow's
+    total = tf.cast(of_y, tf.float64).numpy().reshape(-1, shape[-1]).sum(axis=0)
+    assert of_b.dtype == tf.bfloat16
+    np.testing.assert_allclose(tf.cast(of_b, tf.float64), total, rtol=HALF_STEP, atol=1e-5)

@@ -9,6 +9,7 @@ from agents.networks import (
     direct_code,
     pooling_code,
     recurrence_code,
+    sum_code,
     vector_code,
     winograd_code,
 )
@@ -21,6 +22,7 @@ _COMPILED = (
     pooling_code.gather,
     recurrence_code.forwards,
     recurrence_code.backwards,
+    sum_code.rows,
 )
 
 

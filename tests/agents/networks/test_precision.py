@@ -192,7 +192,7 @@ def test_an_update_by_loops_equals_one_by_operations(name: str, torso: str) -> N
 
 def test_a_traced_update_by_loops_equals_an_eager_one() -> None:
     with lanes(16):
-        traced, eager = (make("popart", "images", 16, "float32") for _ in range(2))
+        traced, eager = (make("impala", "images", 16, "float32", "resnet") for _ in range(2))
         actual = _updated(traced)
         with eagerly():
             expected = _updated(eager)

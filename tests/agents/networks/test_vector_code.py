@@ -8,12 +8,7 @@ import pytest
 import tensorflow as tf
 
 from agents.networks import vector_code
-from agents.networks.vector_code import (
-    Byte,
-    Code,
-    Index,
-    Pointer,
-)
+from agents.networks.vector_code import Byte, Code, Index, Pointer
 from tests.agents.networks.vectors import lanes
 
 _lanes = vector_code.lanes

@@ -24,7 +24,7 @@ import sonnet as snt
 import tensorflow as tf
 from tensorflow.python.util import _pywrap_util_port
 
-from agents.networks import direct_code, vector_code, winograd
+from agents.networks import direct_code, tiled_code, vector_code, winograd
 from agents.networks.layers import (
     add_beside,
     add_bias,
@@ -142,8 +142,8 @@ class Conv2D(snt.Module):
             return convolve(
                 tf.nn.space_to_depth(x, self._stride), kernel_of_blocks(w, self._stride)
             )
-        if self._stride == 1 and self._padding == "SAME":
-            return convolve(x, w, self._padding)
+        if _onednn_convolves() or (self._stride == 1 and self._padding == "SAME"):
+            return convolve(x, w, self._padding, self._stride)
         return tf.nn.conv2d(x, w, self._stride, self._padding)
 
     def _has_blocks(self, image: tf.Tensor) -> bool:
@@ -189,6 +189,21 @@ def _to_blocks(lines: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     return as_float(tf.transpose(lines, [0, 1, 3, 2, 4]), dtype)
 
 
+def _to_pixels(blocks: tf.Tensor, stride: int) -> tf.Tensor:
+    """`[B, H / s, W / s, s² C]` -> `[B, H, W, C]`."""
+    if stride == 1:
+        return blocks
+    rows, columns, depth = blocks.shape[1:]
+    channels = depth // stride**2
+    lines = tf.reshape(blocks, [-1, rows, columns, stride, stride * channels])
+    return tf.reshape(_turned(lines), [-1, rows * stride, columns * stride, channels])
+
+
+@tf.function(jit_compile=True, autograph=False)
+def _turned(lines: tf.Tensor) -> tf.Tensor:
+    return tf.transpose(lines, [0, 1, 3, 2, 4])
+
+
 def kernel_of_blocks(w: tf.Tensor, stride: int) -> tf.Tensor:
     """A kernel over pixels `[k, k, C, F]` -> over blocks of them `[k / s, k / s, s² C, F]`."""
     kernel, _, channels, features = w.shape
@@ -200,9 +215,18 @@ def kernel_of_blocks(w: tf.Tensor, stride: int) -> tf.Tensor:
     return tf.reshape(w, [side, side, stride**2 * channels, features])
 
 
-def convolve(x: tf.Tensor, w: tf.Tensor, padding: str = "VALID") -> tf.Tensor:
-    """A convolution with stride 1; with few channels, or where oneDNN is not used, with gradients
-    of its own.
+def _kernel_of_pixels(
+    w: tf.Tensor, side: int, stride: int, channels: int, features: int
+) -> tf.Tensor:
+    """What `kernel_of_blocks` undone gives: numbers of a kernel over blocks -> `[k, k, C, F]`."""
+    w = tf.reshape(w, [side, side, stride, stride, channels, features])
+    if stride > 1:
+        w = tf.transpose(w, [0, 2, 1, 3, 4, 5])
+    return tf.reshape(w, [side * stride, side * stride, channels, features])
+
+
+def convolve(x: tf.Tensor, w: tf.Tensor, padding: str = "VALID", stride: int = 1) -> tf.Tensor:
+    """A convolution, with gradients of its own where oneDNN has none or a loop is sooner.
 
     That of the inputs is a convolution, that of the weights one product of matrices, or a loop:
 
@@ -212,33 +236,37 @@ def convolve(x: tf.Tensor, w: tf.Tensor, padding: str = "VALID") -> tf.Tensor:
       x: `[B, H, W, C]`.
       w: `[k, k, C, F]`.
       padding: `VALID`, or `SAME`.
+      stride: 1 where oneDNN does not convolve.
 
     Returns:
       `[B, H', W', F]`.
     """
-    by_loop = _learns_by_loop(x, w, padding)
+    loop = _loop_of_weights(x, w, padding, stride)
     # oneDNN and cuDNN have kernels for both.
-    if not by_loop and (uses_onednn() or tf.config.list_logical_devices("GPU")):
-        return tf.nn.conv2d(x, w, 1, padding)
+    if loop is None and (uses_onednn() or tf.config.list_logical_devices("GPU")):
+        return tf.nn.conv2d(x, w, stride, padding)
 
     @tf.custom_gradient
     def run(
         x: tf.Tensor, w: tf.Tensor
     ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
         def gradient(of_y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            of_weights = _of_weights_by_loop if by_loop else _of_weights
-            return _of_inputs(of_y, w, padding), of_weights(x, of_y, w.shape[0], padding)
+            of_x = _of_inputs(of_y, w, padding, stride)
+            if loop is None:
+                return of_x, _of_weights(x, of_y, w.shape[0], padding)
+            return of_x, _of_weights_by(loop, x, of_y, padding, stride)
 
-        return tf.nn.conv2d(x, w, 1, padding), gradient
+        return tf.nn.conv2d(x, w, stride, padding), gradient
 
     return run(x, w)
 
 
-def _of_inputs(of_y: tf.Tensor, w: tf.Tensor, padding: str) -> tf.Tensor:
+def _of_inputs(of_y: tf.Tensor, w: tf.Tensor, padding: str, stride: int) -> tf.Tensor:
+    w = kernel_of_blocks(w, stride)
     turned = tf.transpose(tf.reverse(w, [0, 1]), [0, 1, 3, 2])
     before, after = (w.shape[0] - 1 - margin for margin in _margins(w.shape[0], padding))
     margins = [[before, after]] * 2
-    return tf.nn.conv2d(of_y, turned, 1, [[0, 0], *margins, [0, 0]])
+    return _to_pixels(tf.nn.conv2d(of_y, turned, 1, [[0, 0], *margins, [0, 0]]), stride)
 
 
 def _of_weights(x: tf.Tensor, of_y: tf.Tensor, kernel: int, padding: str) -> tf.Tensor:
@@ -267,36 +295,50 @@ def _of_weights(x: tf.Tensor, of_y: tf.Tensor, kernel: int, padding: str) -> tf.
     return tf.transpose(found, [1, 2, 0, 3])
 
 
-def _learns_by_loop(x: tf.Tensor, w: tf.Tensor, padding: str) -> bool:
-    """Whether there is a loop for the gradient of the weights.
+def _loop_of_weights(
+    x: tf.Tensor, w: tf.Tensor, padding: str, stride: int
+) -> direct_code.Layer | tiled_code.Layer | None:
+    """What the loop for the gradient of the weights is compiled for, where there is one.
 
-    For images of few channels oneDNN's takes twice as long in bfloat16, and no longer in float32.
+    oneDNN's takes up to three times as long in bfloat16, and no longer in float32.
     """
     kernel, _, channels, features = w.shape
     before, after = _margins(kernel, padding)
-    if x.dtype != tf.bfloat16 or None in x.shape[1:] or before != after:
-        return False
-    numbers = x.shape[2] * channels
-    if not fits(features, numbers) or min(x.shape[1:3]) + 2 * before < kernel:
-        return False
-    most = direct_code.MOST_SUMS[vector_code.lanes()]
-    return kernel * channels <= most and numbers <= _LINE
+    if x.dtype != tf.bfloat16 or None in x.shape[1:] or not fits():
+        return None
+    rows, columns = x.shape[1:3]
+    if min(rows, columns) + 2 * before < kernel or before != after:
+        return None
+    few = kernel * channels <= direct_code.MOST_SUMS[vector_code.lanes()]
+    if few and stride == 1 and fits(features, columns * channels) and columns * channels <= _LINE:
+        return direct_code.Layer(rows, columns, channels, features, kernel, before)
+    whole = padding == "VALID" and not any(side % stride for side in (rows, columns, kernel))
+    if not vector_code.has_tiles() or (stride > 1 and not whole):
+        return None
+    rows, columns, kernel = (side // stride for side in (rows, columns, kernel))
+    layer = tiled_code.Layer(rows, columns, channels, features, kernel, before, stride)
+    return layer if tiled_code.fits(layer) else None
 
 
 @tf.autograph.experimental.do_not_convert
-def _of_weights_by_loop(x: tf.Tensor, of_y: tf.Tensor, kernel: int, padding: str) -> tf.Tensor:
+def _of_weights_by(
+    loop: direct_code.Layer | tiled_code.Layer,
+    x: tf.Tensor,
+    of_y: tf.Tensor,
+    padding: str,
+    stride: int,
+) -> tf.Tensor:
     @tf.custom_gradient
     def run(
         x: tf.Tensor, of_y: tf.Tensor
     ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
         def gradient(of_w: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            return _of_inputs(of_y, of_w, padding), convolve(x, of_w, padding)
+            return _of_inputs(of_y, of_w, padding, stride), convolve(x, of_w, padding, stride)
 
-        rows, columns, channels = x.shape[1:]
-        features, margin = of_y.shape[3], _margins(kernel, padding)[0]
-        layer = direct_code.Layer(rows, columns, channels, features, kernel, margin, x.dtype.name)
-        total = sums_of_parts(direct_code.weights(layer), [x, of_y], layer.size)
-        of_w = tf.reshape(total, [kernel, kernel, channels, features])
+        by_tiles = isinstance(loop, tiled_code.Layer)
+        compiled = tiled_code.weights(loop) if by_tiles else direct_code.weights(loop)
+        total = sums_of_parts(compiled, [x, of_y], loop.size)
+        of_w = _kernel_of_pixels(total, loop.kernel, stride, loop.channels, loop.features)
         return tf.cast(of_w, of_y.dtype), gradient
 
     return run(x, tf.convert_to_tensor(of_y))  # of images that were gathered it is none

@@ -24,7 +24,6 @@ class Layer(NamedTuple):
     features: int
     kernel: int  # pixels of its side
     margin: int  # pixels of zeros around an image
-    kind: str  # of the numbers of images and of gradients, as `Code.load` says
 
     @property
     def size(self) -> int:
@@ -34,7 +33,10 @@ class Layer(NamedTuple):
 
 @functools.cache
 def weights(layer: Layer) -> Callable[..., None]:
-    """What `in_parts` calls with x, ∂y and the sums of each part, a row each."""
+    """What `in_parts` calls with x, ∂y and the sums of each part, a row each.
+
+    x is `[B, rows, columns, channels]` and ∂y `[B, ., ., features]`, both in bfloat16.
+    """
     code = Code([Pointer] * 3 + [Index, Index, Shared])
     x, of_y, all_sums, size, parts, taken = code.arguments
     beyond = 2 * layer.margin - layer.kernel + 1
@@ -65,7 +67,7 @@ def weights(layer: Layer) -> Callable[..., None]:
                         at = code.sum(code.times(image, layer.rows), of_image)
                         at = code.times(at, numbers)
                         with code.loop(numbers, step=code.lanes) as i:
-                            found = code.load(x, code.sum(at, i), layer.kind)
+                            found = code.load(x, code.sum(at, i), "bfloat16")
                             code.store(found, pixels, code.sum(to, i))
                     with outside, code.loop(numbers, step=code.lanes) as i:
                         code.store(code.zeros(), pixels, code.sum(to, i))
@@ -74,9 +76,9 @@ def weights(layer: Layer) -> Callable[..., None]:
                 with code.loop(columns) as column:
                     at = code.times(code.sum(outputs, column), layer.features)
                     to = code.times(code.sum(column, around), code.lanes)
-                    code.store(code.load(of_y, code.sum(at, feature), layer.kind), given, to)
+                    code.store(code.load(of_y, code.sum(at, feature), "bfloat16"), given, to)
                     ahead = code.sum(at, feature, columns * layer.features)
-                    code.prefetch(of_y, ahead, layer.kind)  # the next row
+                    code.prefetch(of_y, ahead, "bfloat16")  # the next row
                 with code.loop(layer.kernel) as down:
                     # A row is summed apart from those before it, which keeps digits.
                     totals = code.variables([code.zeros()] * taps)

@@ -24,9 +24,10 @@ from llvmlite import ir
 Pointer, Shared = ir.PointerType(), ir.PointerType()
 Index = ir.IntType(64)
 Float, Byte = ir.FloatType(), ir.IntType(8)
-_Int32, _Int16 = ir.IntType(32), ir.IntType(16)
+Half = ir.IntType(16)  # the bits of a number of bfloat16
+_Int32 = ir.IntType(32)
 SIZES = {"float32": 4, "bfloat16": 2, "uint8": 1}  # bytes of the types of an array's numbers
-_TYPES = {"float32": Float, "bfloat16": _Int16, "uint8": Byte}
+_TYPES = {"float32": Float, "bfloat16": Half, "uint8": Byte}
 CACHE_LINE = 64
 # A place in an array, in floats: known now, or only when the loop runs.
 Place: TypeAlias = Any
@@ -59,10 +60,21 @@ def lanes() -> int:
     return 8 if features.get("avx2") and features.get("fma") else 0
 
 
-@functools.cache
 def has_tiles() -> bool:
-    """Whether the processor multiplies matrices of bfloat16 tile by tile (AMX)."""
-    return bool(llvm.get_host_cpu_features().get("amx-bf16"))
+    """Whether what follows is compiled for a processor that multiplies tiles."""
+    return multiplies_tiles()
+
+
+@functools.cache
+def multiplies_tiles() -> bool:
+    """Whether the processor multiplies matrices of bfloat16 tile by tile (AMX).
+
+    Linux gives the registers for it to a process that asks, and to its forks.
+    """
+    if not llvm.get_host_cpu_features().get("amx-bf16"):
+        return False
+    arch_prctl, ask_for, tiles = 158, 0x1023, 18
+    return ctypes.CDLL(None).syscall(arch_prctl, ask_for, tiles) == 0
 
 
 class Vector:
@@ -170,6 +182,12 @@ class Code:
         with self.builder.if_else(condition) as branches:
             yield branches
 
+    @contextlib.contextmanager
+    def below(self, place: Place, stop: Place) -> Iterator[tuple[Any, Any]]:
+        """Two branches to write in: for place < stop, and for any other."""
+        with self.builder.if_else(self._below(place, stop)) as branches:
+            yield branches
+
     def at_most(self, place: Place, most: int) -> Place:
         return self.builder.select(self._below(place, most), _index(place), _index(most))
 
@@ -212,19 +230,14 @@ class Code:
         found, where = vector.value, self._at(array, place, _TYPES[kind])
         if kind == "bfloat16":
             high = self.builder.lshr(self._rounded(vector), _constant(self._bits, 16))
-            found = self.builder.trunc(high, ir.VectorType(_Int16, self.lanes))
+            found = self.builder.trunc(high, ir.VectorType(Half, self.lanes))
         self.builder.store(found, where, align=SIZES[kind])
 
     def prefetch(self, array: ir.Value, place: Place, kind: str = "float32") -> None:
         """Asks for what stands there, to be in the core's cache when it is loaded."""
-        name = "llvm.prefetch.p0"
-        if name not in self._module.globals:
-            of = ir.FunctionType(ir.VoidType(), [Pointer, _Int32, _Int32, _Int32])
-            ir.Function(self._module, of, name)
         to_read, second_cache, of_data = (ir.Constant(_Int32, number) for number in (0, 2, 1))
         where = self._at(array, place, _TYPES[kind])
-        called = self._module.globals[name]
-        self.builder.call(called, [where, to_read, second_cache, of_data])
+        self.call("llvm.prefetch.p0", where, to_read, second_cache, of_data)
 
     def as_bfloat16(self, vector: Vector) -> Vector:
         """The numbers that bfloat16 has for these."""
@@ -263,9 +276,49 @@ class Code:
         where = self.builder.icmp_unsigned("==", found, self.bytes(number))
         return Vector(self.builder, self.builder.select(where, x.value, self.zeros().value))
 
-    def beyond(self, array: ir.Value, place: Place) -> ir.Value:
-        """The array of floats that begins there."""
-        return self._at(array, place, Float)
+    def halves(self, numbers: Sequence[int]) -> ir.Value:
+        """Numbers of bfloat16 by their bits."""
+        return ir.Constant(ir.VectorType(Half, len(numbers)), list(numbers))
+
+    def load_halves(self, array: ir.Value, place: Place, count: int) -> ir.Value:
+        """So many numbers of bfloat16, to be moved as they are."""
+        where = self._at(array, place, Half)
+        return self.builder.load(where, typ=ir.VectorType(Half, count), align=2)
+
+    def store_halves(self, found: ir.Value, array: ir.Value, place: Place) -> None:
+        self.builder.store(found, self._at(array, place, Half), align=2)
+
+    def shuffled(self, x: ir.Value, y: ir.Value, order: Sequence[int]) -> ir.Value:
+        """Of the numbers of x, followed by those of y, these."""
+        kind = ir.VectorType(_Int32, len(order))
+        return self.builder.shuffle_vector(x, y, ir.Constant(kind, list(order)))
+
+    def joined(self, vectors: Sequence[ir.Value]) -> ir.Value:
+        """A power of two of them, one after another."""
+        while len(vectors) > 1:
+            everything = range(2 * vectors[0].type.count)
+            pairs = zip(vectors[::2], vectors[1::2], strict=True)
+            vectors = [self.shuffled(*pair, everything) for pair in pairs]
+        return vectors[0]
+
+    def both_halves(self, x: Vector) -> list[Vector]:
+        """The two numbers of bfloat16 that stand where a float does, as floats."""
+        bits = self.builder.bitcast(x.value, self._bits)
+        first = self.builder.shl(bits, _constant(self._bits, 16))
+        second = self.builder.and_(bits, _constant(self._bits, -(2**16)))
+        found = (self.builder.bitcast(half, self._vector) for half in (first, second))
+        return [Vector(self.builder, half) for half in found]
+
+    def beyond(self, array: ir.Value, place: Place, kind: str = "float32") -> ir.Value:
+        """The array that begins there."""
+        return self._at(array, place, _TYPES[kind])
+
+    def call(self, name: str, *arguments: ir.Value) -> None:
+        """Calls what LLVM or the processor has by that name, which returns nothing."""
+        if name not in self._module.globals:
+            of = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
+            ir.Function(self._module, of, name)
+        self.builder.call(self._module.globals[name], arguments)
 
     def choose(self, which: Vector, x: Vector, y: Vector) -> Vector:
         """x where a number is not 0, elsewhere y."""

@@ -8,7 +8,7 @@ import pytest
 import sonnet as snt
 import tensorflow as tf
 
-from agents.networks import layers
+from agents.networks import convolution, layers, tiles, vector_code
 from agents.networks.convolution import Conv2D, convolve
 from agents.networks.layers import (
     Linear,
@@ -226,30 +226,78 @@ def test_a_biass_derivatives_are_those_of_a_sum(
 def test_weights_of_few_channels_are_learned_by_a_loop(
     shape: tuple[int, ...], kernel: int, features: int, padding: str, size: int, expected: bool
 ) -> None:
+    with lanes(size):
+        _weights_are_learned_by_a_loop(shape, kernel, features, padding, 1, expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel", "features", "padding", "stride", "expected"),
+    [
+        ((60, 9, 9, 32), 3, 32, "VALID", 1, True),  # several images at once, and fewer at the end
+        ((2, 7, 30, 16), 3, 16, "SAME", 1, True),  # one tile of channels, six of nine columns
+        ((3, 6, 5, 32), 2, 48, "VALID", 1, True),  # a row's last pixel has no output
+        ((3, 4, 6, 48), 5, 16, "SAME", 1, True),  # a kernel beyond the image; three of channels
+        ((3, 5, 6, 32), 1, 16, "SAME", 1, True),
+        ((20, 12, 8, 8), 4, 16, "VALID", 2, True),  # blocks
+        ((2, 9, 12, 16), 3, 16, "VALID", 3, True),
+        ((3, 13, 8, 8), 4, 16, "VALID", 2, False),  # no whole blocks
+        ((3, 8, 8, 8), 4, 16, "SAME", 2, False),
+        ((3, 6, 8, 24), 3, 16, "VALID", 1, False),
+        ((3, 6, 8, 16), 3, 24, "VALID", 1, False),
+        ((3, 6, 8, 16), 2, 16, "SAME", 1, False),  # one margin is larger
+        ((1, 90, 90, 16), 3, 16, "VALID", 1, False),  # larger than a cache
+    ],
+)
+@pytest.mark.parametrize("by", ["processor", "arrays"])
+def test_weights_are_learned_by_products_of_tiles(
+    shape: tuple[int, ...],
+    kernel: int,
+    features: int,
+    padding: str,
+    stride: int,
+    expected: bool,
+    by: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if by == "processor" and not vector_code.multiplies_tiles():
+        pytest.skip("this processor multiplies no tiles")
+    monkeypatch.setattr(tiles, "multiplies_tiles", lambda: by == "processor")
+    monkeypatch.setattr(convolution, "uses_onednn", lambda: True)
+    with lanes(16, tiles=True):
+        _weights_are_learned_by_a_loop(shape, kernel, features, padding, stride, expected)
+
+
+def _weights_are_learned_by_a_loop(
+    shape: tuple[int, ...], kernel: int, features: int, padding: str, stride: int, expected: bool
+) -> None:
     """Beside TensorFlow's gradients of float32, the second derivatives too."""
     x = tf.cast(_normal(*shape), tf.bfloat16)
     w = tf.cast(_normal(kernel, kernel, shape[-1], features, seed=1), tf.bfloat16)
 
     def ours(x: tf.Tensor, w: tf.Tensor) -> tf.Tensor:
-        return convolve(x, w, padding)
+        return convolve(x, w, padding, stride)
 
     def exact(x: tf.Tensor, w: tf.Tensor) -> tf.Tensor:
         x, w = (tf.cast(v, tf.float32) for v in (x, w))
-        return tf.cast(tf.nn.conv2d(x, w, 1, padding), tf.bfloat16)
+        return tf.cast(tf.nn.conv2d(x, w, stride, padding), tf.bfloat16)
 
-    @tf.function
-    def derivatives(x: tf.Tensor, w: tf.Tensor) -> tuple[Any, Any]:
-        return _derivatives(ours, [x, w])
+    def derivatives(function: Callable[..., tf.Tensor]) -> list[tf.Tensor]:
+        first, again = _derivatives(function, [x, w])
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(w)
+                y = function(x, w)
+            of_w = inner.gradient(y, w, output_gradients=tf.cast(_normal(*y.shape), y.dtype))
+        of_x = outer.gradient(of_w, x, output_gradients=tf.cast(_normal(*w.shape), w.dtype))
+        return [*first, again, of_x]
 
-    with lanes(size):
-        graph = derivatives.get_concrete_function(x, w).graph
-        types = {op.type for op in graph.get_operations()}
-        first, again = derivatives(x, w)
-    assert ("PyFunc" in types) == expected
-    wanted, wanted_again = _derivatives(exact, [x, w])
-    for actual, value in zip([*first, again], [*wanted, wanted_again], strict=True):
-        actual, value = (tf.cast(v, tf.float32).numpy() for v in (actual, value))
-        np.testing.assert_allclose(actual, value, rtol=4 * HALF_STEP, atol=0.04 * value.std())
+    traced = tf.function(lambda: derivatives(ours))
+    graph = traced.get_concrete_function().graph
+    assert ("PyFunc" in {op.type for op in graph.get_operations()}) == expected
+    for actual, wanted in zip(traced(), derivatives(exact), strict=True):
+        actual, wanted = (tf.cast(v, tf.float32).numpy() for v in (actual, wanted))
+        np.testing.assert_allclose(actual, wanted, rtol=4 * HALF_STEP, atol=0.04 * wanted.std())
 
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])

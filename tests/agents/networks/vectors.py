@@ -10,6 +10,7 @@ from agents.networks import (
     pooling_code,
     recurrence_code,
     sum_code,
+    tiled_code,
     vector_code,
     winograd_code,
 )
@@ -23,6 +24,7 @@ _COMPILED = (
     recurrence_code.forwards,
     recurrence_code.backwards,
     sum_code.rows,
+    tiled_code.weights,
 )
 
 

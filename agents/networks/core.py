@@ -11,7 +11,7 @@ import sonnet as snt
 import tensorflow as tf
 
 from agents.networks import recurrence
-from agents.networks.layers import initial_weights
+from agents.networks.layers import add_bias, initial_weights
 from agents.networks.xla import within_xla
 from replay.structures import Nest
 
@@ -93,7 +93,7 @@ class LSTM(snt.Module):
         inputs, w, bias = (tf.cast(x, self._dtype) for x in (inputs, self._w_input, self._bias))
         if within_xla():
             inputs, w = _aligned(inputs, w)
-        return tf.matmul(inputs, w) + bias
+        return add_bias(tf.matmul(inputs, w), bias)
 
     def _project_rows(self, inputs: tf.Tensor) -> tf.Tensor:
         """All rows in one matrix product: `[T, B, D]` -> `[T, B, 4H]`."""

@@ -43,7 +43,7 @@ class Linear(snt.Module):
         """`[B, D]` -> `[B, N]`."""
         self._create_variables(x)
         x, w, b = (tf.cast(value, self._dtype) for value in (x, self._w, self._b))
-        return tf.matmul(x, w) + b
+        return add_bias(tf.matmul(x, w), b)
 
     @snt.once
     def _create_variables(self, x: tf.Tensor) -> None:

@@ -218,15 +218,20 @@ def _code(
         of_hidden: tf.Tensor,
         of_cell: tf.Tensor,
     ) -> tuple[Gradients, Callable[..., Gradients]]:
+        of_numbers = [num_steps, batch, 4 * units]
+        made = [Output(of_numbers), *[Output([batch, units])] * 2]
+        apart = gates.dtype != of_hidden.dtype
         of_z, *of_state = in_parts(
             recurrence_code.backwards(unrolled),
             [of_hidden, of_cell, of_outputs, z, cells, _packed(tf.transpose(w_hidden), 1), *flags],
-            [Output([num_steps, batch, 4 * units]), Output([batch, units]), Output([batch, units])],
+            [*made, Output(of_numbers, gates.dtype)] if apart else made,
             num_threads(),
         )
+        of_gates = of_state.pop() if apart else of_z
         of_w = tf.matmul(_rows(hiddens[:-1]), _rows(of_z), transpose_a=True)
 
-        def again(*of_results: tf.Tensor) -> Gradients:
+        def again(of_gates: tf.Tensor, *of_others: tf.Tensor) -> Gradients:
+            of_results = (tf.cast(of_gates, of_z.dtype), *of_others)
             arguments = (gates, w_hidden, hidden, cell, of_outputs, of_hidden, of_cell)
             with tf.GradientTape() as tape:
                 tape.watch(arguments)
@@ -235,7 +240,7 @@ def _code(
             found: Gradients = tape.gradient(results, arguments, output_gradients=of_results)
             return found
 
-        return (of_z, of_w, *of_state), again
+        return (of_gates, of_w, *of_state), again
 
     results = (outputs, hiddens[-1], cells[-1])
     return results, functools.partial(back, gates, w_hidden, hidden, cell)

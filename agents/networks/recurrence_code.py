@@ -82,21 +82,24 @@ def backwards(unroll: Unroll) -> Callable[..., None]:
     Returns:
       What `in_parts` calls with the gradients of hidden and cell after the last step `[B, H]`,
       those of outputs, z, cells, packed Wᵀ, valid and following reset; then with what it writes:
-      the gradients of z, and of hidden and cell before the first step.
+      the gradients of z, of hidden and cell before the first step, and where the gates have another
+      precision those of z in that.
     """
-    code = Code([Pointer] * 11 + [Index, Index, Shared])
-    of_hidden, of_cell, of_outputs, z, cells, w, valid, reset, of_z, of_h, of_c, *batch = (
+    apart = unroll.kind != "float32"
+    code = Code([Pointer] * (11 + apart) + [Index, Index, Shared])
+    of_hidden, of_cell, of_outputs, z, cells, w, valid, reset, of_z, of_h, of_c, *others = (
         code.arguments
     )
+    batch = others[apart:]
     units = unroll.units
 
     def retreat(row: Place, item: Place, unit: Place) -> None:
         here = code.sum(code.times(row, units), unit)
         state = code.sum(code.times(item, units), unit)
         numbers = code.sum(code.times(row, 4 * units), unit)
-        made = [code.load(z, code.sum(numbers, gate * units)) for gate in range(4)]
+        found = [code.load(z, code.sum(numbers, gate * units)) for gate in range(4)]
         before = code.load(cells, here)
-        write, forget, candidate, read = _activations(code, made)
+        write, forget, candidate, read = _activations(code, found)
         seen = code.tanh(forget * before + write * candidate)
         is_valid, is_reset = code.spread(valid, row), code.spread(reset, row)
         none = code.zeros()
@@ -114,6 +117,8 @@ def backwards(unroll: Unroll) -> Callable[..., None]:
         )
         for gate, of_gate in enumerate(of_gates):
             code.store(of_gate, of_z, code.sum(numbers, gate * units))
+            if apart:
+                code.store(of_gate, others[0], code.sum(numbers, gate * units), unroll.kind)
         code.store(kept, of_h, state)
         code.store(of_before + of_after * forget, of_c, state)
 

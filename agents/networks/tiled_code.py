@@ -61,7 +61,7 @@ class _Line(NamedTuple):
 
     @property
     def paired(self) -> int:
-        """Pixels of ∂y, as pairs: the last of those that begin with an odd one has two more."""
+        """Pixels of ∂y in pairs; the odd ones, which begin a pixel before, need one more."""
         return self.pixels + 2 * self.around + 2
 
     def place(self, number: Place, row: Place, code: Code) -> Place:
@@ -85,7 +85,7 @@ def weights(layer: Layer) -> Callable[..., None]:
     code = Code([Pointer] * 3 + [Index, Index, Shared])
     x, of_y, all_sums, size, parts, taken = code.arguments
     tiles, line = Tiles(code), _line(layer)
-    as_is = layer.block == 1 and line[1:3] == layer[:2]  # an image is a line already
+    as_is = layer.block == 1 and (line.rows, line.columns) == (layer.rows, layer.columns)
     of_x = _zeros(code, (COLUMNS if as_is else line.pixels) * layer.depth)
     turned = _zeros(code, line.pixels * layer.depth)
     pairs = _zeros(code, 2 * line.paired * layer.features)
@@ -98,10 +98,10 @@ def weights(layer: Layer) -> Callable[..., None]:
                 image = code.sum(first, number)
                 with code.below(image, end) as (there, beyond):
                     with there:
-                        if not as_is:
+                        if not as_is:  # as it is, an image is no line
                             _copy_image(code, layer, x, image, of_x, number)
                         _pair(code, layer, of_y, image, pairs, number)
-                    with beyond:  # what x has there from before is multiplied by zeros
+                    with beyond:  # zeros, for what x has there from before
                         _pair(code, layer, None, image, pairs, number)
             if as_is:
                 count = code.at_most(code.sum(end, code.times(first, -1)), line.images)

@@ -7,7 +7,8 @@ and a kernel of k/s x k/s blocks of pixels, whose s² C numbers are its channels
 
 Where there is a loop for it, it goes by Winograd's algorithm (`winograd`), which reads blocks in
 the image. In bfloat16 oneDNN takes half the time of that on a processor that multiplies tiles
-(AMX), and is left to it. What follows is of convolutions without such a loop.
+(AMX), and is left to it, but for the gradients of weights: those are loops over tiles there
+(`tiled_code`). What follows is of convolutions without such loops.
 
 Bytes become blocks in no more time than they become fractions, and oneDNN in bfloat16 likes blocks
 at least as well, for it multiplies tiles of channels and an image has few. Floats would have to be
@@ -300,7 +301,7 @@ def _loop_of_weights(
 ) -> direct_code.Layer | tiled_code.Layer | None:
     """What the loop for the gradient of the weights is compiled for, where there is one.
 
-    oneDNN's takes up to three times as long in bfloat16, and no longer in float32.
+    oneDNN's takes one and a half to four times as long in bfloat16, and no longer in float32.
     """
     kernel, _, channels, features = w.shape
     before, after = _margins(kernel, padding)

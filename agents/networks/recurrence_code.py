@@ -90,7 +90,7 @@ def backwards(unroll: Unroll) -> Callable[..., None]:
     of_hidden, of_cell, of_outputs, z, cells, w, valid, reset, of_z, of_h, of_c, *others = (
         code.arguments
     )
-    batch = others[apart:]
+    batch = others[-3:]
     units = unroll.units
 
     def retreat(row: Place, item: Place, unit: Place) -> None:

@@ -207,3 +207,16 @@ def test_a_checkpoint_of_sonnets_rmsprop_is_read(tmp_path: Path) -> None:
     tf.train.Checkpoint(optimizer=optimizer).read(path).assert_consumed()
     for x, y in zip([*sonnets.mom, *sonnets.ms], [*optimizer.mom, *optimizer.ms], strict=True):
         np.testing.assert_array_equal(x, y)
+
+
+def test_a_checkpoint_of_sonnets_adam_is_read(tmp_path: Path) -> None:
+    parameters = [tf.Variable(x) for x in _arrays(0)]
+    sonnets, ours = snt.optimizers.Adam(0.01), Adam(0.01)
+    sonnets.apply([tf.constant(x) for x in _arrays(1)], parameters)
+    create_slots(ours, [tf.Variable(x) for x in _arrays(0)])
+    path = tf.train.Checkpoint(optimizer=sonnets).write(str(tmp_path / "optimizer"))
+    tf.train.Checkpoint(optimizer=ours).read(path).assert_consumed()
+    pairs = zip([sonnets.step, *sonnets.m, *sonnets.v], [ours.step, *ours.m, *ours.v], strict=True)
+    for x, y in pairs:
+        np.testing.assert_array_equal(x, y)
+    assert ours.step == 1

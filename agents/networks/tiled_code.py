@@ -98,10 +98,10 @@ def weights(layer: Layer) -> Callable[..., None]:
                 image = code.sum(first, number)
                 with code.below(image, end) as (there, beyond):
                     with there:
-                        if not as_is:  # as it is, an image is no line
+                        if not as_is:  # else it is read where it is, below
                             _copy_image(code, layer, x, image, of_x, number)
                         _pair(code, layer, of_y, image, pairs, number)
-                    with beyond:  # zeros, for what x has there from before
+                    with beyond:  # zeros, since of_x keeps an image of before there
                         _pair(code, layer, None, image, pairs, number)
             if as_is:
                 count = code.at_most(code.sum(end, code.times(first, -1)), line.images)

@@ -19,6 +19,7 @@ from population import decisions
 from population.folder import PopulationFolder
 from run_folder import whole_files
 from run_folder.settings import SettingsError
+from tests.forks import fork, garbage_is_kept
 from tests.population import populations
 from tests.population.populations import decide, decision_of
 
@@ -98,7 +99,7 @@ def test_only_halves_of_what_was_decided_are_removed(folder: PopulationFolder) -
 def test_of_many_at_a_time_one_makes_it(
     start: Callable[[], futures.Executor], folder: PopulationFolder
 ) -> None:
-    with start() as racers:
+    with garbage_is_kept(), start() as racers:
         made = list(racers.map(_race, itertools.repeat(str(folder.path)), range(8)))
     assert sorted(itertools.chain.from_iterable(made)) == list(range(20))
     found = decisions.of_member(folder, 1)
@@ -121,11 +122,7 @@ def _decide_for_ever(folder: PopulationFolder, member: int, told: int) -> None:
 def _kill_while_deciding(folder: PopulationFolder, member: int, seconds: float) -> int:
     """Lets a process decide until some time after its first; returns the last that it told."""
     read, told = os.pipe()
-    if not (pid := os.fork()):
-        try:
-            _decide_for_ever(folder, member, told)
-        finally:
-            os._exit(1)
+    pid = fork(lambda: _decide_for_ever(folder, member, told))
     os.close(told)
     with os.fdopen(read) as said:
         first = said.readline()
@@ -164,12 +161,12 @@ def test_a_kill_instead_of_a_call_leaves_a_half_that_the_next_removes(
     of: Any, call: str, made: bool, half: str, folder: PopulationFolder
 ) -> None:
     decide(folder, 1, 1)
-    if not (pid := os.fork()):
-        try:
-            setattr(of, call, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
-            decisions.write(folder, decision_of(1, 1))
-        finally:
-            os._exit(1)
+
+    def decide_until_killed() -> None:
+        setattr(of, call, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
+        decisions.write(folder, decision_of(1, 1))
+
+    pid = fork(decide_until_killed)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
     assert decisions.of_member(folder, 1) == [decision_of(1, n) for n in range(1 + made)]
     assert _halves(folder) == [half]

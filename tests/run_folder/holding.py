@@ -6,6 +6,7 @@ import signal
 import time
 
 from run_folder import run_lock
+from tests.forks import fork
 
 
 class Holder:
@@ -18,17 +19,18 @@ class Holder:
 
     def __init__(self, folder: pathlib.Path, *, forks: bool = False) -> None:
         read, write = os.pipe()
-        self.pid = os.fork()
-        if not self.pid:
+
+        def hold() -> None:
             run_lock.take(folder)
             if forks:
                 os.fork()
             os.write(write, b"held")
             time.sleep(10)
-            os._exit(0)
-        os.read(read, 4)
-        os.close(read)
+
+        self.pid = fork(hold)
         os.close(write)
+        with os.fdopen(read, "rb") as said:
+            assert said.read(4) == b"held"
 
     def __enter__(self) -> "Holder":
         return self

@@ -13,6 +13,7 @@ from agents.networks import loops
 from agents.networks.loops import Output, in_parts, num_parts
 from agents.networks.vector_code import Code, Index, Pointer, Shared
 from tests.agents.networks.vectors import lanes
+from tests.forks import fork
 
 
 @pytest.fixture(autouse=True, params=[8, 16])
@@ -77,8 +78,8 @@ def test_as_many_threads_as_tensorflow_is_told_or_the_process_may_use(
 
 def test_a_fork_has_threads_of_its_own() -> None:
     assert list(loops._threads(os.getpid()).map(abs, range(3))) == [0, 1, 2]
-    child = os.fork()
-    if not child:
-        made = list(loops._threads(os.getpid()).map(abs, range(4)))
-        os._exit(made != [0, 1, 2, 3])
-    assert os.waitpid(child, 0)[1] == 0
+
+    def use_them() -> None:
+        assert list(loops._threads(os.getpid()).map(abs, range(4))) == [0, 1, 2, 3]
+
+    assert os.waitpid(fork(use_them), 0)[1] == 0

@@ -10,6 +10,7 @@ import pytest
 from environments import waiting
 from launch.graph import heartbeats
 from launch.graph.heartbeats import Heartbeats
+from tests.forks import fork
 
 
 @pytest.fixture(autouse=True)
@@ -22,12 +23,12 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def _fork(watched: Heartbeats, label: str, do: Callable[[], None]) -> int:
+    def use_it() -> None:
+        watched.use(label)
+        do()
+
     watched.begin(label)
-    if pid := os.fork():
-        return pid
-    watched.use(label)
-    do()
-    os._exit(0)
+    return fork(use_it)
 
 
 def _end(pid: int) -> None:

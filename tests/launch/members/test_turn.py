@@ -20,6 +20,7 @@ from population import ranges
 from population.folder import PopulationFolder
 from run_folder import texts
 from run_folder.settings import SettingsError
+from tests.forks import fork
 from tests.population.populations import settings_of
 
 _SECONDS = 60  # on a busy machine
@@ -226,13 +227,13 @@ def test_a_turn_is_asked_to_end_when_who_started_it_is_killed(
         "time.sleep(600)"
     )
     read, told = os.pipe()
-    if not (parent := os.fork()):
-        try:
-            play(program)
-            os.write(told, b"started")
-            signal.pause()
-        finally:
-            os._exit(1)
+
+    def start_it() -> None:
+        play(program)
+        os.write(told, b"started")
+        signal.pause()
+
+    parent = fork(start_it)
     os.close(told)
     with os.fdopen(read) as said:
         assert said.read(7) == "started"

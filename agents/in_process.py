@@ -67,6 +67,7 @@ class InProcess:
                 core_state,
                 blocks,
                 agent.batch_sizes,
+                same_process=True,
             )
         )
         self.network = update.network

@@ -50,6 +50,7 @@ def make_dataset(
     core_state: Nest,
     blocks: BlockLayout,
     batch_sizes: Sequence[int],
+    same_process: bool = False,
 ) -> tf.data.Dataset:
     """Samples the tables of one reader for ever; a batch holds so many items of each of them.
 
@@ -65,6 +66,9 @@ def make_dataset(
       core_state: the tables' reader's recurrent state for one environment; () without a core.
       blocks: as the writers cut them.
       batch_sizes: items of each table, from all shards together; their sum is B.
+      same_process: whether the servers are of this process. Reverb then waits for items in rounds
+        of three seconds, and may drop those that came of several when a round ends: of a queue
+        they are gone. So a queue's are asked for one by one, which over a network would be slow.
 
     Returns:
       A dataset of `Batch`.
@@ -82,13 +86,11 @@ def make_dataset(
     info = tree.map_structure(lambda _: [], reverb.SampleInfo.tf_dtypes())
     padded = reverb.ReplaySample(info=info, data=_padded_shapes(item, count))
     shares = [size // num_shards for size in batch_sizes]
-    samples = [
-        tuple(
-            _items(address, table, item, share).padded_batch(share, padded, drop_remainder=True)
-            for address in server_addresses
-        )
-        for table, share in zip(tables, shares, strict=True)
-    ]
+    samples = []
+    for table, share in zip(tables, shares, strict=True):
+        at_a_time = 1 if same_process and table.kind == "queue" else share
+        items = [_items(address, table, item, at_a_time) for address in server_addresses]
+        samples.append(tuple(x.padded_batch(share, padded, drop_remainder=True) for x in items))
     shards = tf.concat([tf.repeat(tf.range(num_shards), share) for share in shares], axis=0)  # [B]
 
     # Nothing here depends on a tensor's value; to look for what does would take seconds.
@@ -125,13 +127,13 @@ def _ahead() -> Callable[[tf.data.Dataset], tf.data.Dataset]:
     return lambda batches: batches.prefetch(1)
 
 
-def _items(server_address: str, table: TableSpec, item: Item, batch_size: int) -> tf.data.Dataset:
+def _items(server_address: str, table: TableSpec, item: Item, at_a_time: int) -> tf.data.Dataset:
     return reverb.TrajectoryDataset(
         server_address=server_address,
         table=table.name,
         dtypes=tree.map_structure(lambda leaf: leaf.dtype, item),
         shapes=tree.map_structure(lambda leaf: leaf.shape, item),
-        max_in_flight_samples_per_worker=batch_size,
+        max_in_flight_samples_per_worker=at_a_time,
         num_workers_per_iterator=1,
     )
 

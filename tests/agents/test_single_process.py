@@ -6,6 +6,7 @@ import acme
 import dm_env
 import numpy as np
 import pytest
+import reverb
 from acme import specs
 from acme.utils import loggers
 from dm_env import specs as dm_specs
@@ -75,6 +76,22 @@ def test_impala_learns_from_every_unroll_and_never_waits(
     unrolls = (30 * 10 - 1) // 4  # the row after an unroll completes it
     assert agent.learner.learner_steps == unrolls // (1 if replay_fraction else 2)
     agent.close()
+
+
+def test_a_queue_is_asked_for_one_item_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several, Reverb loses some on a busy machine, and the learner would wait for ever."""
+    asked, make = {}, reverb.TrajectoryDataset
+
+    def record(**given: Any) -> reverb.TrajectoryDataset:
+        asked[given["table"]] = given["max_in_flight_samples_per_worker"]
+        return make(**given)
+
+    monkeypatch.setattr(reverb, "TrajectoryDataset", record)
+    config = _impala(batch_size=6, queue_size=12, replay_fraction=0.5)
+    agent = impala.IMPALA(acme.make_environment_spec(dm.make("catch")), config)
+    agent.close()
+    queue, copy = (table.name for table in impala.make(config).tables)
+    assert asked == {queue: 1, copy: 3}
 
 
 class Target(dm_env.Environment):

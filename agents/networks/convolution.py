@@ -336,8 +336,10 @@ def _of_weights_by(
         def gradient(of_w: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             return _of_inputs(of_y, of_w, padding, stride), convolve(x, of_w, padding, stride)
 
-        by_tiles = isinstance(loop, tiled_code.Layer)
-        compiled = tiled_code.weights(loop) if by_tiles else direct_code.weights(loop)
+        if isinstance(loop, tiled_code.Layer):
+            compiled = tiled_code.weights(loop)
+        else:
+            compiled = direct_code.weights(loop)
         total = sums_of_parts(compiled, [x, of_y], loop.size)
         of_w = _kernel_of_pixels(total, loop.kernel, stride, loop.channels, loop.features)
         return tf.cast(of_w, of_y.dtype), gradient

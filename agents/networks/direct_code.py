@@ -5,11 +5,10 @@
 An image has few channels, which fill neither a vector nor a tile, but the features of a layer do.
 """
 
-import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
-from agents.networks.vector_code import Code, Index, Pointer, Shared
+from agents.networks.vector_code import Code, Index, Pointer, Shared, compiled_once
 
 # Sums that a loop keeps in registers: AVX-512 has 32 of them, AVX2 has 16.
 MOST_SUMS = {16: 24, 8: 12}
@@ -31,7 +30,7 @@ class Layer(NamedTuple):
         return self.kernel**2 * self.channels * self.features
 
 
-@functools.cache
+@compiled_once
 def weights(layer: Layer) -> Callable[..., None]:
     """What `in_parts` calls with x, ∂y and the sums of each part, a row each.
 

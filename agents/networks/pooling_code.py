@@ -4,17 +4,16 @@ Both keep what some rows of windows need of an image, with what stands around it
 cache.
 """
 
-import functools
 from collections.abc import Callable
 
-from agents.networks.vector_code import Byte, Code, Index, Pointer, Shared
+from agents.networks.vector_code import Byte, Code, Index, Pointer, Shared, compiled_once
 
 _ROWS = 2  # of windows at a time
 NOWHERE = 9  # the place in a window that is none
 Offsets = tuple[int | None, int | None]  # of a block's two rows or columns in a window's three
 
 
-@functools.cache
+@compiled_once
 def pool(height: int, width: int, channels: int, kind: str) -> Callable[..., None]:
     """What `in_parts` calls with x, b, y and places."""
     code = Code([Pointer] * 4 + [Index, Index, Shared])
@@ -82,7 +81,7 @@ def pool(height: int, width: int, channels: int, kind: str) -> Callable[..., Non
     return code.compiled()
 
 
-@functools.cache
+@compiled_once
 def gather(height: int, width: int, channels: int, kind: str) -> Callable[..., None]:
     """What `in_parts` calls with places, ∂y and ∂x."""
     code = Code([Pointer] * 3 + [Index, Index, Shared])

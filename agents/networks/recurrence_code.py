@@ -4,13 +4,12 @@ The steps of an item follow one another, but items do not wait for each other: a
 a batch through all steps, and what a product makes is used where it was made.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import llvmlite.ir
 
-from agents.networks.vector_code import Code, Index, Place, Pointer, Shared, Vector
+from agents.networks.vector_code import Code, Index, Place, Pointer, Shared, Vector, compiled_once
 
 # Items at a time: as many sums as there are registers for, of four gates each and then of one.
 # AVX-512 has 32 registers, AVX2 has 16.
@@ -25,7 +24,7 @@ class Unroll(NamedTuple):
     kind: str  # of the gates' numbers, as `Code.load` says
 
 
-@functools.cache
+@compiled_once
 def forwards(unroll: Unroll) -> Callable[..., None]:
     """T steps, each as `recurrence.unroll` says.
 
@@ -75,7 +74,7 @@ def forwards(unroll: Unroll) -> Callable[..., None]:
     return code.compiled()
 
 
-@functools.cache
+@compiled_once
 def backwards(unroll: Unroll) -> Callable[..., None]:
     """Passes the state's gradient back through T steps.
 

@@ -1,14 +1,13 @@
 """The sum of many rows as a loop over vectors; in bfloat16 TensorFlow's takes much longer."""
 
-import functools
 from collections.abc import Callable
 
-from agents.networks.vector_code import Code, Index, Pointer, Shared
+from agents.networks.vector_code import Code, Index, Pointer, Shared, compiled_once
 
 _AT_ONCE = 4  # vectors of a row, whose sums stay in registers
 
 
-@functools.cache
+@compiled_once
 def rows(features: int, kind: str) -> Callable[..., None]:
     """What `in_parts` calls with x `[N, features]` and the sums of each part, a row each.
 

@@ -12,14 +12,13 @@ even shifts and for odd ones: tiles whose rows do not begin with a line of the c
 times as long to load.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from llvmlite import ir
 
 from agents.networks.tiles import COLUMNS, COUNT, ROWS, Tiles
-from agents.networks.vector_code import Code, Half, Index, Place, Pointer, Shared
+from agents.networks.vector_code import Code, Half, Index, Place, Pointer, Shared, compiled_once
 
 _PIXELS = 512  # at least, of images that are multiplied together: sums are loaded for each product
 _MOST = 2**17  # numbers of a line, which stay in a core's second cache
@@ -75,7 +74,7 @@ def fits(layer: Layer) -> bool:
     return numbers <= _MOST and not layer.depth % ROWS and not layer.features % ROWS
 
 
-@functools.cache
+@compiled_once
 def weights(layer: Layer) -> Callable[..., None]:
     """What `in_parts` calls with x, ∂y and the sums of each part, a row each.
 

@@ -14,8 +14,8 @@ import contextlib
 import ctypes
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, ParamSpec, TypeAlias
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -31,6 +31,7 @@ _TYPES = {"float32": Float, "bfloat16": Half, "uint8": Byte}
 CACHE_LINE = 64
 # A place in an array, in floats: known now, or only when the loop runs.
 Place: TypeAlias = Any
+_Given = ParamSpec("_Given")
 # A product and a sum may be one operation, rounded once; no sum changes its order.
 _ROUNDING = ("contract", "nsz")
 
@@ -75,6 +76,22 @@ def multiplies_tiles() -> bool:
         return False
     arch_prctl, ask_for, tiles = 158, 0x1023, 18
     return ctypes.CDLL(None).syscall(arch_prctl, ask_for, tiles) == 0
+
+
+def compiled_once(
+    write: Callable[_Given, Callable[..., None]],
+) -> Callable[_Given, Callable[..., None]]:
+    """As `functools.cache`, of what is compiled for a processor with these `lanes` and tiles."""
+    compiled: dict[Hashable, Callable[..., None]] = {}
+
+    @functools.wraps(write)
+    def found(*given: _Given.args, **named: _Given.kwargs) -> Callable[..., None]:
+        key = lanes(), has_tiles(), given, *named.items()
+        if key not in compiled:
+            compiled[key] = write(*given, **named)
+        return compiled[key]
+
+    return found
 
 
 class Vector:

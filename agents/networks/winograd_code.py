@@ -28,6 +28,7 @@ from agents.networks.vector_code import (
     Pointer,
     Shared,
     Vector,
+    compiled_once,
 )
 
 # Where polynomials are evaluated, besides infinity, for so many sums of a side: sums of few digits,
@@ -499,7 +500,7 @@ class _Strip:
             code.store(total.get(), sums, place)
 
 
-@functools.cache
+@compiled_once
 def forwards(layer: Layer, extras: Extras) -> Callable[..., None]:
     """beside + (conv(x or max(x, 0)) + b, where positive > 0, or else 0).
 
@@ -529,7 +530,7 @@ def forwards(layer: Layer, extras: Extras) -> Callable[..., None]:
     return code.compiled()
 
 
-@functools.cache
+@compiled_once
 def weights(layer: Layer, after_relu: bool) -> Callable[..., None]:
     """Σ (Bᵀ x B) · (A ∂y Aᵀ) over tiles and images, and Σ ∂y.
 

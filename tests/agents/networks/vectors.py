@@ -5,27 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents.networks import (
-    direct_code,
-    pooling_code,
-    recurrence_code,
-    sum_code,
-    tiled_code,
-    vector_code,
-    winograd_code,
-)
-
-_COMPILED = (
-    winograd_code.forwards,
-    winograd_code.weights,
-    direct_code.weights,
-    pooling_code.pool,
-    pooling_code.gather,
-    recurrence_code.forwards,
-    recurrence_code.backwards,
-    sum_code.rows,
-    tiled_code.weights,
-)
+from agents.networks import vector_code
 
 
 @contextlib.contextmanager
@@ -34,11 +14,4 @@ def lanes(number: int, *, tiles: bool = False) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vector_code, "lanes", lambda: number)
         patch.setattr(vector_code, "has_tiles", lambda: tiles)
-        _forget()
         yield
-    _forget()
-
-
-def _forget() -> None:
-    for compiled in _COMPILED:
-        compiled.cache_clear()

@@ -18,7 +18,7 @@ import tree
 from acme import specs
 
 from benchmarks import processes
-from benchmarks.recording import NUM_ENVIRONMENTS, Recording
+from benchmarks.recording import NUM_ENVIRONMENTS, recorded
 from benchmarks.subject import Subject
 from replay import compression, dataset, tables
 from replay.layout import BlockLayout
@@ -95,7 +95,7 @@ class LocalReplay:
 
     def fill(self, num_items: int) -> float:
         """Writes about so many items, from this one thread; returns the seconds that took."""
-        recording = Recording(self._spec.actions.num_values)
+        recording = recorded(self._spec.actions.num_values)
         writers = [self._make_writer(client) for client in self.clients()]
         per_row = NUM_ENVIRONMENTS * len(writers) / self.table.layout.period
         num_rows = self.table.layout.length + math.ceil(num_items / per_row)

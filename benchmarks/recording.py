@@ -1,5 +1,6 @@
 """A recorded stream of a game, to be written again and again: then writing costs no playing."""
 
+import functools
 from collections.abc import Iterator
 
 import numpy as np
@@ -39,6 +40,12 @@ class Recording:
         yield from self._steps[1:]
         while True:
             yield from self._steps
+
+
+@functools.cache
+def recorded(num_actions: int) -> Recording:
+    """One for all that ask: the emulators alone take seconds to make."""
+    return Recording(num_actions)
 
 
 def _step(

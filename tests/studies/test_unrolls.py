@@ -62,7 +62,11 @@ def test_unrolls_equal_those_of_the_replay_server() -> None:
         writer=_Both(collector, writer),
     )
     loop = VectorEnvironmentLoop(suites.make(ENV, N, seed=0), actor, [ENV] * N)
-    dataset = iter(make_dataset([client.server_address], agent.tables, spec, state, blocks, (N,)))
+    dataset = iter(
+        make_dataset(
+            [client.server_address], agent.tables, spec, state, blocks, (N,), same_process=True
+        )
+    )
     ends = 0.0
     for _ in range(8):
         while (unrolls := collector.take()) is None:

@@ -219,3 +219,21 @@ def test_the_processor_decides_how_long_a_vector_is(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vector_code.llvm, "get_host_cpu_features", lambda: features)
         assert _lanes.__wrapped__() == expected
+
+
+def test_a_loop_is_compiled_once_for_its_arguments_and_for_what_the_processor_has() -> None:
+    written = []
+
+    @vector_code.compiled_once
+    def write(number: int, *, twice: bool = False) -> Callable[..., None]:
+        this = (vector_code.lanes(), vector_code.has_tiles(), number, twice)
+        written.append(this)
+        return lambda: this  # type: ignore[return-value]
+
+    different = [(8, False, 1, False), (16, False, 1, False), (16, True, 1, False)]
+    different += [(16, True, 2, False), (16, True, 2, True)]
+    for number_of_lanes, tiles, number, twice in different * 2:
+        with lanes(number_of_lanes, tiles=tiles):
+            compiled = write(number, twice=True) if twice else write(number)
+            assert compiled() == (number_of_lanes, tiles, number, twice)
+    assert written == different

@@ -16,7 +16,6 @@ import random
 import signal
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from multiprocessing import Pipe, connection
 from types import SimpleNamespace
@@ -31,6 +30,7 @@ from run_folder import checkpoints, resuming, saver, settings, snapshots, whole_
 from run_folder.checkpoints import Manifest
 from run_folder.layout import learner_label
 from run_folder.settings import Settings
+from tests.forks import fork
 from tests.run_folder import saved_runs
 
 AGENT = "r2d2"
@@ -227,16 +227,14 @@ def _launch(
 
 def _fork(be: Callable[[], None], *, group: int) -> int:
     """Forks a process into a group; 0 is one of its own."""
-    if pid := os.fork():
-        os.setpgid(pid, group)
-        return pid
-    try:
+
+    def be_one_of_them() -> None:
         os.setpgid(0, group)
         be()
-    except BaseException:
-        traceback.print_exc()
-    sys.stderr.flush()
-    return os._exit(1)
+
+    pid = fork(be_one_of_them)
+    os.setpgid(pid, group)
+    return pid
 
 
 if __name__ == "__main__":

@@ -69,6 +69,11 @@ class Manifest:
         None, "Bytes of every file, to recognise a damaged checkpoint."
     )
 
+    @property
+    def replay_step(self) -> int:
+        """The update at which the replay was written; 0 when none was."""
+        return int(pathlib.Path(self.replay or "0").name.partition("-")[0])
+
 
 Manifests = dict[str, Manifest]  # by agent name; agents that never saved are missing
 

@@ -114,9 +114,9 @@ class ReplayFiles:
     def _shipped(self, shard: int, folder: str) -> str:
         """Where a checkpoint is in the bucket, once it is there."""
         url = f"{self._root}/staging/{shard}/{os.path.basename(folder.rstrip('/'))}"
-        until = time.time() + SHIP_SECONDS
+        until = time.monotonic() + SHIP_SECONDS
         while not tf.io.gfile.exists(f"{url}/{DONE}"):
-            if time.time() > until:
+            if time.monotonic() > until:
                 raise TimeoutError(f"Shard {shard} of the replay has not reached {url}.")
             time.sleep(POLL_SECONDS)
         return url

@@ -211,14 +211,17 @@ class Saver:
 
     def _write_replay(self) -> dict[str, Any]:
         assert self.last is not None
-        items, started = tables.num_items(self._clients), time.time()
+        items, started = tables.num_items(self._clients), time.monotonic()
         with futures.ThreadPoolExecutor(len(self._clients)) as pool:  # each waits for its server
             written = list(pool.map(lambda client: client.checkpoint(), self._clients))
-        name = f"replay/{self.last.learner_step}-{int(1000 * started)}"
+        now = time.time()  # noqa: TID251 (for people, and a name that none had before)
+        name = f"replay/{self.last.learner_step}-{int(1000 * now)}"
         self._replays.take(written, name)
-        now = time.time()
         return dict(
-            replay=name, replay_items=items, replay_saved_at=now, replay_seconds=now - started
+            replay=name,
+            replay_items=items,
+            replay_saved_at=now,
+            replay_seconds=time.monotonic() - started,
         )
 
     def _sizes(self, prefix: str, replay: str | None) -> dict[str, int]:

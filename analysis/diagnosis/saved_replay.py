@@ -54,7 +54,6 @@ def sample(run: Settings, name: str, count: int) -> Sampled | None:
     manifest = checkpoints.read(folder)
     if manifest is None or manifest.replay is None:
         return None
-    saved_at = int(pathlib.Path(manifest.replay).name.partition("-")[0])
     parts = [
         _sample_shard(run, name, folder / manifest.replay, shard, count // run.num_replay_shards)
         for shard in range(run.num_replay_shards)
@@ -63,7 +62,7 @@ def sample(run: Settings, name: str, count: int) -> Sampled | None:
     known = learner_step != UNKNOWN
     if not known.any():
         return None
-    return Sampled(saved_at - learner_step[known], probability[known] / len(parts))
+    return Sampled(manifest.replay_step - learner_step[known], probability[known] / len(parts))
 
 
 def _sample_shard(

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 import pathlib
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -210,7 +209,7 @@ def _state(population: Population, run: RunFolder, actor_steps: float, learner_s
     """How a member's run stands; the end of a turn is none of the run."""
     if not run.config.exists():
         return "has not begun"
-    state = summary.state_of(run, progress.read(run.path), time.time())
+    state = summary.state(run, progress.read(run.path))
     between = state.startswith(summary.ENDED) and not population.is_at_limit(
         actor_steps, learner_steps
     )

@@ -55,24 +55,20 @@ def commands(runs: Sequence[Run]) -> Section:
     return Section("Commands", body)
 
 
-def state(run: Run, now: float) -> str:
+def state(folder: RunFolder, reported: Mapping[str, Any] | None) -> str:
     """How a run ended, if it did.
 
     Args:
-      run: of which the coordinator, while it lasts, tells once a second.
-      now: unix time.
+      folder: of the run.
+      reported: what its coordinator told last, which tells once a second while it lasts.
     """
-    return state_of(run.settings.folder, run.progress, now)
-
-
-def state_of(folder: RunFolder, reported: Mapping[str, Any] | None, now: float) -> str:
-    """As `state`, of what the coordinator of a folder's run told last."""
     crashed = folder.crash.exists()
     if reported is not None and reported.get("reason"):  # what breaks later did not end it
         return f"{ENDED}{reported['reason']}"
     if crashed or reported is None:
         return "a node crashed" if crashed else "no node has reported yet"
-    silent = now - folder.progress.stat().st_mtime
+    now = time.time()  # noqa: TID251 (files are stamped by it; it may have been set back since)
+    silent = abs(now - folder.progress.stat().st_mtime)
     return "running" if silent < _SILENT_SECONDS else "broke off"
 
 
@@ -84,7 +80,7 @@ def _column(line: Line) -> list[str]:
     return [
         line.agent,
         run.settings.env,
-        state(run, time.time()),
+        state(run.settings.folder, run.progress),
         page.number(run.actor.last("actor_steps")),
         page.number(line.learner.last("learner_steps")),
         page.duration(run.actor.last("walltime")),

@@ -157,8 +157,8 @@ class ActorNode:
         """
         crew, reported = self._crew, 0
         while True:
-            until = time.time() + REPORT_SECONDS
-            while time.time() < until:
+            until = time.monotonic() + REPORT_SECONDS
+            while time.monotonic() < until:
                 heartbeats.beat()
                 new_steps, new_ended = loop.step()
                 self._watch.over()

@@ -68,7 +68,7 @@ class Coordinator:
         self._counts = dict(
             counts, learner_steps=steps, trained_steps=trained_steps, environments_lost=0
         )
-        self._started = time.time()
+        self._started = time.monotonic()
         self._begun = dict(counts)
         self._logged = counts["actor_steps"]  # in the newest row
         self._limits = {"actor_steps": max_actor_steps, "learner_steps": max_learner_steps}
@@ -195,27 +195,27 @@ class Coordinator:
         """Ends the run, soon: somebody waits for it."""
         with self._lock:
             self._end(reason)
-            self._asked_at = self._asked_at or time.time()
+            self._asked_at = self._asked_at or time.monotonic()
 
     def seconds_to_save(self) -> float:
         """What is left of the time that saving may take at the end: without end at a limit."""
         with self._lock:
             if self._asked_at is None:
                 return math.inf
-            return SAVE_SECONDS - (time.time() - self._asked_at)
+            return SAVE_SECONDS - (time.monotonic() - self._asked_at)
 
     def run(self) -> None:
         """Writes logs and progress until the program ends."""
         logs = Logs(self._path, self._episodes, self._logged)
-        next_log = time.time() + LOG_SECONDS
+        next_log = time.monotonic() + LOG_SECONDS
         while not process.wait_for_stop(PROGRESS_SECONDS):
             heartbeats.beat()
             if RunFolder(self._path).stop.exists():
                 self.stop("it was asked to stop")
             self._write_progress()
-            if time.time() >= next_log or not self._learning:
+            if time.monotonic() >= next_log or not self._learning:
                 self._write_logs(logs)
-                next_log = time.time() + LOG_SECONDS
+                next_log = time.monotonic() + LOG_SECONDS
             if not self._learning:
                 break
         self._write_progress()
@@ -242,7 +242,7 @@ class Coordinator:
         self._reason = self._reason or reason
 
     def _walltime(self) -> float:
-        return self._begun["walltime"] + time.time() - self._started
+        return self._begun["walltime"] + time.monotonic() - self._started
 
     def _fills(self) -> dict[str, tables.Fill]:
         with contextlib.suppress(reverb.errors.ReverbError, RuntimeError):

@@ -117,21 +117,21 @@ class EvaluatorNode:
     def _should_stop(self) -> bool:
         """Whether the run is ending; the coordinator is asked now and then."""
         heartbeats.beat()
-        if time.time() < self._ask_at:
+        if time.monotonic() < self._ask_at:
             return False
-        self._ask_at = time.time() + REPORT_SECONDS
+        self._ask_at = time.monotonic() + REPORT_SECONDS
         return self._wait(0)
 
     def _wait(self, seconds: float) -> bool:
         """Waits; says whether the run is ending."""
-        until = time.time() + seconds
+        until = time.monotonic() + seconds
         while True:
             heartbeats.beat()
-            if process.wait_for_stop(min(REPORT_SECONDS, max(until - time.time(), 0))):
+            if process.wait_for_stop(min(REPORT_SECONDS, max(until - time.monotonic(), 0))):
                 return True
             if self._coordinator.should_stop():
                 return True
-            if time.time() >= until:
+            if time.monotonic() >= until:
                 return False
 
 

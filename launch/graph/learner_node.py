@@ -101,36 +101,38 @@ class LearnerNode:
     def _learn(self) -> None:
         limit = self._settings.max_learner_steps
         logger = log_writer.make_logger(self._settings.path, learner_label(self._name))
-        save_at, log_at = time.time() + 60 * self._settings.checkpoint_minutes, 0.0
+        save_at, log_at = time.monotonic() + 60 * self._settings.checkpoint_minutes, 0.0
         for _ in self._every(REPORT_SECONDS):
             stop, row = self._report()
             ends = stop or (limit is not None and self._learner.learner_steps >= limit)
-            if row and (ends or time.time() >= log_at):
+            if row and (ends or time.monotonic() >= log_at):
                 logger.write(row)
-                log_at = time.time() + LOG_SECONDS
+                log_at = time.monotonic() + LOG_SECONDS
             if ends:
                 return
-            if time.time() >= save_at:
+            if time.monotonic() >= save_at:
                 self._save_and_go_on()
-                save_at = time.time() + 60 * self._settings.checkpoint_minutes
+                save_at = time.monotonic() + 60 * self._settings.checkpoint_minutes
 
     def _wait_for_others(self) -> None:
         """Blocks no one; the coordinator may be started again, and not know that this has ended."""
-        report_at = time.time() + REPORT_SECONDS
+        report_at = time.monotonic() + REPORT_SECONDS
         while not process.wait_for_stop(0):
             heartbeats.beat()
             self._learner.skip(timeout=REPORT_SECONDS)
-            if time.time() >= report_at:
+            if time.monotonic() >= report_at:
                 self._coordinator.report_saved(self._name)
-                report_at = time.time() + REPORT_SECONDS
+                report_at = time.monotonic() + REPORT_SECONDS
 
     def _every(self, seconds: float) -> Iterator[None]:
         """Learns, and yields whenever `seconds` have passed or the learner's limit is reached."""
         limit = self._settings.max_learner_steps
         while True:
-            until = time.time() + seconds
-            while time.time() < until and (limit is None or self._learner.learner_steps < limit):
-                self._learning.try_step(timeout=max(until - time.time(), 0.01))
+            until = time.monotonic() + seconds
+            while limit is None or self._learner.learner_steps < limit:
+                if (left := until - time.monotonic()) <= 0:
+                    break
+                self._learning.try_step(timeout=max(left, 0.01))
             yield
 
     def _report(self) -> tuple[bool, dict[str, float]]:

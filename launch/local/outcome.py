@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-import time
 
 from recurrent_replay import command
 from run_folder import checkpoints, progress
@@ -42,8 +41,7 @@ def _describe_checkpoint(settings: Settings) -> None:
         return
     replay = "no replay"
     if manifest.replay is not None:
-        age = int(time.time() - manifest.replay_saved_at)
-        replay = f"{manifest.replay_items:,} items of replay saved {age} s ago"
+        replay = f"{manifest.replay_items:,} items of replay at update {manifest.replay_step:,}"
     run_dir = shlex.quote(settings.run_dir)
     further = "".join(f" {flag}" for flag in raised_limits(settings))
     print(

@@ -142,7 +142,7 @@ class Launch:
     def _watch(self) -> str:
         """Shows progress until the run is finished, or until a crash that only its end mends."""
         deadline = float("inf")
-        while time.time() < deadline:
+        while time.monotonic() < deadline:
             state = progress.read(self._settings.path)
             if state is not None:
                 self._view.show(state, self._restarts.count)
@@ -163,7 +163,7 @@ class Launch:
             if self._stop.is_set():
                 with contextlib.suppress(OSError):  # a full disk; then nodes hear it by a signal
                     self._settings.folder.stop.touch()
-                deadline = min(deadline, time.time() + coordinator.SAVE_SECONDS)
+                deadline = min(deadline, time.monotonic() + coordinator.SAVE_SECONDS)
         return ""
 
     def _mend(self, ended: Ended) -> str:
@@ -174,20 +174,20 @@ class Launch:
         delay = self._restarts.delay(ended.label)
         if delay is None:
             return crash
-        self._due[ended.label] = time.time() + delay
+        self._due[ended.label] = time.monotonic() + delay
         self._tell(f"{_headline(crash)} It starts again in {delay:g} s.")
         self._keep(ended.label, crash)
         return ""
 
     def _start_those_due(self) -> None:
-        for label in [label for label, due in self._due.items() if time.time() >= due]:
+        for label in [label for label, due in self._due.items() if time.monotonic() >= due]:
             self._due.pop(label)
             self._running.add(label)
             self._server.start(label)
 
     def _end(self, seconds: float) -> None:
         """Asks what still runs to end, and kills what does not in time."""
-        deadline = time.time() + seconds
+        deadline = time.monotonic() + seconds
         # Who asks a server that is gone waits for it, as long as gRPC likes: so these end last.
         servers = {label for label in self._running if label.split("/")[0] in ASKED_BY_OTHERS}
         for number, labels, until in (
@@ -197,7 +197,7 @@ class Launch:
         ):
             if asked := labels & self._running:
                 self._server.signal(number, asked)
-            while labels & self._running and time.time() < until:
+            while labels & self._running and time.monotonic() < until:
                 self._running.difference_update(e.label for e in self._server.ended(POLL_SECONDS))
 
     def _keep(self, label: str, crash: str) -> None:

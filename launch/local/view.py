@@ -166,8 +166,8 @@ class View(Drawing):
         self._returns.add(progress["counts"]["actor_steps"], _one_return(progress))
         if self._live is not None:
             self._live.update(self.drawn(progress, restarts))
-        elif time.time() >= self._next_line:
-            self._next_line = time.time() + LINE_SECONDS
+        elif time.monotonic() >= self._next_line:
+            self._next_line = time.monotonic() + LINE_SECONDS
             shown = _with_restarts(progress, restarts)
             self.tell(", ".join(f"{name} {value}" for name, value in shown))
 

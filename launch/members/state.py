@@ -170,7 +170,7 @@ class State:
             return Decision(
                 member=member,
                 number=number,
-                time=time.time(),
+                time=time.time(),  # noqa: TID251 (for people)
                 actor_steps=actor_steps,
                 episodes=own.manifest.episodes,
                 learner_step=step,
@@ -222,7 +222,7 @@ def _first(member: int, drawn: dict[str, Any]) -> Decision:
     return Decision(
         member=member,
         number=0,
-        time=time.time(),
+        time=time.time(),  # noqa: TID251 (for people)
         actor_steps=0,
         episodes=0,
         learner_step=0,

@@ -45,8 +45,8 @@ class View(Drawing):
         ]
         if self._live is not None:
             self._live.update(self._table(population, rows))
-        elif time.time() >= self._next_line:
-            self._next_line = time.time() + LINE_SECONDS
+        elif time.monotonic() >= self._next_line:
+            self._next_line = time.monotonic() + LINE_SECONDS
             for number, state, steps, score, *_ in rows:
                 if number in map(name_of, playing):
                     self.tell(f"member {number} {state}, {steps} steps, score {score}")

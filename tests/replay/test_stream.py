@@ -55,8 +55,8 @@ def test_it_ends_for_a_thread_that_waits_for_the_next() -> None:
     _wait_and_close()
     before, count = _threads(), 4  # those included that TensorFlow keeps from the first on
     assert sum(_wait_and_close() for _ in range(count)) > 2 * count
-    until = time.time() + 10
-    while _threads() > before and time.time() < until:
+    until = time.monotonic() + 10
+    while _threads() > before and time.monotonic() < until:
         time.sleep(0.05)
     assert _threads() < before + count  # a pool of TensorFlow's may have grown meanwhile
 

@@ -1,6 +1,8 @@
 """Log files: one header, whatever a resumed run logs, and the same names in TensorBoard."""
 
+import itertools
 import pathlib
+import time
 
 import pytest
 import tensorflow as tf
@@ -32,6 +34,18 @@ def test_a_log_goes_on_under_one_header(
     text = (tmp_path / "logs" / "actor.csv").read_text()
     assert text.splitlines() == ["actor_steps,loss", *lines]
     assert RunFolder(tmp_path).events()
+
+
+def test_no_row_is_dropped_where_the_clock_is_set_back(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wall = (1.8e9 - 3_600 * hours for hours in itertools.count())
+    monkeypatch.setattr(time, "time", lambda: next(wall))
+    logger = log_writer.make_logger(tmp_path, "actor")
+    for step in (1, 2):
+        logger.write(dict(actor_steps=step))
+    logger.close()
+    assert (tmp_path / "logs" / "actor.csv").read_text().splitlines() == ["actor_steps", "1", "2"]
 
 
 def test_a_file_that_holds_nothing_yet_has_no_columns_yet(tmp_path: pathlib.Path) -> None:

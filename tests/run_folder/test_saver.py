@@ -2,10 +2,12 @@
 
 import contextlib
 import errno
+import itertools
 import json
 import pathlib
 import re
 import shutil
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -209,6 +211,18 @@ def test_the_time_to_write_replay_is_estimated(
         )
     place.replays[0].items, place.replays[1].items = items, 0
     assert place.new_saver(manifest).replay_seconds() == pytest.approx(seconds)
+
+
+def test_a_clock_that_is_set_back_makes_no_save_negative(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wall = (1.8e9 - 3_600 * hours for hours in itertools.count())
+    monkeypatch.setattr(time, "time", lambda: next(wall))
+    for step in (3, 4):
+        place.saver.save(step, COUNTS, with_replay=True)
+        read = checkpoints.read(place.folder)  # which refuses negative seconds
+        assert read is not None
+        assert read.learner_step == read.replay_step == step
 
 
 def test_a_resumed_saver_goes_on_from_its_manifest(place: Place) -> None:

@@ -33,14 +33,17 @@ class Replay:
 
 
 class Clock:
-    """Time that passes only where a node waits."""
+    """Time that passes only where a node waits; the wall's clock is set back all the while."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
         self.on_wait: Callable[[], None] = lambda: None
 
-    def time(self) -> float:
+    def monotonic(self) -> float:
         return self.now
+
+    def time(self) -> float:
+        return -self.now
 
     def wait_for_stop(self, seconds: float = 0.0) -> bool:
         self.now += seconds

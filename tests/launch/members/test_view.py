@@ -111,8 +111,8 @@ def test_a_terminal_shows_a_table_with_a_line_for_each_member() -> None:
 def test_elsewhere_a_line_for_each_that_plays_comes_every_half_minute(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    file, now = io.StringIO(), time.time()
-    monkeypatch.setattr(time, "time", lambda: now)
+    file, now = io.StringIO(), time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     _shown(Console(file=file, width=80), 0, 2, times=3)
     lines = file.getvalue().splitlines()
     assert [line.partition(" ")[2] for line in lines] == [

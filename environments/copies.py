@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 from gymnasium.wrappers import TransformAction
 
 from environments import conversion, seeding
+from environments.losses import Losses
 from environments.replaced import Replaced
 
 
@@ -24,8 +25,10 @@ class Copies(VectorWrapper):
     """
 
     def __init__(self, make: Callable[[], gymnasium.Env], num_envs: int) -> None:
+        losses = Losses("environments")
+
         def copy() -> gymnasium.Env:
-            return Replaced(lambda: _acted(_Observed(make())))
+            return Replaced(lambda: _acted(_Observed(make())), losses)
 
         super().__init__(SyncVectorEnv([copy] * num_envs, autoreset_mode=AutoresetMode.NEXT_STEP))
 

@@ -12,6 +12,7 @@ from gymnasium.vector.utils import batch_space
 
 from environments import instructions, level_cache, scores, seeding
 from environments.dmlab_episodes import Episodes
+from environments.losses import Losses
 
 HEIGHT, WIDTH = 72, 96
 
@@ -160,6 +161,7 @@ class DMLab(VectorEnv):
             Episodes,
             f"contributed/dmlab30/{level}" if level in _DMLAB30 else level,
             _config(level),
+            Losses(f"engines of level {level!r}"),
             cache=cache or level_cache.default_folder(),
             patience=patience,
         )

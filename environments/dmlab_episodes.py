@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-from absl import logging
 
 from environments.dmlab_engine import Engine, EngineLost
 from environments.losses import Losses
@@ -20,13 +19,21 @@ class Episodes:
     """
 
     def __init__(
-        self, level: str, config: dict[str, str], *, cache: Path, patience: float, seed: int
+        self,
+        level: str,
+        config: dict[str, str],
+        losses: Losses,
+        *,
+        cache: Path,
+        patience: float,
+        seed: int,
     ) -> None:
         """Starts nothing: the first `begin` does.
 
         Args:
           level: the engine's name of it, a path.
           config: the engine's settings.
+          losses: of the level's engines.
           cache: the folder of compiled maps.
           patience: seconds after which a silent engine is given up.
           seed: from it comes every episode's own.
@@ -38,7 +45,7 @@ class Episodes:
         self._seeds = np.random.default_rng(seed)
         self._engine: Engine | None = None
         self._frame: Frame
-        self._losses = Losses()
+        self._losses = losses
         self.lost = 0
 
     @property
@@ -54,7 +61,7 @@ class Episodes:
         """Waits until the episode has begun; engines that fail at it are replaced.
 
         Raises:
-          CannotPlayError: several engines were lost since one made a step.
+          CannotPlayError: as `Losses.add`.
         """
         while True:
             try:
@@ -82,7 +89,7 @@ class Episodes:
         except EngineLost as loss:
             self._lose(loss)
             return 0.0, False, True
-        self._losses.forget()
+        self._losses.step(self, ended=frame is None)
         self._frame = frame or self._frame
         return reward, frame is None, False
 
@@ -101,5 +108,4 @@ class Episodes:
         pid = self._running().pid
         self.close()
         self.lost += 1
-        logging.warning("The engine of level %s, process %d, %s", self._level, pid, loss)
-        self._losses.add(f"engines of level {self._level!r}", str(loss), loss)
+        self._losses.add(self, f"in process {pid} {loss}", loss)

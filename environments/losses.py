@@ -1,6 +1,15 @@
-"""When a task whose simulators are lost one after the other is given up."""
+"""What becomes of simulators that are lost: who hears of it, and when their task is given up."""
 
-MAX_LOSSES = 3  # simulators, without a step in between
+import traceback
+from collections import Counter
+from collections.abc import Callable, Hashable
+
+from absl import logging
+
+from environments import import_path
+
+MAX_LOSSES = 3  # simulators of one copy, without a step in between
+FIRST_EPISODES = 20  # of a task in one process; where all are lost, none will end
 
 
 class CannotPlayError(RuntimeError):
@@ -13,30 +22,73 @@ class CannotPlayError(RuntimeError):
     task: str | None = None
 
 
+on_new_kind: Callable[[str, str], None] = lambda sentence, kind: None  # noqa: E731
+"""Told of the first loss of each kind. Whoever plays may put its own here."""
+
+_told = set[str]()  # kinds: an exception's type and place
+
+
+def raised(error: BaseException) -> str:
+    """How a sentence goes on about what raised an exception: its type, message and place."""
+    said = import_path.first_line(error).removesuffix(".")
+    return f"raised {said} ({_place(error)})"
+
+
 class Losses:
-    """Counts the simulators of one task that were lost since one made a step."""
+    """Counts the simulators of one task that were lost.
 
-    def __init__(self) -> None:
-        self._in_a_row = 0
+    Args:
+      what: they are, in the plural.
+    """
 
-    def forget(self) -> None:
-        """A step was made."""
-        self._in_a_row = 0
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._in_a_row = Counter[Hashable]()
+        self._of_the_first = 0
+        self._has_ended = False
 
-    def add(self, what: str, said: str, cause: Exception) -> None:
-        """One more was lost.
+    def step(self, copy: Hashable, *, ended: bool) -> None:
+        """A copy's simulator made a step, with which its episode ended or did not."""
+        self._in_a_row[copy] = 0
+        self._has_ended |= ended
+
+    def add(self, copy: Hashable, said: str, cause: Exception) -> None:
+        """A copy's simulator was lost, and its episode with it.
 
         Args:
-          what: was lost, in the plural.
-          said: about this one.
+          copy: whose.
+          said: a clause about it.
           cause: of its loss.
 
         Raises:
-          CannotPlayError: it was the third.
+          CannotPlayError: it was the copy's third in a row, or of the task's first episodes all
+            were lost.
         """
-        self._in_a_row += 1
-        if self._in_a_row == MAX_LOSSES:
-            raise CannotPlayError(
-                f"{MAX_LOSSES} {what} in a row were lost before a step was made. The last one "
-                f"{said}"
-            ) from cause
+        self._tell(said, cause)
+        self._in_a_row[copy] += 1
+        self._of_the_first += not self._has_ended
+        if self._in_a_row[copy] == MAX_LOSSES:
+            lost = f"{MAX_LOSSES} {self._what} in a row were lost before a step was made"
+        elif not self._has_ended and self._of_the_first == FIRST_EPISODES:
+            lost = f"The first {FIRST_EPISODES} episodes were all lost, with {self._what}"
+        else:
+            return
+        raise CannotPlayError(f"{lost}. The last one {said}") from cause
+
+    def _tell(self, said: str, cause: Exception) -> None:
+        """Logs it; of a kind that is new here, all that is known."""
+        kind = f"{type(cause).__name__} {_place(cause)}"
+        is_new = kind not in _told
+        _told.add(kind)
+        logging.warning("One of the %s %s", self._what, said, exc_info=cause if is_new else None)
+        if is_new:
+            on_new_kind(
+                f"One of the {self._what} {said}. It is replaced and its episode lost; others that "
+                "are lost so are only counted.",
+                kind,
+            )
+
+
+def _place(error: BaseException) -> str:
+    *_, last = traceback.extract_tb(error.__traceback__)
+    return f"{last.filename}:{last.lineno}, in {last.name}"

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from typing import Any, SupportsFloat
 
 import gymnasium
-from absl import logging
 
-from environments.losses import Losses
+from environments.losses import Losses, raised
 
 
 class Replaced(gymnasium.Wrapper):
@@ -18,13 +17,14 @@ class Replaced(gymnasium.Wrapper):
 
     Args:
       make: makes one.
+      losses: counts them.
     """
 
-    def __init__(self, make: Callable[[], gymnasium.Env]) -> None:
+    def __init__(self, make: Callable[[], gymnasium.Env], losses: Losses) -> None:
         super().__init__(make())
         self._make = make
         self._broken = False
-        self._losses = Losses()
+        self._losses = losses
         self._seen: Any = None
 
     def reset(
@@ -33,7 +33,7 @@ class Replaced(gymnasium.Wrapper):
         """Begins an episode, of a new environment where the last one raised.
 
         Raises:
-          CannotPlayError: several raised since one made a step.
+          CannotPlayError: as `Losses.add`.
         """
         lost = 0
         while True:
@@ -58,13 +58,12 @@ class Replaced(gymnasium.Wrapper):
         except Exception as error:  # whatever somebody's code raises
             self._lose(error)
             return self._seen, 0.0, False, True, {"lost": 1}
-        self._losses.forget()
+        self._losses.step(self, ended=bool(terminated or truncated))
         self._seen = seen
         return seen, reward, terminated, truncated, info
 
     def _lose(self, error: Exception) -> None:
-        logging.warning("An environment raised, and is replaced.", exc_info=error)
         with contextlib.suppress(Exception):
             self.env.close()
         self._broken = True
-        self._losses.add("environments", f"raised {type(error).__name__}: {error}", error)
+        self._losses.add(self, raised(error), error)

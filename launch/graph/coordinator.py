@@ -82,6 +82,7 @@ class Coordinator:
         self._acting = set[int]()  # since this process began
         self._left_out: dict[str, set[int]] = {task: set() for task in tasks}
         self._notices = deque[str](maxlen=MAX_NOTICES)
+        self._kinds = set[str]()  # of notices of which one is enough
         self._noticed = 0  # those that are no longer kept among them
         self._meetings = Meetings()
         self._learners: dict[str, dict[str, float]] = {
@@ -144,10 +145,19 @@ class Coordinator:
         """
         return self._meetings.come(agent, rank, size, address)
 
-    def notice(self, sentence: str) -> None:
-        """Takes what the one who started the run should hear."""
-        print(sentence, flush=True)
+    def notice(self, sentence: str, kind: str = "") -> None:
+        """Takes what the one who started the run should hear.
+
+        Args:
+          sentence: what is told.
+          kind: of which one is enough, whoever has it first; all are told that have none.
+        """
         with self._lock:
+            if kind in self._kinds:
+                return
+            if kind:
+                self._kinds.add(kind)
+            print(sentence, flush=True)
             self._notices.append(sentence)
             self._noticed += 1
 

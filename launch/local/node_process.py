@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 from launchpad.launch import worker_manager
 
+from environments.losses import CannotPlayError
 from launch.graph import process, temporary_files
 from launch.graph.program import environment_of
 
@@ -38,7 +39,6 @@ def run(label: str, node: Callable[[], Any], output: pathlib.Path, server: int) 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     manager = worker_manager.WorkerManager(register_in_thread=True)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # it waited for the manager
-    code = 1
     try:
         node()
         # Somebody's SIGTERM is a death that the supervisor mends; after its own it does not look.
@@ -47,6 +47,7 @@ def run(label: str, node: Callable[[], Any], output: pathlib.Path, server: int) 
         code = exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
     except BaseException as error:
         sys.excepthook(type(error), error, error.__traceback__)
+        code = process.CANNOT_PLAY if isinstance(error, CannotPlayError) else 1
     leave(code)
 
 

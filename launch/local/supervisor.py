@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from launch.graph import coordinator
+from launch.graph import coordinator, process
 from launch.graph.program import make_program
 from launch.local import ending, outcome, view
 from launch.local.fork_server import Ended, ForkServer, ServerLostError, how
@@ -108,6 +108,7 @@ class Launch:
         self._running: set[str] = set()
         self._due: dict[str, float] = {}  # when a node that has died starts again
         self._told = 0  # of the coordinator's notices
+        self._is_in_vain = False  # to begin again: what is played never could be
 
     def run(self, manifests: checkpoints.Manifests) -> str:
         """Runs the program to its end; returns what is known of the crash that ended it, if any."""
@@ -130,7 +131,8 @@ class Launch:
 
     def again(self, crash: str) -> bool:
         """Whether the program is to be launched again after a crash; waits until it is time."""
-        if self._stop.is_set() or self._settings.folder.stop.exists() or self._is_disk_full():
+        is_asked_to_end = self._stop.is_set() or self._settings.folder.stop.exists()
+        if is_asked_to_end or self._is_in_vain or self._is_disk_full():
             return False
         delay = self._restarts.delay("the program")
         if delay is None:
@@ -169,7 +171,14 @@ class Launch:
     def _mend(self, ended: Ended) -> str:
         """Sees to it that a node is started again; where it is not, returns what is known of it."""
         crash = _crash(self._settings, ended)
-        if ended.label.split("/")[0] not in STARTED_AGAIN or self._is_disk_full():
+        state = progress.read(self._settings.path)
+        was_played = bool(state and state["counts"]["episodes"])
+        self._is_in_vain = ended.code == process.CANNOT_PLAY and not was_played
+        if (
+            self._is_in_vain
+            or ended.label.split("/")[0] not in STARTED_AGAIN
+            or self._is_disk_full()
+        ):
             return crash
         delay = self._restarts.delay(ended.label)
         if delay is None:

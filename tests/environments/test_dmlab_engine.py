@@ -33,7 +33,9 @@ def test_a_killed_engine_truncates_its_episode_and_is_replaced(
     np.testing.assert_array_equal(seen["image"][0], before["image"][0])
     assert (seen["image"][1] != before["image"][1]).any()
     (warning,) = [record.getMessage() for record in caplog.records]
-    assert f"The engine of level {FIXED}, process {killed.pid}, was killed by SIGKILL" in warning
+    assert (
+        f"the engines of level {FIXED!r} in process {killed.pid} was killed by SIGKILL" in warning
+    )
 
     seen, rewards, terminated, truncated, infos = env.step(np.array([RIGHT, RIGHT]))
     assert not (terminated | truncated | infos["lost"]).any()

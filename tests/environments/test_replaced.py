@@ -1,5 +1,6 @@
 """An environment that raises loses its episode, and no more."""
 
+import re
 from typing import Any
 
 import gymnasium
@@ -7,8 +8,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from environments import losses
 from environments.copies import Copies
-from environments.losses import MAX_LOSSES
+from environments.losses import FIRST_EPISODES, MAX_LOSSES, CannotPlayError
 
 
 class Counting(gymnasium.Env):
@@ -85,11 +87,12 @@ def test_what_fails_at_once_again_and_again_is_an_error() -> None:
     copies = Copies(Maker(1, None, *["reset"] * MAX_LOSSES), 2)
     copies.reset()
     copies.step(ACTIONS)
-    with pytest.raises(RuntimeError) as error:
+    with pytest.raises(CannotPlayError) as error:
         copies.step(ACTIONS)
-    assert str(error.value) == (
+    assert re.fullmatch(
         "3 environments in a row were lost before a step was made. The last one raised OSError: "
-        "the simulator does not answer"
+        rf"the simulator does not answer \({re.escape(__file__)}:\d+, in reset\)",
+        str(error.value),
     )
     assert isinstance(error.value.__cause__, OSError)
 
@@ -102,6 +105,51 @@ def test_a_step_in_between_begins_the_count_anew() -> None:
         *_, infos = copies.step(ACTIONS[:1])
         lost += int(np.sum(infos.get("lost", 0)))
     assert lost == 8
+
+
+@pytest.mark.parametrize(
+    ("fails", "given_up"),
+    [
+        ([2] * 50, FIRST_EPISODES),
+        ([2] * (FIRST_EPISODES - 2) + [None] + [2] * 50, None),  # one of them ends by itself
+    ],
+)
+def test_a_task_is_given_up_of_which_the_first_episodes_are_all_lost(
+    fails: list[int | None], given_up: int | None
+) -> None:
+    """Of both copies together, each of which makes a step before it raises."""
+    maker, said = Maker(*fails), None
+    copies = Copies(maker, 2)
+    copies.reset()
+    try:
+        for _ in range(100):
+            copies.step(ACTIONS)
+    except CannotPlayError as error:
+        said = str(error)
+    if given_up is None:
+        assert said is None
+        return
+    assert len(maker.made) == given_up  # the last to be lost was not replaced
+    assert said is not None
+    assert said.startswith(
+        f"The first {FIRST_EPISODES} episodes were all lost, with environments. The last one "
+        f"raised OSError: the simulator has crashed ({__file__}:"
+    )
+
+
+def test_the_first_loss_of_each_kind_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(losses, "on_new_kind", lambda sentence, kind: told.append(sentence))
+    monkeypatch.setattr(losses, "_told", set())
+    copies = Copies(Maker(2, 3, 2, "reset", 3), 2)
+    copies.reset()
+    for _ in range(12):
+        copies.step(ACTIONS)
+    step, reset = told
+    assert step.startswith(
+        f"One of the environments raised OSError: the simulator has crashed ({__file__}:"
+    )
+    assert "the simulator does not answer" in reset
 
 
 def test_nothing_is_lost_of_one_that_does_not_raise() -> None:

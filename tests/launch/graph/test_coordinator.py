@@ -429,6 +429,15 @@ def test_progress_holds_the_newest_of_many_notices(tmp_path: pathlib.Path, clock
     assert progress["notices"] == [f"notice {i + 7}" for i in range(coordinator.MAX_NOTICES)]
 
 
+def test_of_a_kind_of_notice_the_first_is_kept(tmp_path: pathlib.Path, clock: Clock) -> None:
+    node = _make(tmp_path)
+    clock.on_wait = lambda: node.report_saved("r2d2")
+    for sentence, kind in [("a", "x"), ("b", "x"), ("c", ""), ("d", "y"), ("e", ""), ("f", "y")]:
+        node.notice(sentence, kind)
+    node.run()
+    assert _progress(tmp_path)["notices"] == ["a", "c", "d", "e"]
+
+
 def test_a_run_of_one_task_does_not_go_on_without_it(tmp_path: pathlib.Path, clock: Clock) -> None:
     assert not _make(tmp_path).leave_out("catch", [0], "it is dark")
 

@@ -3,6 +3,7 @@
 And how it ends, or goes on without a task, as an evaluator does, when an environment is broken.
 """
 
+import inspect
 import pathlib
 import threading
 import types
@@ -17,7 +18,7 @@ from gymnasium import spaces
 from gymnasium.vector import VectorEnv, VectorWrapper
 
 from agents.finite import NotFiniteError
-from environments import suites
+from environments import losses, suites
 from environments.losses import CannotPlayError
 from launch.graph import actor_node, evaluator_node, process, replay_node
 from replay.structures import Header
@@ -35,7 +36,7 @@ class Coordinator:
     """Stands for the coordinator's node: ends a run after some episodes."""
 
     def __init__(self) -> None:
-        self.steps = 0
+        self.steps = self.lost = 0
         self.ended: list[Ended] = []
         self.left_out: list[tuple[str, Sequence[int], str]] = []
         self.notices: list[str] = []
@@ -47,7 +48,7 @@ class Coordinator:
         self.left_out.append((task, actors, why))
         return self.goes_on
 
-    def notice(self, sentence: str) -> None:
+    def notice(self, sentence: str, kind: str = "") -> None:
         self.notices.append(sentence)
 
     def report_evaluation(self, agent: str, result: dict[str, float]) -> None:
@@ -56,7 +57,7 @@ class Coordinator:
     def report_steps(
         self, actors: Sequence[int], steps: int, episodes: Sequence[Ended], lost: int
     ) -> bool:
-        assert lost == 0
+        self.lost += lost
         self.steps += steps
         self.ended += episodes
         return len(self.ended) >= ENOUGH
@@ -73,6 +74,8 @@ class Coordinator:
 
 @pytest.fixture(autouse=True)
 def _in_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(losses, "on_new_kind", losses.on_new_kind)
+    monkeypatch.setattr(losses, "_told", set())
     monkeypatch.setattr(process, "enter", lambda *_: None)
     monkeypatch.setattr(process, "stop_event", threading.Event)
     monkeypatch.setattr(process, "wait_for_stop", lambda seconds: False)
@@ -107,6 +110,7 @@ def test_actors_play_and_report_and_write_their_own_tasks() -> None:
         assert (task, abs(episode_return)) == (task_of[index], (1, 1_000)[task])
         assert length == 9
     assert coordinator.steps >= 9 * len(coordinator.ended)
+    assert coordinator.lost == 0
 
     written = set()
     for sample in client.sample(
@@ -206,10 +210,22 @@ class Blocked(Corridor):
         return super().reset(seed=seed, options=options)
 
 
-CORRIDOR, BLOCKED = f"{__name__}:Corridor", f"{__name__}:Blocked"
+class Picky(Corridor):
+    """Raises in its seventh step, which is none of a trial's."""
+
+    steps = 0
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        if self.steps == 7:
+            raise ValueError("this move is not legal")
+        return np.ones(2, np.float32), 1.0, False, False, {}
+
+
+CORRIDOR, BLOCKED, PICKY = (f"{__name__}:{name}" for name in ("Corridor", "Blocked", "Picky"))
 WHY = (
     "3 environments in a row were lost before a step was made. The last one raised OSError: the "
-    "level cannot be loaded"
+    f"level cannot be loaded ({__file__}:{inspect.getsourcelines(Blocked.reset)[1] + 2}, in reset)"
 )
 
 
@@ -258,6 +274,19 @@ def test_actors_end_where_there_is_nothing_else_to_play(monkeypatch: pytest.Monk
         _act(run, crews(run)[0], source, coordinator)
 
 
+def test_what_an_environment_raises_is_told_and_where_nothing_else_comes_given_up() -> None:
+    run, source = _run(tasks=[PICKY])
+    coordinator = Coordinator()
+    coordinator.goes_on = False
+    with pytest.raises(CannotPlayError, match="first 20 episodes were all lost"):
+        _act(run, crews(run)[0], source, coordinator)
+    [notice] = coordinator.notices
+    assert notice.startswith(
+        f"One of the environments raised ValueError: this move is not legal ({__file__}:"
+    )
+    assert not coordinator.ended
+
+
 def test_an_evaluator_leaves_it_out_too(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
@@ -265,7 +294,8 @@ def test_an_evaluator_leaves_it_out_too(
     run, source = _blocked(monkeypatch, CORRIDOR, BLOCKED, **changes)
     coordinator = Coordinator()
     evaluator_node.EvaluatorNode(run, "impala", source, coordinator).run()
-    assert coordinator.notices == [f"{BLOCKED} is left out of evaluations: {WHY}"]
+    *_, last = coordinator.notices
+    assert last == f"{BLOCKED} is left out of evaluations: {WHY}"
     [result] = coordinator.evaluations
     assert result["episodes"] == 2
     assert result[f"return/{CORRIDOR}"] == 1

@@ -15,6 +15,7 @@ import launchpad as lp
 import numpy as np
 import tensorflow as tf
 
+from environments.losses import CannotPlayError
 from launch.graph import heartbeats, process
 from launch.graph.servers import ServerNode
 from run_folder.settings import SettingsError
@@ -52,6 +53,8 @@ class Asking:
                         os.kill(os.getpid(), signal.SIGSTOP)
             case "raise":
                 raise RuntimeError("as it was told")
+            case "unplayable":
+                raise CannotPlayError("as it was told")
             case "deaf":
                 with subprocess.Popen(
                     [sys.executable, "-c", "import time; time.sleep(60)"]

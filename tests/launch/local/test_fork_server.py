@@ -58,9 +58,10 @@ def test_nodes_compute_talk_and_end_as_they_are_told(tmp_path: pathlib.Path) -> 
         """
         with ForkServer() as server:
             assert server.call(nodes.add, 1.0, 2.0) == 3.0
-            print(server.launch(nodes.make_program, "end", "raise", "wait", output=output))
+            words = ("end", "raise", "wait", "unplayable")
+            print(server.launch(nodes.make_program, *words, output=output))
             found = ended(server)
-            while len(found) < 2:
+            while len(found) < 3:
                 found += ended(server)
             print(sorted(found))
             nodes.printed(output, "asking/2", "sum")
@@ -69,8 +70,8 @@ def test_nodes_compute_talk_and_end_as_they_are_told(tmp_path: pathlib.Path) -> 
         """,
     )
     assert out.splitlines() == [
-        "['adder/0', 'asking/0', 'asking/1', 'asking/2']",
-        "[('asking/0', 0), ('asking/1', 1)]",
+        "['adder/0', 'asking/0', 'asking/1', 'asking/2', 'asking/3']",
+        "[('asking/0', 0), ('asking/1', 1), ('asking/3', 3)]",
         "[('asking/2', 143)]",
     ]
     texts = [(tmp_path / f"asking/{i}").read_text() for i in range(3)]

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from launch.graph import coordinator
+from launch.graph import coordinator, process
 from launch.local import restarts, supervisor
 from launch.local.fork_server import Ended
 from run_folder import whole_files
@@ -101,10 +101,11 @@ def _report(
     limits: Mapping[str, int | None] | None = None,
     notices: Sequence[str] = (),
     noticed: int = 0,
+    episodes: int = 0,
 ) -> Callable[[], None]:
     """What the coordinator writes."""
     counts = dict.fromkeys(("learner_steps", "episodes", "walltime", "environments_lost"), 0)
-    counts["actor_steps"] = 2_000
+    counts |= {"actor_steps": 2_000, "episodes": episodes}
     text = json.dumps(
         dict(
             state=state,
@@ -373,6 +374,21 @@ def test_in_its_first_minute_a_new_run_mends_nothing(run: Settings, server: Any)
     server.failing = [Ended("actor/0", 1)]
     assert supervisor.run(run, {}, server, lambda: {}) == 1
     assert (server.launches, server.started) == (1, [])
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("episodes", [0, 1])
+def test_what_was_never_played_ends_the_run_and_what_was_is_tried_again(
+    episodes: int, run: Settings, server: Any
+) -> None:
+    def die() -> None:
+        _report(run, state="running", episodes=episodes)()
+        server.failing = [Ended("actor/0", process.CANNOT_PLAY)]
+
+    server.meanwhile = die
+    server.start = lambda label: _report(run, LIMIT)()
+    assert supervisor.run(run, {}, server, lambda: {}) == (0 if episodes else 1)
+    assert server.launches == 1
 
 
 @pytest.mark.usefixtures("later")

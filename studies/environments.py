@@ -147,8 +147,9 @@ def missing_package(name: str) -> str | None:
     return package if package and importlib.util.find_spec(package) is None else None
 
 
-def space_row(name: str, *, acting: bool = False) -> Row:
-    """The line of one space.
+@contextlib.contextmanager
+def registered(name: str, *, acting: bool = False) -> Iterator[str]:
+    """What `--env` calls an environment of one space, while the context lasts.
 
     Args:
       name: one of `OBSERVATIONS`.
@@ -160,10 +161,16 @@ def space_row(name: str, *, acting: bool = False) -> Row:
         env_id, entry_point=_probe, kwargs=dict(observation_space=seen, action_space=acted)
     )
     try:
-        return Row(name, *_tried(f"gym:{env_id}"))
+        yield f"gym:{env_id}"
     finally:
         gym.forget(f"gym:{env_id}")
         del gymnasium.registry[env_id]
+
+
+def space_row(name: str, *, acting: bool = False) -> Row:
+    """The line of one space; arguments as for `registered`."""
+    with registered(name, acting=acting) as env:
+        return Row(name, *_tried(env))
 
 
 def suite_row(name: str) -> Row:

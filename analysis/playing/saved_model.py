@@ -35,8 +35,10 @@ State = dict[str, Any]
 last k - 1, `[N, k - 1, ...]`; `previous_action`; with them `lives`."""
 
 
-class SavedPolicy(tf.Module):
+class _Steps:
     """How an agent is evaluated, in any number of environments at once.
+
+    No tf.Module: that would wrap each dictionary that hangs on it, for the sake of variables in it.
 
     Args:
       agent: whose policy it is.
@@ -48,7 +50,6 @@ class SavedPolicy(tf.Module):
     def __init__(
         self, agent: Agent, network: Network, spec: specs.EnvironmentSpec, seed: int
     ) -> None:
-        super().__init__()
         self._agent = agent
         self._actions = network.actions
         self._make_core = network.initial_state
@@ -56,18 +57,23 @@ class SavedPolicy(tf.Module):
         self._no_action = network_input(spec, 1).previous_action
         self._observation = spec.observations
         self._policy, drawn = _with_its_variables(agent, network, seed)
-        # A tf.Module is saved with what hangs on it.
-        self.saved = [*network.variables, *drawn]
-        self.initial_state = tf.function(
+        self._variables = [*network.variables, *drawn]
+
+    def module(self) -> tf.Module:
+        """What is saved: the functions, and the variables that they read."""
+        module = tf.Module()
+        module.saved = self._variables
+        module.initial_state = tf.function(
             self._initial_state, input_signature=[tf.TensorSpec([], tf.int32, "num_environments")]
         )
         observation, reward, first, state = self._signature()
         signature = [observation, reward, first, state]
-        self.step = tf.function(self._step, input_signature=signature)
-        if agent.resets_on_life_loss:
+        module.step = tf.function(self._step, input_signature=signature)
+        if self._agent.resets_on_life_loss:
             lives = tf.TensorSpec([None], tf.uint8, "lives")
             signature = [observation, reward, first, lives, state]
-            self.step_with_lives = tf.function(self._step_with_lives, input_signature=signature)
+            module.step_with_lives = tf.function(self._step_with_lives, input_signature=signature)
+        return module
 
     def _signature(self) -> tuple[Nest, tf.TensorSpec, tf.TensorSpec, State]:
         """Of observation, reward, first and state."""
@@ -153,7 +159,7 @@ def write(player: Player, folder: pathlib.Path) -> None:
     """
     spec = building.environment_spec(player.run)
     try:
-        made = SavedPolicy(player.agent, player.network, spec, player.played.seed)
+        made = _Steps(player.agent, player.network, spec, player.played.seed).module()
         made.step.get_concrete_function()
     except (NotImplementedError, TypeError) as error:  # numpy, of somebody's own agent
         raise SettingsError(

@@ -1,5 +1,6 @@
 """An exported policy does in a process without the project what the project's evaluation does."""
 
+import contextlib
 import dataclasses
 import json
 import pathlib
@@ -21,6 +22,7 @@ from replay.frames import FrameStack
 from replay.structures import FIRST, MID
 from run_folder import building
 from run_folder.settings import SettingsError
+from studies import environments
 from tests.run_folder import saved_runs
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -117,16 +119,25 @@ def test_actions_are_those_of_the_evaluation_policy(tmp_path: pathlib.Path) -> N
         "vectors": ("impala", "gym:Pendulum-v1", {}, {}),
         "lives": ("impala", "catch", {"life_loss": "true"}, {}),
         "tasks": ("popart", "catch,catch:large_rewards", {}, {}),
+        "parts": ("r2d2", "Dict of image, text, vector", {"frame_stack": "2"}, {"epsilon": 0.3}),
+        "numbered parts": ("impala", "Tuple of images and a choice", {}, {}),
+        "words": ("impala", "Text", {}, {}),
+        "several choices": ("r2d2", "MultiDiscrete", {}, {"epsilon": 0.3}),
+        "several policies": ("impala", "MultiDiscrete of six nines", {}, {}),
     }
     own = {}
     for name, (agent, env, overrides, how) in runs.items():
-        run = saved_runs.save(tmp_path / "runs" / name, agent, env, overrides=overrides)
-        player = evaluation.load(run, agent, seed=4, **how)
-        folder = tmp_path / name
-        saved_model.write(player, folder)
-        stream = _stream(building.environment_spec(run), overrides.get("life_loss") == "true")
-        np.savez(f"{folder}.npz", **stream)
-        own[str(folder)] = _own_actions(player, stream)
+        with contextlib.ExitStack() as stack:
+            acting = env not in environments.OBSERVATIONS
+            if not acting or env in environments.ACTIONS:
+                env = stack.enter_context(environments.registered(env, acting=acting))
+            run = saved_runs.save(tmp_path / "runs" / name, agent, env, overrides=overrides)
+            player = evaluation.load(run, agent, seed=4, **how)
+            folder = tmp_path / name
+            saved_model.write(player, folder)
+            stream = _stream(building.environment_spec(run), overrides.get("life_loss") == "true")
+            np.savez(f"{folder}.npz", **stream)
+            own[str(folder)] = _own_actions(player, stream)
     done = subprocess.run(
         [sys.executable, "-c", STRANGER],
         cwd=tmp_path,

@@ -3,6 +3,7 @@
 import pathlib
 from collections import deque
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,7 +11,19 @@ from run_folder.layout import RunFolder
 
 RECENT_EPISODES = 100  # of each task
 
-Ended = tuple[int, int, float, int]  # one episode: actor, task, return, length
+Ended = tuple[int, int, float, int, int]
+"""One episode: actor, task, return, length, and the steps of its report when it ended."""
+
+
+class Row(NamedTuple):
+    """One episode, as the log has it."""
+
+    actor_steps: int  # of the run, when it ended
+    walltime: float
+    actor: int
+    task: str
+    episode_return: float
+    episode_length: int
 
 
 class Episodes:
@@ -24,16 +37,32 @@ class Episodes:
     def __init__(self, run_dir: pathlib.Path, tasks: Sequence[str]) -> None:
         self._path = RunFolder(run_dir).log("episodes")
         self._tasks = tuple(tasks)
-        self._new: list[Ended] = []
+        self._new: list[Row] = []
         self._recent = [deque[float](maxlen=RECENT_EPISODES) for _ in tasks]
 
-    def add(self, ended: Sequence[Ended]) -> None:
-        """Takes episodes, in the order in which they ended."""
-        self._new.extend(ended)
-        for _, task, episode_return, _ in ended:
+    def add(
+        self, ended: Sequence[Ended], steps: int, since: tuple[float, float], until: float
+    ) -> None:
+        """Takes the episodes of one report.
+
+        Steps and time pass evenly from report to report, whoever makes them: so neither ever falls
+        from row to row, by which a reader would know rows that were undone.
+
+        Args:
+          ended: in the order in which they ended.
+          steps: of the report.
+          since: actor steps and walltime of the run at the report before this one.
+          until: the walltime now.
+        """
+        before, began = since
+        for actor, task, episode_return, length, made in ended:
+            walltime = began + (until - began) * made / max(steps, 1)
+            self._new.append(
+                Row(int(before + made), walltime, actor, self._tasks[task], episode_return, length)
+            )
             self._recent[task].append(episode_return)
 
-    def take_new(self) -> list[Ended]:
+    def take_new(self) -> list[Row]:
         """Those since the last call."""
         taken, self._new = self._new, []
         return taken
@@ -44,17 +73,15 @@ class Episodes:
             task: mean(list(recent)) for task, recent in zip(self._tasks, self._recent, strict=True)
         }
 
-    def write(self, ended: Sequence[Ended], actor_steps: float, walltime: float) -> None:
-        """Appends a row for each episode, with the counts of the moment."""
+    def write(self, ended: Sequence[Row]) -> None:
+        """Appends a row for each episode."""
         new = not self._path.exists()
         with self._path.open("a") as file:
             if new:
-                file.write("actor_steps,walltime,actor,task,episode_return,episode_length\n")
-            for actor, task, episode_return, length in ended:
-                file.write(
-                    f"{int(actor_steps)},{walltime:.1f},{actor},{self._tasks[task]},"
-                    f"{episode_return},{length}\n"
-                )
+                file.write(",".join(Row._fields) + "\n")
+            for row in ended:
+                rounded = row._replace(walltime=round(row.walltime, 3))
+                file.write(",".join(map(str, rounded)) + "\n")
 
 
 def mean(values: Sequence[float]) -> float:

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,12 @@ from agents.contract import Agent
 from agents.environment_loop import Episode
 from environments import losses, suites
 from environments.losses import CannotPlayError
-from launch.graph import heartbeats, overlap, process
+from launch.graph import cadence, heartbeats, overlap, process
 from replay import insistence, tables, writer
 from replay.structures import Nest, PriorityInput
 from run_folder import building
 from run_folder.crews import Crew
+from run_folder.episodes import Ended
 from run_folder.settings import Settings
 
 REPORT_SECONDS = 1.0
@@ -157,22 +158,30 @@ class ActorNode:
           ended: its episodes that have ended.
         """
         crew, reported = self._crew, 0
+        share = len(crew.actors) / self._settings.num_actors
+        most = cadence.steps_between(self._settings.max_actor_steps, share)
+        episodes = self._told(ended, steps)
         while True:
             until = time.monotonic() + REPORT_SECONDS
-            while time.monotonic() < until:
+            while time.monotonic() < until and steps < most:
                 heartbeats.beat()
                 new_steps, new_ended = loop.step()
                 self._watch.over()
                 steps += new_steps
-                ended += new_ended
-            episodes = [
-                (crew.actors[e.environment], crew.tasks[e.environment], *e[1:]) for e in ended
-            ]
+                episodes += self._told(new_ended, steps)
             lost, reported = loop.lost - reported, loop.lost
             ends = self._coordinator.report_steps(crew.actors, steps, episodes, lost)
             if ends or self._stop.is_set():
                 return
-            steps, ended = 0, []
+            steps, episodes = 0, []
+
+    def _told(self, ended: Sequence[Episode], steps: int) -> list[Ended]:
+        """Episodes as the coordinator hears of them, which ended after so many steps."""
+        actors, tasks = self._crew.actors, self._crew.tasks
+        return [
+            (actors[e.environment], tasks[e.environment], e.episode_return, e.length, steps)
+            for e in ended
+        ]
 
     def _should_stop(self) -> bool:
         """Whether the run is ending; asked while the replay takes no items."""

@@ -12,7 +12,8 @@ from typing import Any
 import reverb
 
 from launch.graph import heartbeats, process, rejoining
-from launch.graph.logs import LABELS, Logs
+from launch.graph.cadence import Cadence
+from launch.graph.logs import LABELS, LogRow, Logs
 from launch.graph.meetings import Meetings
 from launch.graph.rates import Rates
 from replay import tables
@@ -20,7 +21,6 @@ from run_folder import bucket, task_returns, whole_files
 from run_folder.episodes import Ended, Episodes
 from run_folder.layout import RunFolder
 
-LOG_SECONDS = 10.0
 PROGRESS_SECONDS = 1.0
 LOGS = tuple(str(RunFolder().log(label)) for label in LABELS)
 ALL_LEARNED = "every learner has reached its limit"
@@ -90,8 +90,12 @@ class Coordinator:
         }
         self._evaluations: dict[str, dict[str, float]] = {}
         self._rates = Rates()
+        self._replay_size = math.nan
+        self._rows: list[LogRow] = []  # that are not in the logs yet
         if (written := rejoining.last_progress(self._path, LABELS)) is not None:
             self._take_up(written)
+        self._reported = self._begun["walltime"]  # when an actor reported last
+        self._cadence = Cadence(self._limits, self._counts, self._started)
         self._end_at_limit()
 
     def report_steps(
@@ -102,16 +106,19 @@ class Coordinator:
         Args:
           actors: that act there.
           steps: of its environments, since its last report.
-          episodes: that ended since then: actor, task, return, length.
+          episodes: that ended since then.
           lost: environments whose processes died since then and were replaced.
         """
         with self._lock:
             self._acting.update(actors)
             if not self._reason:
+                since, now = (self._counts["actor_steps"], self._reported), self._walltime()
+                self._episodes.add(episodes, steps, since, now)
                 self._counts["actor_steps"] += steps
                 self._counts["environments_lost"] += lost
                 self._counts["episodes"] += len(episodes)
-                self._episodes.add(episodes)
+                self._reported = now
+                self._take_row_if_due()
                 self._end_at_limit()
         return self.should_stop()
 
@@ -172,6 +179,7 @@ class Coordinator:
                 self._counts["learner_steps"] = step
                 self._counts["trained_steps"] = trained_steps
             self._learners[agent] = dict(metrics, learner_steps=step)
+            self._take_row_if_due()
             self._end_at_limit()
         return self.should_stop()
 
@@ -217,15 +225,16 @@ class Coordinator:
     def run(self) -> None:
         """Writes logs and progress until the program ends."""
         logs = Logs(self._path, self._episodes, self._logged)
-        next_log = time.monotonic() + LOG_SECONDS
         while not process.wait_for_stop(PROGRESS_SECONDS):
             heartbeats.beat()
             if RunFolder(self._path).stop.exists():
                 self.stop("it was asked to stop")
             self._write_progress()
-            if time.monotonic() >= next_log or not self._learning:
-                self._write_logs(logs)
-                next_log = time.monotonic() + LOG_SECONDS
+            with self._lock:
+                self._take_row_if_due()
+                if not self._learning:
+                    self._take_row()
+            self._write_logs(logs)
             if not self._learning:
                 break
         self._write_progress()
@@ -262,6 +271,7 @@ class Coordinator:
     def _write_progress(self) -> None:
         fills = self._fills()
         with self._lock:
+            self._replay_size = _size(fills)
             walltime = self._walltime()
             returns = self._episodes.recent_returns()
             self._rates.take(walltime, self._counts)
@@ -272,7 +282,7 @@ class Coordinator:
                 limits=self._limits,
                 acting=self._count_acting(),
                 rates=self._rates.now(),
-                replay_size=_size(fills),
+                replay_size=self._replay_size,
                 filling={name: fill for name, fill in fills.items() if fill.items < fill.min_size},
                 replays_per_observation=self._replays_per_observation(),
                 learners=self._learners,
@@ -294,21 +304,34 @@ class Coordinator:
     def _replays_per_observation(self) -> float:
         return self._counts["trained_steps"] / max(self._counts["actor_steps"], 1)
 
-    def _write_logs(self, logs: Logs) -> None:
-        size = _size(self._fills())
-        with self._lock:
-            ended = self._episodes.take_new()
-            returns = self._episodes.recent_returns()
-            counts = {name: self._counts[name] for name in ("learner_steps", "actor_steps")}
-            counts["walltime"] = self._walltime()
-            others = dict(
-                episodes=self._counts["episodes"],
-                actor_steps_per_second=self._rates.now()["actor_steps"],
-                replay_size=size,
-                replays_per_observation=self._replays_per_observation(),
-                environments_lost=self._counts["environments_lost"],
+    def _take_row_if_due(self) -> None:
+        if self._cadence.due(self._counts, time.monotonic()):
+            self._take_row()
+
+    def _take_row(self) -> None:
+        """Keeps what the logs are to hold of this moment."""
+        counts = {name: self._counts[name] for name in ("learner_steps", "actor_steps")}
+        measured = dict(
+            episodes=self._counts["episodes"],
+            actor_steps_per_second=self._rates.now()["actor_steps"],
+            replay_size=self._replay_size,
+            replays_per_observation=self._replays_per_observation(),
+            environments_lost=self._counts["environments_lost"],
+        )
+        self._rows.append(
+            LogRow(
+                dict(counts, walltime=self._walltime()),
+                measured,
+                self._episodes.take_new(),
+                self._episodes.recent_returns(),
             )
-        logs.write(counts, others, ended, returns)
+        )
+
+    def _write_logs(self, logs: Logs) -> None:
+        with self._lock:
+            rows, self._rows = self._rows, []
+        for row in rows:
+            logs.write(row)
 
 
 def _size(fills: Mapping[str, tables.Fill]) -> float:

@@ -14,7 +14,7 @@ import tensorflow as tf
 from acme.utils import counting
 
 from agents.learner import Learner
-from launch.graph import heartbeats, meetings, process
+from launch.graph import cadence, heartbeats, meetings, process
 from launch.graph.actor_node import REPORT_SECONDS
 from launch.graph.learning import make_learning
 from launch.graph.rejoining import Origin
@@ -22,7 +22,6 @@ from run_folder import checkpoints, log_writer, mirrors, saver
 from run_folder.layout import CHECKPOINTS, RunFolder, learner_label
 from run_folder.settings import Settings
 
-LOG_SECONDS = 10.0
 REPLAY_SHARE = 0.7  # of the time to save, for the replay: an estimate may be wrong
 
 
@@ -101,13 +100,14 @@ class LearnerNode:
     def _learn(self) -> None:
         limit = self._settings.max_learner_steps
         logger = log_writer.make_logger(self._settings.path, learner_label(self._name))
-        save_at, log_at = time.monotonic() + 60 * self._settings.checkpoint_minutes, 0.0
+        save_at = time.monotonic() + 60 * self._settings.checkpoint_minutes
+        limits = dict(actor_steps=self._settings.max_actor_steps, learner_steps=limit)
+        rows = cadence.Cadence(limits, dict.fromkeys(limits, 0), -math.inf)
         for _ in self._every(REPORT_SECONDS):
             stop, row = self._report()
             ends = stop or (limit is not None and self._learner.learner_steps >= limit)
-            if row and (ends or time.monotonic() >= log_at):
+            if row and (rows.due(row, time.monotonic()) or ends):
                 logger.write(row)
-                log_at = time.monotonic() + LOG_SECONDS
             if ends:
                 return
             if time.monotonic() >= save_at:
@@ -125,11 +125,13 @@ class LearnerNode:
                 report_at = time.monotonic() + REPORT_SECONDS
 
     def _every(self, seconds: float) -> Iterator[None]:
-        """Learns, and yields whenever `seconds` have passed or the learner's limit is reached."""
+        """Learns, and yields whenever `seconds` have passed, or a part of the learner's limit."""
         limit = self._settings.max_learner_steps
         while True:
             until = time.monotonic() + seconds
-            while limit is None or self._learner.learner_steps < limit:
+            most = self._learner.learner_steps + cadence.steps_between(limit, 1)
+            most = min(most, math.inf if limit is None else limit)
+            while self._learner.learner_steps < most:
                 if (left := until - time.monotonic()) <= 0:
                     break
                 self._learning.try_step(timeout=max(left, 0.01))

@@ -2,11 +2,21 @@
 
 import pathlib
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from run_folder import log_writer, task_returns
-from run_folder.episodes import Ended, Episodes, mean
+from run_folder.episodes import Episodes, Row, mean
 
 LABELS = ("actor", "episodes", "tasks")
+
+
+class LogRow(NamedTuple):
+    """What the logs hold of a moment."""
+
+    counts: Mapping[str, float]  # updates, actor steps, and seconds
+    measured: Mapping[str, float]  # other columns of the run's row
+    ended: Sequence[Row]  # episodes, since the last row
+    returns: Mapping[str, float]  # of each task lately
 
 
 class Logs:
@@ -25,28 +35,16 @@ class Logs:
         self._episodes = episodes
         self._logged = actor_steps
 
-    def write(
-        self,
-        counts: Mapping[str, float],
-        measured: Mapping[str, float],
-        ended: Sequence[Ended],
-        returns: Mapping[str, float],
-    ) -> None:
-        """Appends what there is to tell; no row where no step was made since the last one.
-
-        Args:
-          counts: updates, agent steps, and seconds.
-          measured: other columns of the run's row.
-          ended: episodes, since the last call.
-          returns: of each task lately.
-        """
-        self._episodes.write(ended, counts["actor_steps"], counts["walltime"])
+    def write(self, row: LogRow) -> None:
+        """Appends what there is to tell; no row where no step was made since the last one."""
+        counts, measured, ended, returns = row
+        self._episodes.write(ended)
         if counts["actor_steps"] == self._logged:
             return
         self._logged = counts["actor_steps"]
         of_episodes = dict(
-            episode_return=mean([episode_return for _, _, episode_return, _ in ended]),
-            episode_length=mean([length for *_, length in ended]),
+            episode_return=mean([row.episode_return for row in ended]),
+            episode_length=mean([row.episode_length for row in ended]),
         )
         self._of_run.write({**counts, **of_episodes, **measured})
         if self._of_tasks is not None:

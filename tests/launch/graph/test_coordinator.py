@@ -99,8 +99,8 @@ def test_counts_add_up_over_nodes_and_go_on_from_a_resumed_run(
     node = _make(tmp_path, begun, {"r2d2": (7, 50)})
     fresh = dict(learner_steps=7, trained_steps=50, environments_lost=0)
     assert node.get_counts() == begun | fresh
-    node.report_steps([0], 10, [(0, 0, 1.0, 5)], 0)
-    node.report_steps([0], 20, [(1, 0, 0.0, 5), (2, 0, 1.0, 6)], 2)
+    node.report_steps([0], 10, [(0, 0, 1.0, 5, 10)], 0)
+    node.report_steps([0], 20, [(1, 0, 0.0, 5, 20), (2, 0, 1.0, 6, 20)], 2)
     node.report_learner("r2d2", 9, 80, {})
     clock.now += 2.5
     counted = dict(actor_steps=130, learner_steps=9, episodes=6, trained_steps=80)
@@ -133,7 +133,7 @@ def _ended_by_request(node: Coordinator) -> None:
 
 
 def _ended_by_actors(node: Coordinator) -> None:
-    assert node.report_steps([1], 500, [(1, 0, 0.0, 5)], 0)
+    assert node.report_steps([1], 500, [(1, 0, 0.0, 5, 500)], 0)
 
 
 def _ended_by_learners(node: Coordinator) -> None:
@@ -151,10 +151,10 @@ def test_what_is_reported_after_the_end_was_decided_counts_no_more(
         max_actor_steps=1_000,
         max_learner_steps=50,
     )
-    node.report_steps([0], 600, [(0, 0, 1.0, 5)], 0)
+    node.report_steps([0], 600, [(0, 0, 1.0, 5, 600)], 0)
     end(node)
     saved = node.get_counts()  # a learner's last checkpoint
-    assert node.report_steps([0], 40, [(0, 0, 1.0, 5)], 1)
+    assert node.report_steps([0], 40, [(0, 0, 1.0, 5, 40)], 1)
     assert node.get_counts() == saved
 
     def save() -> None:
@@ -235,7 +235,7 @@ def test_logs_hold_means_of_a_period_and_every_episode(
         nonlocal seconds
         seconds += 1
         if seconds == 2:
-            node.report_steps([0], 600, [(0, 0, 1.0, 9), (3, 0, -1.0, 11)], 0)
+            node.report_steps([0], 600, [(0, 0, 1.0, 9, 150), (3, 0, -1.0, 11, 600)], 0)
             node.report_learner("r2d2", 4, 1_200, {"loss": 0.5, "parameter_lag": 3.0})
         if seconds == 12:
             node.report_steps([0], 600, [], 0)
@@ -256,15 +256,47 @@ def test_logs_hold_means_of_a_period_and_every_episode(
     assert float(rows[0]["actor_steps_per_second"]) == pytest.approx(600 / 9)
     assert _rows(tmp_path, "episodes") == [
         dict(
-            actor_steps="600",
-            walltime="10.0",
+            actor_steps=steps,
+            walltime=walltime,
             actor=actor,
             task="catch",
             episode_return=episode_return,
             episode_length=length,
         )
-        for actor, episode_return, length in [("0", "1.0", "9"), ("3", "-1.0", "11")]
+        for steps, walltime, actor, episode_return, length in [
+            ("150", "0.5", "0", "1.0", "9"),  # a quarter of the report of two seconds
+            ("600", "2.0", "3", "-1.0", "11"),
+        ]
     ]
+
+
+@pytest.mark.parametrize("limit", ["max_actor_steps", "max_learner_steps"])
+def test_a_run_of_seconds_has_a_row_for_each_hundredth_of_its_limit(
+    limit: str, tmp_path: pathlib.Path, clock: Clock
+) -> None:
+    limits: dict[str, Any] = {limit: 20_000}
+    node = _make(tmp_path, **limits)
+
+    def make_everything() -> None:
+        """What two actors and a learner do within one second."""
+        for i in range(100):
+            clock.now += 0.01
+            for actor in (0, 1):
+                node.report_steps(
+                    [actor], 100, [(actor, 0, float(i), 50, made) for made in (50, 100)], 0
+                )
+            node.report_learner("r2d2", 200 * (i + 1), 0, {})
+        node.report_saved("r2d2")
+
+    clock.on_wait = make_everything
+    node.run()
+    rows, ended = _rows(tmp_path, "actor"), _rows(tmp_path, "episodes")
+    assert len(rows) >= 100
+    assert [int(row["actor_steps"]) for row in ended] == list(range(50, 20_001, 50))
+    times = [float(row["walltime"]) for row in ended]
+    assert sorted(times) == times
+    assert len(set(times)) > 100
+    assert times[-1] == pytest.approx(2.0)
 
 
 def test_a_resumed_run_logs_no_step_again(tmp_path: pathlib.Path, clock: Clock) -> None:
@@ -292,7 +324,7 @@ def test_progress_holds_what_the_view_shows(tmp_path: pathlib.Path, clock: Clock
     def step() -> None:
         nonlocal seconds
         seconds += 1
-        node.report_steps([0], 50, [(0, 0, float(seconds), 3)], 0)
+        node.report_steps([0], 50, [(0, 0, float(seconds), 3, 50)], 0)
         node.report_learner("r2d2", 10 + 2 * seconds, 30, {"loss": 0.5})
         node.report_evaluation("r2d2", {"episode_return": 0.75, "learner_steps": 11})
         if seconds == 5:
@@ -350,7 +382,9 @@ def test_several_tasks_have_a_log_of_their_own(tmp_path: pathlib.Path, clock: Cl
         if seconds in (5, 22):
             node.report_steps([0], 60, [], 0)
         if seconds == 12:
-            node.report_steps([0], 60, [(0, 0, 1.0, 9), (4, 1, -21.0, 800), (1, 1, -19.0, 900)], 0)
+            node.report_steps(
+                [0], 60, [(0, 0, 1.0, 9, 60), (4, 1, -21.0, 800, 60), (1, 1, -19.0, 900, 60)], 0
+            )
         if seconds == 25:
             node.report_learner("r2d2", 4, 120, {})
             node.report_saved("r2d2")
@@ -447,7 +481,7 @@ def test_one_that_is_started_again_goes_on_from_what_it_wrote(
 ) -> None:
     learned: dict[str, Sequence[int]] = {"r2d2": (0, 0), "impala": (0, 0)}
     node = _make(tmp_path, learned=learned)
-    node.report_steps([0], 100, [(0, 0, 1.0, 5)], 2)
+    node.report_steps([0], 100, [(0, 0, 1.0, 5, 100)], 2)
     node.report_learner("r2d2", 30, 300, {"largest_priority": 4.0})
     node.report_learner("impala", 20, 200, {})
     node.report_evaluation("r2d2", dict(episode_return=0.5))
@@ -455,9 +489,11 @@ def test_one_that_is_started_again_goes_on_from_what_it_wrote(
     clock.now += 7.0
     logs = Logs(tmp_path, node._episodes, 0)
     node._write_progress()
+    node._take_row()
     node._write_logs(logs)
     written = node.get_counts()
-    node.report_steps([0], 10, [(0, 0, -1.0, 5)], 0)
+    node.report_steps([0], 10, [(0, 0, -1.0, 5, 10)], 0)
+    node._take_row()
     node._write_logs(logs)  # and dies
 
     monkeypatch.setattr(rejoining, "_rejoins", True)

@@ -58,6 +58,7 @@ class Coordinator:
         self, actors: Sequence[int], steps: int, episodes: Sequence[Ended], lost: int
     ) -> bool:
         self.lost += lost
+        assert all(0 < made <= steps for *_, made in episodes)
         self.steps += steps
         self.ended += episodes
         return len(self.ended) >= ENOUGH
@@ -106,7 +107,7 @@ def test_actors_play_and_report_and_write_their_own_tasks() -> None:
 
     task_of = dict(zip(crew.actors, crew.tasks, strict=True))
     assert {index for index, *_ in coordinator.ended} == set(crew.actors)
-    for index, task, episode_return, length in coordinator.ended:
+    for index, task, episode_return, length, _ in coordinator.ended:
         assert (task, abs(episode_return)) == (task_of[index], (1, 1_000)[task])
         assert length == 9
     assert coordinator.steps >= 9 * len(coordinator.ended)

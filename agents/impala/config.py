@@ -83,7 +83,7 @@ class Config:
     rho_bar: float = field(
         1.0,
         or_infinite(POSITIVE),
-        "ρ̄, where the importance weights ρ are truncated (Section 5.2.2); inf does not.",
+        "ρ̄, where the importance weights ρ are truncated (Section 5.2.2); inf is 100,000.",
     )
     c_bar: float = field(
         1.0,

@@ -12,6 +12,7 @@ from agents.impala.distributions import Distribution
 from agents.impala.vtrace import (
     Scalar,
     corrected_log_probability,
+    importance_ratio,
     importance_weights,
     leaky_minimum,
     vtrace_returns,
@@ -191,7 +192,7 @@ def regularisation_loss(policy: Distribution, mask: tf.Tensor) -> tf.Tensor:
 def _importance_metrics(
     log_ratio: tf.Tensor, h: Hyperparameters, mask: tf.Tensor
 ) -> dict[str, tf.Tensor]:
-    ratio = tf.exp(log_ratio)
+    ratio = importance_ratio(log_ratio)
     return {
         "mean_rho": masked_mean(leaky_minimum(ratio, h.rho_bar, h.alpha_rho), mask),
         "clipped_rho": masked_mean(tf.cast(ratio > h.rho_bar, mask.dtype), mask),

@@ -5,8 +5,13 @@ Leaky V-trace is its generalisation (Zahavy et al. 2020, Section 3.1): α_ρ = �
 Pure functions of values, discounts and log-importance-ratios. Rows whose mask is 0 hold no step: an
 episode's last observation, after a time limit, or padding. Such a row's value bootstraps the row
 before it, and nothing passes through it from the episode that follows.
+
+What leaks is unbounded, and of vectors a ratio may be beyond float32. So no ratio, and no product
+of ratios in a target, is more than `MAX_WEIGHT`: a gradient of which one row weighs a hundred times
+what all others do together has that row's direction, whatever it weighs.
 """
 
+import math
 from typing import NamedTuple, TypeAlias
 
 import tensorflow as tf
@@ -17,6 +22,7 @@ from agents.masking import zero_where_masked
 Scalar: TypeAlias = float | tf.Tensor  # a number, or a scalar to differentiate by
 
 EPSILON = 1e-6  # of the ε-correction
+MAX_WEIGHT = 1e5  # so that squares of a gradient stay within float32, too
 
 
 class Weights(NamedTuple):
@@ -65,7 +71,7 @@ def importance_weights(
       alpha_rho: α_ρ; 1 truncates.
       alpha_c: α_c; 1 truncates.
     """
-    ratio = tf.exp(log_ratio)
+    ratio = importance_ratio(log_ratio)
     rho = leaky_minimum(ratio, rho_bar, alpha_rho)
     one = tf.ones_like(ratio)
     if correction == "vtrace":
@@ -74,18 +80,20 @@ def importance_weights(
     return Weights(delta=one, trace=lambda_ * one, policy=rho if correction == "one_step" else one)
 
 
+def importance_ratio(log_ratio: tf.Tensor) -> tf.Tensor:
+    """min(π / μ, `MAX_WEIGHT`) of log π / μ, of any shape."""
+    return tf.exp(tf.minimum(log_ratio, math.log(MAX_WEIGHT)))
+
+
 def leaky_minimum(ratio: tf.Tensor, bar: Scalar, alpha: Scalar) -> tf.Tensor:
     """A truncation that leaks (Zahavy et al. 2020, Equation 5): α min(bar, IS) + (1 − α) IS.
 
     Args:
-      ratio: IS, of any shape.
+      ratio: IS, finite, of any shape.
       bar: where it is truncated.
       alpha: α; 1 truncates, 0 leaves the ratio as it is.
     """
-    truncated = tf.minimum(ratio, bar)
-    if isinstance(alpha, (int, float)) and alpha == 1:
-        return truncated  # an infinite ratio is truncated too
-    return alpha * truncated + (1.0 - alpha) * ratio
+    return alpha * tf.minimum(ratio, bar) + (1.0 - alpha) * ratio
 
 
 def corrected_log_probability(log_probability: tf.Tensor, correction: Correction) -> tf.Tensor:
@@ -94,7 +102,9 @@ def corrected_log_probability(log_probability: tf.Tensor, correction: Correction
     The ε-correction keeps it from becoming very small: log(π(a | x) + ε).
     """
     if correction == "epsilon":
-        return tf.math.log(tf.exp(log_probability) + EPSILON)
+        # As a sum of logarithms, because a density may be beyond float32.
+        log_epsilon = math.log(EPSILON)
+        return log_epsilon + tf.nn.softplus(log_probability - log_epsilon)
     return log_probability
 
 
@@ -128,16 +138,23 @@ def vtrace_returns(
     value_t, value_tp1 = value[:-1], value[1:]
     delta = zero_where_masked(weights.delta * (reward + discount * value_tp1 - value_t), mask)
     decay = zero_where_masked(discount * weights.trace, mask)
-    target = value_t + _discounted_sums(delta, decay)  # [T, B]
+    rho = zero_where_masked(weights.delta, mask)
+    target = value_t + _discounted_sums(delta, decay, rho)  # [T, B]
     target_tp1 = tf.concat([target[1:], value[-1:]], axis=0)
     q = tf.where(mask > 0, reward + discount * target_tp1, value_t)
     return Returns(target, q)
 
 
-def _discounted_sums(x: tf.Tensor, decay: tf.Tensor) -> tf.Tensor:
-    """y_t = x_t + decay_t y_{t+1} down the rows of `[T, B]`; the number of rows must be known."""
-    rows, decays = tf.unstack(x), tf.unstack(decay)
-    sums = [rows[-1]]
+def _discounted_sums(x: tf.Tensor, decay: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
+    """y_t = x_t + decay_t y_{t+1} down the rows of `[T, B]`; the number of rows must be known.
+
+    A decay is less where else the weight of some x, which a row's y has times all decays from that
+    row on, would be more than `MAX_WEIGHT`.
+    """
+    rows, decays, weights = tf.unstack(x), tf.unstack(decay), tf.unstack(weight)
+    sums, largest = [rows[-1]], weights[-1]  # largest: weight in the last of the sums
     for t in range(len(rows) - 2, -1, -1):
-        sums.append(rows[t] + decays[t] * sums[-1])
+        bounded = tf.minimum(decays[t], tf.stop_gradient(MAX_WEIGHT / largest))
+        sums.append(rows[t] + bounded * sums[-1])
+        largest = tf.maximum(weights[t], bounded * largest)
     return tf.stack(sums[::-1])

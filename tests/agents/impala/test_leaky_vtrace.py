@@ -1,10 +1,20 @@
 """Leaky V-trace (Zahavy et al. 2020, Section 3.1) between V-trace and importance sampling."""
 
+from collections.abc import Callable
+from typing import get_args
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from agents.impala.vtrace import Returns, Weights, importance_weights, vtrace_returns
+from agents.impala.vtrace import (
+    MAX_WEIGHT,
+    Correction,
+    Returns,
+    Weights,
+    importance_weights,
+    vtrace_returns,
+)
 from tests.agents.impala import oracle
 from tests.agents.impala.oracle import random_unrolls
 
@@ -67,10 +77,61 @@ def test_one_alpha_keeps_rho_above_c_and_the_printed_inequality_does_not() -> No
     assert (rho * LAMBDA >= c - 1e-12).numpy().all()
 
 
-def test_an_infinite_ratio_is_truncated_by_an_alpha_of_1() -> None:
-    log_ratio = tf.constant([[1e4]])
-    options = dict(rho_bar=1.0, c_bar=1.0, lambda_=1.0)
-    truncated = importance_weights(log_ratio, "vtrace", **options)
-    assert float(truncated.delta) == float(truncated.trace) == 1.0
-    leaking = importance_weights(log_ratio, "vtrace", **options, alpha_rho=0.5, alpha_c=0.5)
-    assert float(leaking.delta) == np.inf
+EXTREMES = np.array([-1e4, -147, -88, 3, 12, 88.7, 89, 147, 1e4], np.float32)[:, np.newaxis]
+
+
+@pytest.mark.parametrize("kind", [float, tf.constant])
+@pytest.mark.parametrize("alpha", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("correction", get_args(Correction))
+def test_ratios_beyond_float32_weigh_no_more_than_can_be_felt(
+    correction: Correction, alpha: float, kind: Callable
+) -> None:
+    """As in float64, but for the bound; of one beside others all is that one's, as without it."""
+    bounded = np.minimum(EXTREMES.astype(np.float64), np.log(MAX_WEIGHT))
+    bars = (RHO_BAR, C_BAR, LAMBDA)
+    options = dict(zip(("rho_bar", "c_bar", "lambda_"), bars, strict=True))
+    alphas = dict(alpha_rho=kind(alpha), alpha_c=kind(alpha))
+    weights = importance_weights(tf.constant(EXTREMES), correction, **options, **alphas)
+    for actual, expected in zip(
+        weights, oracle.weights(bounded, correction, *bars, alpha, alpha), strict=True
+    ):
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-35)
+    rows = EXTREMES[[3, 7]]  # 20 and beyond 10^63
+    weights = importance_weights(tf.constant(rows), correction, **options, **alphas)
+    for actual, expected in zip(
+        weights, oracle.weights(rows, correction, *bars, alpha, alpha), strict=True
+    ):
+        np.testing.assert_allclose(actual[0] / actual[1], expected[0] / expected[1], atol=1e-3)
+
+
+def test_no_row_weighs_more_in_a_target_than_can_be_felt() -> None:
+    """Derivatives of targets by rewards are the weights: those of a loop while it is bounded."""
+    log_ratio = (UNROLLS.log_ratio * 8).astype(np.float32)
+    value, reward, discount, log_ratios, mask = map(
+        tf.constant, UNROLLS._replace(log_ratio=log_ratio)
+    )
+    alphas = dict(alpha_rho=tf.constant(0.3), alpha_c=tf.constant(0.2))
+    options = dict(rho_bar=RHO_BAR, c_bar=C_BAR, lambda_=LAMBDA)
+    weights = importance_weights(log_ratios, "vtrace", **options, **alphas)
+    with tf.GradientTape() as tape:
+        tape.watch(reward)
+        targets = vtrace_returns(value, reward, discount, weights, mask).value
+    actual = tf.einsum("sbtb->bst", tape.jacobian(targets, reward)).numpy()
+    assert actual.max() == pytest.approx(MAX_WEIGHT, rel=1e-5)
+    rho, c = (x.numpy().astype(np.float64) for x in (weights.delta, weights.trace))
+    in_bounds = 0
+    for b in range(B):
+        for s in range(T):
+            exact = [_weight(rho[:, b], c[:, b], b, s, t) for t in range(s, T)]
+            later = [_weight(rho[:, b], c[:, b], b, i, t) for i in range(s, T) for t in range(i, T)]
+            if max(later) < MAX_WEIGHT:
+                np.testing.assert_allclose(actual[b, s, s:], exact, rtol=1e-4)
+                in_bounds += 1
+    assert 20 < in_bounds < T * B - 20
+
+
+def _weight(rho: np.ndarray, c: np.ndarray, b: int, s: int, t: int) -> float:
+    """Of row t in the target of row s; 0 beyond the episode's end."""
+    if not UNROLLS.mask[s : t + 1, b].all():
+        return 0.0
+    return float(np.prod(UNROLLS.discount[s:t, b] * c[s:t]) * rho[t])

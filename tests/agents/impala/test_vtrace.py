@@ -166,11 +166,12 @@ def test_targets_let_gradients_through() -> None:
 
 @pytest.mark.parametrize("correction", get_args(Correction))
 def test_only_the_epsilon_correction_bounds_the_log_probability(correction: Correction) -> None:
-    log_pi = tf.constant([-100.0, np.log(1e-6), -1.0])
+    """A density may be beyond float32."""
+    log_pi = tf.constant([-100.0, np.log(1e-6), -1.0, 147.0])
     actual = corrected_log_probability(log_pi, correction)
     expected = log_pi.numpy()
     if correction == "epsilon":
-        expected = np.log([1e-6, 2e-6, np.exp(-1.0) + 1e-6])
+        expected = np.log([1e-6, 2e-6, np.exp(-1.0) + 1e-6, np.exp(147.0)])
     np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 

@@ -217,6 +217,18 @@ def test_the_order_of_a_batch_changes_nothing() -> None:
         np.testing.assert_allclose(x, y, atol=1e-6)
 
 
+@eagerly()
+def test_a_stale_item_leaves_everything_finite() -> None:
+    """Of 21 numbers whose σ was e² and is e⁻⁵ a ratio is e¹⁴⁷: on every row of an unroll."""
+    update = make_update(small_config(meta_initial=0.0, length=20))
+    batch = random_batch(update._config)
+    log_probability = batch.log_probability.numpy()
+    log_probability[:, 1] -= 147
+    _, metrics = update(batch._replace(log_probability=tf.constant(log_probability)))
+    found = {**metrics, **{v.name: v for v in update.variables}}
+    assert [name for name, value in found.items() if not np.isfinite(value).all()] == []
+
+
 def test_an_eager_update_equals_a_traced_one() -> None:
     """The graph reads the parameters before and after its own assignment, as Python does."""
     config = small_config(num_heads=2, policy_lag=1)

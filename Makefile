@@ -14,22 +14,17 @@ ifeq ($(LOCK),requirements-gpu.lock)
 CUDA := LD_LIBRARY_PATH="$$(printf '%s:' $(CURDIR)/$(VENV)/lib/python3.10/site-packages/nvidia/*/lib)$$LD_LIBRARY_PATH"
 endif
 RUN := $(CUDA) $(PYTHON)
-GIVING_WAY := nice -n 10 env $(RUN)
 
 PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet install --no-deps --no-compile
 
-.PHONY: help setup setup-gcp setup-control setup-wandb setup-suites train test test-agents test-others test-runs test-fast test-cloud lint format lock build-files bazel clean
+.PHONY: help setup setup-all setup-gcp setup-control setup-wandb setup-suites train test tests test-all lint format lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make train [ARGS=...]  set up, then train R2D2 on Atari Pong in runs/pong; ARGS reach launch.train"
-	@echo "make test              set up, then lint, type checks and every test"
-	@echo "make test-fast         the tests that take seconds"
-	@echo "make test-runs         the tests that start whole runs; test-agents and test-others: the rest"
-	@echo "make test-cloud        whole runs on hosts of their own, on a Google Cloud that is a fake, in storms"
+	@echo "make test              set up, then lint, type checks and the tests of what a change can break: 15 minutes"
+	@echo "make test-all          the rest too: long trainings, studies, benchmarks, storms, hosts, Bazel's imports"
 	@echo "make lint | format     check or fix the style"
-	@echo "make bazel             bazel build //... and the fast tests under bazel"
-	@echo "make build-files       write the BUILD files anew from the imports"
 	@echo "make lock              resolve the lock files anew (LOCK_ARGS=--upgrade moves the pins)"
 	@echo "make setup | clean     make or remove the environment .venv"
 	@echo "make setup-gcp         add to it what launching on Google Cloud takes"
@@ -39,39 +34,28 @@ help:
 
 setup: $(VENV)/.installed
 
-setup-gcp: setup $(VENV)/.gcp
+# What may be added to it, each with a lock of its own.
+ADDED := gcp control wandb suites
 
-setup-control: setup $(VENV)/.control
+$(ADDED:%=setup-%): setup-%: setup $(VENV)/.%
 
-setup-wandb: setup $(VENV)/.wandb
-
-setup-suites: setup $(VENV)/.suites
+setup-all: setup $(ADDED:%=$(VENV)/.%)
 
 train: setup
 	$(RUN) -m launch.train --agent=r2d2 --env=atari:pong --run_dir=runs/pong $(ARGS)
 
-# Whole runs wait more than they compute, and others fill their gaps: but those give way to them,
-# since a run that comes to nothing for long is taken for one that stands still.
-test: lint setup-gcp setup-control setup-wandb setup-suites
-	$(MAKE) --no-print-directory --jobs=3 --output-sync=target test-runs test-agents test-others
+# Three processes on two cores, since whole runs wait more than they compute. A module stays in one, for its fixtures.
+PARALLEL := --numprocesses=3 --dist=loadfile --no-loadscope-reorder
 
-# Halves that take equally long.
-AGENTS := tests/agents tests/r2d2 tests/run_folder
+test: setup-all
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint tests
 
-test-agents: setup-gcp setup-control setup-suites
-	$(GIVING_WAY) -m pytest -m "not launchpad" $(AGENTS)
+tests: setup-all
+	$(RUN) -m pytest $(PARALLEL) -m "not slow"
 
-test-others: setup-gcp setup-control setup-wandb setup-suites
-	$(GIVING_WAY) -m pytest -m "not launchpad and not cloud" $(AGENTS:%=--ignore=%)
-
-test-runs: setup-gcp setup-control setup-suites
-	$(RUN) -m pytest -m "launchpad and not cloud"
-
-test-fast: setup-gcp setup-control setup-wandb setup-suites
-	$(RUN) -m pytest -m "not slow and not launchpad and not cloud"
-
-test-cloud: setup-gcp
-	$(RUN) -m pytest -m cloud
+test-all: test
+	$(RUN) -m pytest $(PARALLEL) -m slow
+	bazel test //... --test_env=PYTEST_ADDOPTS=--collect-only
 
 lint: setup
 	$(PYTHON) -m ruff check
@@ -94,24 +78,9 @@ $(VENV)/.dependencies: $(LOCK)
 	@$(PYTHON) -m compileall -qq -j 0 $(VENV)/lib/python3.10/site-packages || true  # not all is meant for 3.10
 	@touch $@
 
-$(VENV)/.gcp: $(VENV)/.dependencies requirements-gcp.lock
-	@echo "Installing the packages of requirements-gcp.lock into $(VENV)." >&2
-	@$(PIP) --require-hashes -r requirements-gcp.lock
-	@touch $@
-
-$(VENV)/.control: $(VENV)/.dependencies requirements-control.lock
-	@echo "Installing the packages of requirements-control.lock into $(VENV)." >&2
-	@$(PIP) --require-hashes -r requirements-control.lock
-	@touch $@
-
-$(VENV)/.wandb: $(VENV)/.dependencies requirements-wandb.lock
-	@echo "Installing the packages of requirements-wandb.lock into $(VENV)." >&2
-	@$(PIP) --require-hashes -r requirements-wandb.lock
-	@touch $@
-
-$(VENV)/.suites: $(VENV)/.dependencies requirements-suites.lock
-	@echo "Installing the packages of requirements-suites.lock into $(VENV)." >&2
-	@$(PIP) --require-hashes -r requirements-suites.lock
+$(ADDED:%=$(VENV)/.%): $(VENV)/.%: $(VENV)/.dependencies requirements-%.lock
+	@echo "Installing the packages of requirements-$*.lock into $(VENV)." >&2
+	@$(PIP) --require-hashes -r requirements-$*.lock
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.dependencies pyproject.toml
@@ -124,18 +93,11 @@ COMPILE = $(VENV)/bin/uv pip compile pyproject.toml --quiet --python-version 3.1
 lock: setup
 	$(COMPILE) --group cpu $(LOCK_ARGS) --output-file requirements.lock
 	$(COMPILE) --group gpu --constraint requirements.lock --output-file requirements-gpu.lock
-	for group in gcp control wandb suites; do \
+	for group in $(ADDED); do \
 		$(COMPILE) --group cpu --group $$group --constraint requirements.lock \
 			--output-file requirements-$$group.lock \
 			$$(sed -n 's/^\([^ ]*\)==.*/--no-emit-package \1/p' requirements.lock) || exit; \
 	done
-
-build-files: setup
-	$(PYTHON) -m bazel.generate
-
-bazel: setup
-	bazel build //...
-	bazel test //... $(ARGS)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache *.egg-info

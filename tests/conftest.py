@@ -36,6 +36,11 @@ flags.FLAGS.mark_as_parsed()
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole runs go first: what others compute fills their waits, and none is begun at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("launchpad") is None)
+
+
 _exit_status: list[int] = []
 
 

@@ -22,11 +22,11 @@ import matplotlib.pyplot  # noqa: F401
 from absl import flags
 
 from agents.popart import agent as popart  # noqa: F401
-from bazel.rooms import MAY_IMPORT
 from benchmarks import local_replay  # noqa: F401
 from r2d2 import agent as r2d2  # noqa: F401
 from run_folder import resuming  # noqa: F401
 from tests.commands import SECONDS, Outcome, Request
+from tests.rooms import MAY_IMPORT
 
 # By the time one of these is called, everything that a command was told has been accepted.
 _BEGINNINGS = (

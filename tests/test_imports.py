@@ -1,10 +1,11 @@
 """The import arrow: environments and replay below, studies above, and no circle of folders."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from bazel.rooms import MAY_IMPORT, circles, imports, modules, violations
+from tests.rooms import MAY_IMPORT, circles, imports, modules, violations
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -40,6 +41,18 @@ def test_a_circle_of_three_folders_is_found(tmp_path: Path) -> None:
         "launch imports run_folder, which imports it.",
         "run_folder imports analysis, which imports it.",
     ]
+
+
+@pytest.mark.repository
+def test_bazel_is_told_the_same_arrow() -> None:
+    def below(room: str) -> set[str]:
+        deps = re.search(r"deps = \[(.*)\]", (ROOT / room / "BUILD").read_text())
+        assert deps is not None
+        found = set(re.findall(r'"//(\w+)"', deps[1]))
+        return found.union(*map(below, found))
+
+    rooms = set(MAY_IMPORT) - {"bazel", "tests"}
+    assert {room: below(room) for room in rooms} == {room: MAY_IMPORT[room] for room in rooms}
 
 
 @pytest.mark.repository

@@ -36,7 +36,6 @@ assert agent.learner.learner_steps
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("script", [A_BATCH_IS_ON_ITS_WAY, A_LEARNER_WAITS_FOR_REPLAY])
 def test_a_script_ends_with_its_threads(script: str) -> None:
     run = subprocess.run(

@@ -10,6 +10,7 @@ from tests.commands import Commands
 pytestmark = pytest.mark.repository  # commands run in a process that imports them by name
 
 
+@pytest.mark.slow
 def test_every_number_of_environments_has_its_figures(
     tmp_path: pathlib.Path, commands: Commands
 ) -> None:

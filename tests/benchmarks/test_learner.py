@@ -50,6 +50,7 @@ def test_r2d2_alone_with_replay_with_clients_and_beside_a_peer(
     assert contents["settings"]["roof"] == "matmul_float32"
 
 
+@pytest.mark.slow
 def test_impala(commands: Commands) -> None:
     contents = report(commands, "learner", *tiny("impala"), *SHORT, "--device=cpu")
     assert _units(contents) == _ALWAYS
@@ -57,6 +58,7 @@ def test_impala(commands: Commands) -> None:
     assert contents["figures"]["learner"]["samples"] == 2
 
 
+@pytest.mark.slow
 def test_stacx_beside_impala_with_its_network(commands: Commands) -> None:
     contents = report(commands, "learner", *tiny("stacx"), *SHORT, "--peer=impala")
     units = _units(contents)

@@ -8,6 +8,7 @@ from tests.benchmarks.commands import SHORT, fake_python, report, tiny
 from tests.commands import Commands
 
 
+@pytest.mark.slow
 def test_two_beside_one(tmp_path: pathlib.Path, commands: Commands) -> None:
     fake = f"--peer_python={fake_python(tmp_path, 'fake_peer.py')}"
     contents = report(commands, "learners", *tiny("r2d2"), *SHORT, fake)

@@ -144,6 +144,7 @@ def test_time_within_an_operation_counts_once_and_threads_count_each() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", ["r2d2", "stacx"])
 def test_the_command(agent: str, commands: Commands) -> None:
     contents = report(commands, "profile", *tiny(agent), "--steps=2")

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 
 import pytest
 
-from bazel.rooms import imports
 from studies import pages
 from studies.pages import ROOT, Words
 from studies.performance_rows import GPU_ROWS, ROWS
 from tests import extending
 from tests.commands import Commands, Outcome
+from tests.rooms import imports
 
 pytestmark = pytest.mark.repository
 

@@ -11,7 +11,7 @@ from tests import extending
 from tests.commands import Commands
 from tests.launch.runs import PATIENCE, Run, all_gone
 
-pytestmark = [pytest.mark.launchpad, pytest.mark.slow]
+pytestmark = pytest.mark.launchpad
 
 LEARNED = 6.0  # of 8; by chance it would be 2
 UPDATES = 600

@@ -17,7 +17,7 @@ import tensorflow as tf
 from run_folder.layout import RunFolder
 from tests.launch.runs import PATIENCE, Run, all_gone
 
-pytestmark = [pytest.mark.launchpad, pytest.mark.slow]
+pytestmark = pytest.mark.launchpad
 
 SMALL = ("--agent=r2d2", "--env=catch", "--num_actors=8", "--evaluation_episodes=0")
 SOLVED = 0.9
@@ -144,7 +144,13 @@ def test_nodes_end_with_a_killed_launcher_and_a_run_goes_on_from_its_periodic_ch
     assert after["replay_saved_at"] > before["replay_saved_at"]
 
 
-@pytest.mark.parametrize("whole_group", [True, False], ids=["ctrl-c", "closed terminal"])
+@pytest.mark.parametrize(
+    "whole_group",
+    [
+        pytest.param(True, id="ctrl-c"),
+        pytest.param(False, marks=pytest.mark.slow, id="closed terminal"),
+    ],
+)
 def test_a_stop_in_the_first_seconds_leaves_nothing_behind(
     tmp_path: pathlib.Path, whole_group: bool
 ) -> None:

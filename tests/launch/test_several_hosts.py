@@ -89,7 +89,6 @@ def _column(cluster: Cluster, log: str, name: str) -> list[int]:
 
 
 @pytest.mark.launchpad
-@pytest.mark.slow
 def test_catch_is_learned_by_hosts_that_come_late_are_cut_off_lose_power_and_die(
     network: Network, tmp_path: pathlib.Path
 ) -> None:
@@ -149,7 +148,7 @@ def test_catch_is_learned_by_hosts_that_come_late_are_cut_off_lose_power_and_die
         assert counted == sorted(counted)
 
 
-@pytest.mark.cloud
+@pytest.mark.launchpad
 @pytest.mark.slow
 def test_two_learners_on_two_hosts_end_when_one_does_and_meet_again(
     network: Network, tmp_path: pathlib.Path
@@ -169,7 +168,7 @@ def test_two_learners_on_two_hosts_end_when_one_does_and_meet_again(
     assert set(cluster.stop().values()) == {0}
 
 
-@pytest.mark.cloud
+@pytest.mark.launchpad
 @pytest.mark.slow
 def test_any_host_may_be_cut_off_for_a_while(network: Network, tmp_path: pathlib.Path) -> None:
     cluster = Cluster(network, tmp_path, *CATCH, "--evaluation_episodes=0")

@@ -13,7 +13,7 @@ from run_folder import saver, settings
 from run_folder.layout import RunFolder
 from tests.launch.runs import Run, all_gone
 
-pytestmark = [pytest.mark.launchpad, pytest.mark.slow]
+pytestmark = pytest.mark.launchpad
 
 TWO_OF_EACH = (
     *("--num_replay_shards=2", "--learners_per_agent=2"),

@@ -11,7 +11,7 @@ import pytest
 
 from tests.launch.runs import PATIENCE, Run, all_gone
 
-pytestmark = [pytest.mark.launchpad, pytest.mark.slow]
+pytestmark = pytest.mark.launchpad
 
 SHARED = ("--agent=r2d2,impala", "--env=catch", "--num_actors=8", "--evaluation_episodes=0")
 LIMIT = 40
@@ -40,7 +40,9 @@ def _evaluated(run: Run, agent: str) -> float:
     return mean_return
 
 
-@pytest.mark.parametrize(("acting", "learners"), [("r2d2", 1), ("impala", 2)])
+@pytest.mark.parametrize(
+    ("acting", "learners"), [("r2d2", 1), pytest.param("impala", 2, marks=pytest.mark.slow)]
+)
 def test_both_agents_solve_catch_from_a_stream_that_one_acted(
     tmp_path: pathlib.Path, acting: str, learners: int
 ) -> None:
@@ -73,6 +75,7 @@ def test_both_agents_solve_catch_from_a_stream_that_one_acted(
     assert run.manifest("manifest-impala.json")["learner_step"] >= LIMIT
 
 
+@pytest.mark.slow
 def test_a_finished_learner_does_not_stop_the_other(tmp_path: pathlib.Path) -> None:
     flags = (
         *SHARED,

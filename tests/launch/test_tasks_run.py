@@ -13,7 +13,7 @@ import pytest
 
 from tests.launch.runs import PATIENCE, Run, all_gone
 
-pytestmark = [pytest.mark.launchpad, pytest.mark.slow]
+pytestmark = pytest.mark.launchpad
 
 TASKS = ("catch", "catch:large_rewards")
 FLAGS = (f"--env={','.join(TASKS)}", "--num_actors=8")
@@ -113,6 +113,7 @@ def test_evaluate_plays_every_task(resumed: Resumed) -> None:
         assert "over 3 episodes" in line
 
 
+@pytest.mark.slow
 def test_r2d2_and_popart_learn_a_suite_from_one_stream(tmp_path: pathlib.Path) -> None:
     flags = ("--agent=r2d2,popart", *FLAGS, "--evaluation_episodes=0")
     with Run(tmp_path / "run", *flags) as run:

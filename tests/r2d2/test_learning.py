@@ -40,7 +40,6 @@ def mean_return(name: str, env: str, vector_steps: int, **changes: Any) -> float
     )
 
 
-@pytest.mark.slow
 def test_r2d2_passes_the_recall_task() -> None:
     task = TASKS["recall"]
     assert mean_return("r2d2", "memory:recall", 1_600, lstm_size=64) >= task.pass_mark

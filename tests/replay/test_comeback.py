@@ -108,7 +108,6 @@ def shards(ports: list[int], tmp_path: pathlib.Path) -> Iterator[list[ShardProce
         shard.kill()
 
 
-@pytest.mark.slow
 def test_writers_and_the_reader_go_on_when_killed_servers_are_back(
     shards: list[ShardProcess], ports: list[int], tmp_path: pathlib.Path
 ) -> None:

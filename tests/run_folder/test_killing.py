@@ -7,24 +7,26 @@ import sys
 
 import pytest
 
-_LAUNCHES, _SEED = 51, 0
+_SEED = 0
 _SECONDS = 600  # on a busy machine
 
 
-@pytest.mark.slow
-def test_fifty_kills_amid_saves_leave_a_whole_run_each_time(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("launches", [8, pytest.param(51, marks=pytest.mark.slow)])
+def test_kills_amid_saves_leave_a_whole_run_each_time(
+    tmp_path: pathlib.Path, launches: int
+) -> None:
     """`tests.run_folder.killing` goes on from what each kill has left, and checks it."""
     command = [sys.executable, "-m", "tests.run_folder.killing", str(tmp_path / "run")]
     ended = subprocess.run(
-        [*command, str(_LAUNCHES), str(_SEED)],
+        [*command, str(launches), str(_SEED)],
         cwd=pathlib.Path(__file__).parents[2],
         capture_output=True,
         text=True,
         timeout=_SECONDS,
     )
     assert ended.returncode == 0, ended.stderr
-    launches = [json.loads(line) for line in ended.stdout.splitlines()]
-    assert len(launches) == _LAUNCHES
-    assert sum(launch["saves"] > 0 for launch in launches) > 10  # which found nothing left behind
-    assert any(launch["left"] for launch in launches)  # that a save was cut short
-    assert any(launch["back"] for launch in launches)
+    found = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert len(found) == launches
+    assert sum(launch["saves"] > 0 for launch in found) > launches // 5  # nothing was left behind
+    assert any(launch["left"] for launch in found)  # that a save was cut short
+    assert any(launch["back"] for launch in found)

@@ -85,7 +85,6 @@ def test_logs_that_go_back_are_found(tmp_path: pathlib.Path, rows: str, found: l
     assert storm.repeated(folder) == found
 
 
-@pytest.mark.cloud
 @pytest.mark.launchpad
 @pytest.mark.slow
 @pytest.mark.parametrize("agent", ["r2d2", "r2d2,impala"])

@@ -19,8 +19,7 @@ SMALL: dict[str, Any] = dict(
 )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("replay_fraction", [0.0, 0.5])
+@pytest.mark.parametrize("replay_fraction", [pytest.param(0.0, marks=pytest.mark.slow), 0.5])
 def test_impala_solves_catch(replay_fraction: float) -> None:
     config = Config(
         **SMALL,
@@ -35,7 +34,6 @@ def test_impala_solves_catch(replay_fraction: float) -> None:
     assert reached >= 0.9
 
 
-@pytest.mark.slow
 def test_impala_with_an_lstm_passes_the_recall_task() -> None:
     config = Config(**SMALL, length=16, annealing_frames=768_000, lstm_size=64)
     task = TASKS["recall"]
@@ -54,7 +52,6 @@ def test_without_a_core_it_stays_at_the_memoryless_optimum() -> None:
     assert abs(reached - task.memoryless_optimum) < 0.25
 
 
-@pytest.mark.slow
 def test_impala_reaches_what_it_sees() -> None:
     """Unrolls overlap by half, so that each step is learned from twice."""
     config = Config(**reaching.SMALL)

@@ -1,7 +1,5 @@
 """Two tasks whose rewards differ a thousandfold: the small ones count too."""
 
-import pytest
-
 from agents.popart.agent import Config, make
 from tests.training import train_suite
 
@@ -36,7 +34,6 @@ def _small_rewards(normalise: bool, seed: int) -> float:
     return mean_returns[0]
 
 
-@pytest.mark.slow
 def test_popart_learns_the_task_of_small_rewards_and_its_baseline_does_not() -> None:
     """Popart exceeds multihead_impala by MARGIN."""
     assert _small_rewards(True, SEED) - _small_rewards(False, SEED) >= MARGIN

@@ -36,8 +36,9 @@ def test_it_solves_catch(num_heads: int, rate: float) -> None:
     assert reached >= 0.9
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("num_heads", [1, 3], ids=["stac", "stacx"])
+@pytest.mark.parametrize(
+    "num_heads", [pytest.param(1, marks=pytest.mark.slow, id="stac"), pytest.param(3, id="stacx")]
+)
 def test_with_an_lstm_it_passes_the_recall_task(num_heads: int) -> None:
     config = Config(
         **SMALL | dict(learning_rate=1e-2),

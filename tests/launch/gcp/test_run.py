@@ -24,7 +24,7 @@ _WHY_NOT = namespaces.why_not()
 pytestmark = [
     pytest.mark.repository,
     pytest.mark.slow,
-    pytest.mark.cloud,
+    pytest.mark.launchpad,
     pytest.mark.skipif(bool(_WHY_NOT), reason=f"No network namespaces here: {_WHY_NOT}."),
 ]
 RUN = "runs/catch"

@@ -22,6 +22,7 @@ from run_folder import checkpoints, log_writer, mirrors, saver
 from run_folder.layout import CHECKPOINTS, RunFolder, learner_label
 from run_folder.settings import Settings
 
+FIRST_SAVE_SECONDS = 60.0  # or a run that dies sooner than an interval would begin anew for ever
 REPLAY_SHARE = 0.7  # of the time to save, for the replay: an estimate may be wrong
 
 
@@ -100,7 +101,8 @@ class LearnerNode:
     def _learn(self) -> None:
         limit = self._settings.max_learner_steps
         logger = log_writer.make_logger(self._settings.path, learner_label(self._name))
-        save_at = time.monotonic() + 60 * self._settings.checkpoint_minutes
+        interval = 60 * self._settings.checkpoint_minutes
+        save_at = time.monotonic() + min(interval, FIRST_SAVE_SECONDS)
         limits = dict(actor_steps=self._settings.max_actor_steps, learner_steps=limit)
         rows = cadence.Cadence(limits, dict.fromkeys(limits, 0), -math.inf)
         for _ in self._every(REPORT_SECONDS):
@@ -112,7 +114,7 @@ class LearnerNode:
                 return
             if time.monotonic() >= save_at:
                 self._save_and_go_on()
-                save_at = time.monotonic() + 60 * self._settings.checkpoint_minutes
+                save_at = time.monotonic() + interval
 
     def _wait_for_others(self) -> None:
         """Blocks no one; the coordinator may be started again, and not know that this has ended."""

@@ -26,7 +26,7 @@ from tensorflow.python.eager import context
 from launch.graph import temporary_files
 from launch.graph.heartbeats import Heartbeats
 from launch.graph.program import environment_of, local_nodes
-from launch.local import node_process, private_network
+from launch.local import node_process, out_of_memory, private_network
 
 POLL_SECONDS = 0.05  # between two looks at what has ended
 HEARD_BY_THE_LAUNCHER = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
@@ -38,11 +38,15 @@ class Ended(NamedTuple):
     label: str
     code: int  # its exit code; of one that was killed, minus the signal
     silence: float = 0.0  # seconds, of one that was killed because it did not go on
+    starved: bool = False  # the kernel has killed for want of memory meanwhile
 
 
-def how(code: int) -> str:
+def how(code: int, *, starved: bool = False) -> str:
     """How a process ended, for a sentence of which it is the subject."""
-    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+    if code >= 0:
+        return f"ended with code {code}"
+    why = ", for memory ran out: fewer actors or a smaller replay take less" if starved else ""
+    return f"was killed by {signal.Signals(-code).name}{why}"
 
 
 class ServerLostError(RuntimeError):
@@ -169,6 +173,7 @@ class _Server:
         self._hang_seconds = math.inf
         self._silent: dict[str, float] = {}  # those that were killed for it
         self._calls: set[int] = set()
+        self._kills = out_of_memory.kills()  # that are known
 
     def serve(self) -> None:
         """Answers until the launching process is gone."""
@@ -252,12 +257,18 @@ class _Server:
             if not pid:
                 return
             code = os.waitstatus_to_exitcode(status)
+            starved = code == -signal.SIGKILL and self._has_kernel_killed()
             if label := self._running.pop(pid, None):
-                self._launcher.send(Ended(label, code, self._silent.pop(label, 0.0)))
+                self._launcher.send(Ended(label, code, self._silent.pop(label, 0.0), starved))
             elif pid in self._calls:
                 self._calls.remove(pid)
                 if code:  # else it has answered
-                    self._launcher.send(_Answer(None, ServerLostError(f"A check {how(code)}.")))
+                    lost = ServerLostError(f"A check {how(code, starved=starved)}.")
+                    self._launcher.send(_Answer(None, lost))
+
+    def _has_kernel_killed(self) -> bool:
+        before, self._kills = self._kills, out_of_memory.kills()
+        return self._kills > before
 
 
 def _serve(launcher: connection.Connection, private: bool) -> NoReturn:

@@ -1,5 +1,6 @@
 """What is said of a run when it has ended, and what can be typed next."""
 
+import contextlib
 import shlex
 import sys
 
@@ -25,9 +26,11 @@ def report(settings: Settings, crash: str) -> None:
     _describe_checkpoint(settings)
 
 
-def is_saved(settings: Settings) -> bool:
-    """Whether there is a manifest, of whatever it is."""
-    return (settings.folder.checkpoints / checkpoints.MANIFEST).exists()
+def saved(settings: Settings) -> str:
+    """The manifest of what a run has saved, whatever it says; empty where there is none."""
+    with contextlib.suppress(OSError):
+        return (settings.folder.checkpoints / checkpoints.MANIFEST).read_text(errors="replace")
+    return ""
 
 
 def _describe_checkpoint(settings: Settings) -> None:

@@ -11,7 +11,7 @@ from launch.graph import coordinator, process
 from launch.graph.program import make_program
 from launch.local import ending, outcome, view
 from launch.local.fork_server import Ended, ForkServer, ServerLostError, how
-from launch.local.restarts import Restarts
+from launch.local.restarts import PROGRAM, Restarts
 from run_folder import checkpoints, progress, whole_files
 from run_folder.settings import Settings, SettingsError
 
@@ -55,13 +55,13 @@ def run(
     with view.View(title, earlier=view.earlier(settings.folder)) as drawn:
         launch = Launch(settings, server, restarts, stop, drawn, on_progress)
         try:
-            while (crash := launch.run(manifests)) and launch.again(crash):
+            while (crash := launch.run(manifests)) and not (crash := launch.again(crash)):
                 manifests = go_on()
         except (ServerLostError, SettingsError, checkpoints.CheckpointError) as error:
             crash = str(error)
     with contextlib.suppress(OSError):  # the terminal may have been closed
         outcome.report(settings, crash)
-    return 1 if crash or (not stop.is_set() and not outcome.is_saved(settings)) else 0
+    return 1 if crash or (not stop.is_set() and not outcome.saved(settings)) else 0
 
 
 def begin(settings: Settings) -> None:
@@ -109,6 +109,8 @@ class Launch:
         self._due: dict[str, float] = {}  # when a node that has died starts again
         self._told = 0  # of the coordinator's notices
         self._is_in_vain = False  # to begin again: what is played never could be
+        self._why_not = ""  # what has died is started again
+        self._saved = outcome.saved(settings)  # at the last death
 
     def run(self, manifests: checkpoints.Manifests) -> str:
         """Runs the program to its end; returns what is known of the crash that ended it, if any."""
@@ -129,17 +131,24 @@ class Launch:
             self._end(CRASH_SECONDS if crash else NOTICE_SECONDS)
         return crash
 
-    def again(self, crash: str) -> bool:
-        """Whether the program is to be launched again after a crash; waits until it is time."""
+    def again(self, crash: str) -> str:
+        """Waits until the program is to be launched again after a crash.
+
+        Returns:
+          What is known of the crash, and why the run ends by it; empty where it does not.
+        """
         is_asked_to_end = self._stop.is_set() or self._settings.folder.stop.exists()
         if is_asked_to_end or self._is_in_vain or self._is_disk_full():
-            return False
-        delay = self._restarts.delay("the program")
-        if delay is None:
-            return False
-        self._tell(f"{_headline(crash)} The run goes on from what was saved, in {delay:g} s.")
+            return crash
+        if self._why_not:
+            return f"{crash.rstrip()}\n{self._why_not}"
+        delay = self._restarts.delay(PROGRAM)
+        goes_on = "The run goes on from what was saved"
+        if not outcome.saved(self._settings):
+            goes_on = "Nothing was saved yet: the run begins anew"
+        self._tell(f"{_headline(crash)} {goes_on}, in {delay:g} s.")
         self._keep("program", crash)
-        return not self._stop.wait(delay)
+        return crash if self._stop.wait(delay) else ""
 
     def _watch(self) -> str:
         """Shows progress until the run is finished, or until a crash that only its end mends."""
@@ -174,15 +183,18 @@ class Launch:
         state = progress.read(self._settings.path)
         was_played = bool(state and state["counts"]["episodes"])
         self._is_in_vain = ended.code == process.CANNOT_PLAY and not was_played
+        before, self._saved = self._saved, outcome.saved(self._settings)
+        if self._saved != before:
+            self._restarts.saved()
+        self._why_not = self._restarts.why_not()
         if (
             self._is_in_vain
+            or self._why_not
             or ended.label.split("/")[0] not in STARTED_AGAIN
             or self._is_disk_full()
         ):
             return crash
         delay = self._restarts.delay(ended.label)
-        if delay is None:
-            return crash
         self._due[ended.label] = time.monotonic() + delay
         self._tell(f"{_headline(crash)} It starts again in {delay:g} s.")
         self._keep(ended.label, crash)
@@ -254,7 +266,7 @@ def _advice_on_space(settings: Settings) -> str:
 
 def _end_of_output(settings: Settings, ended: Ended) -> str:
     """How a process ended that could not say so itself, and the last that it printed."""
-    how_it_ended = how(ended.code)
+    how_it_ended = how(ended.code, starved=ended.starved)
     if ended.silence:
         how_it_ended = f"did not go on for {ended.silence:.0f} s and was killed"
     lines = (settings.folder.nodes / ended.label).read_text(errors="replace").splitlines()

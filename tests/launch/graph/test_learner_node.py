@@ -8,6 +8,7 @@ import os
 import pathlib
 import threading
 import time
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -106,6 +107,37 @@ def test_the_share_of_waiting_is_of_the_time_since_it_was_asked(
     assert waiting.share() == 0.5
     learner.waiting = 9.0
     assert waiting.share() == 0.25
+
+
+@pytest.mark.parametrize(
+    ("minutes", "saved_at"), [(10.0, [60, 660, 1_260]), (0.5, [*range(30, 1_300, 30)])]
+)
+def test_the_first_save_comes_soon_whatever_the_interval(
+    minutes: float,
+    saved_at: list[float],
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or a run that dies each time before it would begin anew for ever."""
+    now, saves = 0.0, list[float]()
+    monkeypatch.setattr(learner_node, "time", SimpleNamespace(monotonic=lambda: now))
+
+    def seconds(_: float) -> Iterator[None]:
+        nonlocal now
+        while now < 1_299:
+            now += 1
+            yield
+
+    node: Any = LearnerNode.__new__(LearnerNode)
+    node._name = "r2d2"
+    node._settings = SimpleNamespace(
+        checkpoint_minutes=minutes, max_actor_steps=None, max_learner_steps=None, path=tmp_path
+    )
+    node._report = lambda: (False, {})
+    node._every = seconds
+    node._save_and_go_on = lambda: saves.append(now)
+    node._learn()
+    assert saves == saved_at
 
 
 class TornDown:

@@ -19,7 +19,7 @@ import pathlib, signal, sys, time
 from absl import flags
 flags.FLAGS(sys.argv[:1])
 from launch import starting
-from launch.local import fork_server
+from launch.local import fork_server, out_of_memory
 from launch.local.fork_server import ForkServer, ServerLostError
 from tests.launch.local import nodes
 output = pathlib.Path(sys.argv[1])
@@ -28,7 +28,7 @@ def ended(server, seconds=60):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if found := server.ended(0.1):
-            return [(each.label, each.code) for each in found]
+            return [(*each[:2], *["starved"] * each.starved) for each in found]
     raise AssertionError("Nothing ended.")
 """
 
@@ -86,12 +86,17 @@ def test_a_node_that_was_killed_is_told_of_and_started_again(tmp_path: pathlib.P
     out = run_script(
         tmp_path,
         """
+        out_of_memory._ROOT = output
+        counts = output / "proc/vmstat"
+        counts.parent.mkdir()
+        counts.write_text("oom_kill 7")
         with ForkServer() as server:
             server.launch(nodes.make_program, "wait", output=output)
             nodes.printed(output, "asking/0", "sum")
             server.signal(signal.SIGKILL, ["asking/0"])
             print(ended(server))
             server.signal(signal.SIGKILL, ["asking/0"])  # of one that is gone: nothing
+            counts.write_text("oom_kill 8")
             server.signal(signal.SIGKILL, ["adder/0"])
             print(ended(server))
             server.start("adder/0")
@@ -104,7 +109,7 @@ def test_a_node_that_was_killed_is_told_of_and_started_again(tmp_path: pathlib.P
     )
     assert out.splitlines() == [
         "[('asking/0', -9)]",
-        "[('adder/0', -9)]",
+        "[('adder/0', -9, 'starved')]",
     ]
 
 

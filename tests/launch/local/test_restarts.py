@@ -1,6 +1,12 @@
 """How often, and how soon, what has died starts again."""
 
-from launch.local.restarts import FIRST_SECONDS, LONGEST_DELAY, WINDOW_SECONDS, Restarts
+from launch.local.restarts import (
+    FIRST_SECONDS,
+    LONGEST_DELAY,
+    PROGRAM,
+    WINDOW_SECONDS,
+    Restarts,
+)
 
 
 class Clock:
@@ -26,22 +32,39 @@ def test_so_many_are_mended_in_ten_minutes_whatever_they_are() -> None:
     restarts = Restarts(3, is_new=False, clock=clock)
     assert [restarts.delay("actor/0"), restarts.delay("actor/1")] == [1, 1]
     clock.now += WINDOW_SECONDS - 1
+    assert not restarts.why_not()
     assert restarts.delay("evaluator/0") == 1
-    assert restarts.delay("actor/0") is None
+    assert "--restarts=3 mends so many deaths in 10 minutes" in restarts.why_not()
     clock.now += 2  # the first two are forgotten
     assert [restarts.delay("actor/0"), restarts.delay("actor/0")] == [1, 2]
-    assert restarts.delay("actor/0") is None
-    assert restarts.count == 5  # of those that were mended
+    assert restarts.why_not()
+    assert restarts.count == 5
+
+
+def test_the_program_begins_again_so_often_from_one_checkpoint() -> None:
+    clock = Clock()
+    restarts = Restarts(3, is_new=False, clock=clock)
+    for saves in (False, False, False, True, True, True, True, False, False):
+        clock.now += WINDOW_SECONDS + 1
+        if saves:
+            restarts.saved()
+        assert not restarts.why_not()
+        restarts.delay(PROGRAM)
+    clock.now += WINDOW_SECONDS + 1
+    assert "--restarts=3 mends so many deaths in 10 minutes, or from one" in restarts.why_not()
+    restarts.saved()
+    assert not restarts.why_not()
 
 
 def test_none_is_mended_where_none_is_to_be() -> None:
-    assert Restarts(0, is_new=False).delay("actor/0") is None
+    assert "--restarts=0" in Restarts(0, is_new=False).why_not()
 
 
 def test_a_new_runs_first_minute_mends_nothing() -> None:
     clock = Clock()
     restarts = Restarts(3, is_new=True, clock=clock)
     clock.now += FIRST_SECONDS - 1
-    assert restarts.delay("actor/0") is None
+    assert "what dies in the first 60 s of a new run would die again" in restarts.why_not()
     clock.now += 1
+    assert not restarts.why_not()
     assert restarts.delay("actor/0") == 1  # and what came before does not count

@@ -370,10 +370,49 @@ def test_what_dies_too_often_ends_the_run_as_ever(
     assert f"The process of node {label} was killed by SIGKILL." in capsys.readouterr().err
 
 
-def test_in_its_first_minute_a_new_run_mends_nothing(run: Settings, server: Any) -> None:
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("saves", [False, True])
+def test_who_dies_again_and_again_before_anything_new_is_saved_ends_the_run(
+    saves: bool,
+    run: Settings,
+    server: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """However seldom it dies."""
+    monkeypatch.setattr(restarts, "WINDOW_SECONDS", -1.0)
+    monkeypatch.setattr(restarts, "LONGEST_DELAY", 0.0)
+    (run.path / "nodes" / "learner").mkdir()
+    (run.path / "nodes" / "learner" / "0").write_text("")
+    manifest = run.folder.checkpoints / "manifest.json"
+    saved = manifest.read_text()
+    manifest.unlink()
+
+    def die() -> None:
+        server.failing = [Ended("learner/0", -9, starved=True)]
+        if saves:
+            manifest.write_text(saved + " " * server.launches)
+        if server.launches == 6:
+            server.failing = []
+            _report(run, LIMIT)()
+
+    server.meanwhile = die
+    assert supervisor.run(run, {}, server, lambda: {}) == (0 if saves else 1)
+    assert server.launches == (6 if saves else 4)
+    out, err = capsys.readouterr()
+    killed = "learner/0 was killed by SIGKILL, for memory ran out: fewer actors or a smaller replay"
+    assert killed in out
+    assert ("Nothing was saved yet: the run begins anew, in 0 s." in out) != saves
+    assert ("It is not started again: --restarts=3 mends so many deaths in" in err) != saves
+
+
+def test_in_its_first_minute_a_new_run_mends_nothing(
+    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     server.failing = [Ended("actor/0", 1)]
     assert supervisor.run(run, {}, server, lambda: {}) == 1
     assert (server.launches, server.started) == (1, [])
+    assert "what dies in the first 60 s of a new run would die again." in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("later")

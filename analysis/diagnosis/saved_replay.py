@@ -19,7 +19,7 @@ import tensorflow as tf
 import tree
 from reverb.cc.checkpointing import checkpoint_pb2
 
-from replay import tables
+from replay import own_server, tables
 from replay.structures import UNKNOWN, Header
 from run_folder import building, checkpoints, replay_files
 from run_folder.checkpoints import CheckpointError
@@ -97,7 +97,10 @@ def _served(run: Settings, replay: pathlib.Path, shard: int) -> Iterator[reverb.
         checkpointer = reverb.checkpointers.DefaultCheckpointer(str(own), "", str(copy))
         server = reverb.Server(building.tables_of_shard(run, shard), checkpointer=checkpointer)
         try:
-            yield server.localhost_client()
+            client = server.localhost_client()
+            client.server_info()  # connects it
+            own_server.shut(server)
+            yield client
         finally:
             server.stop()
 

@@ -12,7 +12,7 @@ from absl import flags
 
 from analysis.playing import files, saved_model
 from launch import command_line, playing_flags
-from run_folder import checkpoints
+from run_folder import checkpoints, disk
 from run_folder.settings import SettingsError
 
 _EXPORT_DIR = flags.DEFINE(
@@ -40,8 +40,7 @@ def main(_: Sequence[str]) -> None:
     except SettingsError as error:
         command_line.fail(str(error))
     except (OSError, tf.errors.OpError) as error:
-        said = str(error).splitlines()[0].removesuffix(".")
-        command_line.fail(f"{folder} cannot be written: {said}.")
+        command_line.fail(f"{folder} cannot be written: {disk.said(error)}.")
     print(f"{player.agent.name}, update {player.played.learner_steps:,}: {folder}")
     sys.exit(0)
 

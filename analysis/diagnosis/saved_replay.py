@@ -21,7 +21,7 @@ from reverb.cc.checkpointing import checkpoint_pb2
 
 from replay import own_server, tables
 from replay.structures import UNKNOWN, Header
-from run_folder import building, checkpoints, replay_files
+from run_folder import building, checkpoints, disk, replay_files
 from run_folder.checkpoints import CheckpointError
 from run_folder.settings import Settings
 
@@ -135,4 +135,5 @@ def _copy(shard: pathlib.Path, to: pathlib.Path) -> None:
                 limits.min_diff, limits.max_diff = -sys.float_info.max, sys.float_info.max
                 writer.write(table.SerializeToString())
     except (OSError, tf.errors.OpError) as error:
-        raise CheckpointError(f"The saved replay {shard} cannot be read: {error}.") from None
+        said = disk.said(error)
+        raise CheckpointError(f"The saved replay {shard} cannot be read: {said}.") from None

@@ -277,7 +277,7 @@ def test_a_save_that_fails_is_told_and_made_again(
         if torn.node._replay_save.ident:  # it was begun
             torn.node._replay_save.join(10)
         setattr(part, name, before)
-    said = "could not be saved: [Errno 28] No space left on device. The last whole one is kept. "
+    said = "could not be saved: No space left on device. The last whole one is kept. "
     next_one = "The next attempt is in 5 minutes."
     assert torn.notices == [
         f"The learner at update 3 {said}{next_one}",

@@ -74,7 +74,7 @@ def check() -> None:
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
-    if not (why := _why_not()):
+    if not (why := _why_not() or _too_late()):
         return
     if sys.argv[0] == "-m":  # while Python looks for the module that it was told to run
         print(why, file=sys.stderr)
@@ -86,6 +86,25 @@ def check() -> None:
 def _why_not() -> str:
     """What is wrong with the installation, and what rights it; empty where nothing is."""
     return _clash() or _unfit()
+
+
+def _too_late() -> str:
+    """About `absl.app.run`, which has begun before TensorFlow is imported.
+
+    TensorFlow would look for accelerators while it is imported, and make a context in which
+    functions are traced as in TensorFlow 1: `tensor == 0` is False there.
+    """
+    app = sys.modules.get("absl.app")
+    if app is None or "tensorflow" in sys.modules:
+        return ""
+    begun: list[bool] = []
+    app.call_after_init(lambda: begun.append(True))  # at once, if it has
+    if not begun:
+        return ""
+    return (
+        "TensorFlow must be imported before absl.app.run begins: import it where your script does, "
+        f"or begin by `{command('train')}` or launch.command_line.run(main, {{}})."
+    )
 
 
 def _clash() -> str:
@@ -158,6 +177,14 @@ def _listed(names: list[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 
+def version() -> str:
+    """Of the project: what its sources say, or else its installation; empty where neither does."""
+    with contextlib.suppress(OSError):
+        text = (_HERE / "pyproject.toml").read_text()
+        return "".join(re.findall('^version = "(.+)"', text, re.MULTILINE))
+    return _version(NAME)
+
+
 def commands() -> dict[str, str]:
     """Each sub-command with the first sentence of what it does. Imports none of them."""
     found = {}
@@ -193,6 +220,9 @@ def main() -> None:
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in ("-h", "--help", "-help", "help"):
         print(usage())
+        return
+    if name in ("--version", "-version", "version"):
+        print(NAME, version())
         return
     known = commands()
     if name not in known:

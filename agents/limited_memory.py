@@ -23,8 +23,6 @@ from agents.networks.core import LSTM
 from agents.networks.network import RecurrentNetwork
 from replay.structures import Nest
 
-MOST_MEMORY_STEPS = 10_000  # as many states are kept for each environment
-
 
 def limit_memory(network: Network, memory_steps: int) -> RecurrentNetwork:
     """The same network, with the same variables, remembering no more than its last k inputs.

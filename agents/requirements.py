@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 LARGEST = 2**63 - 1  # of the int64 in which steps are counted
 MOST_WEIGHTS = 2**28  # a gigabyte, of which a learner keeps four: two networks and Adam's moments
 MOST_OLD_WEIGHTS = 2**31  # eight gigabytes
+MOST_MEMORY_STEPS = 10_000  # of a limited memory: as many states are kept for each environment
 
 
 class Requirement(NamedTuple):

@@ -266,6 +266,18 @@ def _near(word: str) -> list[str]:
     return difflib.get_close_matches(word, [*_WITHOUT_TASK, *_TASKS], n=1)
 
 
+def _with_kind(task: str) -> list[str]:
+    """The whole names of tasks that a text is, or else is most like, without their kind."""
+    whole = {f"{kind}:{known}": known for kind, tasks in _TASKS.items() for known in tasks()}
+    meant = [name for name, known in whole.items() if known.lower() == task.lower()]
+    return meant or [
+        name
+        for near in difflib.get_close_matches(task, set(whole.values()), n=1, cutoff=0.75)
+        for name, known in whole.items()
+        if known == near
+    ]
+
+
 def _advice(word: str, task: str) -> str:
     """Names the nearest right name, or else the forms that a name can take."""
     if word in control_tasks.TASKS:
@@ -276,6 +288,8 @@ def _advice(word: str, task: str) -> str:
             return f"did you mean {near}:{near_task}?"
         if near in _WITHOUT_TASK:
             return f"did you mean {near}?"
+    if not task and (named := _with_kind(word)):
+        return f"did you mean {' or '.join(named)}?"
     return (
         f"expected catch[:{'|'.join(catch.TASKS)}], memory:<{'|'.join(memory.TASKS)}>, "
         "atari:<game in snake_case>, dmlab:<level>, control:<domain>/<task>, "

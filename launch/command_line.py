@@ -4,8 +4,10 @@ absl lists a module's flags in the order of the alphabet, two lines each. `run` 
 command reads on one screen: in groups, a line each, their defaults after the `=`.
 """
 
+import contextlib
 import dataclasses
 import errno
+import importlib
 import os
 import re
 import sys
@@ -15,12 +17,28 @@ from typing import Any, NoReturn, get_args
 
 from absl import app, flags, logging
 
+import recurrent_replay
 from agents import fields
 from agents.fields import Field
 from agents.requirements import LARGEST
 from environments import suites
 from launch import paths
 from run_folder import catalogue, configs, presets, settings, texts
+
+
+class _WholeNumberParser(flags.IntegerParser):
+    def convert(self, argument: int | str) -> int:
+        try:
+            return int(super().convert(argument))
+        except ValueError:
+            return texts.whole_number(str(argument))
+
+
+def define_whole(
+    name: str, default: int | None, meaning: str, least: int | None = None, most: int | None = None
+) -> flags.FlagHolder[int | None]:
+    """A flag that takes a whole number within bounds, as `texts.whole_number` reads it."""
+    return flags.DEFINE(_WholeNumberParser(least, most), name, default, meaning)
 
 
 class FolderParser(flags.ArgumentParser[str]):
@@ -36,12 +54,10 @@ class FolderParser(flags.ArgumentParser[str]):
 AGENT = flags.DEFINE_string("agent", None, f"What learns: {', '.join(catalogue.AGENTS)}.")
 RUN_DIR = flags.DEFINE(FolderParser(), "run_dir", None, "Folder for everything about the run.")
 JOB = flags.DEFINE(FolderParser(), "job", None, "Folder of a run's program as files.")
-SEED = flags.DEFINE_integer(
-    "seed", None, "Of environments, networks and policies.", lower_bound=0, upper_bound=LARGEST
-)
+SEED = define_whole("seed", None, "Of environments, networks and policies.", 0, LARGEST)
 
 _DEFINES: dict[type, Callable[..., flags.FlagHolder]] = {
-    int: flags.DEFINE_integer,
+    int: define_whole,
     float: flags.DEFINE_float,
     bool: flags.DEFINE_boolean,
     str: flags.DEFINE_string,
@@ -79,9 +95,8 @@ _FIELDS_ARE_IN = "A hyperparameter; --help=r2d2 [--env=...] lists that agent's."
 def run(main: Callable[[Sequence[str]], None], sections: Sections) -> None:
     """Runs a command, with its help.
 
-    `absl.app.run` would do so too. But a TensorFlow that is imported once that has begun, as after
-    the checks of what was typed, looks for accelerators and makes its context at once, in which
-    `tensor == 0` is False: nothing could be forked then.
+    `absl.app.run` would do so too. But TensorFlow is imported after the checks of what was typed,
+    and `recurrent_replay.check` says why that may not be once `absl.app.run` has begun.
 
     Args:
       main: of the module whose docstring begins the help.
@@ -112,6 +127,22 @@ def run(main: Callable[[Sequence[str]], None], sections: Sections) -> None:
     logging.use_absl_handler()
     logging.set_verbosity(logging.INFO)
     guarded(parse(sys.argv))
+
+
+def later(module: str, line: str = "") -> Any:
+    """Imports a module that needs TensorFlow, which takes seconds: once what was typed is right.
+
+    Args:
+      module: its name.
+      line: what is printed before.
+    """
+    try:
+        recurrent_replay.check()
+    except recurrent_replay.InstallationError as error:
+        fail(str(error))
+    with contextlib.suppress(OSError):  # a closed terminal ends no run
+        print(line, end="\n" * bool(line), flush=True)
+    return importlib.import_module(module)
 
 
 def _show(text: str) -> NoReturn:
@@ -199,6 +230,8 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
     later = _LAUNCHPADS not in flags.FLAGS and of_launchpad(plain)
     try:
         rest: list[str] = flags.FLAGS(plain, known_only=later)
+    except flags.UnrecognizedFlagError as error:
+        fail(_printable(_unknown(error, argv)))
     except (flags.Error, ValueError) as error:  # absl has both, and quotes lines as they are
         fail(_printable(str(error)))
     except OSError as error:  # of a --flagfile
@@ -206,6 +239,18 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
     if len(rest) > 1 and not later:
         fail(f"Only flags are understood, got {rest[1]!r}.")
     return rest
+
+
+def _unknown(error: flags.UnrecognizedFlagError, argv: Sequence[str]) -> str:
+    """A sentence about a flag that there is not, which may be meant for an agent's Config."""
+    said = {key: value for key, _, value in (a.lstrip("-").partition("=") for a in argv)}
+    known = [agent for agent in said.get("agent", "").split(",") if agent in catalogue.AGENTS]
+    for agent in known or catalogue.AGENTS:
+        declared = fields.declared(type(catalogue.entry(agent).config))
+        near = texts.nearest(error.flagname, declared)
+        if near and (near == error.flagname or "Did you mean" not in str(error)):
+            return f"There is no flag --{error.flagname}. Did you mean --{agent}.{near}?"
+    return str(error)
 
 
 def of_launchpad(argv: Sequence[str]) -> bool:

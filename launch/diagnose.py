@@ -8,22 +8,18 @@
 Each is printed, and written as a table and a picture into the run's folder diagnostics/.
 """
 
-import pathlib
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from absl import flags
-from matplotlib.figure import Figure
 from rich.console import Console
 
-from agents.limited_memory import MOST_MEMORY_STEPS
-from analysis.diagnosis import discrepancy, figures, lag, memory, output, players
-from launch import command_line
-from run_folder import building, checkpoints, settings
-from run_folder.settings import Settings, SettingsError
+from agents.requirements import MOST_MEMORY_STEPS
+from analysis.diagnosis import ANALYSES
+from launch import command_line, opening
+from run_folder.settings import SettingsError
 
-ANALYSES = ("discrepancy", "lag", "memory")
 _LONGEST_BURN_IN = 10_000  # that is unrolled at once
 
 _ANALYSES = flags.DEFINE_list(
@@ -32,29 +28,17 @@ _ANALYSES = flags.DEFINE_list(
 _BURN_INS = flags.DEFINE_list(
     "burn_ins", None, "discrepancy: steps; by default 0, 1/4 and 1/2 of an item's, and the run's."
 )
-_SEQUENCES = flags.DEFINE_integer(
-    "sequences",
-    256,
-    "discrepancy: the most, of each task and lag.",
-    lower_bound=1,
-    upper_bound=1_000_000,
+_SEQUENCES = command_line.define_whole(
+    "sequences", 256, "discrepancy: the most, of each task and lag.", 1, 1_000_000
 )
-_SAMPLES = flags.DEFINE_integer(
-    "replay_samples",
-    2_000,
-    "lag: the most items drawn from the saved replay.",
-    lower_bound=1,
-    upper_bound=100_000_000,
+_SAMPLES = command_line.define_whole(
+    "replay_samples", 2_000, "lag: the most items drawn from the saved replay.", 1, 100_000_000
 )
 _MEMORIES = flags.DEFINE_list(
     "memories", ["1", "2", "4", "8", "16", "32", "64"], "memory: the ks, and then no limit."
 )
-_EPISODES = flags.DEFINE_integer(
-    "memory_episodes",
-    10,
-    "memory: of each k, played at once.",
-    lower_bound=1,
-    upper_bound=10_000,
+_EPISODES = command_line.define_whole(
+    "memory_episodes", 10, "memory: of each k, played at once.", 1, 10_000
 )
 _SECTIONS = {
     "What is measured": ("run_dir", "agent", "analyses", "seed"),
@@ -62,57 +46,29 @@ _SECTIONS = {
 }
 
 
-class Wanted(NamedTuple):
-    """What the command line asks for."""
-
-    run: Settings
-    agent: str
-    analyses: Sequence[str]
-    all_or_nothing: bool  # whether one that this run has nothing for is an error
-    burn_ins: Sequence[int]
-    sequences: int
-    replay_samples: int
-    memories: Sequence[int]
-    memory_episodes: int
-    seed: int
-
-
-class Measured(NamedTuple):
-    """What came of one analysis."""
-
-    title: str
-    rows: Sequence[Any]  # dataclasses of one type
-    figure: Figure
-
-
-def wanted_of_flags() -> Wanted:
-    """What the command line asks for, checked.
+def _run_and_what() -> dict[str, Any]:
+    """What the command line asks for, as `analysis.diagnosis.session.Wanted` takes it.
 
     Raises:
-      SettingsError: when it makes no sense, or not for this run.
+      SettingsError: when it makes no sense.
     """
-    if not command_line.RUN_DIR.value:
-        raise SettingsError("--run_dir must be given.")
-    run = settings.load(pathlib.Path(command_line.RUN_DIR.value))
-    name = command_line.AGENT.value or run.agents[0]
-    for analysis in _ANALYSES.value or ["lag"]:
+    for analysis in _ANALYSES.value or ():
         if analysis not in ANALYSES:
             raise SettingsError(
                 f"--analyses names {analysis!r}, but there are {', '.join(ANALYSES)}."
             )
-        players.check(run, name, analysis)
-    meaningful = ["lag"] if players.obstacle(run, name) else ANALYSES
     burn_ins = _whole_numbers(_BURN_INS, 0, _LONGEST_BURN_IN)
-    layout = building.make_agent(run, name).tables[0].layout
-    return Wanted(
+    memories = _whole_numbers(_MEMORIES, 1, MOST_MEMORY_STEPS)
+    run = opening.run()
+    return dict(
         run=run,
-        agent=name,
-        analyses=_ANALYSES.value or meaningful,
+        agent=command_line.AGENT.value or run.agents[0],
+        analyses=_ANALYSES.value or (),
         all_or_nothing=bool(_ANALYSES.value),
-        burn_ins=burn_ins or discrepancy.default_burn_ins(layout),
+        burn_ins=burn_ins,
         sequences=_SEQUENCES.value,
         replay_samples=_SAMPLES.value,
-        memories=_whole_numbers(_MEMORIES, 1, MOST_MEMORY_STEPS),
+        memories=memories,
         memory_episodes=_EPISODES.value,
         seed=command_line.SEED.value or 0,
     )
@@ -130,57 +86,12 @@ def _whole_numbers(flag: flags.FlagHolder, least: int, most: int) -> list[int]:
     return sorted({int(text) for text in texts})
 
 
-def measure(wanted: Wanted, analysis: str, report: Callable[[str], None]) -> Measured:
-    """Does one analysis; tells `report` what comes next.
-
-    Raises:
-      SettingsError, CheckpointError: when the run has not what it takes.
-    """
-    run, name, seed = wanted.run, wanted.agent, wanted.seed
-    if analysis == "discrepancy":
-        found = discrepancy.measure(run, name, wanted.burn_ins, wanted.sequences, seed, report)
-        return Measured("Q-value discrepancy (Figure 1)", found, figures.of_discrepancy(found))
-    if analysis == "lag":
-        lags = lag.measure(run, name, wanted.replay_samples)
-        title = "Parameter lag, updates (Figure 6)"
-        return Measured(title, lag.rows(lags), figures.of_lag(lags))
-    played = memory.measure(run, name, wanted.memories, wanted.memory_episodes, seed, report)
-    return Measured("Limited memory (Figure 5)", played, figures.of_memory(played))
-
-
-def diagnose(wanted: Wanted, console: Console) -> None:
-    """Does one analysis after the other.
-
-    Raises:
-      SettingsError, CheckpointError: as `measure`; what this run has nothing for, and nobody named,
-        is only told.
-    """
-    for analysis in wanted.analyses:
-        try:
-            with Console(stderr=True).status(analysis) as status:
-                measured = measure(wanted, analysis, status.update)
-        except SettingsError as error:
-            if wanted.all_or_nothing:
-                raise
-            console.print(f"{analysis}: {error}\n", soft_wrap=True, highlight=False)
-        else:
-            _publish(wanted, analysis, measured, console)
-
-
-def _publish(wanted: Wanted, analysis: str, measured: Measured, console: Console) -> None:
-    folder = wanted.run.folder.diagnostics
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{analysis}-{wanted.agent}"
-    output.write(path.with_suffix(".csv"), measured.rows)
-    measured.figure.savefig(path.with_suffix(".png"), dpi=130)
-    output.show(console, measured.title, measured.rows)
-    console.print(f"{path}.csv and .png\n", soft_wrap=True, highlight=False)
-
-
 def main(_: Sequence[str]) -> None:
     try:
-        diagnose(wanted_of_flags(), Console())
-    except (SettingsError, checkpoints.CheckpointError) as error:
+        wanted = _run_and_what()
+        session = command_line.later("analysis.diagnosis.session")
+        session.diagnose(session.Wanted(**wanted), Console())
+    except SettingsError as error:
         command_line.fail(str(error))
     sys.exit(0)
 

@@ -3,16 +3,14 @@
 It is a SavedModel of TensorFlow: docs/export.md shows a loop that serves it.
 """
 
+import os
 import pathlib
 import sys
 from collections.abc import Sequence
 
-import tensorflow as tf
 from absl import flags
 
-from analysis.playing import files, saved_model
-from launch import command_line, playing_flags
-from run_folder import checkpoints, disk
+from launch import command_line, opening, playing_flags
 from run_folder.settings import SettingsError
 
 _EXPORT_DIR = flags.DEFINE(
@@ -29,22 +27,25 @@ def main(_: Sequence[str]) -> None:
     try:
         if asked == "" or (asked and pathlib.Path(asked).exists()):
             raise SettingsError(f"--export_dir must name a new folder, got {asked!r}.")
-        player = playing_flags.player()
-    except (SettingsError, checkpoints.CheckpointError) as error:
+        player = playing_flags.player(opening.run())
+    except SettingsError as error:
         command_line.fail(str(error))
+    tf = command_line.later("tensorflow")
     tf.get_logger().setLevel("ERROR")  # it would tell of assets, of which there are none
+    files = command_line.later("analysis.playing.files")
     named = files.vacant(player.run.folder.exports, files.name(player.played), "")
     folder = pathlib.Path(asked) if asked else named
     try:
-        saved_model.write(player, folder)
+        command_line.later("analysis.playing.saved_model").write(player, folder)
     except SettingsError as error:
         command_line.fail(str(error))
     except (OSError, tf.errors.OpError) as error:
-        command_line.fail(f"{folder} cannot be written: {disk.said(error)}.")
+        said = str(error).splitlines()[0].removesuffix(".")
+        command_line.fail(f"{folder} cannot be written: {said}.")
     print(f"{player.agent.name}, update {player.played.learner_steps:,}: {folder}")
     sys.exit(0)
 
 
 if __name__ == "__main__":
-    tf.config.set_visible_devices([], "GPU")  # a run may need it
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # a run may need the GPU
     command_line.run(main, _SECTIONS)

@@ -34,7 +34,7 @@ _SWEEP = flags.DEFINE_multi_string(
     "<agent>.<field>=log:5e-5:1e-2, =uniform:10:100, =choice:0.1,0.01 or =grid:0.1,0.01: where "
     "first values come from. Once for each field; the papers' by default.",
 )
-_MEMBER = flags.DEFINE_integer(
+_MEMBER = command_line.define_whole(
     "member", None, "Train this one alone; other hosts train the others: docs/populations.md."
 )
 _SECTIONS: command_line.Sections = {
@@ -96,15 +96,12 @@ def _check_place(run_dir: str) -> None:
 
 def _run(population: Population, path: pathlib.Path, member: int | None) -> int:
     """Trains it, or one member; returns the exit code."""
-    from launch.members.loop import Loop  # TensorFlow: seconds
-    from launch.members.view import View
-
+    loops = command_line.later("launch.members.loop")
+    views = command_line.later("launch.members.view")
     folder = PopulationFolder(path.resolve())
     mine = range(population.members) if member is None else range(member, member + 1)
     if not is_population(path) or settings.load(path) != population:
-        from launch import acceptance  # TensorFlow, Launchpad: seconds
-
-        acceptance.check(population, folder, mine)
+        command_line.later("launch.acceptance").check(population, folder, mine)
     settings.make_folder(folder)
     _lock(population, folder, member)
     settings.record(folder, population)
@@ -112,8 +109,8 @@ def _run(population: Population, path: pathlib.Path, member: int | None) -> int:
     with contextlib.suppress(OSError):  # a closed terminal
         drawn = ", ".join(ranges.spread(population.ranges))
         print(f"Training {title}; drawn: {drawn}.", flush=True)
-    with View(title) as view:
-        loop = Loop(population, folder, mine, view)
+    with views.View(title) as view:
+        loop = loops.Loop(population, folder, mine, view)
         well = loop.run()
     with contextlib.suppress(OSError):
         _describe(loop.scores(), path, _raised(population) if loop.has_finished() else "")

@@ -1,7 +1,5 @@
 """Trains an agent: python -m launch.train --agent=r2d2 --env=atari:pong --run_dir=runs/pong"""
 
-import contextlib
-import importlib
 import signal
 import sys
 from collections.abc import Sequence
@@ -17,12 +15,12 @@ from run_folder import configs, crews, presets, run_lock, settings
 from run_folder.settings import Settings, SettingsError
 
 _RESUME = flags.DEFINE_boolean("resume", False, "Go on with the run in --run_dir.")
-_RESUME_STEP = flags.DEFINE_integer(
+_RESUME_STEP = command_line.define_whole(
     "resume_step",
     None,
     "Go on from a kept learner, that of this update, without replay.",
-    lower_bound=0,
-    upper_bound=LARGEST,
+    0,
+    LARGEST,
 )
 _WITHOUT_REPLAY = flags.DEFINE_boolean(
     "resume_without_replay", False, "Go on with the learner; fill the replay anew."
@@ -88,14 +86,13 @@ def new_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
     return made
 
 
-def _announce(run: Settings | None) -> None:
-    """The first line, seconds before there is more to say."""
+def _first_line(run: Settings | None) -> str:
+    """What is said seconds before there is more to say; nothing where no run starts here."""
+    if command_line.JOB.value or command_line.of_launchpad(sys.argv):
+        return ""
     if run is None:
-        text = f"Going on with {command_line.RUN_DIR.value} ..."
-    else:
-        text = f"Starting {crews.num_nodes(run):,} processes: {run.agent} on {run.env} ..."
-    with contextlib.suppress(OSError):  # a closed terminal ends no run
-        print(text, flush=True)
+        return f"Going on with {command_line.RUN_DIR.value} ..."
+    return f"Starting {crews.num_nodes(run):,} processes: {run.agent} on {run.env} ..."
 
 
 def main(_: Sequence[str]) -> None:
@@ -106,9 +103,7 @@ def main(_: Sequence[str]) -> None:
             if flag.value not in (None, False) and not _RESUME.value:
                 raise SettingsError(f"--{flag.name} says how a run goes on: add --resume.")
         run = None if _RESUME.value else new_run(values, overrides)
-        if not command_line.JOB.value and not command_line.of_launchpad(sys.argv):
-            _announce(run)
-        starting = importlib.import_module("launch.starting")  # TensorFlow, Launchpad: seconds
+        starting = command_line.later("launch.starting", _first_line(run))
         command_line.parse_flags(sys.argv)
         going_on = (values, overrides, _RESUME_STEP.value, not _WITHOUT_REPLAY.value)
         wanted = starting.Resumption(*going_on) if run is None else run

@@ -24,7 +24,7 @@ from agents.contract import Update
 from agents.fields import required
 from agents.learner import read_parameters
 from agents.requirements import NOT_NEGATIVE, Requirement, or_none, whole
-from run_folder import disk, recorded, whole_files
+from run_folder import recorded, whole_files
 from run_folder.layout import learner_label
 
 MANIFEST = "manifest.json"
@@ -97,6 +97,10 @@ class CheckpointError(ValueError):
 
 class DamagedError(CheckpointError):
     """A checkpoint that is not as it was written; an earlier one may be."""
+
+
+class OtherSizesError(CheckpointError):
+    """A checkpoint of a network that is not the one it is read for."""
 
 
 def without_replay(manifest: Manifest) -> Manifest:
@@ -217,9 +221,8 @@ def restore(folder: pathlib.Path, manifest: Manifest, agent: str, update: Update
             reader.get_tensor(name)  # which compares checksums
         read_parameters(update, prefix)
     except (tf.errors.OpError, RuntimeError) as error:
-        said = disk.said(error)
-        raise DamagedError(f"The learner's checkpoint {prefix} is corrupt: {said}.") from None
+        raise DamagedError(f"The learner's checkpoint {prefix} is corrupt: {error}.") from None
     except (ValueError, AssertionError) as error:
-        raise CheckpointError(
+        raise OtherSizesError(
             f"The learner's checkpoint {prefix} was written with a network of other sizes: {error}."
         ) from None

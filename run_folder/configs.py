@@ -62,8 +62,11 @@ def _make(
     declared = fields.declared(type(default))
     for field in own:
         if field not in declared:
+            near = texts.nearest(field, declared)
+            meant = f" Did you mean --{name}.{near}?" if near else ""
             raise ValueError(
-                f"--{name}.{field} is no field of {name}'s Config." + texts.suggest(field, declared)
+                f"--{name}.{field} is no field of {name}'s Config.{meant} --help={agent} lists "
+                "them."
             )
     typed = {field: text for field, text in shared.items() if field in declared} | dict(own)
     try:

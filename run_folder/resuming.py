@@ -23,6 +23,7 @@ from run_folder import (
     run_lock,
     settings,
     snapshots,
+    texts,
 )
 from run_folder.checkpoints import CheckpointError, Manifest, Manifests
 from run_folder.layout import CHECKPOINTS, learner_label
@@ -87,14 +88,19 @@ def _check_replay_stays(run: Settings, agent: str, config: Any) -> None:
     tables = building.make_agent(run, agent).tables
     if building.make_agent(run, agent, config).tables == tables:
         return
-    changed = [
-        f"--{agent}.{field.name}={getattr(config, field.name)}"
-        for field in dataclasses.fields(config)
-        if getattr(config, field.name) != getattr(run.configs[agent], field.name)
-    ]
     raise SettingsError(
-        f"A run cannot go on with {' '.join(changed)}: its replay was cut and limited otherwise."
+        f"A run cannot go on with {' '.join(_differing(agent, config, run.configs[agent]))}: its "
+        "replay was cut and limited otherwise."
     )
+
+
+def _differing(agent: str, config: Any, other: Any) -> list[str]:
+    """The fields of a Config that another one has otherwise, as they are typed."""
+    return [
+        f"--{agent}.{field.name}={texts.typed(getattr(config, field.name))}"
+        for field in dataclasses.fields(config)
+        if getattr(config, field.name) != getattr(other, field.name)
+    ]
 
 
 def manifests(
@@ -133,7 +139,19 @@ def manifests(
                 )
         except checkpoints.DamagedError as error:
             raise CheckpointError(f"{error} {_ways_out(run, folder, manifest)}") from None
+        except checkpoints.OtherSizesError as error:
+            raise CheckpointError(f"{error}{_changed_sizes(run, name)}") from None
     return found
+
+
+def _changed_sizes(run: Settings, agent: str) -> str:
+    """How a sentence goes on about a network that is another than the one that was saved."""
+    recorded = settings.load(run.path).configs[agent]
+    given = _differing(agent, run.configs[agent], recorded)
+    if not given:
+        return ""
+    before = ", ".join(_differing(agent, recorded, run.configs[agent]))
+    return f" Of what makes it, {', '.join(given)} was given; the run has {before}."
 
 
 def _check_shards(run: Settings, manifest: Manifest) -> None:

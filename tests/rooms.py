@@ -19,6 +19,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "tests": frozenset({*_LAYERS, "bazel"}),
 }
 
+_LATER = "command_line.later"  # imports what its first argument names
+
 
 def modules(root: Path) -> list[Path]:
     """Every Python file of every room, relative to the root, in order."""
@@ -80,6 +82,8 @@ def _imported_names(tree: ast.AST, module: Path) -> Iterator[str]:
             package = module.parts[: len(module.parts) - node.level] if node.level else ()
             base = [*package, *([node.module] if node.module else [])]
             yield from (".".join([*base, alias.name]) for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(_LATER):
+            yield from (str(part.value) for part in node.args[:1] if isinstance(part, ast.Constant))
 
 
 def _file_of(root: Path, name: str) -> Path | None:

@@ -87,6 +87,7 @@ def test_the_arrow_itself() -> None:
         "from replay.structures import Batch",
         "def f() -> None:\n    from replay.structures import Batch",
         "if True:\n    import replay.structures",
+        "found = command_line.later('replay.structures').Batch",
     ],
 )
 def test_every_form_of_import_against_the_arrow_is_found(tmp_path: Path, statement: str) -> None:

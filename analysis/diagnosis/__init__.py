@@ -1,1 +1,3 @@
 """What launch.diagnose measures: stale states, parameter lag, memory."""
+
+ANALYSES = ("discrepancy", "lag", "memory")

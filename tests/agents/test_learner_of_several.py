@@ -13,7 +13,6 @@ from agents.learner import BrokenOffError, Learner
 from agents.peers import Alone
 from replay.structures import Batch
 from tests.agents.adding import AddReward, Priorities, batch_of, for_ever, make_learner
-from tests.patience import PATIENCE
 
 
 class Round:
@@ -34,14 +33,14 @@ class Threaded(Alone):
 
     def exchange(self, row: np.ndarray) -> np.ndarray:
         self._met.rows[self.rank] = row
-        self._met.barrier.wait(timeout=PATIENCE)
+        self._met.barrier.wait(timeout=20)
         rows = np.stack(self._met.rows)
-        self._met.barrier.wait(timeout=PATIENCE)
+        self._met.barrier.wait(timeout=20)
         return rows
 
 
 def _late(event: threading.Event) -> Iterator[Batch]:
-    assert event.wait(PATIENCE)
+    assert event.wait(20)
     yield from for_ever()
 
 

@@ -21,7 +21,7 @@ FAKES = ROOT / "tests" / "environments" / "fakes"  # DeepMind Lab's module
 LINES, COLUMNS = 45, 100
 # A population takes for its members all that a run takes, and helps with what matters most.
 PASSED_ON = {"launch.population": "launch.train"}
-DEFINE_FLAGS = ("command_line.py", "playing_flags.py")
+DEFINE_FLAGS = ("command_line.py", "opening.py", "playing_flags.py")
 # Flags of launch.command_line.
 SHARED = {"AGENT": "agent", "RUN_DIR": "run_dir", "SEED": "seed", "JOB": "job"}
 
@@ -73,7 +73,13 @@ _MISSING = re.compile(
 
 REFUSED: dict[Words, str] = {
     ("launch.train", "--agent=r2d2", "--env=atari:pung", "--run_dir=x"): "atari:pong",
-    ("launch.train", "--agent=r2d2", "--env=catch", "--run_dir=x", "--r2d2.lengt=3"): "'length'",
+    (
+        "launch.train",
+        "--agent=r2d2",
+        "--env=catch",
+        "--run_dir=x",
+        "--r2d2.lengt=3",
+    ): "--r2d2.length?",
     ("launch.evaluate", "--run_dir=x", "--episode=3"): "episodes",
     ("benchmarks.learner", "--agent=r2d2", "--peer=torch"): "pytorch",
     ("studies.plot_run", "runs/pong", "plot.png"): "title",

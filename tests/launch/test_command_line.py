@@ -1,6 +1,8 @@
 """A command's help is one screen, and what its flags cannot be is one sentence."""
 
 import errno
+import os
+import pathlib
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,9 +15,11 @@ from agents import fields
 from environments import suites
 from launch import command_line
 from launch.command_line import HYPERPARAMETER
-from run_folder import catalogue
+from run_folder import catalogue, texts
 
-flags.DEFINE_integer("test_number", 7, "A number.")
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+command_line.define_whole("test_number", 7, "A number.")
 flags.DEFINE_string("test_name", None, " ".join(["word"] * 30))
 flags.DEFINE_boolean("test_truth", False, "Whether.")
 flags.DEFINE_enum("test_choice", "one", ["one", "two"], "Which.")
@@ -94,11 +98,11 @@ def test_a_command_gets_what_its_flags_do_not_take(monkeypatch: pytest.MonkeyPat
         ("--test_number=", "--test_number="),
         (f"--{'x' * 1_000}", "A flag's name has at most 64 characters, got '--xxx"),
         ("-\n", r"Unknown command line flag '\n'"),
-        ("--test_number=\x1b[2J", r"--test_number=\x1b[2J: invalid literal"),
+        ("--test_number=\x1b[2J", r"--test_number=\x1b[2J: a whole number was"),
         ("--flagfile=missing", "'missing'"),
         ("--flagfile=/", "/"),
         ("--r2d2.=8", "'r2d2.'"),
-        ("--.length=8", "'.length'"),
+        ("--.length=8", "There is no flag --.length. Did you mean --r2d2.length?"),
         ("--=8", "'--=8'"),
         ("-r2d2.length=8", "takes no hyperparameters, got --r2d2.length."),
         ("\udcff", r"Only flags are understood, got '\udcff'."),
@@ -175,26 +179,81 @@ def test_help_may_be_read_in_part() -> None:
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
-def test_names_flags_presets_and_configs_need_no_tensorflow() -> None:
-    """What is mistyped is then answered within a second."""
-    asked = [
-        ["--agent=r2d3", "--env=catch", "--run_dir=run"],
-        ["--agent=r2d2", "--env=cath", "--run_dir=run"],
-        ["--agent=impala", "--env=atari:pong", "--run_dir=run", "--impala.lerning_rate=1"],
-        ["--agent=impala", "--env=memory:recall", "--run_dir=run", "--num_acters=1"],
-        ["--agent=popart", "--env=catch", "--run_dir=run", "--lp_x=y", "--num_actors=0"],
-    ]
+_TYPED = (  # what was typed -> a part of the sentence that answers it
+    ("train --agent=r2d3 --env=catch --run_dir=run", "Did you mean 'r2d2'?"),
+    ("train --agent=r2d2 --env=cath --run_dir=run", "did you mean catch?"),
+    ("train --agent=r2d2 --env=CartPole-v1 --run_dir=run", "did you mean gym:CartPole-v1?"),
+    ("train --agent=r2d2 --env=catch --learning_rate=1", "Did you mean --r2d2.learning_rate?"),
+    ("train --agent=stac --env=catch --batch_size=1", "Did you mean --stac.batch_size?"),
+    ("train --env=catch --priority_exponnt=1", "Did you mean --r2d2.priority_exponent?"),
+    ("train --env=catch --num_acters=1", "Did you mean: num_actors ?"),
+    (
+        "train --agent=r2d2 --env=catch --run_dir=run --r2d2.lr=1",
+        "--r2d2.learning_rate? --help=r2d",
+    ),
+    ("train --agent=r2d2 --env=catch --run_dir=run --max_actor_steps=1.5", "or 1e6, got '1.5'"),
+    ("train --agent=r2d2 --env=catch --run_dir=run --max_actor_steps=1e99", "or 1e6, got '1e99'"),
+    ("train --agent=popart --env=catch --run_dir=run --lp_x=y --num_actors=0", "got 0."),
+    ("evaluate --run_dir=none", "none holds no run"),
+    ("export --run_dir=none", "none holds no run"),
+    ("diagnose --run_dir=none", "none holds no run"),
+    ("report --run_dir=none", "none holds no run"),
+)
+
+
+def test_what_is_mistyped_is_answered_before_tensorflow_is_imported(tmp_path: pathlib.Path) -> None:
+    """So within a second or two."""
     heavy = ("tensorflow", "reverb", "launchpad", "acme", "sonnet", "matplotlib")
     program = (
-        "import runpy, sys\n"
-        "try: runpy.run_module('launch.train', run_name='__main__', alter_sys=True)\n"
-        f"finally: print([name for name in {heavy} if name in sys.modules])"
+        "import importlib, sys\n"
+        "from absl.testing import flagsaver\n"
+        "from launch import command_line\n"
+        f"for typed in {[typed for typed, _ in _TYPED]}:\n"
+        "    name, *sys.argv[1:] = typed.split()\n"
+        "    command = importlib.import_module(f'launch.{name}')\n"
+        "    try:\n"
+        "        with flagsaver.flagsaver():\n"
+        "            command_line.flags.FLAGS.unparse_flags()\n"
+        "            command_line.run(command.main, command._SECTIONS)\n"
+        "    except SystemExit as exit_: print(exit_.code, file=sys.stderr)\n"
+        f"print([name for name in {heavy} if name in sys.modules])"
     )
-    for argv in asked:
-        command = [sys.executable, "-c", program, *argv]
-        ended = subprocess.run(command, capture_output=True, text=True)
-        assert (ended.returncode, ended.stdout) == (2, "[]\n"), ended.stderr
-        assert len(ended.stderr.splitlines()) in (1, 2)  # absl's sentences have a heading
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.stdout == "[]\n", ended.stderr
+    answers = ended.stderr.split("2\n")
+    assert len(answers) == len(_TYPED) + 1
+    for (typed, said), answer in zip(_TYPED, answers, strict=False):
+        assert said in answer, (typed, answer)
+        assert len(answer.splitlines()) in (1, 2)  # absl's sentences have a heading
+
+
+@pytest.mark.parametrize("typed", ["1000000", "1e6", "1_000_000", "+1.0E6", "0.1e7"])
+def test_a_whole_number_may_be_typed_as_a_multiple_of_a_power_of_ten(
+    monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    _run(monkeypatch, SECTIONS, f"--test_number={typed}")
+    assert flags.FLAGS.test_number == 1_000_000
+    assert texts.value_of("batch_size", typed, int) == 1_000_000
+    assert texts.value_of("hidden_sizes", f"{typed},2", tuple[int, ...]) == (1_000_000, 2)
+
+
+def test_absls_way_to_begin_is_refused_where_it_would_break_tensorflow() -> None:
+    program = (
+        "import sys, absl.app\n"
+        "from launch import train\n"
+        "sys.argv = 'train --agent=r2d2 --env=catch --run_dir=/none/run'.split()\n"
+        "absl.app.run(train.main)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("TensorFlow must be imported before absl.app.run begins")
 
 
 def test_a_folder_that_cannot_be_written_is_a_sentence(

@@ -13,6 +13,7 @@ from analysis.diagnosis import discrepancy, figures, memory
 from analysis.playing import evaluation
 from launch import diagnose
 from replay.layout import Layout
+from run_folder import settings
 from tests.launch import typed
 from tests.run_folder import saved_runs
 
@@ -70,7 +71,7 @@ def test_more_memory_is_never_further_from_all_of_it(run_dir: pathlib.Path) -> N
         assert float(row["greedy_match"]) == 1
         assert float(row["q_difference"]) < 1e-4
         assert row["episode_return"] == every["episode_return"]
-    player = evaluation.load(diagnose.settings.load(run_dir), "r2d2", seed=1)
+    player = evaluation.load(settings.load(run_dir), "r2d2", seed=1)
     returns = [episode.episode_return for episode in evaluation.play(player, TASK, 3)]
     assert float(every["episode_return"]) == pytest.approx(np.mean(returns))
     assert image.imread(path.with_suffix(".png")).std() > 0.05

@@ -5,7 +5,7 @@ import pathlib
 import av
 import pytest
 
-from analysis.playing import files
+from analysis.playing import files, session
 from analysis.playing.evaluation import Player
 from environments import screens
 from launch import evaluate
@@ -120,8 +120,8 @@ def test_a_folder_without_a_run(capsys: pytest.CaptureFixture[str], tmp_path: pa
 def test_ctrl_c_ends_it_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch, run_dir: pathlib.Path
 ) -> None:
-    def stopped(player: Player) -> None:
+    def stopped(player: Player, episodes: int | None) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(evaluate, "play_all", stopped)
+    monkeypatch.setattr(session, "play_all", stopped)
     assert typed.run(evaluate.main, f"--run_dir={run_dir}", "--video") == 130

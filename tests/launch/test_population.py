@@ -71,7 +71,7 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[NoLoop]]:
         ),
         ([*NEW, "--impala.entropy_cost=1"], ["--impala.entropy_cost is what --sweep draws"]),
         ([*NEW, "--sweep=impala.c_bar=choice:2,3"], ["--impala.c_bar must be at most rho_bar"]),
-        ([*NEW, "--impala.lerning_rate=1"], ["--impala.lerning_rate", "'learning_rate'"]),
+        ([*NEW, "--impala.lerning_rate=1"], ["--impala.lerning_rate", "--impala.learning_rate?"]),
         ([*NEW, "--r2d2.length=8"], ["--r2d2.length", "this run's agents are impala."]),
         ([*NEW, "--num_actors=0"], ["--num_actors must be a whole number from 1", "got 0."]),
         ([*NEW, "--preset=huge"], ["--preset", "'huge'"]),

@@ -134,7 +134,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:
         ([*NEW, "--r2d2.samples_per_insert=1e-30"], ["--r2d2.samples_per_insert", "0.0001"]),
         ([*NEW, "--r2d2.frame_stack=0"], ["--r2d2.frame_stack", "0"]),
         ([*NEW, "--r2d2.hidden_sizes=8,x"], ["--r2d2.hidden_sizes", "'8,x'"]),
-        ([*NEW, "--r2d2.lerning_rate=1"], ["--r2d2.lerning_rate", "'learning_rate'"]),
+        ([*NEW, "--r2d2.lerning_rate=1"], ["--r2d2.lerning_rate", "--r2d2.learning_rate?"]),
         ([*NEW, "--preset=paper"], ["cannot play --env=catch", "the mlp torso"]),
         ([*NEW, "--r2d2.torso=dqn"], ["cannot play --env=catch", "the mlp torso"]),
         *(

@@ -9,7 +9,6 @@ import reverb
 import tensorflow as tf
 
 from replay.stream import Stream
-from tests.patience import PATIENCE
 
 
 def _threads() -> int:
@@ -48,7 +47,7 @@ def _wait_and_close() -> int:
     waiting = _threads()
     server.stop()
     stream.close()
-    assert ended.wait(PATIENCE)
+    assert ended.wait(20)
     return waiting - before
 
 

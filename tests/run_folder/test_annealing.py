@@ -107,8 +107,8 @@ def test_one_flag_is_for_every_agent_that_anneals_and_an_agents_own_goes_before_
         ),
         (
             "r2d2,popart",
-            {"annealing_frames": "2e8"},
-            "--annealing_frames must be of type int or none, got '2e8'.",
+            {"annealing_frames": "2e8.5"},
+            "--annealing_frames must be of type int or none, got '2e8.5'.",
         ),
         (
             "r2d2,popart",

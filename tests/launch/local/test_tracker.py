@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import time
 from typing import Any
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from launch.local import tracker
 from launch.local.tracker import Tracker
 from run_folder.settings import Settings, SettingsError
-from tests.patience import wait_for
 from tests.run_folder import saved_runs
+
+PATIENCE = 60.0  # for what another process writes
 
 
 @pytest.fixture
@@ -42,16 +44,16 @@ def _records(path: pathlib.Path) -> list[Any]:
     from wandb.sdk.internal import datastore
 
     records: Any = wandb_internal_pb2  # which is typed or not, as it is installed or not
-
-    def find() -> list[Any]:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
         store, found = datastore.DataStore(), []
         store.open_for_scan(str(path))
         while (data := store.scan_data()) is not None:
             found.append(records.Record.FromString(data))
-        ends = any(record.WhichOneof("record_type") == "exit" for record in found)
-        return found if ends else []
-
-    return wait_for(find)
+        if any(record.WhichOneof("record_type") == "exit" for record in found):
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"{path} has no end.")
 
 
 def _kept(run: Settings) -> list[list[dict[str, Any]]]:

@@ -1,0 +1,114 @@
+"""The pages that `launch.report` writes: of a run, of runs side by side, of a population."""
+
+import pathlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from analysis.report import (
+    differences,
+    evaluations,
+    groups,
+    learning,
+    page,
+    population,
+    population_decisions,
+    population_scores,
+    population_summary,
+    population_tree,
+    population_values,
+    replaying,
+    returns,
+    speed,
+    summary,
+    tasks,
+)
+from analysis.report.page import Section
+from analysis.report.population import Members
+from analysis.report.run import Run, lines, load
+from population.folder import is_population
+from run_folder.settings import SettingsError
+
+
+class Page(NamedTuple):
+    """What is to be written.
+
+    Attributes:
+      title: of the page.
+      sections: in order.
+      folder: where it goes if nothing else is said.
+    """
+
+    title: str
+    sections: list[Section]
+    folder: pathlib.Path
+
+
+def of_runs(runs: Sequence[Run]) -> Page:
+    """The page of a run, which goes into its own folder; or of several, into the first one's."""
+    drawn = lines(runs)
+    legend = [(line.label, line.colour) for line in drawn]
+    sections = [
+        summary.section(drawn),
+        returns.section(drawn, legend),
+        tasks.section(drawn, legend),
+        evaluations.section(runs),
+        speed.section(drawn, legend),
+        replaying.section(drawn, legend),
+        *learning.bands(drawn, legend),
+        *groups.sections(drawn, legend),
+        learning.metrics(drawn, legend),
+        differences.section(runs),
+        summary.commands(runs),
+    ]
+    folder = runs[0].settings.folder.report
+    return Page(
+        title=", ".join(run.name for run in runs),
+        sections=sections,
+        folder=folder if len(runs) == 1 else folder / "comparison",
+    )
+
+
+def of_population(members: Members) -> Page:
+    """The page of a population; members that stay apart have no family tree."""
+    sections = [
+        population_summary.section(members),
+        population_scores.section(members),
+        population_values.section(members),
+        *([population_tree.section(members)] if members.settings.evolves else []),
+        population_scores.in_the_end(members),
+        population_decisions.section(members),
+        population_summary.commands(members),
+    ]
+    return Page(members.folder.path.resolve().name, sections, members.folder.report)
+
+
+def of_folders(folders: Sequence[str]) -> Page:
+    """The page of what is in folders.
+
+    Raises:
+      SettingsError: they hold nothing of which there is a page.
+    """
+    populations = [folder for folder in folders if is_population(pathlib.Path(folder))]
+    if not populations:
+        return of_runs(load(folders))
+    if len(folders) > 1:
+        raise SettingsError(
+            f"--run_dir names {populations[0]}, which holds a population, and others beside it: a "
+            "page is of one population, or of runs."
+        )
+    return of_population(population.load(pathlib.Path(folders[0])))
+
+
+def write(made: Page, folder: pathlib.Path) -> pathlib.Path:
+    """Writes a page, and each of its figures as a PNG file beside it; returns the page's path.
+
+    Raises:
+      OSError: the folder cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for section in made.sections:
+        for chart in section.charts:
+            (folder / f"{chart.name}.png").write_bytes(chart.png)
+    path = folder / "index.html"
+    path.write_text(page.document(made.title, made.sections))
+    return path

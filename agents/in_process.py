@@ -3,6 +3,7 @@
 import atexit
 import dataclasses
 import functools
+import os
 import weakref
 
 import numpy as np
@@ -14,7 +15,7 @@ from acme import specs
 from agents.actor import make_actor
 from agents.contract import Agent
 from agents.learner import Learner
-from replay import quiet, tables
+from replay import own_server, quiet, tables
 from replay.dataset import make_dataset
 from replay.priorities import PriorityUpdater
 from replay.stream import Stream
@@ -54,7 +55,9 @@ class InProcess:
         core_state = tree.map_structure(lambda x: x[0], update.network.initial_state(1))
         core_states = {table.name: core_state for table in unlimited}
         self._server = reverb.Server(
-            tables.make_tables(unlimited, environment_spec, core_states, blocks)
+            tables.make_tables(unlimited, environment_spec, core_states, blocks),
+            # By default it would make a temporary folder and leave it behind.
+            checkpointer=reverb.checkpointers.DefaultCheckpointer(os.devnull),
         )
         self._client = self._server.localhost_client()
         self._table = first.name
@@ -70,9 +73,15 @@ class InProcess:
                 same_process=True,
             )
         )
+        self.num_items()  # connects the client, as the stream is already
+        own_server.shut(self._server)
         self.network = update.network
         self.learner = Learner(
-            update, self._batches, burn_in=first.layout.burn_in, priorities=self._priorities
+            update,
+            self._batches,
+            burn_in=first.layout.burn_in,
+            priorities=self._priorities,
+            on_replaced=lambda: self.actor.update(wait=True),
         )
         self._writer = SequenceWriter(
             self._client,

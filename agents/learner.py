@@ -54,6 +54,7 @@ class Learner(acme.Learner):
       burn_in: rows of a batch that nothing is learned from.
       counter: counts `steps`, and in `trained_steps` the steps that were replayed, by all peers.
       on_metrics: takes the metrics of each step, as tensors.
+      on_replaced: called when other parameters have taken the place of those that were learned.
       peers: of which this is one.
 
     Attributes:
@@ -71,6 +72,7 @@ class Learner(acme.Learner):
         priorities: PriorityWriter | None = None,
         counter: counting.Counter | None = None,
         on_metrics: Callable[[Mapping[str, tf.Tensor]], None] = lambda metrics: None,
+        on_replaced: Callable[[], None] = lambda: None,
         peers: Peers = ALONE,
     ) -> None:
         self._update = update
@@ -78,6 +80,7 @@ class Learner(acme.Learner):
         self._burn_in = burn_in
         self._counter = counter or counting.Counter()
         self._on_metrics = on_metrics
+        self._on_replaced = on_replaced
         self._peers = peers
         self._batch: Batch | None = None  # to be learned from, once all have one
         self._waited = 0.0  # seconds, in the last round
@@ -191,6 +194,7 @@ class Learner(acme.Learner):
         with self._lock:
             self._assign(state)
             self._forget()
+        self._on_replaced()
 
     def write_checkpoint(self, prefix: str) -> str:
         """Writes all that learning depends on to files that begin with `prefix`; returns that.
@@ -218,6 +222,7 @@ class Learner(acme.Learner):
             if learner_steps is not None:
                 self._steps.assign(learner_steps)
             self._forget()
+        self._on_replaced()
 
     def _agreed(self, batch: Batch | None, *, ends: bool = False) -> int | None:
         """Comes to the peers' next round.

@@ -37,7 +37,7 @@ class SingleProcessAgent(core.Actor, core.VariableSource):
       ValueError: the agent cannot play such an environment.
 
     Attributes:
-      learner: the `acme.core.Learner` inside; it saves and restores.
+      learner: the `acme.core.Learner` inside.
     """
 
     def __init__(self, agent: Agent, environment_spec: specs.EnvironmentSpec, *, seed: int) -> None:
@@ -79,7 +79,25 @@ class SingleProcessAgent(core.Actor, core.VariableSource):
         for _ in range(due - self._learner_steps):
             self.learner.step()
         self._learner_steps = due
-        self._actor.update(wait)
+        # In the background it would be an update late, or not: a race.
+        self._actor.update(wait=True)
+
+    def save(self, prefix: str) -> None:
+        """Writes all that learning depends on, but for the replay, to files that begin so.
+
+        Raises:
+          NotFiniteError, BrokenOffError: of an update; nothing is written.
+        """
+        self.learner.write_checkpoint(prefix)
+
+    def load(self, prefix: str) -> None:
+        """Acts and learns on from what `save` wrote.
+
+        Raises:
+          tf.errors.OpError, ValueError, AssertionError: when the files are missing, corrupt, or
+            another agent's.
+        """
+        self.learner.read_checkpoint(prefix)
 
     def get_variables(self, names: Sequence[str]) -> list[list[np.ndarray]]:
         """The learner's, as `Learner.get_variables`."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from absl import flags
 
 from launch import command_line, opening, playing_flags
+from run_folder import disk
 from run_folder.settings import SettingsError
 
 _EXPORT_DIR = flags.DEFINE(
@@ -40,8 +41,7 @@ def main(_: Sequence[str]) -> None:
     except SettingsError as error:
         command_line.fail(str(error))
     except (OSError, tf.errors.OpError) as error:
-        said = str(error).splitlines()[0].removesuffix(".")
-        command_line.fail(f"{folder} cannot be written: {said}.")
+        command_line.fail(f"{folder} cannot be written: {disk.said(error)}.")
     print(f"{player.agent.name}, update {player.played.learner_steps:,}: {folder}")
     sys.exit(0)
 

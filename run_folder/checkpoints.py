@@ -24,7 +24,7 @@ from agents.contract import Update
 from agents.fields import required
 from agents.learner import read_parameters
 from agents.requirements import NOT_NEGATIVE, Requirement, or_none, whole
-from run_folder import recorded, whole_files
+from run_folder import disk, recorded, whole_files
 from run_folder.layout import learner_label
 
 MANIFEST = "manifest.json"
@@ -221,7 +221,8 @@ def restore(folder: pathlib.Path, manifest: Manifest, agent: str, update: Update
             reader.get_tensor(name)  # which compares checksums
         read_parameters(update, prefix)
     except (tf.errors.OpError, RuntimeError) as error:
-        raise DamagedError(f"The learner's checkpoint {prefix} is corrupt: {error}.") from None
+        said = disk.said(error)
+        raise DamagedError(f"The learner's checkpoint {prefix} is corrupt: {said}.") from None
     except (ValueError, AssertionError) as error:
         raise OtherSizesError(
             f"The learner's checkpoint {prefix} was written with a network of other sizes: {error}."

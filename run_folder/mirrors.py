@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 import tensorflow as tf
 
-from run_folder import bucket, whole_files
+from run_folder import bucket, disk, whole_files
 from run_folder.bucket import RunDir
 from run_folder.layout import CHECKPOINTS
 
@@ -84,7 +84,7 @@ class Mirror:
             try:
                 self._push(checkpoints)
             except tf.errors.OpError as error:
-                print(f"{self.root} could not be written: {error.message}", file=sys.stderr)
+                print(f"{self.root} could not be written: {disk.said(error)}.", file=sys.stderr)
                 return False
         return True
 

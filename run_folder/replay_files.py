@@ -11,7 +11,6 @@ All of this goes through TensorFlow's file system, which both are for it.
 
 import os
 import pathlib
-import re
 import sys
 import threading
 import time
@@ -25,13 +24,12 @@ import tree
 from reverb.cc import schema_pb2
 from reverb.cc.checkpointing import checkpoint_pb2
 
-from run_folder import bucket
+from run_folder import bucket, disk
 from run_folder.checkpoints import DamagedError
 
 _TABLES = "tables.tfrecord"
 DONE = "DONE"  # the file that Reverb ends a checkpoint with
 POLL_SECONDS = 0.5
-_GRAPHS_OWN = re.compile(r"{{.*?}}|\[Op:.*?\]")  # what TensorFlow says of where in a graph it was
 ANNOUNCED_BYTES = 200e6  # of a replay whose checking takes seconds
 SHIP_SECONDS = 1_800.0  # in which a checkpoint must reach the bucket
 
@@ -51,7 +49,7 @@ def _ship_for_ever(staging: pathlib.Path, to: str) -> None:
                     ship(done.parent, f"{to}/{name}")
                     shipped.add(name)
                 except tf.errors.OpError as error:  # once more, then
-                    print(f"{to}/{name} could not be written: {error.message}", file=sys.stderr)
+                    print(f"{to}/{name} could not be written: {disk.said(error)}.", file=sys.stderr)
         time.sleep(POLL_SECONDS)
 
 
@@ -140,8 +138,8 @@ def check_records(folder: pathlib.Path) -> None:
         try:
             records.reduce(np.int64(0), lambda count, _: count + 1)
         except tf.errors.OpError as error:
-            reason = _GRAPHS_OWN.sub("", error.message or "").splitlines()[0].strip()
-            raise DamagedError(f"The saved replay is corrupt: {file}: {reason}.") from None
+            said = disk.said(error)
+            raise DamagedError(f"The saved replay is corrupt: {file}: {said}.") from None
 
 
 def check_columns(folder: pathlib.Path, tables: Sequence[reverb.Table]) -> None:

@@ -19,7 +19,7 @@ import reverb
 import tensorflow as tf
 
 from replay import tables
-from run_folder import checkpoints, mirrors, snapshots
+from run_folder import checkpoints, disk, mirrors, snapshots
 from run_folder.checkpoints import MANIFEST, Manifest
 from run_folder.layout import learner_label
 from run_folder.replay_files import ReplayFiles
@@ -167,9 +167,11 @@ class Saver:
         try:
             yield
         except _FAILURES as error:
+            full = disk.full(self._folder)  # before there is room again for what is no checkpoint
             with contextlib.suppress(*_FAILURES):  # what stays goes when the next save ends
                 discard()
-            raise SaveError(f"{what} could not be saved: {_said(error)}") from error
+            sentences = [f"{what} could not be saved: {disk.said(error)}", *filter(None, [full])]
+            raise SaveError(". ".join(sentences) + ".") from error
 
     def _discard_learner(self) -> None:
         learner = self._folder / learner_label(self._agent)
@@ -186,14 +188,18 @@ class Saver:
         last = self.last
         if self._mirror is not None or last is None or not last.replay_items:
             return
-        size = sum(bytes_ for name, bytes_ in last.sizes.items() if name.startswith("replay/"))
-        needed = _MARGIN * size * tables.num_items(self._clients) / last.replay_items
-        free = shutil.disk_usage(self._folder).free
-        if free < needed:
-            raise OSError(
-                f"it takes about {needed / 1e6:,.0f} MB beside the last one, and {free / 1e6:,.0f} "
-                f"MB are free on the disk of {self._folder}."
-            )
+        sizes = [size for name, size in last.sizes.items() if name.startswith("replay/")]
+        size = _MARGIN * sum(sizes) * tables.num_items(self._clients) / last.replay_items
+        left = disk.free(self._folder)
+        for what, needed, there in (
+            ("MB", size / 1e6, left.bytes / 1e6),
+            ("files and folders", 2 * len(sizes), left.files),
+        ):
+            if there < needed:
+                raise OSError(
+                    f"it takes about {needed:,.0f} {what} beside the last one, and the disk of "
+                    f"{self._folder} has room for {there:,.0f}"
+                )
 
     def _leave_behind(self, learner_step: int) -> None:
         """Names no learner of this step any more, which a run that went back is to write anew.
@@ -240,10 +246,3 @@ class Saver:
         if pushed and self._manifest_name == MANIFEST and not self._unnamed:
             self._replays.remove_others(manifest.replay)
         return manifest
-
-
-def _said(error: Exception) -> str:
-    """What a file system said, in a line."""
-    message = error.message if isinstance(error, tf.errors.OpError) else str(error)
-    first = (message or type(error).__name__).splitlines()[0].strip()
-    return first if first.endswith(".") else f"{first}."

@@ -17,6 +17,7 @@ import pytest
 from absl import flags
 
 from tests.commands import Commands
+from tests.patience import PATIENCE
 
 # TensorFlow reports CPU features and absent GPUs on stderr, which buries a failure's own output.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -86,7 +87,7 @@ def no_thread_stays() -> Iterator[None]:
     pools = tuple(thread._threads_queues)
     for left in set(threading.enumerate()) - before:
         if not left.daemon and left not in pools:
-            left.join(timeout=10)
+            left.join(timeout=PATIENCE)
             assert not left.is_alive(), f"{left} is still there."
 
 

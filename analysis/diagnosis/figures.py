@@ -8,12 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.diagnosis import discrepancy, lag, memory
+from analysis.literal import literal
 
 _HUES = {"zero": "Reds", "stored": "Blues"}
 _LINE = "#1f6fb4"
 _BINS = 12
 
 
+@literal
 def of_discrepancy(rows: Sequence[discrepancy.Row]) -> Figure:
     """Figure 1b: a group of bars for each lag; the longer the burn-in, the darker."""
     tasks = list(dict.fromkeys(row.task for row in rows))
@@ -55,6 +57,7 @@ def _bars(axes: Axes, rows: Sequence[discrepancy.Row], heights: Sequence[float])
     _plain(axes)
 
 
+@literal
 def of_lag(lags: lag.Lags) -> Figure:
     """Figure 6, left, over the whole run; and of the saved replay the distribution."""
     figure = Figure(figsize=(9.5, 3.4), layout="constrained")
@@ -84,6 +87,7 @@ def of_lag(lags: lag.Lags) -> Figure:
     return figure
 
 
+@literal
 def of_memory(rows: Sequence[memory.Row]) -> Figure:
     """Figure 5: a row of panels for each task; memory shrinks to the right, as in the paper."""
     tasks = list(dict.fromkeys(row.task for row in rows))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from analysis.literal import literal
 from analysis.report import figures, svg
 from analysis.report.figures import COLOURS, Trace
 
@@ -26,6 +27,7 @@ class Chart(NamedTuple):
     png: bytes
 
 
+@literal
 def of_figure(figure: Figure, title: str, legend: Legend) -> Chart:
     """Draws a figure; the file has a legend of its own where there are several lines.
 

@@ -18,6 +18,7 @@ from matplotlib.ticker import (
     PercentFormatter,
 )
 
+from analysis.literal import LITERAL
 from analysis.report.curves import Curve
 
 INK = "#22262b"  # text and axes
@@ -43,7 +44,7 @@ HOURS = "hours"  # an axis of this name is marked as a clock is
 _MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 7200)
 _CLOCK = (1, 2, 5, 10, 15, 30, *(60 * minutes for minutes in _MINUTES))  # seconds between marks
 _WITH_PREFIX = EngFormatter(sep="")
-_STYLE = {
+_STYLE = LITERAL | {
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
     "axes.spines.right": False,

@@ -24,6 +24,7 @@ from run_folder.layout import RunFolder
 PROGRESS_SECONDS = 1.0
 LOGS = tuple(str(RunFolder().log(label)) for label in LABELS)
 ALL_LEARNED = "every learner has reached its limit"
+UNWRITTEN_SECONDS = 30.0  # for which a run goes on whose progress cannot be written
 MAX_NOTICES = 50  # in the progress file, which is written every second
 SAVE_SECONDS = 9.0  # from the request to end a run to the end of its last save
 
@@ -94,6 +95,7 @@ class Coordinator:
         self._rows: list[LogRow] = []  # that are not in the logs yet
         if (written := rejoining.last_progress(self._path, LABELS)) is not None:
             self._take_up(written)
+        self._written_at = self._started  # the progress, or it might have been
         self._reported = self._begun["walltime"]  # when an actor reported last
         self._cadence = Cadence(self._limits, self._counts, self._started)
         self._end_at_limit()
@@ -293,8 +295,13 @@ class Coordinator:
                 notices=list(self._notices),
                 noticed=self._noticed,
             )
-        with contextlib.suppress(OSError):  # a save may fill the disk before it is given up
+        now = time.monotonic()
+        try:
             whole_files.write(RunFolder(self._path).progress, json.dumps(state))
+            self._written_at = now
+        except OSError:  # a save may fill the disk before it is given up
+            if now >= self._written_at + UNWRITTEN_SECONDS:
+                raise  # or nobody would hear of a notice, or see the run, any more
 
     def _count_acting(self) -> list[int]:
         """How many actors act, of how many that can."""

@@ -1,7 +1,6 @@
 """Starts a run's processes, shows how it goes, and ends it in order."""
 
 import contextlib
-import shutil
 import signal
 import threading
 import time
@@ -12,14 +11,13 @@ from launch.graph.program import make_program
 from launch.local import ending, outcome, view
 from launch.local.fork_server import Ended, ForkServer, ServerLostError, how
 from launch.local.restarts import PROGRAM, Restarts
-from run_folder import checkpoints, progress, whole_files
+from run_folder import checkpoints, disk, progress, whole_files
 from run_folder.settings import Settings, SettingsError
 
 NOTICE_SECONDS = 4  # from the request to end, after all is saved, to the end of every process
 CRASH_SECONDS = 10  # the same when a node has crashed, and the learner has yet to save
 KILL_SECONDS = 5  # from a SIGKILL to the end of the process, whatever holds it
 POLL_SECONDS = 0.2
-LEAST_FREE_BYTES = 2**20  # of a disk that is not full
 OUTPUT_LINES = 30  # of a node that died without a word in the crash file
 ASKED_BY_OTHERS = ("replay", "coordinator")
 STARTED_AGAIN = ("actor", "evaluator")  # nodes whose end loses nothing that others need
@@ -258,10 +256,8 @@ def _headline(crash: str) -> str:
 
 
 def _advice_on_space(settings: Settings) -> str:
-    free = shutil.disk_usage(settings.path).free
-    if free >= LEAST_FREE_BYTES:
-        return ""
-    return f"The disk of {settings.path} is full ({free:,} bytes are free): free some, then resume."
+    full = disk.full(settings.path)
+    return f"{full}: free some, then resume." if full else ""
 
 
 def _end_of_output(settings: Settings, ended: Ended) -> str:

@@ -13,6 +13,7 @@ from agents.learner import BrokenOffError, Learner
 from agents.peers import Alone
 from replay.structures import Batch
 from tests.agents.adding import AddReward, Priorities, batch_of, for_ever, make_learner
+from tests.patience import PATIENCE
 
 
 class Round:
@@ -33,14 +34,14 @@ class Threaded(Alone):
 
     def exchange(self, row: np.ndarray) -> np.ndarray:
         self._met.rows[self.rank] = row
-        self._met.barrier.wait(timeout=20)
+        self._met.barrier.wait(timeout=PATIENCE)
         rows = np.stack(self._met.rows)
-        self._met.barrier.wait(timeout=20)
+        self._met.barrier.wait(timeout=PATIENCE)
         return rows
 
 
 def _late(event: threading.Event) -> Iterator[Batch]:
-    assert event.wait(20)
+    assert event.wait(PATIENCE)
     yield from for_ever()
 
 

@@ -1,5 +1,8 @@
 """Agents that act and learn in one thread: when the learner steps, and that it never waits."""
 
+import pathlib
+import socket
+import tempfile
 from typing import Any
 
 import acme
@@ -229,6 +232,49 @@ def test_what_an_agent_cannot_play_is_said_in_a_sentence(
         r2d2.R2D2(spec, config)
 
 
+def _acts_by(agent: SingleProcessAgent) -> list[np.ndarray]:
+    """The parameters that it acts with, and the learner step that they are from."""
+    policy = agent._process.actor._variables
+    assert policy is not None
+    return [variable.numpy() for variable in policy.client._variables]
+
+
+def test_what_is_saved_is_acted_by_at_once_when_it_is_loaded(tmp_path: pathlib.Path) -> None:
+    environment = dm.make("catch")
+    spec = acme.make_environment_spec(environment)
+    learned = impala.IMPALA(spec, _impala(), seed=3)
+    loop = acme.EnvironmentLoop(environment, learned, logger=loggers.NoOpLogger())
+    while not learned.learner.learner_steps:
+        loop.run_episode()
+    prefix = str(tmp_path / "kept" / "agent")
+    learned.save(prefix)
+    (saved,) = learned.get_variables(["policy"])
+    state = learned.learner.save()
+    again: dict[str, Any] = {
+        "load": lambda agent: agent.load(prefix),
+        "read_checkpoint": lambda agent: agent.learner.read_checkpoint(prefix),
+        "restore": lambda agent: agent.learner.restore(state),
+    }
+    for name, restore in again.items():
+        agent = impala.IMPALA(spec, _impala(), seed=4)
+        restore(agent)
+        for has, expected in zip(_acts_by(agent), saved, strict=True):
+            np.testing.assert_array_equal(has, expected, err_msg=name)
+        agent.close()
+    learned.close()
+
+
+def test_nobody_else_reaches_its_replay_and_no_folder_stays(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    agent = impala.IMPALA(acme.make_environment_spec(dm.make("catch")), _impala())
+    with pytest.raises(TimeoutError):
+        socket.create_connection(("localhost", agent._process._server.port), timeout=0.5)
+    agent.close()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_actor_has_the_learners_newest_parameters() -> None:
     environment = dm.make("catch")
     agent = impala.IMPALA(acme.make_environment_spec(environment), _impala(), seed=3)
@@ -238,4 +284,6 @@ def test_the_actor_has_the_learners_newest_parameters() -> None:
     assert agent.learner.learner_steps > 0
     (variables,) = agent.get_variables(["policy"])
     assert int(variables[-1]) == agent.learner.learner_steps
+    for has, newest in zip(_acts_by(agent), variables, strict=True):
+        np.testing.assert_array_equal(has, newest)
     agent.close()

@@ -5,15 +5,12 @@ import os
 import pathlib
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from launch.hosts import job
 from tests.launch.namespaces import Host, Network
-
-PATIENCE = 300  # for what takes as long as the machine is busy
-POLL_SECONDS = 0.1
+from tests.patience import PATIENCE, wait_for
 
 
 class Cluster:
@@ -71,17 +68,16 @@ class Cluster:
         return counts.get(name, 0)
 
     def wait_until(self, holds: Callable[[], bool], seconds: float = PATIENCE) -> None:
-        """Waits while every process that was started, and not ended since by its host, lives.
+        """Waits while every process that was started, and not ended since by its host, lives."""
 
-        Seconds are counted by sleeping: those in which all processes stand still do not count.
-        """
-        for _ in range(int(seconds / POLL_SECONDS)):
+        def find() -> bool:
             if holds():
-                return
+                return True
             for label, code in self._ended():
                 raise AssertionError(f"{label} ended with {code}: {self.printed(label)[-3000:]}")
-            time.sleep(POLL_SECONDS)
-        raise AssertionError(f"Waited in vain; progress is {self.progress()}.")
+            return False
+
+        wait_for(find, self.progress, seconds)
 
     def lose(self, label: str) -> None:
         """A node's host loses its power."""

@@ -9,14 +9,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from typing import Any
 
 import psutil
 
-GONE_SECONDS = 15  # within which every process of an ended run is gone
-PATIENCE = 300  # for what takes as long as the machine is busy
+from tests.patience import PATIENCE, wait_for
 
 
 @functools.cache
@@ -66,7 +64,7 @@ class Run:
     def __exit__(self, *_: object) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-        self._wait(PATIENCE)
+        self._wait()
         self._printed.cleanup()
 
     def nodes(self) -> list[psutil.Process]:
@@ -89,13 +87,14 @@ class Run:
 
     def wait_until(self, holds: Callable[[], bool]) -> None:
         """Waits while the run lasts."""
-        deadline = time.monotonic() + PATIENCE
-        while not holds():
-            if self._files["code"].exists():
-                raise AssertionError(f"The run ended: {self.finish(PATIENCE)}")
-            if time.monotonic() > deadline:
-                raise AssertionError(f"Waited in vain; progress is {self.progress()}.")
-            time.sleep(0.1)
+
+        def find() -> bool:
+            if holds():
+                return True
+            assert not self._files["code"].exists(), f"The run ended: {self.finish()}"
+            return False
+
+        wait_for(find, self.progress)
 
     def wait_until_learning(self) -> None:
         """Waits until something has been learned."""
@@ -106,18 +105,14 @@ class Run:
         counts: dict[str, int] = self.progress().get("counts", {})
         return counts.get(name, 0)
 
-    def finish(self, seconds: float = GONE_SECONDS) -> tuple[int, str, str]:
-        """The exit code, standard output and standard error, within so many seconds."""
-        self._wait(seconds)
+    def finish(self) -> tuple[int, str, str]:
+        """The exit code, standard output and standard error, once the run has ended."""
+        self._wait()
         code, out, err = (self._files[name].read_text() for name in ("code", "out", "err"))
         return int(code), out, err
 
-    def _wait(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while not self._files["code"].exists():
-            if time.monotonic() > deadline:
-                raise AssertionError(f"The run has not ended within {seconds:.0f} s.")
-            time.sleep(0.05)
+    def _wait(self) -> None:
+        wait_for(self._files["code"].exists, self.progress)
 
 
 def _read(file: pathlib.Path) -> dict[str, Any]:
@@ -125,9 +120,9 @@ def _read(file: pathlib.Path) -> dict[str, Any]:
     return contents
 
 
-def all_gone(processes: list[psutil.Process], seconds: float = GONE_SECONDS) -> bool:
-    """Whether all of them end in time; those that do not are killed."""
-    _, alive = psutil.wait_procs(processes, timeout=seconds)
+def all_gone(processes: list[psutil.Process]) -> bool:
+    """Whether all of them end; those that do not are killed."""
+    _, alive = psutil.wait_procs(processes, timeout=PATIENCE)
     for process in alive:
         process.kill()
     return not alive

@@ -8,7 +8,7 @@ import signal
 import psutil
 import pytest
 
-from tests.launch.runs import PATIENCE, Run, all_gone
+from tests.launch.runs import Run, all_gone
 
 pytestmark = [pytest.mark.launchpad, pytest.mark.slow]
 
@@ -67,7 +67,7 @@ def test_killed_engines_are_replaced_and_training_goes_on(
         run.wait_until(lambda: bool(_rows(run, "evaluator")))
         nodes = run.nodes()
         psutil.Process(run.pid).send_signal(signal.SIGTERM)
-        code, _, err = run.finish(PATIENCE)
+        code, _, err = run.finish()
     assert code == 0, err
     assert all_gone(nodes)
     assert list(temporary.iterdir()) == []

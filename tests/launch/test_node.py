@@ -20,6 +20,7 @@ from launch.hosts import job
 from launch.hosts.cluster_spec import Place
 from launch.local import supervisor
 from run_folder import settings, whole_files
+from tests.patience import PATIENCE
 
 STOP = threading.Event()
 RAN: list[str] = []
@@ -171,7 +172,7 @@ def test_the_end_of_the_run_ends_the_process(
     time.sleep(0.05)
     assert not asked
     _finish(folder)
-    assert ended.wait(10)
+    assert ended.wait(PATIENCE)
     watch.join()
     assert asked == [(os.getpid(), signal.SIGTERM)]
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests import extending
 from tests.commands import Commands
-from tests.launch.runs import PATIENCE, Run, all_gone
+from tests.launch.runs import Run, all_gone
 
 pytestmark = pytest.mark.launchpad
 
@@ -44,7 +44,7 @@ def test_a_package_of_ones_own_is_trained_stopped_resumed_played_filmed_reported
     assert 0 < stopped_at < UPDATES
 
     with Run(path, "--resume", f"--max_learner_steps={UPDATES}") as run:
-        code, out, err = run.finish(PATIENCE)
+        code, out, err = run.finish()
     assert (code, err) == (0, "")
     assert f"Saved: the learner at update {UPDATES}, " in out
     assert run.manifest()["actor_steps"] > 0

@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 from run_folder.layout import RunFolder
-from tests.launch.runs import PATIENCE, Run, all_gone
+from tests.launch.runs import Run, all_gone
 
 pytestmark = pytest.mark.launchpad
 
@@ -185,7 +185,7 @@ def test_a_crash_shows_its_traceback(tmp_path: pathlib.Path) -> None:
     with Run(tmp_path, *SMALL) as run:
         run.wait_until(lambda: len(run.nodes()) >= 4)
         nodes = run.nodes()
-        code, _, err = run.finish(PATIENCE)
+        code, _, err = run.finish()
         assert all_gone(nodes)
     assert code == 1
     assert "node crashed:\nTraceback (most recent call last):" in err

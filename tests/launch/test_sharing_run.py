@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.launch.runs import PATIENCE, Run, all_gone
+from tests.launch.runs import Run, all_gone
 
 pytestmark = pytest.mark.launchpad
 
@@ -92,7 +92,7 @@ def test_a_finished_learner_does_not_stop_the_other(tmp_path: pathlib.Path) -> N
         run.wait_until(lambda: run.manifest().get("learner_step") == LIMIT)
         assert run.manifest()["agent"] == "impala"
         assert _updates(run, "r2d2") < LIMIT / 2
-        code, _, err = run.finish(PATIENCE)
+        code, _, err = run.finish()
         assert all_gone(nodes)
     assert (code, err) == (0, "")
     assert run.progress()["reason"] == "every learner has reached its limit"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.launch.runs import PATIENCE, Run, all_gone
+from tests.launch.runs import Run, all_gone
 
 pytestmark = pytest.mark.launchpad
 
@@ -57,7 +57,7 @@ def resumed(tmp_path_factory: pytest.TempPathFactory) -> Resumed:
         with Run(run_dir, *flags) as run:
             run.wait_until_learning()
             nodes = run.nodes()
-            code, _, err = run.finish(PATIENCE)
+            code, _, err = run.finish()
             assert (code, err, all_gone(nodes)) == (0, "", True)
         logs.append(_read(run_dir))
     return Resumed(run, *logs)

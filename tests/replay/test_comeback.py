@@ -14,10 +14,9 @@ from replay import dataset, tables
 from replay.insistence import Watch
 from replay.priorities import PriorityUpdater
 from replay.writer import SequenceWriter, WriterStopped
+from tests.patience import wait_for
 from tests.replay.shard_process import BLOCKS, TABLE, ShardProcess
 from tests.replay.streams import CORE_STATE, environment_spec, step_types, stream
-
-PATIENCE = 60.0
 
 
 class Clients:
@@ -38,13 +37,14 @@ class Clients:
     def go_on(self, batches: int = 20, rows: int = 30) -> bool:
         """Whether the learner has so many more batches, and each writer rows, in time."""
         before, learned = list(self.rows), self.batches
-        over = time.monotonic() + PATIENCE
-        while time.monotonic() < over and not self.errors:
+
+        def find() -> bool:
             written = min(now - then for now, then in zip(self.rows, before, strict=True))
-            if written >= rows and self.batches >= learned + batches:
-                return True
-            time.sleep(0.05)
-        return False
+            went_on = written >= rows and self.batches >= learned + batches
+            return went_on or bool(self.errors)
+
+        wait_for(find, lambda: (self.rows, self.batches))
+        return not self.errors
 
     def stop(self) -> None:
         self._stop.set()

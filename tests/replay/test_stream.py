@@ -9,6 +9,7 @@ import reverb
 import tensorflow as tf
 
 from replay.stream import Stream
+from tests.patience import PATIENCE
 
 
 def _threads() -> int:
@@ -47,7 +48,7 @@ def _wait_and_close() -> int:
     waiting = _threads()
     server.stop()
     stream.close()
-    assert ended.wait(20)
+    assert ended.wait(PATIENCE)
     return waiting - before
 
 

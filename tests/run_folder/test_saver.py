@@ -4,18 +4,18 @@ import contextlib
 import errno
 import itertools
 import json
+import math
 import pathlib
 import re
-import shutil
+import resource
 import time
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import reverb
 import tensorflow as tf
 
-from run_folder import checkpoints, replay_files, saver, snapshots
+from run_folder import checkpoints, disk, replay_files, saver, snapshots
 from tests.run_folder.saving import COUNTS, Place
 
 
@@ -145,14 +145,37 @@ def test_a_replay_for_which_there_is_no_space_is_not_begun(
 ) -> None:
     first = place.saver.save(3, COUNTS, with_replay=True)  # 12 items in 12 bytes
     place.replays[0].items = 15
-    free = SimpleNamespace(free=21)  # and 22 are needed
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
-    with pytest.raises(saver.SaveError, match="it takes about 0 MB beside the last one, and 0 MB"):
+    left = disk.Free(21, math.inf)  # and 22 bytes are needed
+    monkeypatch.setattr(disk, "free", lambda _: left)
+    with pytest.raises(saver.SaveError, match=r"about 0 MB beside the last one, and .* room for 0"):
         place.saver.save(4, COUNTS, with_replay=True)
     assert place.saver.last is not None
     assert (place.saver.last.learner_step, place.saver.last.replay) == (4, first.replay)
-    free.free = 23
-    assert place.saver.save(5, COUNTS, with_replay=True).replay != first.replay
+    left = disk.Free(23, 3)  # and 4 files and folders are
+    with pytest.raises(saver.SaveError, match=r"about 4 files and folders beside .* room for 3"):
+        place.saver.save(5, COUNTS, with_replay=True)
+    left = disk.Free(23, 4)
+    assert place.saver.save(6, COUNTS, with_replay=True).replay != first.replay
+
+
+def test_what_a_failed_save_says_is_what_failed_where_and_what_is_full(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TensorFlow's own words name a node of its graph and a file of a moment."""
+    checkpoint = tf.train.Checkpoint(weights=tf.Variable(tf.zeros(1_000)))
+    monkeypatch.setattr(place.saver, "_write_learner", checkpoint.write)
+    monkeypatch.setattr(disk, "free", lambda _: disk.Free(5e9, 3))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(saver.SaveError) as error:
+            place.saver.save(3, COUNTS)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert str(error.value) == (
+        f"The learner at update 3 could not be saved: {place.folder}/learner-r2d2/3; File too "
+        f"large. The disk of {place.folder} is full (inodes for 3 more files are free)."
+    )
 
 
 def test_a_learner_that_is_written_already_is_not_touched(place: Place) -> None:

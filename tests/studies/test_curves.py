@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from studies import curves
+from tests.patience import PATIENCE
 
 
 def test_as_many_jobs_at_a_time_as_cores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,7 +19,7 @@ def test_as_many_jobs_at_a_time_as_cores(monkeypatch: pytest.MonkeyPatch) -> Non
             busy.add(core)
             if busy == {3, 5}:
                 both.set()
-        assert both.wait(10)  # the other core has work at the same time
+        assert both.wait(PATIENCE)  # the other core has work at the same time
         with lock:
             busy.remove(core)
 

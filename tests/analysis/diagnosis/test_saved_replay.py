@@ -2,6 +2,7 @@
 
 import pathlib
 import shutil
+import socket
 
 import numpy as np
 import pytest
@@ -125,6 +126,15 @@ def test_items_are_sampled_by_priority_although_the_learner_would_have_to_wait(
     # The oldest of 17 is drawn 600 * 0.017 times on average.
     assert set(sampled.lag) == set(expected)
     assert 600 * 0.9 < len(sampled.lag) <= 600
+
+
+def test_nobody_else_reaches_the_server(tmp_path: pathlib.Path) -> None:
+    run, _ = _save(tmp_path / "run")
+    replay = next((tmp_path / "run" / "checkpoints" / "replay").iterdir())
+    with saved_replay._served(run, replay, 0) as client:
+        host, _, port = client.server_address.rpartition(":")
+        with pytest.raises(TimeoutError):
+            socket.create_connection((host, int(port)), timeout=0.5)
 
 
 def test_a_queue_gives_each_item_once(tmp_path: pathlib.Path) -> None:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from matplotlib import image
 
-from analysis.report import charts
+from analysis.report import charts, figures
 from analysis.report.charts import Chart, Legend
 from analysis.report.curves import binned
-from analysis.report.figures import COLOURS, Trace
+from analysis.report.figures import COLOURS, Bars, Trace
 
 _WHITE = 1.0  # of red, green and blue
 
@@ -41,6 +41,18 @@ def test_a_legend_takes_nothing_of_the_figure(label: str) -> None:
     assert _height_of_line(several) > 0.9 * _height_of_line(alone)
     # Nothing is cut off at the right.
     assert (several[:, -3:] == _WHITE).all()
+
+
+@pytest.mark.parametrize("text", [r"$\frac{1}$", "$x$ and $y$", r"\$5 or $", "$", "a_1^{2}"])
+def test_no_text_is_mathematics(text: str) -> None:
+    curve = binned(np.arange(50.0), np.arange(50.0))
+    legend = [(text, 0), ("another", 1)]
+    (chart,) = charts.of_curves([Trace(curve, 0)], text, text, legend)
+    assert chart.svg.count(f">{text}</text>") == 2  # the title and what x is
+    plain = _pixels(charts.of_curves([Trace(curve, 0)], "title", "x", [("one", 0)])[0])
+    assert _pixels(chart).shape[0] > plain.shape[0]  # its legend too was drawn
+    bars = figures.bars([text], [Bars([1.0], 0)], "title", "x")
+    assert f">{text}</text>" in charts.of_figure(bars, "title", ()).svg
 
 
 def test_short_labels_stand_side_by_side() -> None:

@@ -6,16 +6,15 @@ import pathlib
 import shlex
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tests.launch.gcp import docker_engine, identity, rest, vertex
 from tests.launch.namespaces import Host, Network
+from tests.patience import wait_for
 
 BUCKET = "some-bucket"
 REPOSITORY = f"{vertex.REGION}-docker.pkg.dev/{identity.PROJECT}/images"
-_SECONDS = 60.0
 
 
 class Cloud(NamedTuple):
@@ -93,8 +92,6 @@ def _start(host: Host, module: str, folder: pathlib.Path) -> "subprocess.Popen[b
         environment={"PATH": os.environ["PATH"]},
         output=output,
     )
-    until = time.monotonic() + _SECONDS
-    while "serving" not in output.read_text():
-        assert process.poll() is None and time.monotonic() < until, output.read_text()  # noqa: PT018
-        time.sleep(0.1)
+    wait_for(lambda: "serving" in output.read_text() or process.poll() is not None)
+    assert process.poll() is None, output.read_text()
     return process

@@ -1,6 +1,7 @@
 """Counts, limits, progress and the end of a run."""
 
 import csv
+import errno
 import json
 import math
 import pathlib
@@ -14,6 +15,7 @@ from environments import scores
 from launch.graph import coordinator, process, rejoining
 from launch.graph.coordinator import Coordinator
 from launch.graph.logs import Logs
+from run_folder import whole_files
 from run_folder.layout import RunFolder
 from tests.run_folder.saving import table_info
 
@@ -341,6 +343,26 @@ def test_progress_holds_what_the_view_shows(tmp_path: pathlib.Path, clock: Clock
     assert shown["evaluations"] == {"r2d2": {"episode_return": 0.75, "learner_steps": 11}}
     assert shown["replay_size"] == 14
     assert shown["filling"] == {"r2d2": [10, 80]}  # of both shards; the queue gives what it has
+
+
+def test_progress_that_cannot_be_written_for_long_ends_the_node(
+    tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or its notices, such as of saves that fail, and the run itself would be seen by nobody."""
+    node = _make(tmp_path)
+    began, full = clock.now, OSError(errno.ENOSPC, "No space left on device")
+    write = whole_files.write
+
+    def write_while_there_is_room(*args: Any) -> None:
+        if clock.now - began > 100 or 5 < clock.now - began < 30:
+            raise full
+        write(*args)
+
+    monkeypatch.setattr(whole_files, "write", write_while_there_is_room)
+    with pytest.raises(OSError, match="No space left") as error:
+        node.run()
+    assert error.value is full
+    assert clock.now - began == 100 + coordinator.UNWRITTEN_SECONDS
 
 
 def test_the_first_agents_counts_are_the_runs(tmp_path: pathlib.Path, clock: Clock) -> None:

@@ -11,6 +11,7 @@ from environments import waiting
 from launch.graph import heartbeats
 from launch.graph.heartbeats import Heartbeats
 from tests.forks import fork
+from tests.patience import wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -63,14 +64,11 @@ def test_a_node_that_goes_on_is_heard_until_it_is_stopped(do: Callable[[], None]
     watched = Heartbeats(["a", "b"])
     pid = _fork(watched, "b", do)
     try:
-        time.sleep(1.0)
-        assert watched.silence("b") < 0.7
-        os.kill(pid, signal.SIGSTOP)
-        time.sleep(1.0)
-        assert watched.silence("b") > 0.9
-        os.kill(pid, signal.SIGCONT)
-        time.sleep(0.5)
-        assert watched.silence("b") < 0.4
+        for _ in range(3):
+            wait_for(lambda: watched.silence("b") < 0.2)
+            os.kill(pid, signal.SIGSTOP)
+            wait_for(lambda: watched.silence("b") > 0.4)
+            os.kill(pid, signal.SIGCONT)
     finally:
         _end(pid)
 
@@ -79,8 +77,7 @@ def test_a_main_loop_that_waits_for_ever_is_silent() -> None:
     watched = Heartbeats(["a"])
     pid = _fork(watched, "a", _wait_for_ever)
     try:
-        time.sleep(1.0)
-        assert watched.silence("a") > 0.9
+        wait_for(lambda: watched.silence("a") > 0.9)
     finally:
         _end(pid)
 
@@ -91,9 +88,8 @@ def test_what_was_busy_is_silent_afterwards() -> None:
     watched.use("a")
     with heartbeats.while_busy():
         time.sleep(0.4)
-    assert watched.silence("a") < 0.2
-    time.sleep(0.5)
-    assert watched.silence("a") > 0.4
+        wait_for(lambda: watched.silence("a") < 0.2)
+    wait_for(lambda: watched.silence("a") > 0.4)
 
 
 def test_nobody_is_watched_where_nothing_was_forked() -> None:

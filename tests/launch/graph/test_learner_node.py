@@ -29,6 +29,7 @@ from run_folder import catalogue, checkpoints, log_reader, log_writer, settings
 from run_folder.building import core_state_spec
 from tests.batches import environment_spec, random_batch
 from tests.eager import eagerly
+from tests.patience import PATIENCE
 from tests.run_folder.saving import COUNTS, Place, table_info
 
 SMALL: dict[str, Any] = dict(
@@ -205,7 +206,7 @@ def test_a_step_is_not_saved_again_while_its_replay_is_written(
     torn.tear_down()
     assert torn.codes == [process.TERMINATED]
     writing.goes_on.set()
-    torn.node._replay_save.join(10)
+    torn.node._replay_save.join(PATIENCE)
     assert (tmp_path / "learner-r2d2" / "3.data").read_text() == "weights"
 
 
@@ -220,12 +221,12 @@ class Writing:
         def checkpoint() -> str:
             self.count += 1
             begun.set()
-            assert self.goes_on.wait(10)
+            assert self.goes_on.wait(PATIENCE)
             return write()
 
         monkeypatch.setattr(torn.place.replays[0], "checkpoint", checkpoint)
         torn.node._save_and_go_on()
-        assert begun.wait(10)
+        assert begun.wait(PATIENCE)
 
 
 def test_the_learner_goes_on_while_a_replay_is_written(
@@ -239,7 +240,7 @@ def test_the_learner_goes_on_while_a_replay_is_written(
     assert saved is not None
     assert (saved.learner_step, saved.replay) == (4, None)
     writing.goes_on.set()
-    torn.node._replay_save.join(10)
+    torn.node._replay_save.join(PATIENCE)
     saved = checkpoints.read(tmp_path)
     assert saved is not None
     assert saved.learner_step == 4  # the newest of both
@@ -262,7 +263,7 @@ def test_the_end_waits_for_a_replay_that_is_being_written_while_it_may(
     torn.node._save_last()
     assert writing.count == count
     assert torn.saved == ["r2d2"]
-    torn.node._replay_save.join(10)
+    torn.node._replay_save.join(PATIENCE)
 
 
 def test_a_save_that_fails_is_told_and_made_again(
@@ -275,16 +276,16 @@ def test_a_save_that_fails_is_told_and_made_again(
         setattr(part, name, full)
         torn.node._save_and_go_on()
         if torn.node._replay_save.ident:  # it was begun
-            torn.node._replay_save.join(10)
+            torn.node._replay_save.join(PATIENCE)
         setattr(part, name, before)
-    said = "could not be saved: [Errno 28] No space left on device. The last whole one is kept. "
+    said = "could not be saved: No space left on device. The last whole one is kept. "
     next_one = "The next attempt is in 5 minutes."
     assert torn.notices == [
         f"The learner at update 3 {said}{next_one}",
         f"The replay {said}{next_one}",
     ]
     torn.node._save_and_go_on()
-    torn.node._replay_save.join(10)
+    torn.node._replay_save.join(PATIENCE)
     saved = checkpoints.read(tmp_path)
     assert saved is not None
     assert saved.replay is not None

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from typing import Any
 
 import launchpad as lp
@@ -19,6 +18,7 @@ from environments.losses import CannotPlayError
 from launch.graph import heartbeats, process
 from launch.graph.servers import ServerNode
 from run_folder.settings import SettingsError
+from tests.patience import wait_for
 
 
 class Adder:
@@ -107,12 +107,14 @@ def reached(ports: set[int]) -> int:
     return found
 
 
-def printed(folder: pathlib.Path, label: str, word: str, seconds: float = 60.0) -> list[str]:
-    """The words after one that a node prints, within so many seconds."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        words = (folder / label).read_text().split() if (folder / label).exists() else []
-        if word in words[:-1]:
-            return words[words.index(word) + 1 :]
-        time.sleep(0.05)
-    raise AssertionError(f"{label} did not print {word!r}.")
+def printed(folder: pathlib.Path, label: str, word: str) -> list[str]:
+    """The words after one that a node prints, once it has."""
+
+    def read() -> list[str]:
+        return (folder / label).read_text().split() if (folder / label).exists() else []
+
+    def find() -> list[str]:
+        words = read()
+        return words[words.index(word) + 1 :] if word in words[:-1] else []
+
+    return wait_for(find, read)

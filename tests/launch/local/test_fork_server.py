@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 
 import psutil
 import pytest
 
+from tests.launch.local.nodes import printed
 from tests.launch.runs import all_gone
+from tests.patience import PATIENCE
 
 # Each runs in a process of its own: in this one, other tests have run TensorFlow ops.
 _BEGINNING = """
@@ -22,14 +23,12 @@ from launch import starting
 from launch.local import fork_server, out_of_memory
 from launch.local.fork_server import ForkServer, ServerLostError
 from tests.launch.local import nodes
+from tests.patience import wait_for
 output = pathlib.Path(sys.argv[1])
 
-def ended(server, seconds=60):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if found := server.ended(0.1):
-            return [(*each[:2], *["starved"] * each.starved) for each in found]
-    raise AssertionError("Nothing ended.")
+def ended(server):
+    found = wait_for(lambda: server.ended(0.1))
+    return [(*each[:2], *["starved"] * each.starved) for each in found]
 """
 
 
@@ -47,7 +46,7 @@ def _start(tmp_path: pathlib.Path, script: str) -> "subprocess.Popen[str]":
 def run_script(tmp_path: pathlib.Path, script: str) -> str:
     """What a script prints that must succeed."""
     process = _start(tmp_path, script)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, out + err
     return out
 
@@ -101,10 +100,7 @@ def test_a_node_that_was_killed_is_told_of_and_started_again(tmp_path: pathlib.P
             print(ended(server))
             server.start("adder/0")
             server.start("asking/0")
-            deadline = time.monotonic() + 60
-            while (output / "asking/0").read_text().count("sum") < 2:
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
+            wait_for(lambda: (output / "asking/0").read_text().count("sum") >= 2)
         """,
     )
     assert out.splitlines() == [
@@ -157,10 +153,10 @@ def test_all_end_with_the_launcher_and_with_the_server(who: str, tmp_path: pathl
     )
     assert process.stdout is not None
     server = int(process.stdout.readline())
-    engine = psutil.Process(int(_printed(tmp_path / "asking/0", "child")))
+    engine = psutil.Process(int(printed(tmp_path, "asking/0", "child")[0]))
     others = psutil.Process(process.pid).children(recursive=True)
     os.kill(process.pid if who == "launcher" else server, signal.SIGKILL)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=PATIENCE)
     if who == "server":
         assert out == "The process that forks the nodes is gone.\n"
         others.remove(engine)  # nobody is left to kill what a node has started
@@ -183,16 +179,6 @@ def test_nothing_is_forked_once_an_op_was_run(tmp_path: pathlib.Path) -> None:
     assert out.startswith("A module has run a TensorFlow operation while it was imported")
 
 
-def _printed(file: pathlib.Path, word: str) -> str:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        words = file.read_text().split() if file.exists() else []
-        if word in words[:-1]:
-            return words[words.index(word) + 1]
-        time.sleep(0.05)
-    raise AssertionError(f"{file} has no {word!r}.")
-
-
 def test_a_node_that_stands_still_is_killed_and_told_of(tmp_path: pathlib.Path) -> None:
     out = run_script(
         tmp_path,
@@ -201,7 +187,7 @@ def test_a_node_that_stands_still_is_killed_and_told_of(tmp_path: pathlib.Path) 
             server.launch(nodes.make_program, "beat", "stop", output=output, hang_seconds=5.0)
             begun = time.monotonic()
             (found,) = ended(server)
-            print(found, 4.0 < time.monotonic() - begun < 30.0)
+            print(found, time.monotonic() - begun > 4.0)
             print(server.ended(3.0))
         """,
     )

@@ -10,7 +10,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ import pytest
 from launch.graph import coordinator, process
 from launch.local import restarts, supervisor
 from launch.local.fork_server import Ended
-from run_folder import whole_files
+from run_folder import disk, whole_files
 from run_folder.checkpoints import CheckpointError
 from run_folder.settings import Settings
 from tests.run_folder import saved_runs
@@ -251,20 +250,29 @@ def test_a_closed_terminal_is_none_of_a_run_that_ignores_it(run: Settings, serve
     assert not run.folder.stop.exists()
 
 
+@pytest.mark.parametrize(
+    ("free", "lacks"),
+    [
+        (disk.Free(0, math.inf), "0 bytes are free"),
+        (disk.Free(5e9, 2), "inodes for 2 more files are free"),
+    ],
+)
 def test_a_full_disk_is_no_success_and_is_named(
+    free: disk.Free,
+    lacks: str,
     run: Settings,
     server: Any,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """On a full disk the crash file can be made, but nothing written into it."""
-    monkeypatch.setattr(supervisor.shutil, "disk_usage", lambda path: SimpleNamespace(free=0))
+    monkeypatch.setattr(disk, "free", lambda _: free)
     (run.path / "nodes" / "crash.txt").touch()
     server.failing = [Ended("actor/0", 1)]
     assert supervisor.run(run, {}, server, lambda: {}) == 1
     out, err = capsys.readouterr()
     assert "The process of node actor/0 ended with code 1." in err
-    assert f"The disk of {run.path} is full (0 bytes are free): free some, then resume." in err
+    assert f"The disk of {run.path} is full ({lacks}): free some, then resume." in err
     assert "it was asked to stop" not in out
     assert server.killed_after == pytest.approx({"learner/0": 0.6}, abs=0.15)
 
@@ -434,7 +442,7 @@ def test_what_was_never_played_ends_the_run_and_what_was_is_tried_again(
 def test_a_full_disk_is_no_reason_to_begin_again(
     run: Settings, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor.shutil, "disk_usage", lambda path: SimpleNamespace(free=0))
+    monkeypatch.setattr(disk, "free", lambda _: disk.Free(0, math.inf))
     server.failing = [Ended("actor/0", 1)]
     assert supervisor.run(run, {}, server, lambda: {}) == 1
     assert (server.launches, server.started) == (1, [])

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import time
 from typing import Any
 
 import pytest
@@ -10,9 +9,8 @@ import pytest
 from launch.local import tracker
 from launch.local.tracker import Tracker
 from run_folder.settings import Settings, SettingsError
+from tests.patience import wait_for
 from tests.run_folder import saved_runs
-
-PATIENCE = 60.0  # for what another process writes
 
 
 @pytest.fixture
@@ -44,16 +42,16 @@ def _records(path: pathlib.Path) -> list[Any]:
     from wandb.sdk.internal import datastore
 
     records: Any = wandb_internal_pb2  # which is typed or not, as it is installed or not
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
+
+    def find() -> list[Any]:
         store, found = datastore.DataStore(), []
         store.open_for_scan(str(path))
         while (data := store.scan_data()) is not None:
             found.append(records.Record.FromString(data))
-        if any(record.WhichOneof("record_type") == "exit" for record in found):
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"{path} has no end.")
+        ends = any(record.WhichOneof("record_type") == "exit" for record in found)
+        return found if ends else []
+
+    return wait_for(find)
 
 
 def _kept(run: Settings) -> list[list[dict[str, Any]]]:

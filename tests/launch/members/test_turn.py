@@ -5,7 +5,6 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,9 +20,9 @@ from population.folder import PopulationFolder
 from run_folder import texts
 from run_folder.settings import SettingsError
 from tests.forks import fork
+from tests.patience import wait_for
 from tests.population.populations import settings_of
 
-_SECONDS = 60  # on a busy machine
 _SLEEPS = "import time; print('begun', flush=True); time.sleep(600)"
 
 
@@ -114,18 +113,15 @@ def play(
 
 
 def _wait(turn: Turn) -> int:
-    deadline = time.monotonic() + _SECONDS
-    while (code := turn.ended()) is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return code
+    def find() -> list[int]:
+        code = turn.ended()
+        return [] if code is None else [code]
+
+    return wait_for(find)[0]
 
 
 def _wait_for(folder: PopulationFolder, word: str) -> None:
-    deadline = time.monotonic() + _SECONDS
-    while word not in folder.output(3).read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: word in folder.output(3).read_text())
 
 
 @pytest.mark.parametrize("code", [0, 1, 2])

@@ -125,6 +125,27 @@ def test_actors_play_and_report_and_write_their_own_tasks() -> None:
     assert written == set(task_of.items())
 
 
+def test_a_report_is_so_short_that_a_limit_is_not_passed_by_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A hundredth of it for all actors together, however fast they are, and a step."""
+    monkeypatch.setattr(actor_node, "REPORT_SECONDS", 10.0)
+    run, source = _run(max_actor_steps=10_000)
+    crew = crews(run)[1]
+    server = reverb.Server(replay_node.make_tables(run, 0))
+    client = reverb.Client(f"localhost:{server.port}")
+    reports = list[int]()
+
+    class Counting(Coordinator):
+        def report_steps(self, actors: Sequence[int], steps: int, *others: Any) -> bool:
+            reports.append(steps)
+            return super().report_steps(actors, steps, *others)
+
+    actor_node.ActorNode(run, crew, source, client, Counting()).run()
+    assert len(reports) >= 9 * ENOUGH / 43
+    assert max(reports) < 10_000 / 100 * 4 / 10 + len(crew.actors)
+
+
 def test_actors_that_begin_again_draw_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     run, source = _run()
     server = reverb.Server(replay_node.make_tables(run, 0))

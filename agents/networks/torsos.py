@@ -242,8 +242,8 @@ def make_torso(
 
     Args:
       kind: `dqn` or `shallow`, which are `kernels.CONVOLUTIONS`; `resnet`, IMPALA's deep one;
-        `strided`, STAC's for control; `mlp`; or `package.module:Torso`, what makes a `snt.Module`
-        when it is called.
+        `strided`, STAC's for control; `mlp`; or `package.module:Torso`, what makes a `tf.Module`
+        when it is called: Sonnet's and Keras's are such.
       hidden_sizes: the layers of an `mlp`.
       w_init: of the weights of a `dqn` or `shallow` torso; None is Sonnet's default.
       dtype: of the arithmetic.
@@ -261,17 +261,17 @@ def make_torso(
     return OwnTorso(_own(kind), kind, dtype) if ":" in kind else MLPTorso(hidden_sizes, dtype)
 
 
-def _own(name: str) -> snt.Module:
+def _own(name: str) -> tf.Module:
     """What a torso's import path makes."""
     make = import_path.load(name, what="a torso", example=TORSO_EXAMPLE)
     try:
         torso = make()
     except Exception as error:  # whatever somebody's constructor raises
         raise ValueError(f"{name}() raised {type(error).__name__}: {error}") from error
-    if not (isinstance(torso, snt.Module) and callable(torso)):
+    if not (isinstance(torso, tf.Module) and callable(torso)):
         raise ValueError(
-            f"{name} must be a Sonnet module's class, or a function that makes one, such as "
-            f"{TORSO_EXAMPLE}; it made {_described(torso)}."
+            f"{name} must be the class of a Sonnet module or of a Keras model, or a function that "
+            f"makes one, such as {TORSO_EXAMPLE}; it made {_described(torso)}."
         )
     return torso
 

@@ -31,7 +31,7 @@ class AggregateIntervals(NamedTuple):
     mean_capped: Interval
 
 
-def of_mean(values: np.ndarray) -> Interval:
+def of_mean(values: Sequence[float] | np.ndarray) -> Interval:
     """The interval of a mean.
 
     Args:
@@ -42,7 +42,9 @@ def of_mean(values: np.ndarray) -> Interval:
     return _middle(_resampled_means(values, np.random.default_rng(_SEED)))
 
 
-def of_difference(values: np.ndarray, others: np.ndarray) -> Interval:
+def of_difference(
+    values: Sequence[float] | np.ndarray, others: Sequence[float] | np.ndarray
+) -> Interval:
     """The interval of mean(values) − mean(others), each resampled by itself.
 
     Args:
@@ -72,10 +74,11 @@ def of_aggregate(normalised: Sequence[np.ndarray]) -> AggregateIntervals:
     return AggregateIntervals(*(_middle(column) for column in aggregates.T))
 
 
-def _resampled_means(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _resampled_means(values: Sequence[float] | np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Means `[RESAMPLES]` of as many values `[n]`, drawn with replacement."""
     drawn = rng.integers(len(values), size=(RESAMPLES, len(values)))  # [R, n]
-    return values[drawn].mean(axis=1)
+    means: np.ndarray = np.asarray(values)[drawn].mean(axis=1)
+    return means
 
 
 def _middle(statistics: np.ndarray) -> Interval:

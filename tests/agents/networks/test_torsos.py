@@ -222,6 +222,12 @@ class Unmade(snt.Module):
 def flat():
     return Flat()
 
+def keras():
+    return tf.keras.Sequential([tf.keras.layers.Flatten()])
+
+def keras_dense():
+    return tf.keras.Sequential([tf.keras.layers.Flatten(), tf.keras.layers.Dense(5, "tanh")])
+
 SIZE = 3
 """
 
@@ -232,7 +238,7 @@ def own(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["Flat", "flat"])
+@pytest.mark.parametrize("name", ["Flat", "flat", "keras"])
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
 def test_a_torso_of_ones_own_sees_fractions_and_gives_vectors(
     own: None, name: str, dtype: tf.DType
@@ -245,6 +251,19 @@ def test_a_torso_of_ones_own_sees_fractions_and_gives_vectors(
         np.testing.assert_allclose(tf.cast(vectors, tf.float32), 0.2, rtol=1e-2)
 
 
+def test_a_keras_model_learns_and_is_saved(own: None, tmp_path: pathlib.Path) -> None:
+    observation = np.arange(6, dtype=np.float32).reshape(2, 3)
+    torso, again = (make_torso("torsos_of_a_test:keras_dense") for _ in range(2))
+    with tf.GradientTape() as tape:
+        vectors = torso(observation)
+    again(observation)
+    assert [v.shape for v in torso.trainable_variables] == [(3, 5), (5,)]
+    assert all(g is not None for g in tape.gradient(vectors, torso.trainable_variables))
+    prefix = tf.train.Checkpoint(torso=torso).write(str(tmp_path / "torso"))
+    tf.train.Checkpoint(torso=again).read(prefix).assert_consumed()
+    np.testing.assert_array_equal(again(observation), vectors)
+
+
 @pytest.mark.parametrize(
     ("path", "said"),
     [
@@ -252,7 +271,7 @@ def test_a_torso_of_ones_own_sees_fractions_and_gives_vectors(
         ("torsos_of_a_test:Flt", "did you mean 'Flat'"),
         ("torsos_of_a_test:SIZE", r"torsos_of_a_test:SIZE\(\) raised TypeError"),
         ("torsos_of_a_test:Unmade", r"Unmade\(\) raised TypeError.*'size'"),
-        ("os:getcwd", "os:getcwd must be a Sonnet module's class.*it made a str"),
+        ("os:getcwd", "os:getcwd must be the class of a Sonnet module .*it made a str"),
     ],
 )
 def test_what_makes_no_torso_is_refused(own: None, path: str, said: str) -> None:

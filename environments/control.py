@@ -79,7 +79,7 @@ def make(
             return PixelTask(task, drawing=drawing, full_rendering=full_rendering)
         return Task(task, drawing=drawing)
 
-    return Copies(copy, num_envs)
+    return Copies(copy, num_envs, what=f"environments of {name!r}")
 
 
 class Task(FromDm):

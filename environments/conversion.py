@@ -2,27 +2,29 @@
 
 What an environment shows becomes one array, or a dictionary of arrays, of three kinds:
 
-    image    [H, W] or [H, W, C]: uint8 as it is, other numbers float32; [C, H, W] is transposed
+    image    [H, W] or [H, W, C]: uint8 as it is, other numbers float32; [C, H, W] is transposed,
+             and K stacked ones, [K, H, W, C] or [K, C, H, W], have K C channels
     words    int32 [L]: the ids of a text's words, then zeros
     vector   all else, joined: float32 [D], choices one-hot and bytes as fractions; bytes alone
              stay uint8 [D]
 
 A nested part is named by its place, `camera/left`, and the parts of a tuple are numbered; what is
-joined has the names of its parts with + between them.
+joined has the names of its parts with + between them. A name that is taken gets a number.
 
 An agent acts by one number from 0, by several of them, int [D], or by a bounded vector, float32
 [D].
 """
 
-import functools
-import reprlib
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 
 from environments import instructions
+from environments.leaves import Leaf, in_a_line, leaves
 
 ACTIONS_WANTED = "discrete actions, or one vector of floats within finite bounds"
 OBSERVATIONS_WANTED = "observations made of arrays, choices and texts"
@@ -49,59 +51,28 @@ class Acted(NamedTuple):
     convert: Callable[[Any], Any]  # an action in this space -> as the environment knows it
 
 
-class Leaf(NamedTuple):
-    """A part of an observation that has no parts itself."""
-
-    path: tuple[Any, ...]
-    space: spaces.Space
-
-    @property
-    def name(self) -> str:
-        return "/".join(map(str, self.path))
-
-    def of(self, observation: Any) -> Any:
-        """This part of an observation."""
-        return functools.reduce(lambda part, key: part[key], self.path, observation)
-
-    def check(self, observation: Any) -> None:
-        """Raises ValueError where an observation's part is not what the space says."""
-        what = f"{self.name!r} of an observation" if self.path else "an observation"
-        try:
-            part = self.of(observation)
-        except (KeyError, IndexError, TypeError):
-            raise ValueError(f"there is no {what}, got {reprlib.repr(observation)}") from None
-        space = self.space
-        if is_text(space):
-            if not isinstance(part, str):
-                raise ValueError(f"{what} must be text, got {reprlib.repr(part)}")
-        elif not isinstance(space, spaces.Box):
-            if not space.contains(part):
-                raise ValueError(f"{what} must lie in {in_a_line(space)}, got {reprlib.repr(part)}")
-        elif np.shape(part) != space.shape:
-            raise ValueError(
-                f"{what} must have the space's shape {space.shape}, got {np.shape(part)}"
-            )
-        elif not np.isfinite(np.asarray(part, space.dtype)).all():
-            raise ValueError(f"{what} must be finite, got {reprlib.repr(part)}")
-
-
-def observed(space: spaces.Space) -> Observed:
+def observed(space: spaces.Space, *, checked: bool = True) -> Observed:
     """What agents see of an environment.
+
+    Args:
+      space: of its observations.
+      checked: whether `convert` raises ValueError, a clause, for what is not finite, has another
+        shape, or would be changed by its type, as -1 in bytes; else that is taken as it is.
 
     Raises:
       ValueError: a clause, "must have ..., got ...", that quotes the part that cannot be shown.
     """
     parts: dict[str, Observed] = {}
     numbers: list[Leaf] = []
-    for leaf in leaves(space):
+    for leaf in leaves(space, checked=checked):
         part = _words(leaf) or _image(leaf)
         if part is None:
             _check_flat(leaf)
             numbers.append(leaf)
         else:
-            parts[leaf.name] = part
+            parts[_free(leaf.name, parts)] = part
     if numbers:
-        parts["+".join(leaf.name for leaf in numbers)] = _vector(numbers)
+        parts[_free("+".join(leaf.name for leaf in numbers), parts)] = _vector(numbers)
     if not parts:
         raise ValueError(f"must have {OBSERVATIONS_WANTED}, got {in_a_line(space)}.")
     if len(parts) == 1:
@@ -111,6 +82,28 @@ def observed(space: spaces.Space) -> Observed:
         spaces.Dict({name: part.space for name, part in parts.items()}),
         lambda observation: {name: convert(observation) for name, convert in converts.items()},
     )
+
+
+def check_alike(copies: Sequence[tuple[spaces.Space, spaces.Space]]) -> None:
+    """Accepts copies of an environment whose spaces differ in nothing but their bounds.
+
+    Args:
+      copies: `Observed.space` and `Acted.space` of each.
+
+    Raises:
+      ValueError: a clause, "must have ..., got ... and ...".
+    """
+    first, *others = copies
+    for other in others:
+        for one, another in zip(first, other, strict=True):
+            is_equal = one == another
+            if isinstance(one, spaces.Box | spaces.Dict):
+                is_equal = is_space_dtype_shape_equiv(one, another)
+            if not is_equal:
+                raise ValueError(
+                    "must have the same spaces in every copy, but for bounds, got "
+                    f"{in_a_line(one)} and {in_a_line(another)}."
+                )
 
 
 def acted(space: spaces.Space) -> Acted:
@@ -149,30 +142,13 @@ def images(space: spaces.Space) -> list[tuple[int, ...]]:
     return [part.shape for part in parts if part.shape is not None and len(part.shape) > 1]
 
 
-def in_a_line(space: Any) -> str:
-    """A space as it is printed, without the lines into which numpy lays long bounds out."""
-    return " ".join(str(space).split())
-
-
-def leaves(space: spaces.Space, path: tuple[Any, ...] = ()) -> Iterator[Leaf]:
-    """The parts of an observation, in the space's own order."""
-    if isinstance(space, spaces.Dict):
-        for name, part in space.spaces.items():
-            yield from leaves(part, (*path, name))
-    elif isinstance(space, spaces.Tuple):
-        for number, part in enumerate(space.spaces):
-            yield from leaves(part, (*path, number))
-    else:
-        yield Leaf(path, space)
-
-
 def _words(leaf: Leaf) -> Observed | None:
     """A text's; also the ids of words, where they are called what DeepMind Lab calls them."""
     space = leaf.space
     is_named = leaf.path[-1:] == ("instruction",)
     if is_named and isinstance(space, spaces.Box) and _are_ids(space):
-        return Observed(space, leaf.of)
-    if not is_text(space):
+        return Observed(space, leaf.within)
+    if not leaf.is_text:
         return None
     most = instructions.MAX_WORDS_OF_TEXT
     if isinstance(space, spaces.Text):
@@ -185,40 +161,52 @@ def _are_ids(space: spaces.Box) -> bool:
     return space.dtype.kind == "i" and len(space.shape) == 1 and not space.low.any()
 
 
-def is_text(space: spaces.Space) -> bool:
-    """Whether a space is of texts, also one of a library's own, such as MiniGrid's missions."""
-    if isinstance(space, spaces.Text):
-        return True
-    if type(space).__module__.startswith("gymnasium.spaces"):
-        return False
-    try:
-        return isinstance(space.sample(), str)
-    except Exception:  # whatever a space of somebody's own raises
-        return False
-
-
 def _image(leaf: Leaf) -> Observed | None:
     space = leaf.space
-    if not isinstance(space, spaces.Box) or len(space.shape) not in (2, 3):
+    if not isinstance(space, spaces.Box) or len(space.shape) < 2:
         return None
     is_bytes = _is_bytes(space)
     if not is_bytes and len(space.shape) == 2 and min(space.shape) < _LEAST_SIDE_OF_FLOATS:
         return None
-    axes = (1, 2, 0) if _has_channels_first(space.shape) else tuple(range(len(space.shape)))
+    axes = _axes(leaf)
+    shape = tuple(space.shape[axis] for axis in axes)
+    shape = (*shape[:2], -1) if len(shape) == 4 else shape
+
+    def arranged(array: np.ndarray) -> np.ndarray:
+        return array.transpose(axes).reshape(shape)
+
     # Bytes that come as other numbers.
     scale = 255 if not is_bytes and not space.low.any() and (space.high == 255).all() else 1
-    dtype = np.uint8 if is_bytes else np.float32
 
     def convert(observation: Any) -> np.ndarray:
-        image: np.ndarray = np.asarray(leaf.of(observation), dtype).transpose(axes)
-        return image if scale == 1 else image.astype(np.float32) / scale
+        image = arranged(leaf.of(observation))
+        if is_bytes:
+            return image
+        image = image.astype(np.float32, copy=False)
+        return image if scale == 1 else image / np.float32(scale)
 
     if is_bytes:
         low, high = space.low, space.high
     else:
         box = _float32(space)
         low, high = box.low / np.float32(scale), box.high / np.float32(scale)
-    return Observed(spaces.Box(low.transpose(axes), high.transpose(axes), dtype=dtype), convert)
+    return Observed(spaces.Box(arranged(low), arranged(high), dtype=low.dtype.type), convert)
+
+
+def _axes(leaf: Leaf) -> tuple[int, ...]:
+    """An image's axes, in the order of height, width and the channels of each stacked one."""
+    shape = leaf.space.shape
+    assert shape is not None
+    if len(shape) < 4:
+        return (1, 2, 0) if _has_channels_first(shape) else tuple(range(len(shape)))
+    for axes in ((1, 2, 0, 3), (2, 3, 0, 1)) if len(shape) == 4 else ():
+        height, width, stacked, channels = (shape[axis] for axis in axes)
+        if channels <= _MOST_CHANNELS and stacked < min(height, width):
+            return axes
+    raise ValueError(
+        f"must have {OBSERVATIONS_WANTED}, of arrays with more than three axes only stacked "
+        f"images, [K, H, W, C] or [K, C, H, W], got {in_a_line(leaf.space)}{_where(leaf)}."
+    )
 
 
 def _has_channels_first(shape: tuple[int, ...]) -> bool:
@@ -237,8 +225,17 @@ def _check_flat(leaf: Leaf) -> None:
             return
     except Exception:  # a space of somebody's own need not know
         pass
-    where = f" as {leaf.name!r}" if leaf.path else ""
-    raise ValueError(f"must have {OBSERVATIONS_WANTED}, got {in_a_line(leaf.space)}{where}.")
+    raise ValueError(f"must have {OBSERVATIONS_WANTED}, got {in_a_line(leaf.space)}{_where(leaf)}.")
+
+
+def _where(leaf: Leaf) -> str:
+    return f" as {leaf.name!r}" if leaf.path else ""
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    """A name that is not taken: itself, or with a number."""
+    names = itertools.chain([name], (f"{name} ({number})" for number in itertools.count(2)))
+    return next(free for free in names if free not in taken)
 
 
 def _vector(leaves: list[Leaf]) -> Observed:
@@ -247,7 +244,7 @@ def _vector(leaves: list[Leaf]) -> Observed:
     if alone is not None and _is_bytes(alone):
         (leaf,) = leaves
         flat = spaces.Box(alone.low.ravel(), alone.high.ravel(), dtype=np.uint8)
-        return Observed(flat, lambda observation: np.asarray(leaf.of(observation)).ravel())
+        return Observed(flat, lambda observation: leaf.of(observation).ravel())
     scales = [np.float32(255 if _is_bytes(leaf.space) else 1) for leaf in leaves]
     boxes = [_float32(spaces.flatten_space(leaf.space)) for leaf in leaves]
     ends = np.cumsum([len(box.low) for box in boxes])
@@ -260,7 +257,9 @@ def _vector(leaves: list[Leaf]) -> Observed:
     def convert(observation: Any) -> np.ndarray:
         vector = np.empty(ends[-1], np.float32)
         for (leaf, scale, box), end in zip(each, ends, strict=True):
-            flat = np.asarray(spaces.flatten(leaf.space, leaf.of(observation)))
+            part = leaf.of(observation)
+            is_box = isinstance(leaf.space, spaces.Box)
+            flat = part.ravel() if is_box else np.asarray(spaces.flatten(leaf.space, part))
             vector[end - len(box.low) : end] = flat / scale
         return vector
 

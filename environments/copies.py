@@ -5,32 +5,55 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from ale_py import AtariEnv
+from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
-from gymnasium.wrappers import TransformAction
 
 from environments import conversion, seeding
+from environments.leaves import are_checked
 from environments.losses import Losses
 from environments.replaced import Replaced
+
+LIVES = "recurrent_replay/lives"
+"""A key of an environment's `info`: how many lives are left. All others are its own."""
+
+_MOST_LIVES = 255  # a row of a stream has one byte for them
 
 
 class Copies(VectorWrapper):
     """N copies of an environment, stepped one after the other.
 
-    Observations and actions are what `environments.conversion` makes of them. A copy that raises
-    is replaced; `infos["lost"]`, [N], counts those.
+    Observations and actions are what `environments.conversion` makes of them. A copy that raises,
+    or shows what is not in its space, is replaced; `infos["lost"]`, [N], counts those. Of what it
+    says in its own `info` only `LIVES` is read, of ALE's games `lives`: they are `infos["lives"]`.
 
     Args:
       make: makes one; its spaces are such as `conversion` accepts.
       num_envs: N, the number of copies.
+      like: observations and actions of one, as `conversion` describes them; None for those of the
+        first that is made. Others differ in nothing but bounds.
+      what: they are, in the plural, where one is lost.
     """
 
-    def __init__(self, make: Callable[[], gymnasium.Env], num_envs: int) -> None:
-        losses = Losses("environments")
+    def __init__(
+        self,
+        make: Callable[[], gymnasium.Env],
+        num_envs: int,
+        *,
+        like: tuple[spaces.Space, spaces.Space] | None = None,
+        what: str = "environments",
+    ) -> None:
+        losses = Losses(what)
 
-        def copy() -> gymnasium.Env:
-            return Replaced(lambda: _acted(_Observed(make())), losses)
+        def convert() -> gymnasium.Env:
+            nonlocal like
+            converted = _Converted(make())
+            like = like or (converted.observation_space, converted.action_space)
+            converted.pose_as(*like)
+            return converted
 
-        super().__init__(SyncVectorEnv([copy] * num_envs, autoreset_mode=AutoresetMode.NEXT_STEP))
+        copies = [lambda: Replaced(convert, losses)] * num_envs
+        super().__init__(SyncVectorEnv(copies, autoreset_mode=AutoresetMode.NEXT_STEP))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -47,18 +70,54 @@ class Copies(VectorWrapper):
         return observations, rewards.astype(np.float32), terminated, truncated, infos
 
 
-class _Observed(gymnasium.ObservationWrapper):
-    """Shows arrays of the kinds that agents know."""
+class _Converted(gymnasium.Wrapper):
+    """Shows arrays of the kinds that agents know, and takes the actions that they give."""
 
     def __init__(self, env: gymnasium.Env) -> None:
         super().__init__(env)
-        self.observation_space, self._convert = conversion.observed(env.observation_space)
+        seen = conversion.observed(env.observation_space, checked=are_checked(env))
+        acted = conversion.acted(env.action_space)
+        self.observation_space, self.action_space = seen.space, acted.space
+        self._see, self._act = seen.convert, acted.convert
+        self._key = "lives" if isinstance(env.unwrapped, AtariEnv) else LIVES
+        self._lives: dict[str, int] = {}
+        self._steps = 0  # of this episode
 
-    def observation(self, observation: Any) -> Any:
-        return self._convert(observation)
+    def pose_as(self, observations: spaces.Space, actions: spaces.Space) -> None:
+        """Has the spaces of another copy; actions are still kept within bounds of its own.
 
+        Raises:
+          ValueError: a clause; they differ in more than bounds.
+        """
+        conversion.check_alike(
+            [(observations, actions), (self.observation_space, self.action_space)]
+        )
+        self.observation_space, self.action_space = observations, actions
 
-def _acted(env: gymnasium.Env) -> TransformAction:
-    """Gives each action the form that the environment itself knows it by."""
-    space, convert = conversion.acted(env.action_space)
-    return TransformAction(env, convert, space)
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        # As `environments.trying` does it: one that takes no options can be played too.
+        given = {} if options is None else {"options": options}
+        observation, info = self.env.reset(seed=seed, **given)
+        self._steps = 0
+        return self._observed(observation), self._told(info)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(self._act(action))
+        self._steps += 1
+        seen, ends = self._observed(observation), (bool(terminated), bool(truncated))
+        return seen, float(reward), *ends, self._told(info)
+
+    def _observed(self, observation: Any) -> Any:
+        try:
+            return self._see(observation)
+        except ValueError as error:
+            raise ValueError(f"{error}, after step {self._steps} of an episode") from None
+
+    def _told(self, info: Any) -> dict[str, int]:
+        """What is read of an `info`; lives that are no number are as many as before."""
+        lives = info.get(self._key) if isinstance(info, dict) else None
+        if isinstance(lives, int | np.integer) and 0 <= lives <= _MOST_LIVES:
+            self._lives = {"lives": int(lives)}
+        return dict(self._lives)

@@ -5,9 +5,11 @@
 `gymnasium.Env` or one `dm_env.Environment`.
 """
 
+import contextlib
 import difflib
 import functools
 import importlib
+import inspect
 import reprlib
 from typing import Any, NamedTuple
 
@@ -15,11 +17,12 @@ import dm_env
 import gymnasium
 from gymnasium import spaces
 
-from environments import conversion, import_path, trying
+from environments import conversion, import_path, replaced, trying
 from environments.copies import Copies
 from environments.from_dm import FromDm
 
 _REGISTERED = "gym:"
+_RENDER_MODE = "rgb_array"
 
 
 def ids() -> list[str]:
@@ -40,7 +43,7 @@ class Description(NamedTuple):
       observations: the space of what one copy shows in `make`.
       actions: the space of its actions there.
       frames_per_second: steps of it that people should see in a second.
-      draws: whether it can draw itself.
+      draws: whether it offers to draw itself, as an array of pixels.
     """
 
     observations: spaces.Box | spaces.Dict
@@ -53,7 +56,7 @@ _known: dict[str, Description | str] = {}  # or why there is none
 
 
 def describe(name: str) -> Description:
-    """Makes, resets and steps an environment, unless that was done before.
+    """Makes, resets and steps an environment, and makes another, unless that was done before.
 
     Args:
       name: `gym:<id>`, or an import path.
@@ -92,14 +95,17 @@ def make(name: str, num_envs: int, *, drawing: bool = False) -> Copies:
       num_envs: N.
       drawing: whether `render()` will be called, which takes one that draws.
     """
-    return Copies(functools.partial(_make, name, drawing=drawing), num_envs)
+    known = describe(name)
+    make_one = functools.partial(_make, name, drawing=drawing)
+    like = known.observations, known.actions
+    return Copies(make_one, num_envs, like=like, what=f"environments of {name!r}")
 
 
 def _make(name: str, *, drawing: bool) -> gymnasium.Env:
-    if not name.startswith(_REGISTERED):
-        return _make_own(name)
     # An environment that cannot be drawn need not take a render mode.
-    how: dict[str, Any] = {"render_mode": "rgb_array"} if drawing else {}
+    how: dict[str, Any] = {"render_mode": _RENDER_MODE} if drawing else {}
+    if not name.startswith(_REGISTERED):
+        return _make_own(name, how)
     env_id = name.removeprefix(_REGISTERED)
     _check_registered(name, env_id)
     try:
@@ -130,7 +136,7 @@ def _check_registered(name: str, env_id: str) -> None:
         )
 
 
-def _make_own(path: str) -> gymnasium.Env:
+def _make_own(path: str, how: dict[str, Any]) -> gymnasium.Env:
     make = import_path.load(path, what="an environment", example="my_package.tasks:make")
     if not callable(make):
         raise ValueError(
@@ -138,7 +144,8 @@ def _make_own(path: str) -> gymnasium.Env:
             f"{reprlib.repr(make)}."
         )
     try:
-        env = make()
+        takes_how = how and "render_mode" in inspect.signature(make).parameters
+        env = make(**how) if takes_how else make()
         env = FromDm(env) if isinstance(env, dm_env.Environment) else env
     except Exception as error:  # whatever somebody's function raises
         raise ValueError(
@@ -150,29 +157,45 @@ def _make_own(path: str) -> gymnasium.Env:
         raise ValueError(
             f"{path!r} must return a gymnasium.Env or a dm_env.Environment, got a {kind}."
         )
+    if how and env.render_mode is None:
+        with contextlib.suppress(AttributeError):  # of an environment that sets it itself
+            env.unwrapped.render_mode = how["render_mode"]
     return env
 
 
 def _described(name: str) -> Description:
     env = _make(name, drawing=False)
     try:
-        # A registered one is made again to be drawn; a user's own is only ever made in one way.
-        can_draw = "rgb_array" in env.metadata.get("render_modes", ())
-        draws = can_draw if name.startswith(_REGISTERED) else env.render_mode == "rgb_array"
+        draws = _RENDER_MODE in (*env.metadata.get("render_modes", ()), env.render_mode)
         speed = int(env.metadata.get("render_fps", 30))
+    except Exception as error:  # whatever somebody's properties raise
+        raise _unusable(name, error) from error
+    seen, act = _converted(name, env)
+    try:
+        trying.play_one_step(env, act)
+    except Exception as error:  # whatever somebody's code raises
+        raise _unusable(name, error) from error
+    replaced.close(env)
+    another = _make(name, drawing=False)  # what a constructor draws by chance may differ
+    others = _converted(name, another)
+    replaced.close(another)
+    try:
+        conversion.check_alike([(each.space, acted.space) for each, acted in ((seen, act), others)])
+    except ValueError as error:
+        raise ValueError(f"{name!r} {error}") from error
+    return Description(seen.space, act.space, speed, draws)
+
+
+def _converted(name: str, env: gymnasium.Env) -> tuple[conversion.Observed, conversion.Acted]:
+    try:
         space, action_space = env.observation_space, env.action_space
     except Exception as error:  # whatever somebody's properties raise
         raise _unusable(name, error) from error
     try:
-        act, seen = conversion.acted(action_space), conversion.observed(space)
+        act = conversion.acted(action_space)
+        return conversion.observed(space), act
     except ValueError as error:
         raise ValueError(f"{name!r} {error}") from error
-    try:
-        trying.play_one_step(env, act)
-        env.close()
-    except Exception as error:  # whatever somebody's code raises
-        raise _unusable(name, error) from error
-    return Description(seen.space, act.space, speed, draws)
 
 
 def _unusable(name: str, error: Exception) -> ValueError:

@@ -1,12 +1,20 @@
 """One environment after another: what raises is replaced, and its episode is lost."""
 
-import contextlib
 from collections.abc import Callable
 from typing import Any, SupportsFloat
 
 import gymnasium
+from absl import logging
 
 from environments.losses import Losses, raised
+
+
+def close(env: gymnasium.Env) -> None:
+    """Closes an environment; what that raises is noted, since nothing depends on it."""
+    try:
+        env.close()
+    except Exception as error:  # whatever somebody's code raises
+        logging.warning("The end of an environment %s", raised(error))
 
 
 class Replaced(gymnasium.Wrapper):
@@ -62,8 +70,11 @@ class Replaced(gymnasium.Wrapper):
         self._seen = seen
         return seen, reward, terminated, truncated, info
 
+    def close(self) -> None:
+        """Closes the environment."""
+        close(self.env)
+
     def _lose(self, error: Exception) -> None:
-        with contextlib.suppress(Exception):
-            self.env.close()
+        close(self.env)
         self._broken = True
         self._losses.add(self, raised(error), error)

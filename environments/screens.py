@@ -50,8 +50,8 @@ def make(
     """Makes one environment that can be watched.
 
     What it shows the agent, and pays, is what `suites.make` of the same arguments does. A picture
-    comes from the emulator's own screen, MuJoCo's or gymnasium's, where there is one; else the
-    observation is drawn.
+    comes from the emulator's own screen, MuJoCo's, or what an environment's `render()` gives by
+    the mode `rgb_array`, where there is one; else the observation is drawn.
 
     Args:
       name: of one environment.
@@ -95,9 +95,9 @@ def _make(name: str, seed: int, full_action_space: bool, full_rendering: bool) -
         env: VectorEnv = control.make(name, 1, full_rendering=full_rendering, drawing=True)
         return seeding.SeededVectorEnv(env, seed)
     if suites.made_singly(name) and gym.describe(name).draws:
-        return seeding.SeededVectorEnv(gym.make(name, 1, drawing=True), seed)
+        return _Drawn(seeding.SeededVectorEnv(gym.make(name, 1, drawing=True), seed), offers=True)
     env = suites.make(name, 1, seed=seed, full_action_space=full_action_space)
-    return env if name == "memory:cartpole" else _Drawn(env)
+    return _Drawn(env, offers=name == "memory:cartpole")
 
 
 class _Twins(VectorWrapper):
@@ -127,10 +127,16 @@ class _Twins(VectorWrapper):
 
 
 class _Drawn(VectorWrapper):
-    """Draws the observation."""
+    """Draws the observation where the environment gives no picture.
 
-    def __init__(self, env: VectorEnv) -> None:
+    Args:
+      env: one copy.
+      offers: whether it offers to draw itself.
+    """
+
+    def __init__(self, env: VectorEnv, *, offers: bool) -> None:
         super().__init__(env)
+        self._offers = offers
         self._observation: Any = None
 
     def reset(
@@ -144,10 +150,17 @@ class _Drawn(VectorWrapper):
         return self._observation, *outcome
 
     def render(self) -> tuple[Any, ...] | None:
+        rendered = self.env.render() if self._offers else None
+        if rendered and _is_picture(rendered[0]):
+            return rendered
         parts = self._observation
         shown = parts if isinstance(parts, Mapping) else {"": parts}
         # What is most like a picture; a dictionary's order is that of its names.
         return (drawn(max((part[0] for part in shown.values()), key=np.ndim)),)
+
+
+def _is_picture(rendered: Any) -> bool:
+    return isinstance(rendered, np.ndarray) and rendered.dtype == np.uint8 and rendered.ndim == 3
 
 
 def drawn(observation: np.ndarray) -> np.ndarray:

@@ -27,7 +27,6 @@ from run_folder import (
     building,
     checkpoints,
     launches,
-    limits,
     progress,
     resuming,
     rewinding,
@@ -146,7 +145,6 @@ def _accept(asked: Settings | Resumption, job: str | None) -> Settings:
     _check_place(run_dir, resume=isinstance(asked, Resumption))
     if isinstance(asked, Resumption):
         run = resuming.resumed(asked.values, asked.overrides)
-        limits.check(run, asked.step)
     else:
         run = asked
         settings.check_vacant(run)  # of a bucket, only now is it known

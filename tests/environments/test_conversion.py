@@ -8,9 +8,11 @@ import pytest
 from gymnasium import spaces
 
 from environments import conversion, instructions
+from environments.leaves import leaves
 
 BYTES = dict(low=0, high=255, dtype=np.uint8)
 FLOATS = dict(low=0, high=1, dtype=np.float32)
+UNBOUNDED = spaces.Box(-np.inf, np.inf, (1,), np.float64)
 
 
 def _image(*shape: int, **of: Any) -> spaces.Box:
@@ -42,6 +44,8 @@ ONE: dict[str, tuple[spaces.Space, tuple[int, ...], Any]] = {
     "several": (spaces.MultiDiscrete([2, 3]), (5,), np.float32),
     "bits": (spaces.MultiBinary(3), (3,), np.float32),
     "one of two": (spaces.OneOf([spaces.Discrete(2), spaces.Box(0, 1)]), (3,), np.float32),
+    "stacked colours": (_image(4, 20, 18, 3), (20, 18, 12), np.uint8),
+    "stacked, channels first": (_image(2, 3, 20, 18, **FLOATS), (20, 18, 6), np.float32),
     "text": (spaces.Text(9), (5,), np.int32),
     "long text": (spaces.Text(10_000), (instructions.MAX_WORDS_OF_TEXT,), np.int32),
     "missions": (Missions(), (instructions.MAX_WORDS_OF_TEXT,), np.int32),
@@ -99,6 +103,32 @@ def test_channels_are_put_last() -> None:
     )
 
 
+def test_stacked_images_have_their_channels_side_by_side() -> None:
+    space = _image(4, 20, 18, 3)
+    images = space.sample()
+    shown = conversion.observed(space).convert(images)
+    np.testing.assert_array_equal(shown, np.concatenate(images, axis=-1))
+    first = np.moveaxis(images, -1, 1)
+    shown_of_first = conversion.observed(_image(4, 3, 20, 18)).convert(first)
+    np.testing.assert_array_equal(shown_of_first, shown)
+
+
+def test_no_part_takes_the_name_of_another() -> None:
+    number = spaces.Discrete(2)
+    space = spaces.Dict(
+        {"a": spaces.Dict(b=_image(8, 6)), "a/b": _image(9, 9), "x": number, "y": number}
+        | {"x+y": _image(7, 7)}
+    )
+    seen = conversion.observed(space)
+    assert {name: part.shape for name, part in seen.space.items()} == {  # type: ignore[union-attr]
+        "a/b": (8, 6),
+        "a/b (2)": (9, 9),
+        "x+y": (7, 7),
+        "x+y (2)": (4,),
+    }
+    assert seen.space.contains(seen.convert(space.sample()))
+
+
 def test_bytes_that_come_as_floats_are_fractions() -> None:
     space = _image(16, 16, low=0, high=255, dtype=np.float32)
     seen = conversion.observed(space)
@@ -137,6 +167,8 @@ class Sentence(spaces.Space):
         (spaces.Dict(a=spaces.Discrete(2), b=spaces.Tuple([Sentence()])), " as 'b/0'."),
         (spaces.Graph(spaces.Discrete(2), None), "got Graph("),
         (spaces.Dict(), "got Dict()."),
+        (spaces.Dict(a=_image(9, 9, 9, 9)), "got Box(0, 255, (9, 9, 9, 9), uint8) as 'a'."),
+        (spaces.Box(0, 1, (1, 2, 2, 2, 2)), "[K, H, W, C] or [K, C, H, W], got Box(0.0, 1.0, (1,"),
     ],
 )
 def test_what_cannot_be_shown(space: spaces.Space, said: str) -> None:
@@ -150,7 +182,25 @@ def test_what_cannot_be_shown(space: spaces.Space, said: str) -> None:
     ("space", "observation", "said"),
     [
         (spaces.Box(0, 1, (3,)), np.zeros(2), "must have the space's shape (3,), got (2,)"),
-        (spaces.Box(0, 1, (1,)), [np.nan], "must be finite, got [nan]"),
+        (spaces.Box(0, 1, (2,)), [1, np.nan], "must be finite in float32, got nan at [1]"),
+        (
+            spaces.Box(0, 1, (2,), np.float64),
+            [0.5, 2.0],
+            "must lie in Box(0.0, 1.0, (2,), float64), ",
+        ),
+        (spaces.Box(0, 0.1, (1,), np.float64), [0.2], "got 0.2 at [0]"),
+        (UNBOUNDED, [1e39], "must be finite in float32, got 1e+39 at [0]"),
+        (UNBOUNDED, [None], "must be numbers, got [None]"),
+        (_image(2, 2), np.array([[0, 1], [0.5, 1]]), "uint8), got 0.5 at [1, 0]"),
+        (_image(1), [-1], "must lie in Box(0, 255, (1,), uint8), got -1 at [0]"),
+        (_image(1), [256], "got 256 at [0]"),
+        (spaces.Discrete(5), -1, "an observation must lie in Discrete(5), got -1"),
+        (spaces.MultiDiscrete([2, 2]), np.array([0, 2]), "got array([0, 2])"),
+        (
+            spaces.Dict(instruction=spaces.Box(0, 9, (2,), np.int32)),
+            {"instruction": [1, 10]},
+            "10 at",
+        ),
         (spaces.Dict(a=spaces.Discrete(2)), {"b": 1}, "there is no 'a' of an observation, got"),
         (spaces.Dict(a=spaces.Discrete(2)), 3, "there is no 'a' of an observation, got 3"),
         (spaces.Dict(a=spaces.Discrete(2)), {"a": 2}, "'a' of an observation must lie in Discrete"),
@@ -160,9 +210,41 @@ def test_what_cannot_be_shown(space: spaces.Space, said: str) -> None:
 def test_observations_that_are_not_what_the_space_says(
     space: spaces.Space, observation: Any, said: str
 ) -> None:
-    (leaf,) = conversion.leaves(space)
+    (leaf,) = leaves(space)
     with pytest.raises(ValueError, match=re.escape(said)):
-        leaf.check(observation)
+        leaf.within(observation)
+
+
+@pytest.mark.parametrize(
+    ("space", "observation", "shown"),
+    [
+        (UNBOUNDED, [np.nan], [np.nan]),
+        (UNBOUNDED, [1e39], [np.inf]),
+        (spaces.Box(0, 1, (1,), np.float64), [2.0], [2]),
+        (_image(2, 2), np.array([[0, 1], [0.5, 1]]), [[0, 1], [0, 1]]),
+        (spaces.Discrete(5), -1, [0, 0, 0, 0, 1]),
+    ],
+)
+def test_what_is_not_checked_is_taken_as_it_is(
+    space: spaces.Space, observation: Any, shown: Any
+) -> None:
+    seen = conversion.observed(space, checked=False)
+    np.testing.assert_array_equal(seen.convert(observation), shown)
+
+
+@pytest.mark.parametrize(
+    ("space", "observation", "shown"),
+    [
+        (spaces.Box(0, 1, (2,), np.float64), [0.5, 2.0], [0.5, 2]),  # beyond bounds, yet a number
+        (spaces.Box(0.1, 0.3, (2,), np.float64), [0.1, 0.3], [0.1, 0.3]),
+        (_image(3), [1.0, 2.0, 3.0], [1, 2, 3]),
+        (_image(2), np.array([True, False]), [1, 0]),
+        (spaces.Box(-9, 9, (2,), np.int64), [1, -2], [1, -2]),
+        (spaces.Text(9), np.array("go"), instructions.word_ids("go", 5)),
+    ],
+)
+def test_what_loses_nothing_is_taken(space: spaces.Space, observation: Any, shown: Any) -> None:
+    np.testing.assert_allclose(conversion.observed(space).convert(observation), shown)
 
 
 LOW, HIGH = np.array([0.7, -3.0]), np.array([1.1, 5.0])

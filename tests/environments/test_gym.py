@@ -175,7 +175,7 @@ def test_whatever_a_constructor_raises_is_told_in_a_sentence(name: str) -> None:
     assert "\n" not in said
 
 
-def test_an_environment_is_made_once_to_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     make = gymnasium.make
 
@@ -189,4 +189,4 @@ def test_an_environment_is_made_once_to_be_looked_at(monkeypatch: pytest.MonkeyP
         assert suites.observation_space("gym:probe/once-v0").shape == (2,)
         assert not gym.describe("gym:probe/once-v0").draws
         assert gym.describe("gym:probe/once-v0").frames_per_second == 30
-    assert made == ["probe/once-v0"]
+    assert made == ["probe/once-v0"] * 2  # a second, whose spaces might be others

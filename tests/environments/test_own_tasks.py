@@ -101,6 +101,58 @@ class Maybe(Walk):
     def step(self, action):
         return (*super().step(action)[:2], None, *super().step(action)[3:])
 
+class Blank(Walk):
+    def render(self):
+        return None
+
+class Set(Walk):  # whose constructor takes no mode
+    def __init__(self):
+        super().__init__()
+
+    def render(self):
+        assert self.render_mode == "rgb_array"
+        return super().render()
+
+class Growing(Walk):
+    made = 0
+
+    def __init__(self):
+        Growing.made += 1
+        self.observation_space = spaces.Box(-1, 1, (1 + Growing.made,), np.float64)
+
+class Drawing(Walk):  # its bounds by chance
+    made = 0
+
+    def __init__(self):
+        Drawing.made += 1
+        self.action_space = spaces.Box(-1, Drawing.made, (3,), np.float32)
+
+class More(Walk):
+    made = 0
+
+    def __init__(self):
+        More.made += 1
+        self.action_space = spaces.Discrete(1 + More.made)
+
+    def step(self, action):
+        return super().step(np.zeros(1))
+
+class Beyond(Walk):
+    observation_space = spaces.Box(2, 3, (2,), np.float64)
+
+    def reset(self, *, seed=None, options=None):
+        return np.full(2, 0.27), super().reset(seed=seed)[1]
+
+class Unchecked(Beyond):
+    metadata = {"unchecked_observations": True}
+
+class Plain(Walk):
+    def reset(self, seed=None):
+        return super().reset(seed=seed)
+
+    def close(self):
+        raise OSError("there is nothing to close")
+
 class Parts(Walk):
     observation_space = spaces.Dict(x=spaces.Box(-1, 1, (2,), np.float64), y=spaces.Discrete(2))
 
@@ -135,6 +187,9 @@ REFUSED = {
     "OldStep": "step() must give (observation, reward, terminated, truncated, info), got (array",
     "Large": "an observation must have the space's shape (3,), got (2,)",
     "Words": "makes no environment: ValueError: A spec must be an Array of numbers",
+    "Beyond": "(2,), float64), got 0.27 at [0]; metadata['unchecked_observations'] = True lets",
+    "Growing": "must have the same spaces in every copy, but for bounds, got Box(-1.0, 1.0, (2,),",
+    "More": "must have the same spaces in every copy, but for bounds, got Discrete(2) and",
     "NoInfo": "cannot be used: ValueError: reset() must give (observation, info), got (array(",
     "NotANumber": "cannot be used: ValueError: a reward must be a finite number, got nan",
     "Rewards": "a reward must be a finite number, got array([0., 0.])",
@@ -229,8 +284,9 @@ def test_acmes_loop_plays_bounded_actions(module: str) -> None:
     environment.action_spec().validate(np.array([2, 2, -2], np.float32))
 
 
-def test_a_task_that_was_made_to_be_drawn_draws_itself(module: str) -> None:
-    screen = screens.make(f"{module}:drawing", seed=0)
+@pytest.mark.parametrize("function", ["drawing", "Walk", "Set"])
+def test_a_task_that_offers_to_draw_itself_does(function: str, module: str) -> None:
+    screen = screens.make(f"{module}:{function}", seed=0)
     with contextlib.closing(screen.env) as env:
         env.reset()
         env.step(np.zeros((1, 3), np.float32))
@@ -240,7 +296,7 @@ def test_a_task_that_was_made_to_be_drawn_draws_itself(module: str) -> None:
     assert screen.action_name(np.array([1, -0.256, 0], np.float32)) == "+1.00 -0.26 +0.00"
 
 
-@pytest.mark.parametrize(("function", "fps"), [("Walk", 7), ("Room", 30)])
+@pytest.mark.parametrize(("function", "fps"), [("Blank", 7), ("Room", 30)])
 def test_any_other_is_drawn_from_its_observation(function: str, fps: int, module: str) -> None:
     screen = screens.make(f"{module}:{function}", seed=0)
     with contextlib.closing(screen.env) as env:
@@ -249,6 +305,16 @@ def test_any_other_is_drawn_from_its_observation(function: str, fps: int, module
     shown = observation["image"] if function == "Room" else observation
     np.testing.assert_array_equal(picture, screens.drawn(shown[0]))
     assert screen.frames_per_second == fps
+
+
+@pytest.mark.parametrize("function", ["Unchecked", "Plain", "Drawing"])
+def test_what_is_odd_and_does_no_harm_is_played(function: str, module: str) -> None:
+    env = suites.make(f"{module}:{function}", 2, seed=0)
+    env.reset()
+    for _ in range(4):
+        *_, infos = env.step(np.ones((2, 3), np.float32))
+        assert not np.any(infos.get("lost", 0))
+    env.close()
 
 
 def test_a_module_may_register_ids(write_module: Write) -> None:

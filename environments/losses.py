@@ -52,7 +52,7 @@ class Losses:
         self._in_a_row[copy] = 0
         self._has_ended |= ended
 
-    def add(self, copy: Hashable, said: str, cause: Exception) -> None:
+    def add(self, copy: Hashable, said: str, cause: BaseException) -> None:
         """A copy's simulator was lost, and its episode with it.
 
         Args:
@@ -75,7 +75,7 @@ class Losses:
             return
         raise CannotPlayError(f"{lost}. The last one {said}") from cause
 
-    def _tell(self, said: str, cause: Exception) -> None:
+    def _tell(self, said: str, cause: BaseException) -> None:
         """Logs it; of a kind that is new here, all that is known."""
         kind = f"{type(cause).__name__} {_place(cause)}"
         is_new = kind not in _told

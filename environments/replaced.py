@@ -51,7 +51,7 @@ class Replaced(gymnasium.Wrapper):
                     self._broken = False
                 self._seen, info = self.env.reset(seed=seed, options=options)
                 return self._seen, dict(info, lost=lost)
-            except Exception as error:  # whatever somebody's code raises
+            except (Exception, SystemExit) as error:  # whatever somebody's code raises
                 lost += 1
                 self._lose(error)
 
@@ -63,7 +63,7 @@ class Replaced(gymnasium.Wrapper):
         """
         try:
             seen, reward, terminated, truncated, info = self.env.step(action)
-        except Exception as error:  # whatever somebody's code raises
+        except (Exception, SystemExit) as error:  # whatever somebody's code raises
             self._lose(error)
             return self._seen, 0.0, False, True, {"lost": 1}
         self._losses.step(self, ended=bool(terminated or truncated))
@@ -74,7 +74,7 @@ class Replaced(gymnasium.Wrapper):
         """Closes the environment."""
         close(self.env)
 
-    def _lose(self, error: Exception) -> None:
+    def _lose(self, error: Exception | SystemExit) -> None:
         close(self.env)
         self._broken = True
         self._losses.add(self, raised(error), error)

@@ -4,14 +4,12 @@ What somebody's environment does to its process, or that it never answers, is th
 nothing of it stays in the process that all others are forked from.
 """
 
-import contextlib
 import importlib
 import multiprocessing
 from multiprocessing import connection
 
-import psutil
-
 from environments import gym, suites
+from launch.local import descendants
 
 SECONDS = 60.0
 _SECONDS_TO_END = 5.0  # of a child that has answered
@@ -29,7 +27,9 @@ def try_each(env: str, seconds: float | None) -> None:
     except ValueError:  # which is said where names are checked
         return
     for task in filter(suites.made_singly, suites.tasks(env)):
-        gym.remember(task, found := _tried(task, seconds or SECONDS))
+        with descendants.ended():
+            found = _tried(task, seconds or SECONDS)
+        gym.remember(task, found)
         if isinstance(found, gym.Description) and (module := suites.module_of(task)):
             importlib.import_module(module)  # once for all processes
 
@@ -52,7 +52,7 @@ def _tried(task: str, seconds: float) -> gym.Description | str:
         child.join()
         return f"{task!r} ended its process, with code {child.exitcode}, when it was tried."
     finally:
-        _kill(child.pid)
+        child.kill()
         child.join()
 
 
@@ -62,12 +62,3 @@ def _answer(task: str, launcher: connection.Connection) -> None:
         launcher.send(gym.describe(task))
     except ValueError as error:
         launcher.send(str(error))
-
-
-def _kill(pid: int | None) -> None:
-    """With all that it has started."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        process = psutil.Process(pid)
-        for each in (*process.children(recursive=True), process):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                each.kill()

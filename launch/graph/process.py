@@ -14,6 +14,7 @@ from run_folder import mirrors
 from run_folder.layout import RunFolder
 
 TERMINATED = 128 + signal.SIGTERM  # exit code, as a shell has it: ended before the run has
+DONE = 4  # of a node that returned: a 0 may be anybody's, who ended the process from within
 CANNOT_PLAY = 3  # of a node that ended by a CannotPlayError
 GRACE_SECONDS = 1.0  # in which a node that met an error hears whether another one crashed before
 

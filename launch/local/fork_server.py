@@ -14,6 +14,7 @@ import math
 import os
 import pathlib
 import signal
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import Pipe, connection
@@ -23,11 +24,12 @@ import launchpad as lp
 import psutil
 from tensorflow.python.eager import context
 
-from launch.graph import temporary_files
+from launch.graph import process, temporary_files
 from launch.graph.heartbeats import Heartbeats
 from launch.graph.program import environment_of, local_nodes
-from launch.local import node_process, out_of_memory, private_network
+from launch.local import descendants, node_process, out_of_memory, private_network
 
+CALL_SECONDS = 600.0  # until what is called has answered
 POLL_SECONDS = 0.05  # between two looks at what has ended
 HEARD_BY_THE_LAUNCHER = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
@@ -36,7 +38,7 @@ class Ended(NamedTuple):
     """A node's process is gone."""
 
     label: str
-    code: int  # its exit code; of one that was killed, minus the signal
+    code: int  # its exit code, `process.DONE` if it did what it was to; minus a signal that killed
     silence: float = 0.0  # seconds, of one that was killed because it did not go on
     starved: bool = False  # the kernel has killed for want of memory meanwhile
 
@@ -44,7 +46,7 @@ class Ended(NamedTuple):
 def how(code: int, *, starved: bool = False) -> str:
     """How a process ended, for a sentence of which it is the subject."""
     if code >= 0:
-        return f"ended with code {code}"
+        return f"ended with code {code}" if code else "ended with code 0, by sys.exit or os._exit"
     why = ", for memory ran out: fewer actors or a smaller replay take less" if starved else ""
     return f"was killed by {signal.Signals(-code).name}{why}"
 
@@ -101,7 +103,7 @@ class ForkServer:
         """What a function of a module returns in a child of the server.
 
         Raises:
-          ServerLostError: nobody answers.
+          ServerLostError: nobody answers, or not in time.
           Exception: whatever the function raises.
         """
         return self._ask("call", function, *args)
@@ -148,10 +150,15 @@ class ForkServer:
         return found
 
     def _ask(self, name: str, *args: Any) -> Any:
+        until = time.monotonic() + CALL_SECONDS
         with _lost_server():
             self._connection.send((name, args))
-            while isinstance(answer := self._connection.recv(), Ended):
+            while self._connection.poll(max(until - time.monotonic(), 0)):
+                if not isinstance(answer := self._connection.recv(), Ended):
+                    break
                 self._ended.append(answer)
+            else:
+                raise ServerLostError(f"A check has not ended within {CALL_SECONDS:g} s.")
         if answer.error is not None:
             raise answer.error
         return answer.value
@@ -192,7 +199,7 @@ class _Server:
                 answers = _Answer(None, error)
             if answers is not None:
                 self._launcher.send(answers)
-        self.signal(signal.SIGKILL, self._running.values())
+        descendants.kill()
         temporary_files.remove()
 
     def call(self, function: Callable[..., Any], *args: Any) -> None:
@@ -206,7 +213,7 @@ class _Server:
         except BaseException as error:
             answer = _Answer(None, error)
         self._launcher.send(answer)
-        node_process.leave(0)
+        node_process.leave(process.DONE)
 
     def launch(
         self,
@@ -237,11 +244,7 @@ class _Server:
     def signal(self, number: int, labels: Iterable[str]) -> _Answer:
         wanted = set(labels)
         for pid in [pid for pid, label in self._running.items() if label in wanted]:
-            node = psutil.Process(pid)  # it is there, if only to be reaped
-            below = node.children(recursive=True) if number == signal.SIGKILL else []
-            for each in (node, *below):
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    each.send_signal(number)
+            os.kill(pid, number)  # it is there, if only to be reaped
         return _Answer(None)
 
     def _kill_silent(self) -> None:
@@ -262,13 +265,24 @@ class _Server:
                 self._launcher.send(Ended(label, code, self._silent.pop(label, 0.0), starved))
             elif pid in self._calls:
                 self._calls.remove(pid)
-                if code:  # else it has answered
+                if code != process.DONE:  # else it has answered
                     lost = ServerLostError(f"A check {how(code, starved=starved)}.")
                     self._launcher.send(_Answer(None, lost))
+            else:
+                continue
+            descendants.kill(self._is_needed)
 
     def _has_kernel_killed(self) -> bool:
         before, self._kills = self._kills, out_of_memory.kills()
         return self._kills > before
+
+    def _is_needed(self, child: psutil.Process) -> bool:
+        """Whether a child is a node, a check, or what a node that goes on has left to itself."""
+        if child.pid in self._running or child.pid in self._calls:
+            return True
+        with contextlib.suppress(psutil.Error):  # it has ended
+            return child.environ().get(node_process.LABEL) in self._running.values()
+        return False
 
 
 def _serve(launcher: connection.Connection, private: bool) -> NoReturn:
@@ -280,7 +294,9 @@ def _serve(launcher: connection.Connection, private: bool) -> NoReturn:
         os.setpgrp()
         if private:
             private_network.enter()
-        signal.pthread_sigmask(signal.SIG_BLOCK, HEARD_BY_THE_LAUNCHER)  # children inherit it
+        signal.pthread_sigmask(signal.SIG_BLOCK, HEARD_BY_THE_LAUNCHER)
+        node_process.fork_afresh()
+        descendants.adopt()
         _Server(launcher).serve()
         code = 0
     except BaseException:

@@ -166,7 +166,7 @@ class Launch:
                 return ""
             for ended in self._server.ended(POLL_SECONDS):
                 self._running.discard(ended.label)
-                if ended.code and (crash := self._mend(ended)):
+                if ended.code != process.DONE and (crash := self._mend(ended)):
                     return crash
             self._start_those_due()
             if self._stop.is_set():

@@ -18,6 +18,7 @@ class Counting(gymnasium.Env):
 
     observation_space = spaces.Box(0.0, 100.0, (1,), np.float32)
     action_space = spaces.Discrete(2)
+    error: BaseException = OSError("the simulator has crashed")
 
     def __init__(self, fails: int | str | None, length: int = 5) -> None:
         self._fails, self._length, self._steps = fails, length, 0
@@ -32,7 +33,7 @@ class Counting(gymnasium.Env):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self._steps += 1
         if self._steps == self._fails:
-            raise OSError("the simulator has crashed")
+            raise self.error
         return np.array([self._steps], np.float32), 1.0, self._steps == self._length, False, {}
 
     def close(self) -> None:
@@ -57,7 +58,11 @@ class Maker:
 ACTIONS = np.zeros(2, np.int64)
 
 
-def test_a_step_that_raises_truncates_and_a_new_one_begins() -> None:
+@pytest.mark.parametrize("error", [Counting.error, SystemExit(0)])
+def test_a_step_that_raises_truncates_and_a_new_one_begins(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Counting, "error", error)
     maker = Maker(3, None)  # the first of two copies
     copies = Copies(maker, 2)
     copies.reset(seed=1)

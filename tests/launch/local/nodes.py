@@ -1,6 +1,7 @@
 """Programs of nodes that do little, for the fork server to start, and functions for it to call."""
 
 import contextlib
+import multiprocessing
 import os
 import pathlib
 import signal
@@ -8,10 +9,13 @@ import socket
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Iterable
 from typing import Any
 
 import launchpad as lp
 import numpy as np
+import psutil
 import tensorflow as tf
 
 from environments.losses import CannotPlayError
@@ -53,6 +57,10 @@ class Asking:
                         os.kill(os.getpid(), signal.SIGSTOP)
             case "raise":
                 raise RuntimeError("as it was told")
+            case "helpers":
+                codes = str(ended_helpers()).replace(" ", "")
+                print("helpers", codes, *start_helpers())
+                threading.Event().wait()
             case "unplayable":
                 raise CannotPlayError("as it was told")
             case "deaf":
@@ -89,6 +97,45 @@ def refuse(sentence: str) -> None:
 
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def leave() -> None:
+    os._exit(0)
+
+
+def stand_still(file: pathlib.Path) -> None:
+    file.write_text(str(os.getpid()))
+    threading.Event().wait()
+
+
+def ended_helpers() -> list[int]:
+    """The exit codes of helpers, each ended by a signal and waited for: programs and a fork."""
+    codes = []
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        helper = subprocess.Popen(["sleep", "600"])
+        helper.send_signal(number)
+        codes.append(helper.wait())
+    fork = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
+    fork.start()
+    fork.terminate()
+    fork.join()
+    return [*codes, fork.exitcode or 0]
+
+
+def start_helpers() -> list[int]:
+    """The ids of two helpers that nobody ends: in a session of its own, and a helper's helper."""
+    first = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    script = "setsid sleep 600 >/dev/null & echo $!"
+    return [first.pid, int(subprocess.check_output(["sh", "-c", script]))]
+
+
+def wait_until_gone(pids: Iterable[int | str]) -> None:
+    """Waits for the end of processes."""
+
+    def left() -> list[int | str]:
+        return [pid for pid in pids if psutil.pid_exists(int(pid))]
+
+    wait_for(lambda: not left(), left)
 
 
 def listening() -> set[int]:

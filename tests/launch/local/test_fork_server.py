@@ -46,7 +46,10 @@ def _start(tmp_path: pathlib.Path, script: str) -> "subprocess.Popen[str]":
 def run_script(tmp_path: pathlib.Path, script: str) -> str:
     """What a script prints that must succeed."""
     process = _start(tmp_path, script)
-    out, err = process.communicate(timeout=PATIENCE)
+    try:
+        out, err = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
     assert process.returncode == 0, out + err
     return out
 
@@ -70,7 +73,7 @@ def test_nodes_compute_talk_and_end_as_they_are_told(tmp_path: pathlib.Path) -> 
     )
     assert out.splitlines() == [
         "['adder/0', 'asking/0', 'asking/1', 'asking/2', 'asking/3']",
-        "[('asking/0', 0), ('asking/1', 1), ('asking/3', 3)]",
+        "[('asking/0', 4), ('asking/1', 1), ('asking/3', 3)]",
         "[('asking/2', 143)]",
     ]
     texts = [(tmp_path / f"asking/{i}").read_text() for i in range(3)]
@@ -115,7 +118,8 @@ def test_what_a_called_function_raises_is_raised_here(tmp_path: pathlib.Path) ->
         """
         from run_folder.settings import SettingsError
         with ForkServer() as server:
-            for function, *args in [(nodes.refuse, "No."), (nodes.die,), (nodes.broken_program,)]:
+            calls = [(nodes.refuse, "No."), (nodes.die,), (nodes.leave,), (nodes.broken_program,)]
+            for function, *args in calls:
                 try:
                     server.call(function, *args)
                 except Exception as error:
@@ -130,6 +134,7 @@ def test_what_a_called_function_raises_is_raised_here(tmp_path: pathlib.Path) ->
     assert out.splitlines() == [
         "SettingsError No.",
         "ServerLostError A check was killed by SIGKILL.",
+        "ServerLostError A check ended with code 0, by sys.exit or os._exit.",
         "ValueError no program",
         "launch: no program",
         "3.0",
@@ -157,12 +162,52 @@ def test_all_end_with_the_launcher_and_with_the_server(who: str, tmp_path: pathl
     others = psutil.Process(process.pid).children(recursive=True)
     os.kill(process.pid if who == "launcher" else server, signal.SIGKILL)
     out, _ = process.communicate(timeout=PATIENCE)
-    if who == "server":
-        assert out == "The process that forks the nodes is gone.\n"
-        others.remove(engine)  # nobody is left to kill what a node has started
-        engine.kill()
-    assert len(others) >= 3
+    assert out == ("The process that forks the nodes is gone.\n" if who == "server" else "")
+    assert engine in others
+    assert len(others) >= 4
     assert all_gone(others)
+
+
+def test_what_a_node_or_a_check_starts_hears_signals_and_ends_with_it(
+    tmp_path: pathlib.Path,
+) -> None:
+    """A helper that `close()` ends by SIGTERM ends; others, in sessions of their own, go too."""
+    out = run_script(
+        tmp_path,
+        """
+        with ForkServer() as server:
+            print(server.call(nodes.ended_helpers))
+            nodes.wait_until_gone(server.call(nodes.start_helpers))
+            server.launch(nodes.make_program, "helpers", "wait", output=output)
+            words = nodes.printed(output, "asking/0", "helpers")
+            print(words[0])
+            nodes.printed(output, "asking/1", "sum")
+            server.signal(signal.SIGKILL, ["asking/0"])
+            print(ended(server))
+            nodes.wait_until_gone(words[1:3])
+        """,
+    )
+    assert out.splitlines() == [
+        "[-15, -2, -1, -15]",
+        "[-15,-2,-1,-15]",
+        "[('asking/0', -9)]",
+    ]
+
+
+def test_a_check_that_does_not_end_is_killed_and_told_of(tmp_path: pathlib.Path) -> None:
+    out = run_script(
+        tmp_path,
+        """
+        fork_server.CALL_SECONDS = 1.0
+        try:
+            with ForkServer() as server:
+                server.call(nodes.stand_still, output / "pid")
+        except ServerLostError as error:
+            print(error)
+        nodes.wait_until_gone([(output / "pid").read_text()])
+        """,
+    )
+    assert out.splitlines() == ["A check has not ended within 1 s."]
 
 
 def test_nothing_is_forked_once_an_op_was_run(tmp_path: pathlib.Path) -> None:

@@ -424,6 +424,20 @@ def test_in_its_first_minute_a_new_run_mends_nothing(
 
 
 @pytest.mark.usefixtures("later")
+def test_a_node_that_ends_before_its_run_has_died_whatever_its_code(
+    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _report(run, state="running")()
+    server.meanwhile = lambda: server.failing.extend(
+        [Ended("learner/0", process.DONE), Ended("actor/0", 0)]
+    )
+    server.start = lambda label: _report(run, LIMIT)()
+    assert supervisor.run(run, {}, server, lambda: {}) == 0
+    said = "node actor/0 ended with code 0, by sys.exit or os._exit. It starts again in 1 s."
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("episodes", [0, 1])
 def test_what_was_never_played_ends_the_run_and_what_was_is_tried_again(
     episodes: int, run: Settings, server: Any

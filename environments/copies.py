@@ -5,7 +5,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from ale_py import AtariEnv
+from ale_py.env import AtariEnv
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 

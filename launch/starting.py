@@ -27,6 +27,7 @@ from run_folder import (
     building,
     checkpoints,
     launches,
+    limits,
     progress,
     resuming,
     rewinding,
@@ -145,6 +146,7 @@ def _accept(asked: Settings | Resumption, job: str | None) -> Settings:
     _check_place(run_dir, resume=isinstance(asked, Resumption))
     if isinstance(asked, Resumption):
         run = resuming.resumed(asked.values, asked.overrides)
+        limits.check(run, asked.step)
     else:
         run = asked
         settings.check_vacant(run)  # of a bucket, only now is it known

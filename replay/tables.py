@@ -103,7 +103,7 @@ class Fill(NamedTuple):
     """How full a table is, all its shards together."""
 
     items: int
-    min_size: int  # below which nothing is sampled
+    min_size: int  # below which nothing is sampled; 0 of a queue, which gives whatever it has
 
 
 def fills(servers: Sequence[reverb.Client], timeout: int | None = None) -> dict[str, Fill]:
@@ -121,7 +121,8 @@ def fills(servers: Sequence[reverb.Client], timeout: int | None = None) -> dict[
         info = wait_for(server) if timeout is None else server.server_info(timeout=timeout)
         for name, table in info.items():
             items, min_size = found.get(name, (0, 0))
-            wanted = table.rate_limiter_info.min_size_to_sample
+            is_queue = table.max_times_sampled == 1
+            wanted = 0 if is_queue else table.rate_limiter_info.min_size_to_sample
             found[name] = Fill(items + table.current_size, min_size + wanted)
     return found
 

@@ -4,16 +4,19 @@ import array
 import csv
 import dataclasses
 import io
-import itertools
 import os
 import pathlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from run_folder.settings import SettingsError
+
 COUNTERS = ("learner_steps", "actor_steps", "walltime")
 """The columns that only grow, unless a run went on from a checkpoint older than its last rows."""
+
+_SHOWN = 200  # characters of a line, in a sentence
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,9 +67,50 @@ def read(path: pathlib.Path, texts: Sequence[str] = (), *, last_bytes: int | Non
       path: of the file.
       texts: the columns that hold no numbers.
       last_bytes: how much of the end is read, of which the first row may be a part; None reads all.
+
+    Raises:
+      SettingsError: it cannot be read, or its first line names no columns of a log.
     """
-    if not path.exists():
+    try:
+        return _read(path, texts, last_bytes)
+    except FileNotFoundError:
         return Log({}, {})
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def columns(path: pathlib.Path, line: str, texts: Sequence[str] = ()) -> list[str]:
+    """What the first line of a log names; nothing while the line is not written as a whole.
+
+    Raises:
+      SettingsError: these are no columns of a log.
+    """
+    header = next(rows([line]), [])
+    if not line.endswith("\n") or not header:
+        return []
+    missing = [name for name in texts if name not in header]
+    if missing or len(set(header)) < len(header) or not set(COUNTERS).intersection(header):
+        wanted = ", ".join([*texts, f"at least one of {', '.join(COUNTERS)}"])
+        raise SettingsError(
+            f"{path} cannot be read: line 1 must name each column once, among them {wanted}, "
+            f"got {line.rstrip()[:_SHOWN]!r}."
+        )
+    return header
+
+
+def rows(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Cells of each line; none of a line that is damaged."""
+    reader = csv.reader(lines)
+    while True:
+        try:
+            yield next(reader)
+        except StopIteration:
+            return
+        except csv.Error:  # a byte of 0, or a cell without end: what a power cut leaves
+            yield []
+
+
+def _read(path: pathlib.Path, texts: Sequence[str], last_bytes: int | None) -> Log:
     with path.open("rb") as file:
         header = file.readline()
         if last_bytes is not None and file.seek(0, os.SEEK_END) - last_bytes > len(header):
@@ -74,8 +118,9 @@ def read(path: pathlib.Path, texts: Sequence[str] = (), *, last_bytes: int | Non
             file.readline()
         else:
             file.seek(len(header))
-        with io.TextIOWrapper(file, newline="") as rows:
-            log = _parse(csv.reader(itertools.chain([header.decode()], rows)), texts)
+        named = columns(path, header.decode(errors="replace"), texts)
+        with io.TextIOWrapper(file, newline="", errors="replace") as lines:
+            log = _parse(named, rows(lines), texts)
     counters = [log.numbers[name] for name in COUNTERS if name in log.numbers]
     return log.where(standing(counters)) if counters else log
 
@@ -84,18 +129,16 @@ def standing(counters: Sequence[np.ndarray]) -> np.ndarray:
     """Which rows no later row undoes, by counting less than they do.
 
     Args:
-      counters: `[rows]` each, at least one; a row in which one is NaN does not stand.
+      counters: `[rows]` each, at least one; a row in which one is not finite does not stand.
 
     Returns:
       `[rows]` bool.
     """
-    return np.all(
-        [counter <= np.fmin.accumulate(counter[::-1])[::-1] for counter in counters], axis=0
-    )
+    stand = [counter <= np.fmin.accumulate(counter[::-1])[::-1] for counter in counters]
+    return np.all([*stand, *map(np.isfinite, counters)], axis=0)
 
 
-def _parse(rows: Iterator[list[str]], texts: Sequence[str]) -> Log:
-    header: list[str] = next(rows, [])
+def _parse(header: Sequence[str], rows: Iterable[list[str]], texts: Sequence[str]) -> Log:
     if not header:
         return Log({}, {})
     is_text = [name in texts for name in header]

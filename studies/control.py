@@ -19,6 +19,7 @@ import numpy as np
 
 from analysis.playing import files
 from environments import control_tasks, suites
+from run_folder import limits, progress
 
 _LISTS = {
     "benchmarking": [f"control:{task}" for task in control_tasks.BENCHMARKING],
@@ -44,11 +45,26 @@ def names(text: str) -> list[str]:
 
 def commands(name: str, agent: str, run_dir: pathlib.Path, how: Sequence[str]) -> list[list[str]]:
     """What is to be run for one task: a training, begun or gone on with, and an evaluation."""
-    if (run_dir / "config.json").exists():
-        train = ["launch.train", f"--run_dir={run_dir}", "--resume", *_limits(how)]
-    else:
+    evaluate = ["launch.evaluate", f"--run_dir={run_dir}", f"--episodes={EPISODES}"]
+    if not (run_dir / "config.json").exists():
         train = ["launch.train", f"--agent={agent}", f"--env={name}", f"--run_dir={run_dir}", *how]
-    return [train, ["launch.evaluate", f"--run_dir={run_dir}", f"--episodes={EPISODES}"]]
+    elif _is_trained(run_dir, how):
+        return [evaluate]
+    else:
+        train = ["launch.train", f"--run_dir={run_dir}", "--resume", *_limits(how)]
+    return [train, evaluate]
+
+
+def _is_trained(run_dir: pathlib.Path, how: Iterable[str]) -> bool:
+    """Whether a run ended in order at a limit, and no further one is asked for."""
+    state = progress.read(run_dir)
+    typed = (flag.removeprefix("--max_").split("=") for flag in _limits(how))
+    asked = {name: int(float(value)) for name, value in typed}
+    return (
+        state is not None
+        and progress.ended_in_order(run_dir)
+        and bool(limits.reached(state["limits"] | asked, state["counts"]))
+    )
 
 
 def _limits(how: Iterable[str]) -> list[str]:

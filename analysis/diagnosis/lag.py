@@ -53,11 +53,14 @@ def measure(run: Settings, name: str, samples: int) -> Lags:
       SettingsError: when nothing was logged yet and no replay was saved.
       CheckpointError: when the checkpoint is damaged.
     """
-    log = log_reader.read(run.folder.log(learner_label(name)))
+    path = run.folder.log(learner_label(name))
+    log = log_reader.read(path)
     steps, logged = log.defined("learner_steps", "parameter_lag")
     lags = Lags(steps, logged, saved_replay.sample(run, name, samples))
     if not len(logged) and lags.replay is None:
-        raise SettingsError(f"{run.path} has neither logged a parameter lag nor saved a replay.")
+        raise SettingsError(
+            f"{run.path} has neither logged a parameter lag nor saved a replay: {path} has none."
+        )
     return lags
 
 

@@ -21,6 +21,7 @@ short, whole tasks are there, never only the short episodes of one.
 | episode_length | agent steps |
 """
 
+import contextlib
 import csv
 import dataclasses
 import itertools
@@ -28,7 +29,9 @@ import pathlib
 from collections.abc import Sequence
 
 from agents.environment_loop import Episode
+from run_folder import log_reader, recorded
 from run_folder.layout import RunFolder
+from run_folder.settings import SettingsError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +69,7 @@ class Row(Played):
 
 # In this order, which is that of the rows that `File` writes.
 _COLUMNS = [field.name for field in dataclasses.fields(Row)]
+_TEXTS = ("agent", "task")
 
 
 class File:
@@ -98,9 +102,24 @@ class File:
 
 
 def read(path: pathlib.Path) -> list[Row]:
-    """The rows of a file, in the order in which they were written."""
-    with path.open(newline="") as file:
-        return [_parse(row) for row in csv.DictReader(file)]
+    """The rows of a file, in the order in which they were written.
+
+    Raises:
+      SettingsError: it cannot be read, or holds what no evaluation writes.
+    """
+    try:
+        with path.open(newline="", errors="replace") as file:
+            lines = list(file)
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from None
+    if lines and not lines[-1].endswith("\n"):  # a crash leaves half a row
+        del lines[-1]
+    header, *rows = log_reader.rows(lines) if lines else [_COLUMNS]
+    if header != _COLUMNS:
+        raise SettingsError(
+            f"{path} cannot be read: line 1 must be {','.join(_COLUMNS)}, got {','.join(header)!r}."
+        )
+    return [_parse(path, number, row) for number, row in enumerate(rows, 2)]
 
 
 def read_all(run_dir: pathlib.Path) -> dict[str, list[Row]]:
@@ -108,20 +127,25 @@ def read_all(run_dir: pathlib.Path) -> dict[str, list[Row]]:
     return {path.stem: read(path) for path in sorted(RunFolder(run_dir).evaluations.glob("*.csv"))}
 
 
-def _parse(text: dict[str, str]) -> Row:
-    return Row(
-        agent=text["agent"],
-        learner_steps=int(text["learner_steps"]),
-        actor_steps=int(text["actor_steps"]),
-        walltime=float(text["walltime"]),
-        epsilon=float(text["epsilon"]) if text["epsilon"] else None,
-        memory_steps=int(text["memory_steps"]) if text["memory_steps"] else None,
-        seed=int(text["seed"]),
-        task=text["task"],
-        episode=int(text["episode"]),
-        episode_return=float(text["episode_return"]),
-        episode_length=int(text["episode_length"]),
-    )
+def _parse(path: pathlib.Path, number: int, cells: Sequence[str]) -> Row:
+    try:
+        if len(cells) != len(_COLUMNS):
+            raise ValueError(f"there must be {len(_COLUMNS)} cells, got {len(cells)}")
+        values = {name: _value(name, text) for name, text in zip(_COLUMNS, cells, strict=True)}
+        return Row(**recorded.fields(Row, values))
+    except ValueError as error:
+        said = str(error).removesuffix(".")
+        raise SettingsError(f"{path} cannot be read: of line {number}, {said}.") from None
+
+
+def _value(column: str, text: str) -> str | float | None:
+    """A cell as its column has it, if it can be: else as it stands there."""
+    if column in _TEXTS:
+        return text
+    for number in (int, float):
+        with contextlib.suppress(ValueError):
+            return number(text)
+    return text or None
 
 
 def name(played: Played) -> str:

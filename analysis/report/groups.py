@@ -10,7 +10,7 @@ from analysis.report.charts import Chart, Legend
 from analysis.report.curves import Curve, binned
 from analysis.report.figures import COLOURS, Bars, Trace
 from analysis.report.page import Section
-from analysis.report.run import Line, recent
+from analysis.report.run import Line, recent_return
 from run_folder.log_reader import Log
 
 # Of the members, where colours tell runs apart: matplotlib's sign, and the word for it.
@@ -81,7 +81,7 @@ def _ablations(group: Group, lines: Sequence[Line]) -> list[Chart]:
     """A bar for each choice of names that the runs made: the mean of their recent returns."""
     returns: dict[str, list[float]] = {}
     for line in lines:
-        returned = recent(line.run.episodes)
+        returned = recent_return(line.run)
         if np.isfinite(returned):
             returns.setdefault(_chosen(group, line), []).append(returned)
     if len(returns) < 2:
@@ -89,7 +89,7 @@ def _ablations(group: Group, lines: Sequence[Line]) -> list[Chart]:
     labels = sorted(returns, key=lambda label: (label.count(","), label))
     bars = [Bars([float(np.mean(returns[label])) for label in labels], colour=0)]
     title = f"Return by {group.field}"
-    figure = figures.bars(labels, bars, title, "training return, last 100 episodes")
+    figure = figures.bars(labels, bars, title, "recent training return")
     return [charts.of_figure(figure, title, ())]
 
 

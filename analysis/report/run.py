@@ -169,3 +169,9 @@ def recent(log: Log, count: int = 100) -> float:
     """The mean return of a log's last episodes, NaN of none."""
     (returns,) = log.defined("episode_return")
     return float(np.mean(returns[-count:])) if len(returns) else math.nan
+
+
+def recent_return(run: Run) -> float:
+    """A task's mean return lately, of several the median human-normalised one; NaN of none."""
+    several = len(run.settings.tasks) > 1
+    return run.tasks.last("median_normalised") if several else recent(run.episodes)

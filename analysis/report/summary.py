@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.report import evaluated, page
 from analysis.report.page import Section
-from analysis.report.run import Line, Run, recent
+from analysis.report.run import Line, Run, recent_return
 from analysis.report.tasks import percent, with_unit
 from run_folder.episodes import RECENT_EPISODES
 from run_folder.launches import Launch
@@ -74,9 +74,7 @@ def state(folder: RunFolder, reported: Mapping[str, Any] | None) -> str:
 
 def _column(line: Line) -> list[str]:
     run = line.run
-    several = len(run.settings.tasks) > 1
     measured = [value for _, value in evaluated.curve(line)]
-    trained = run.tasks.last("median_normalised") if several else recent(run.episodes)
     return [
         line.agent,
         run.settings.env,
@@ -85,7 +83,7 @@ def _column(line: Line) -> list[str]:
         page.number(line.learner.last("learner_steps")),
         page.duration(run.actor.last("walltime")),
         page.number(run.actor.last("episodes")),
-        _return(run, trained),
+        _return(run, recent_return(run)),
         _return(run, measured[-1] if measured else None),
         _return(run, max(measured, default=None)),
         page.number(run.actor.last("environments_lost")),

@@ -5,10 +5,8 @@ import shlex
 import sys
 
 from recurrent_replay import command
-from run_folder import checkpoints, progress
+from run_folder import checkpoints, limits, progress
 from run_folder.settings import Settings
-
-_FURTHER = 2  # times the limit that was reached
 
 
 def report(settings: Settings, crash: str) -> None:
@@ -46,22 +44,11 @@ def _describe_checkpoint(settings: Settings) -> None:
     if manifest.replay is not None:
         replay = f"{manifest.replay_items:,} items of replay at update {manifest.replay_step:,}"
     run_dir = shlex.quote(settings.run_dir)
-    further = "".join(f" {flag}" for flag in raised_limits(settings))
+    state = progress.read(settings.path)
+    further = limits.raising(state["limits"], state["counts"]) if state else []
     print(
         f"Saved: the learner at update {manifest.learner_step:,}, {replay}.\n"
-        f"Resume:   {command('train')} --run_dir={run_dir} --resume{further}\n"
+        f"Resume:   {command('train')} --run_dir={run_dir} {' '.join(['--resume', *further])}\n"
         f"Evaluate: {command('evaluate')} --run_dir={run_dir} --episodes=30\n"
         f"Report:   {command('report')} --run_dir={run_dir}"
     )
-
-
-def raised_limits(settings: Settings) -> list[str]:
-    """The flags without which a run that is resumed would end at once: of each limit it reached."""
-    state = progress.read(settings.path)
-    if state is None:
-        return []
-    return [
-        f"--max_{name}={_FURTHER * limit}"
-        for name, limit in state["limits"].items()
-        if limit is not None and state["counts"][name] >= limit
-    ]

@@ -23,39 +23,34 @@ CURVE_COLUMNS, WIDEST_CURVE = 40, 100  # characters of a terminal that a curve t
 
 
 def earlier(folder: RunFolder) -> list[tuple[float, float]]:
-    """Agent steps and return of a run's logs so far, as the curve has them."""
-    suite, all_actors = log_reader.read(folder.log("tasks")), log_reader.read(folder.log("actor"))
-    steps, returns = suite.defined("actor_steps", "median_normalised")
-    if not len(steps):
-        steps, returns = all_actors.defined("actor_steps", "episode_return")
-        return list(zip(steps.tolist(), returns.tolist(), strict=True))
-    return list(zip(steps.tolist(), (100 * returns).tolist(), strict=True))
+    """Actor steps and return of a run's logs so far, as the curve has them."""
+    if len(suite := log_reader.read(folder.log("tasks"))):
+        steps, returns = suite.defined("actor_steps", "median_normalised")
+        return list(zip(steps.tolist(), (100 * returns).tolist(), strict=True))
+    steps, returns = log_reader.read(folder.log("actor")).defined("actor_steps", "episode_return")
+    return list(zip(steps.tolist(), returns.tolist(), strict=True))
 
 
 def rows(progress: dict[str, Any]) -> list[tuple[str, str]]:
-    """Name and value of everything the view shows."""
+    """Name and value of everything that is known."""
     counts, rates = progress["counts"], progress["rates"]
     learners, evaluations = progress["learners"], progress["evaluations"]
     of_agents = []
-    for name, learner in learners.items():
+    for i, (name, learner) in enumerate(learners.items()):
         of = f"{name}: " if len(learners) > 1 else ""
-        evaluation = evaluations.get(name)
+        rate = (
+            "" if i else f"  ({rates['learner_steps']:.2f}/s)"
+        )  # of the one that paces the actors
         of_agents += [
-            (f"{of}updates", f"{learner['learner_steps']:,}"),
-            (f"{of}parameter lag", _number(learner.get("parameter_lag"), " updates")),
-            (f"{of}loss", _number(learner.get("loss"))),
+            (f"{of}updates", f"{learner['learner_steps']:,}{rate}"),
+            *_known(f"{of}parameter lag", learner.get("parameter_lag"), " updates"),
+            *_known(f"{of}loss", learner.get("loss")),
             *_waiting(of, learner.get("waiting_for_peers")),
-            (
-                f"{of}evaluated return",
-                f"{_evaluated(evaluation)}  at update {evaluation['learner_steps']:,}"
-                if evaluation
-                else "-",
-            ),
+            *_evaluated(f"{of}evaluated return", evaluations.get(name)),
         ]
     return [
         *_acting(*progress["acting"]),
         ("actor steps", f"{counts['actor_steps']:,}  ({rates['actor_steps']:,.0f}/s)"),
-        ("learner updates", f"{rates['learner_steps']:.2f}/s"),
         ("replay", _replay(progress["replay_size"], progress["filling"])),
         ("replays per observation", f"{progress['replays_per_observation']:.2f}"),
         ("episodes", f"{counts['episodes']:,}"),
@@ -64,9 +59,7 @@ def rows(progress: dict[str, Any]) -> list[tuple[str, str]]:
         *_returns(progress["returns"], progress["aggregates"]),
         *of_agents,
         ("time", _duration(counts["walltime"])),
-        ("ending", f"{progress['reason']}; saving")
-        if progress["reason"]
-        else ("time left", time_left(progress)),
+        *_end(progress),
     ]
 
 
@@ -105,6 +98,19 @@ def _left_out(tasks: dict[str, int]) -> list[tuple[str, str]]:
     return [("left out", ", ".join([*few, *more]))] if few else []
 
 
+def _known(name: str, value: float | None, unit: str = "") -> list[tuple[str, str]]:
+    """What an agent's learner logs, once it did; not every agent logs all."""
+    return [] if value is None or math.isnan(value) else [(name, _number(value, unit))]
+
+
+def _end(progress: dict[str, Any]) -> list[tuple[str, str]]:
+    """Why the run is ending, or when it will, if it has a limit."""
+    if progress["reason"]:
+        return [("ending", f"{progress['reason']}; saving")]
+    has_limit = any(limit is not None for limit in progress["limits"].values())
+    return [("time left", time_left(progress))] if has_limit else []
+
+
 def _returns(returns: dict[str, float], aggregates: dict[str, float]) -> list[tuple[str, str]]:
     """What was returned lately: one task's, or what the tasks' amount to."""
     if len(returns) == 1:
@@ -119,18 +125,28 @@ def _returns(returns: dict[str, float], aggregates: dict[str, float]) -> list[tu
 
 
 def _one_return(progress: dict[str, Any]) -> float:
-    """The curve's one number: of several tasks the median in percent of human play, or the mean."""
-    returns = [value for value in progress["returns"].values() if not math.isnan(value)]
-    median = progress["aggregates"].get("median_normalised", math.nan)
-    if not math.isnan(median):
-        return 100 * median
-    return sum(returns) / len(returns) if returns else math.nan
+    """The curve's one number: a task's return, of several the median in percent of human play.
+
+    Tasks without human scores have no unit in common: there is none of several.
+    """
+    returns = list(progress["returns"].values())
+    if len(returns) == 1:
+        return float(returns[0])
+    return 100 * float(progress["aggregates"].get("median_normalised", math.nan))
 
 
-def _evaluated(evaluation: dict[str, float]) -> str:
+def _evaluated(name: str, evaluation: dict[str, float] | None) -> list[tuple[str, str]]:
+    """The newest evaluation, if there is any: as `_one_return`, else each of a few tasks."""
+    if evaluation is None:
+        return []
+    at = f"  at update {evaluation['learner_steps']:,}"
+    of_tasks = {c.partition("/")[2]: v for c, v in evaluation.items() if c.startswith("return/")}
     if "median_normalised" in evaluation:
-        return task_returns.percent(evaluation)
-    return f"{evaluation['episode_return']:,.4g}"
+        return [(name, f"{task_returns.percent(evaluation)}{at}")]
+    if not of_tasks:
+        return [(name, f"{_number(evaluation['episode_return'])}{at}")]
+    few = list(of_tasks.items()) if len(of_tasks) <= LISTED_TASKS else []
+    return [(f"{name}, {task}", f"{_number(value)}{at}") for task, value in few]
 
 
 def time_left(progress: dict[str, Any]) -> str:
@@ -149,7 +165,7 @@ class View(Drawing):
     Args:
       title: what is drawn.
       console: where to draw; standard output by default.
-      earlier: agent steps and return, of which the curve is to begin.
+      earlier: actor steps and return, of which the curve is to begin.
     """
 
     def __init__(

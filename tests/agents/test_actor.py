@@ -206,7 +206,10 @@ def _observation(episode: int, step: int) -> np.ndarray:
 
 
 class Scripted(dm_env.Environment):
-    """Plays `EPISODES` for ever, and takes only actions of its spec."""
+    """Plays `EPISODES` for ever, and takes only actions of its spec.
+
+    Its discounts are not all 0 or 1: any but 0 goes on, for a learner has a discount of its own.
+    """
 
     def __init__(self, actions: specs.BoundedArray) -> None:
         self._actions = actions
@@ -223,7 +226,7 @@ class Scripted(dm_env.Environment):
         self._step += 1
         observation = _observation(self._episode, self._step)
         if self._step < len(rewards):
-            return dm_env.transition(reward, observation)
+            return dm_env.transition(reward, observation, discount=0.5)
         end = dm_env.termination if terminates else dm_env.truncation
         return end(reward, observation)
 

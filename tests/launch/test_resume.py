@@ -133,6 +133,7 @@ _DAMAGE = {
     "manifest of one shard less": lambda f: _edit_config(
         f, num_replay_shards=2, actors_per_node=16
     ),
+    "limit reached": lambda f: _edit_config(f, max_learner_steps=7),
     "learner truncated": lambda f: _truncate(_learner_files(f, "data")),
     "learner missing": lambda f: _learner_files(f, "index").unlink(),
     "learner's first byte": lambda f: _flip(_learner_files(f, "data"), 0),
@@ -161,6 +162,15 @@ _DAMAGE = {
         ("nothing", ["--resume", "--env=memory:recall"], "cannot go on as --env=memory:recall"),
         ("nothing", ["--resume", "--preset=paper"], "cannot go on as --preset=paper"),
         ("nothing", ["--resume", "--num_replay_shards=2"], "cannot go on as --num_replay_shards=2"),
+        (
+            "nothing",
+            ["--resume", "--max_actor_steps=100"],
+            "reached --max_actor_steps=100: it has made 100 actor steps and 7 updates. "
+            "To go on, raise that: --resume --max_actor_steps=200.",
+        ),
+        ("limit reached", ["--resume"], "--resume --max_learner_steps=14."),
+        ("limit reached", ["--resume", "--resume_step=7"], "--resume --max_learner_steps=14."),
+        ("limit reached", ["--resume", "--max_learner_steps=3"], " --max_learner_steps=8."),
         ("nothing", ["--resume", "--r2d2.lstm_size=32"], "--r2d2.lstm_size=32 was given; the"),
         ("nothing", ["--resume", "--r2d2.hidden_sizes=8"], "a network of other sizes"),
         ("nothing", ["--resume", "--r2d2.hidden_sizes=8"], "the run has --r2d2.hidden_sizes="),

@@ -72,6 +72,13 @@ def test_what_a_table_waits_for_is_known() -> None:
     assert num_items([client]) == 2
 
 
+def test_a_queue_waits_for_nothing() -> None:
+    _, client = filled(table(kind="queue"), 2)
+    assert fills([client], timeout=10) == {table().name: (2, 0)}
+    sampled(client, 2)
+    assert fills([client], timeout=10) == {table().name: (0, 0)}
+
+
 def test_a_queue_that_does_not_pace_drops_its_oldest_items() -> None:
     server, client = filled(table(kind="queue", max_size=3, paces=False), 7)
     assert [info.priority for info in sampled(client, 3)] == [5, 6, 7]

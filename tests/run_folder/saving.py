@@ -9,10 +9,12 @@ from run_folder import checkpoints, saver
 COUNTS = {"actor_steps": 100, "episodes": 10, "trained_steps": 50, "walltime": 7.5}
 
 
-def table_info(items: int, min_size: int = 1) -> SimpleNamespace:
+def table_info(items: int, min_size: int = 1, max_times_sampled: int = 0) -> SimpleNamespace:
     """What a replay server says of a table."""
     limiter = SimpleNamespace(min_size_to_sample=min_size)
-    return SimpleNamespace(current_size=items, rate_limiter_info=limiter)
+    return SimpleNamespace(
+        current_size=items, rate_limiter_info=limiter, max_times_sampled=max_times_sampled
+    )
 
 
 class Replay:

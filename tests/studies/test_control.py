@@ -1,5 +1,6 @@
 """The list of control's tasks that are run one after another, and the table of their returns."""
 
+import json
 import pathlib
 
 import pytest
@@ -34,6 +35,19 @@ def test_what_was_cut_short_goes_on(tmp_path: pathlib.Path) -> None:
     (tmp_path / "config.json").touch()
     resumed = study.commands(TASKS[0], "stacx", tmp_path, how)[0]
     assert resumed[1:] == [f"--run_dir={tmp_path}", "--resume", "--max_actor_steps=1000"]
+
+    counts = dict(actor_steps=1_008, learner_steps=20)
+    state = dict(limits=dict(actor_steps=1_000, learner_steps=None), counts=counts)
+    (tmp_path / "nodes").mkdir()
+    for ended, asked, goes_on in (
+        ("running", how, True),
+        ("finished", how, False),
+        ("finished", [], False),
+        ("finished", ["--max_actor_steps=1e4"], True),
+    ):
+        text = json.dumps(state | dict(state=ended))
+        (tmp_path / "nodes" / "progress.json").write_text(text)
+        assert (len(study.commands(TASKS[0], "stacx", tmp_path, asked)) == 2) == goes_on
 
 
 def test_the_table_has_a_row_for_each_task_that_was_played(tmp_path: pathlib.Path) -> None:

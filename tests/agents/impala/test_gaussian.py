@@ -144,10 +144,11 @@ def test_draws_are_gaussian_and_follow_the_generator_alone() -> None:
 
 
 def test_the_networks_outputs_stay_within_their_ranges() -> None:
-    outputs = tf.constant([[-100.0, 0.0, 100.0, -100.0, 0.0, 100.0]])
+    """Means come first, as checkpoints have learned it."""
+    outputs = tf.constant([[-100.0, 0.0, 100.0, 100.0, 0.0, -100.0]])
     policy = squashed_gaussian(outputs, -5.0, 2.0)
     np.testing.assert_allclose(policy.mean[0], [-1, 0, 1])
-    np.testing.assert_allclose(policy.log_sigma[0], [-5, -1.5, 2])
+    np.testing.assert_allclose(policy.log_sigma[0], [2, -1.5, -5])
 
 
 def test_what_the_environment_is_given() -> None:
@@ -161,6 +162,15 @@ def test_what_the_environment_is_given() -> None:
     assert given[3, 0] == pytest.approx(-1 + 2.1 * (np.tanh(0.5) + 1) / 2, rel=1e-6)
     for row in given:
         actions.replace(minimum=np.float32(actions.minimum)).validate(row)
+
+
+def test_no_rounding_oversteps_a_bound() -> None:
+    low, high = np.array([[0.1, 0.3], [0.1, 0.31]], np.float32)
+    actions = specs.BoundedArray((2,), np.float32, low, high)
+    u = np.linspace(-10, 10, 20_001, dtype=np.float32)[:, np.newaxis].repeat(2, axis=1)
+    for each in (u, tf.constant(u)):
+        given = np.asarray(squashed(each, actions))
+        assert ((low <= given) & (given <= high)).all()
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_what_points_and_their_negatives_share_is_computed_once() -> None:
 SIZES = [
     (8, 8, 16, 16, 3, 1, "SAME"),  # whole tiles
     (11, 9, 16, 32, 3, 1, "SAME"),  # tiles beyond the image, of another number of features
-    (21, 5, 32, 16, 3, 1, "SAME"),  # several strips of rows, the last of them shorter
+    (22, 18, 32, 16, 3, 1, "SAME"),  # several strips of rows, the last of them shorter
     (7, 30, 16, 16, 3, 1, "SAME"),  # more tiles in a row than are multiplied at once
     (9, 9, 32, 16, 3, 1, "VALID"),
     (5, 7, 16, 16, 2, 1, "VALID"),
@@ -159,7 +159,7 @@ def test_outputs_are_those_of_naive_loops(size: tuple[Any, ...], vectors: int) -
 @pytest.mark.parametrize(
     ("size", "after_relu", "wrap"),
     [
-        (SIZES[1], True, tf.function),
+        (SIZES[2], True, tf.function),
         (SIZES[4], False, lambda f: f),
         (SIZES[6], True, lambda f: f),
         (SIZES[9], False, tf.function),
@@ -191,21 +191,25 @@ def test_gradients_are_tensorflows_and_so_are_theirs(
 
 
 def test_what_passes_by_is_added_to_what_the_inputs_learn() -> None:
-    size = SIZES[1]
-    x, w, b, _ = _arrays(size)
+    """To the second order, too."""
+    given = _arrays(SIZES[1])[:3]
 
     def run(function: Any) -> list[tf.Tensor]:
-        with tf.GradientTape() as tape:
-            tape.watch([x, w, b])
-            y, passing = function(x, w, b)
-            loss = tf.reduce_sum(tf.sin(y)) + 3 * tf.reduce_sum(tf.cos(passing))
-        return [y, passing, *tape.gradient(loss, [x, w, b])]
+        with tf.GradientTape() as outer:
+            outer.watch(given)
+            with tf.GradientTape() as inner:
+                inner.watch(given)
+                y, passing = function(*given)
+                loss = tf.reduce_sum(tf.sin(y)) + 3 * tf.reduce_sum(tf.cos(passing))
+            gradients = inner.gradient(loss, given)
+            again = sum(tf.reduce_sum(tf.sin(g / 10)) for g in gradients)
+        return [y, passing, *gradients, *outer.gradient(again, given)]
 
     with lanes(16):
         ours = run(lambda x, w, b: winograd.convolve_beside(x, w, "SAME", b))
     theirs = run(lambda x, w, b: (tf.nn.conv2d(tf.nn.relu(x), w, 1, "SAME") + b, x))
     for actual, wanted in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(actual, wanted, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(actual, wanted, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("size", [SIZES[i] for i in (1, 6, 9)])

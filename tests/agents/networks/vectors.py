@@ -4,8 +4,12 @@ import contextlib
 from collections.abc import Iterator
 
 import pytest
+from llvmlite import ir
 
 from agents.networks import vector_code
+from agents.networks.vector_code import Byte, Code, Float, Half
+
+_array = Code.array
 
 
 @contextlib.contextmanager
@@ -14,4 +18,14 @@ def lanes(number: int, *, tiles: bool = False) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vector_code, "lanes", lambda: number)
         patch.setattr(vector_code, "has_tiles", lambda: tiles)
+        patch.setattr(Code, "array", _spoilt_array)
         yield
+
+
+def _spoilt_array(code: Code, size: int, kind: ir.Type = Float) -> ir.Value:
+    """Memory is often clear where nobody has cleared it: here none of it is a number."""
+    found = _array(code, size, kind)
+    num_bytes = size * {Float: 4, Half: 2, Byte: 1}[kind]
+    with code.loop(num_bytes // code.lanes * code.lanes, step=code.lanes) as i:
+        code.store_bytes(code.bytes(255), found, i)
+    return found

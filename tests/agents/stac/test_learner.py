@@ -55,6 +55,8 @@ def test_with_nothing_self_tuned_it_is_impala(changes: dict[str, Any]) -> None:
     before = parameters_of(update)
     for step in range(20):
         batch = _batch(update._config, seed=step)
+        lost = tf.random.stateless_uniform(batch.reset.shape, [step, 0]) < 0.1
+        batch = batch._replace(life_lost=lost)
         expected, actual = theirs(batch)[1], update(batch)[1]
         assert actual.keys() == expected.keys()
         for name in expected:

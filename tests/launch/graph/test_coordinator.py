@@ -31,7 +31,7 @@ class Replay:
     def server_info(self, timeout: int) -> dict[str, Any]:
         if self.busy:
             raise reverb.errors.DeadlineExceededError("busy")
-        return {"r2d2": table_info(5, 40), "queue": table_info(2, 1)}
+        return {"r2d2": table_info(5, 40), "queue": table_info(2, 1, max_times_sampled=1)}
 
 
 class Clock:

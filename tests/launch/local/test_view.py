@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from launch.local import view
+from run_folder import task_returns
 from run_folder.layout import RunFolder
 
 
@@ -53,17 +54,15 @@ def test_of_several_learners_it_shows_what_they_wait_for_each_other() -> None:
 def test_the_view_shows_rates_replay_lag_returns_and_time() -> None:
     assert view.rows(_progress()) == [
         ("actor steps", "12,345  (830/s)"),
-        ("learner updates", "6.25/s"),
         ("replay", "1,234 items"),
         ("replays per observation", "2.98"),
         ("episodes", "90"),
         ("recent return", "-20.25"),
-        ("updates", "678"),
+        ("updates", "678  (6.25/s)"),
         ("parameter lag", "17.5 updates"),
         ("loss", "0.1235"),
         ("evaluated return", "-19.5  at update 600"),
         ("time", "1:02:05"),
-        ("time left", "-"),
     ]
 
 
@@ -83,7 +82,7 @@ def test_who_acts_is_shown_until_all_do() -> None:
     ],
 )
 def test_the_view_shows_tasks_that_are_left_out(left_out: dict[str, int], shown: str) -> None:
-    assert view.rows(_progress(left_out=left_out))[5] == ("left out", shown)
+    assert view.rows(_progress(left_out=left_out))[4] == ("left out", shown)
 
 
 @pytest.mark.parametrize(
@@ -121,12 +120,14 @@ def test_a_resumed_runs_curve_begins_with_its_logs(tmp_path: pathlib.Path) -> No
     assert view.earlier(folder) == [(20.0, -1.0), (30.0, 0.5)]
     folder.log("tasks").write_text("actor_steps,median_normalised\n25,0.25\n")
     assert view.earlier(folder) == [(25.0, 25.0)]
+    folder.log("tasks").write_text("actor_steps,return/catch,return/b\n25,-0.7,940\n")
+    assert view.earlier(folder) == []
 
 
 def test_the_view_shows_lost_environments_where_there_are_any() -> None:
     progress_ = _progress()
     progress_["counts"]["environments_lost"] = 3
-    assert view.rows(progress_)[5] == ("environments lost", "3, all replaced")
+    assert view.rows(progress_)[4] == ("environments lost", "3, all replaced")
 
 
 def test_the_view_says_what_is_waited_for_at_the_end() -> None:
@@ -157,13 +158,10 @@ def test_the_view_shows_each_of_several_learners() -> None:
     evaluations = dict(impala=dict(learner_steps=1_200, episode_return=0.5))
     shown = view.rows(_progress(learners=learners, evaluations=evaluations))
     assert [row for row in shown if ":" in row[0]] == [
-        ("r2d2: updates", "678"),
+        ("r2d2: updates", "678  (6.25/s)"),
         ("r2d2: parameter lag", "2 updates"),
         ("r2d2: loss", "0.5"),
-        ("r2d2: evaluated return", "-"),
         ("impala: updates", "1,234"),
-        ("impala: parameter lag", "-"),
-        ("impala: loss", "-"),
         ("impala: evaluated return", "0.5  at update 1,200"),
     ]
 
@@ -232,7 +230,26 @@ def test_the_evaluation_of_a_suite_is_shown_in_units_of_human_play() -> None:
     )
 
 
-def test_what_is_not_known_yet_is_a_dash() -> None:
+@pytest.mark.parametrize("tasks", [("catch", "gym:Hopper-v5"), ("catch", "atari:pong")])
+def test_tasks_without_a_common_unit_are_not_averaged(tasks: tuple[str, ...]) -> None:
+    console = Console(force_terminal=True, file=io.StringIO(), width=140)
+    returns = dict(zip(tasks, (-0.7, 940.0), strict=True))
+    state = _progress(returns=returns, aggregates=task_returns.aggregates(returns))
+    with view.View("two tasks", console) as shown:
+        for steps in (10, 20, 30):
+            state["counts"]["actor_steps"] = steps
+            shown.show(state)
+    assert isinstance(console.file, io.StringIO)
+    assert ("steps: recent return" in console.file.getvalue()) == ("atari:pong" in tasks)
+    columns = task_returns.columns(returns)
+    evaluation = dict(learner_steps=600, episode_return=469.65, **columns)
+    rows = view.rows(_progress(evaluations=dict(r2d2=evaluation)))
+    assert not any("469" in value for _, value in rows)
+    if "atari:pong" not in tasks:
+        assert ("evaluated return, gym:Hopper-v5", "940  at update 600") in rows
+
+
+def test_what_is_not_known_yet_is_a_dash_or_no_row() -> None:
     changes: dict[str, Any] = dict(
         learners={"r2d2": {"learner_steps": 0}},
         returns={"catch": float("nan")},
@@ -240,8 +257,8 @@ def test_what_is_not_known_yet_is_a_dash() -> None:
         replay_size=float("nan"),
     )
     shown = dict(view.rows(_progress(**changes)))
-    for name in ("parameter lag", "loss", "recent return", "evaluated return"):
-        assert shown[name] == "-"
+    assert shown["recent return"] == "-"
+    assert not {"parameter lag", "loss", "evaluated return", "time left"} & set(shown)
     assert shown["replay"] == "busy"
 
 
@@ -287,5 +304,5 @@ def test_other_outputs_get_a_plain_line_now_and_then() -> None:
     assert isinstance(console.file, io.StringIO)
     (line,) = console.file.getvalue().splitlines()
     assert "\x1b" not in line
-    assert line.startswith("actor steps 12,345  (830/s), learner updates 6.25/s, replay 1,234")
-    assert line.endswith("time left -")
+    assert line.startswith("actor steps 12,345  (830/s), replay 1,234")
+    assert line.endswith("time 1:02:05")

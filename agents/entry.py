@@ -7,10 +7,9 @@ off until there is something to make.
 """
 
 import dataclasses
+import importlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
-
-from environments import import_path
 
 if TYPE_CHECKING:
     from agents.contract import Agent
@@ -122,6 +121,7 @@ def imported(path: str) -> Callable[..., Any]:
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return import_path.load(path, what="a function", example=path)(*args, **kwargs)
+        module, _, name = path.partition(":")
+        return getattr(importlib.import_module(module), name)(*args, **kwargs)
 
     return call

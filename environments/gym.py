@@ -64,6 +64,8 @@ def describe(name: str) -> Description:
     Raises:
       ValueError: a sentence; it cannot be made here, or cannot be played.
     """
+    if import_path.imports_nothing():
+        raise ValueError(f"{name!r} is not made to be looked at here.")
     known = _known.get(name)
     if isinstance(known, str):
         raise ValueError(known)

@@ -1,9 +1,32 @@
 """From `package.module:name` to what stands there: how a user's own code is named."""
 
+import contextlib
+import contextvars
 import difflib
 import importlib
 import pkgutil
+from collections.abc import Iterator
 from typing import Any
+
+_not_here = contextvars.ContextVar("_not_here", default=False)
+
+
+@contextlib.contextmanager
+def nothing_imported() -> Iterator[None]:
+    """No code of a user's own is imported here, whatever names it, and no environment is made.
+
+    For what somebody else has written down: a name is all that it takes to have code run.
+    """
+    before = _not_here.set(True)
+    try:
+        yield
+    finally:
+        _not_here.reset(before)
+
+
+def imports_nothing() -> bool:
+    """Whether this is within `nothing_imported`."""
+    return _not_here.get()
 
 
 def is_import_path(text: str) -> bool:
@@ -27,11 +50,14 @@ def load(path: str, *, what: str, example: str) -> Any:
 
     Raises:
       ValueError: the path has another form, there is no such module or no such name in it, or the
-        module raises when it is imported, which is then the error's cause.
+        module raises when it is imported, which is then the error's cause; or this is within
+        `nothing_imported`.
     """
     wanted = f"Expected {what} such as {example}, got {path!r}"
     if not is_import_path(path):
         raise ValueError(f"{wanted}.")
+    if imports_nothing():
+        raise ValueError(f"{path!r} is {what} of somebody's own, which is not imported here.")
     module_name, _, name = path.partition(":")
     try:
         module = importlib.import_module(module_name)

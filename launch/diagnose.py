@@ -41,7 +41,7 @@ _EPISODES = command_line.define_whole(
     "memory_episodes", 10, "memory: of each k, played at once.", 1, 10_000
 )
 _SECTIONS = {
-    "What is measured": ("run_dir", "agent", "analyses", "seed"),
+    "What is measured": ("run_dir", "trust", "agent", "analyses", "seed"),
     "How": ("burn_ins", "sequences", "replay_samples", "memories", "memory_episodes"),
 }
 

@@ -21,7 +21,7 @@ _MEMORY_STEPS = command_line.define_whole(
     "The agent remembers its last k inputs only; all by default.",
     most=MOST_MEMORY_STEPS,
 )
-NAMES = ("run_dir", "agent", "checkpoint", "epsilon", "memory_steps")
+NAMES = ("run_dir", "trust", "agent", "checkpoint", "epsilon", "memory_steps")
 
 
 def player(run: Settings) -> "Player":

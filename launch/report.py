@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from launch import command_line
+from launch import command_line, opening
 from population.folder import is_population
 from run_folder import settings
 from run_folder.settings import SettingsError
@@ -21,7 +21,7 @@ _OUTPUT = flags.DEFINE(
     None,
     "Folder for the page and its figures; by default report/ in the run's or population's.",
 )
-_SECTIONS = {"What is shown": ("run_dir",), "Where": ("output",)}
+_SECTIONS = {"What is shown": ("run_dir", "trust"), "Where": ("output",)}
 
 
 def _folders() -> list[str]:
@@ -35,7 +35,8 @@ def _folders() -> list[str]:
         raise SettingsError("--output must name a folder, got ''.")
     for folder in map(pathlib.Path, folders):
         if not is_population(folder):
-            settings.load(folder)
+            with opening.trusting():
+                settings.load(folder)
     return folders
 
 
@@ -43,7 +44,8 @@ def main(_: Sequence[str]) -> None:
     try:
         folders = _folders()
         pages = command_line.later("analysis.report.pages")
-        made = pages.of_folders(folders)
+        with opening.trusting():
+            made = pages.of_folders(folders)
     except SettingsError as error:
         command_line.fail(str(error))
     folder = pathlib.Path(_OUTPUT.value) if _OUTPUT.value else made.folder

@@ -102,7 +102,9 @@ class Population:
 
     @functools.cached_property
     def declared(self) -> Mapping[str, Field]:
-        """The fields of the agent's Config."""
+        """The fields of the agent's Config. Raises ValueError where that is not imported."""
+        if catalogue.entry(self.agent) is catalogue.NOT_IMPORTED:
+            raise ValueError(f"only {self.agent} knows what its fields are: --trust imports it")
         return fields.declared(type(catalogue.config(self.agent, self.env)))
 
     @functools.cached_property

@@ -7,7 +7,7 @@ calls it `REINFORCE`, in logs, in tables and in `--REINFORCE.<field>`.
 import dataclasses
 import difflib
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 from agents.entry import EXAMPLE, Entry
 from agents.impala import entry as impala
@@ -25,6 +25,19 @@ AGENTS: dict[str, Entry] = {
     **popart.ENTRIES,
     **stac.ENTRIES,
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class _UnknownConfig:
+    """Of an agent whose own one is not imported."""
+
+
+def _make_unknown(config: Any, name: str) -> NoReturn:
+    raise ValueError(f"{name} is somebody's own agent, which is not imported here.")
+
+
+NOT_IMPORTED = Entry(config=_UnknownConfig(), make=_make_unknown)
+"""Any agent of a user's own, within `import_path.nothing_imported`."""
 
 
 def named(agents: str) -> dict[str, str]:
@@ -48,6 +61,9 @@ def entry(agent: str) -> Entry:
 
     Raises:
       ValueError: nothing; the nearest right name is suggested.
+
+    Returns:
+      The entry; `NOT_IMPORTED` of a user's own where nothing is imported.
     """
     if agent in AGENTS:
         return AGENTS[agent]
@@ -58,6 +74,8 @@ def entry(agent: str) -> Entry:
             f"--agent={agent!r} is unknown; there are {', '.join(AGENTS)}, or your own, such as "
             f"{EXAMPLE}.{hint}"
         )
+    if import_path.imports_nothing():
+        return NOT_IMPORTED
     try:
         found = import_path.load(agent, what="an agent", example=EXAMPLE)
     except ValueError as error:

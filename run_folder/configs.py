@@ -107,6 +107,8 @@ def _in_frames(name: str, agent: str, env: str, said: Any) -> Any:
 
 
 def _restored(name: str, agent: str, env: str, said: Any) -> Any:
+    if catalogue.entry(agent) is catalogue.NOT_IMPORTED:
+        return _as_said(name, said)
     _check_tasks(agent, env)
     default, of = catalogue.config(agent, env), f"configs.{name}."
     values = recorded.fields(type(default), said, of=of)
@@ -114,6 +116,14 @@ def _restored(name: str, agent: str, env: str, said: Any) -> Any:
         return _checked(agent, env, default, values)
     except ValueError as error:  # which begins with the field's name
         raise ValueError(f"{of}{error}") from None
+
+
+def _as_said(name: str, said: Any) -> Any:
+    """A stand-in for a Config whose type is not imported: it has the fields that were recorded."""
+    try:
+        return dataclasses.make_dataclass(name, said)(**said)
+    except TypeError:
+        raise ValueError(f"configs.{name} must be an object of fields, got {said!r}.") from None
 
 
 def _checked(agent: str, env: str, default: Any, values: Mapping[str, Any]) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 from analysis.report import page
 from analysis.report.page import Section
 from analysis.report.run import Run
+from environments import suites
 from run_folder import catalogue, configs, settings
 from run_folder.settings import Settings
 
@@ -59,7 +60,25 @@ def as_in_paper(run: Settings) -> Settings:
     agents = catalogue.named(run.agent)
     values, of_agents = settings.of_preset("paper", run.env, agents, run.acting)
     made = configs.make(run.env, agents, of_agents, {})
+    if suites.made_singly(run.tasks[0]):
+        made = {name: _nearest(run, name, config) for name, config in made.items()}
     return dataclasses.replace(run, **values, configs=made)
+
+
+def _nearest(run: Settings, agent: str, paper: Any) -> Any:
+    """Of an agent's papers the one that a run is most like, where nobody looks at what it played.
+
+    Args:
+      run: its settings.
+      agent: its name in the run.
+      paper: what is known by the name of the environment alone.
+    """
+    entry, own = run.entry(agent), run.configs[agent]
+    if entry is catalogue.NOT_IMPORTED:
+        return own
+    papers = [each for each in (paper, entry.control, entry.control_image) if each is not None]
+    said = dataclasses.asdict(own).items()
+    return max(papers, key=lambda each: sum(getattr(each, name) == value for name, value in said))
 
 
 def _text(value: Any) -> str:

@@ -11,7 +11,6 @@ from analysis.report.curves import binned
 from analysis.report.figures import Steps, Trace, histogram
 from analysis.report.page import Section
 from analysis.report.run import Line
-from run_folder import building
 from run_folder.log_reader import Log
 
 BINS = 40  # of the histogram
@@ -66,7 +65,9 @@ def section(lines: Sequence[Line], legend: Legend) -> Section:
 
 def priorities(line: Line) -> Priorities | None:
     """What the newest checkpoint holds for an agent; None where it samples without priorities."""
-    table = building.make_agent(line.run.settings, line.agent).tables[0]
+    if (agent := line.made) is None:
+        return None
+    table = agent.tables[0]
     stored = line.run.replay.get(table.name)
     if stored is None or table.kind != "prioritized":
         return None

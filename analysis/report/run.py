@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from agents.contract import Agent
 from analysis.playing import files
 from analysis.report import stored_priorities
 from analysis.report.figures import COLOURS
 from environments import suites
-from run_folder import crews, launches, log_reader, progress, settings
+from run_folder import building, catalogue, crews, launches, log_reader, progress, settings
 from run_folder.layout import RunFolder, evaluator_label, learner_label
 from run_folder.log_reader import Log
 
@@ -66,6 +67,13 @@ class Line(NamedTuple):
     def paces(self) -> bool:
         """Whether what the run's agents share, its actors' rate for one, is drawn as this line."""
         return self.agent == self.run.settings.paced_by
+
+    @property
+    def made(self) -> Agent | None:
+        """The agent; None of a user's own where nothing is imported."""
+        if self.run.settings.entry(self.agent) is catalogue.NOT_IMPORTED:
+            return None
+        return building.make_agent(self.run.settings, self.agent)
 
     @property
     def learner(self) -> Log:

@@ -10,7 +10,6 @@ from analysis.report.curves import Curve, rates
 from analysis.report.figures import Trace
 from analysis.report.page import Section
 from analysis.report.run import Line
-from run_folder import building
 from run_folder.log_reader import Log
 
 _RECENT_SECONDS = 600.0
@@ -53,9 +52,10 @@ def mean_rate(log: Log, counter: str, seconds: float = np.inf) -> float:
     return float((counts[-1] - counts[0]) / (walltime[-1] - walltime[0]))
 
 
-def steps_of_update(line: Line) -> int:
-    """Steps of all sequences of one update, burn-in included."""
-    agent = building.make_agent(line.run.settings, line.agent)
+def steps_of_update(line: Line) -> float:
+    """Steps of all sequences of one update, burn-in included; NaN where nobody here knows."""
+    if (agent := line.made) is None:
+        return float("nan")
     return sum(
         size * (table.layout.burn_in + table.layout.length)
         for size, table in zip(agent.batch_sizes, agent.tables, strict=True)

@@ -38,6 +38,7 @@ class Episodes:
         self._path = RunFolder(run_dir).log("episodes")
         self._tasks = tuple(tasks)
         self._new: list[Row] = []
+        self._unwritten: list[Row] = []
         self._recent = [deque[float](maxlen=RECENT_EPISODES) for _ in tasks]
 
     def add(
@@ -57,9 +58,11 @@ class Episodes:
         before, began = since
         for actor, task, episode_return, length, made in ended:
             walltime = began + (until - began) * made / max(steps, 1)
-            self._new.append(
-                Row(int(before + made), walltime, actor, self._tasks[task], episode_return, length)
+            row = Row(
+                int(before + made), walltime, actor, self._tasks[task], episode_return, length
             )
+            self._new.append(row)
+            self._unwritten.append(row)
             self._recent[task].append(episode_return)
 
     def take_new(self) -> list[Row]:
@@ -73,13 +76,21 @@ class Episodes:
             task: mean(list(recent)) for task, recent in zip(self._tasks, self._recent, strict=True)
         }
 
-    def write(self, ended: Sequence[Row]) -> None:
-        """Appends a row for each episode."""
+    def write(self) -> None:
+        """Appends a row for each episode that was added since the last call.
+
+        Raises:
+          OSError: the file cannot be written.
+        """
+        rows, self._unwritten = self._unwritten, []
+        if not rows:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
         new = not self._path.exists()
         with self._path.open("a") as file:
             if new:
                 file.write(",".join(Row._fields) + "\n")
-            for row in ended:
+            for row in rows:
                 rounded = row._replace(walltime=round(row.walltime, 3))
                 file.write(",".join(map(str, rounded)) + "\n")
 

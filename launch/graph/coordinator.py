@@ -203,8 +203,12 @@ class Coordinator:
                 self._end(ALL_LEARNED)
 
     def get_counts(self) -> dict[str, float]:
-        """All counts, walltime in seconds among them."""
+        """All counts, walltime in seconds among them.
+
+        Of what a checkpoint counts every episode is in the log, whoever is killed next.
+        """
         with self._lock:
+            self._episodes.write()
             return dict(self._counts, walltime=self._walltime())
 
     def should_stop(self) -> bool:
@@ -226,7 +230,7 @@ class Coordinator:
 
     def run(self) -> None:
         """Writes logs and progress until the program ends."""
-        logs = Logs(self._path, self._episodes, self._logged)
+        logs = Logs(self._path, len(self._left_out) > 1, self._logged)
         while not process.wait_for_stop(PROGRESS_SECONDS):
             heartbeats.beat()
             if RunFolder(self._path).stop.exists():
@@ -274,6 +278,7 @@ class Coordinator:
         fills = self._fills()
         with self._lock:
             self._replay_size = _size(fills)
+            self._episodes.write()
             walltime = self._walltime()
             returns = self._episodes.recent_returns()
             self._rates.take(walltime, self._counts)

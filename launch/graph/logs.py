@@ -1,11 +1,11 @@
-"""What a coordinator logs: a row of the run, one of its tasks, one for each episode."""
+"""What a coordinator logs beside its episodes: a row of the run, and one of its tasks."""
 
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from run_folder import log_writer, task_returns
-from run_folder.episodes import Episodes, Row, mean
+from run_folder.episodes import Row, mean
 
 LABELS = ("actor", "episodes", "tasks")
 
@@ -20,25 +20,22 @@ class LogRow(NamedTuple):
 
 
 class Logs:
-    """The files `logs/actor.csv`, `logs/episodes.csv` and, with several tasks, `logs/tasks.csv`.
+    """The files `logs/actor.csv` and, with several tasks, `logs/tasks.csv`.
 
     Args:
       run_dir: the run folder.
-      episodes: writes those that ended.
+      several: whether there are several tasks.
       actor_steps: of the newest row, by this part of the run or the one before it.
     """
 
-    def __init__(self, run_dir: pathlib.Path, episodes: Episodes, actor_steps: float) -> None:
-        several = len(episodes.recent_returns()) > 1
+    def __init__(self, run_dir: pathlib.Path, several: bool, actor_steps: float) -> None:
         self._of_run = log_writer.make_logger(run_dir, "actor")
         self._of_tasks = log_writer.make_logger(run_dir, "tasks") if several else None
-        self._episodes = episodes
         self._logged = actor_steps
 
     def write(self, row: LogRow) -> None:
         """Appends what there is to tell; no row where no step was made since the last one."""
         counts, measured, ended, returns = row
-        self._episodes.write(ended)
         if counts["actor_steps"] == self._logged:
             return
         self._logged = counts["actor_steps"]

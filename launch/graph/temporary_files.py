@@ -1,9 +1,12 @@
 """What a run's processes leave in the system's temporary folder: in one of the run's own there.
 
-TensorFlow's autograph, Launchpad and engines leave hundreds of files behind.
+TensorFlow's autograph, Launchpad and engines leave hundreds of files behind. The folder is locked
+by the launching process, and so by its forks, for as long as one of them lives: of a run that was
+killed as a whole, the next one removes it.
 """
 
 import contextlib
+import fcntl
 import os
 import pathlib
 import shutil
@@ -21,8 +24,9 @@ def folder_of_a_run() -> Iterator[pathlib.Path]:
     Raises:
       OSError: it cannot be made.
     """
+    _remove_left()
     before = os.environ.get(_VARIABLE), tempfile.tempdir
-    folder = tempfile.mkdtemp(prefix=_PREFIX)
+    folder, lock = _make()
     os.environ[_VARIABLE] = tempfile.tempdir = folder
     try:
         yield pathlib.Path(folder)
@@ -32,6 +36,7 @@ def folder_of_a_run() -> Iterator[pathlib.Path]:
             os.environ[_VARIABLE] = before[0]
         tempfile.tempdir = before[1]
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
 
 
 def left() -> set[pathlib.Path]:
@@ -44,3 +49,28 @@ def remove() -> None:
     folder = pathlib.Path(tempfile.gettempdir())
     if folder.name.startswith(_PREFIX):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make() -> tuple[str, int]:
+    """A new folder, and the descriptor that locks it."""
+    while True:
+        folder = tempfile.mkdtemp(prefix=_PREFIX)
+        lock = os.open(folder, os.O_RDONLY)
+        with contextlib.suppress(OSError):  # of a file system without locks nothing is removed
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.path.exists(folder):
+            return folder, lock
+        os.close(lock)  # before it was locked, another run took it for one that was left
+
+
+def _remove_left() -> None:
+    """Removes what this user's runs have left, no process of which lives any more."""
+    for folder in left():
+        with contextlib.suppress(OSError):  # a link, another user's, or locked
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(lock).st_uid == os.getuid():
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)

@@ -26,7 +26,8 @@ def test_every_column_is_on_the_page(
     limits = dict(max_actor_steps=100, max_learner_steps=None)
     node = Coordinator(str(tmp_path), TASKS, 1, begun, {"r2d2": (0, 0)}, **limits, replays=[])
     node.report_steps([0], 9, [(0, 0, 1.0, 9, 9)], 0)
-    node._write_logs(Logs(tmp_path, node._episodes, 0))
+    node.get_counts()
+    node._write_logs(Logs(tmp_path, True, 0))
     headers = [RunFolder(tmp_path).log(label).read_text().split("\n")[0] for label in LABELS]
     of_evaluations = summary(TASKS, TASKS, [Episode(0, 1.0, 9), Episode(1, -1.0, 9)])
     columns = {*",".join(headers).split(","), *of_evaluations}

@@ -4,7 +4,7 @@ import math
 import pathlib
 
 from run_folder import episodes
-from run_folder.episodes import Episodes, Row
+from run_folder.episodes import Episodes
 
 TASKS = ("catch", "catch:large_rewards")
 
@@ -34,12 +34,12 @@ def test_each_episode_is_taken_once_and_in_order(tmp_path: pathlib.Path) -> None
 
 
 def test_a_resumed_run_appends_its_episodes(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "logs").mkdir()
     for part in (1, 2):
         collected = Episodes(tmp_path, TASKS)
-        row = Row(100 * part, 60.0404 * part, 3, "catch:large_rewards", 1_000.0, 9)
-        collected.write([row])
-        collected.write([])
+        since = (100 * part - 9, 60.0404 * part)
+        collected.add([(3, 1, 1_000.0, 9, 9)], 9, since, 60.0404 * part)
+        for _ in range(2):
+            collected.write()
     assert (tmp_path / "logs" / "episodes.csv").read_text().splitlines() == [
         "actor_steps,walltime,actor,task,episode_return,episode_length",
         "100,60.04,3,catch:large_rewards,1000.0,9",

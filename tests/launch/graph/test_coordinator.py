@@ -301,6 +301,20 @@ def test_a_run_of_seconds_has_a_row_for_each_hundredth_of_its_limit(
     assert times[-1] == pytest.approx(2.0)
 
 
+def test_every_episode_that_is_counted_is_in_the_log_however_soon_all_is_killed(
+    tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint holds what a learner is told, and a run goes on from that or from progress."""
+    node = _make(tmp_path)
+    for length in (5, 6, 7):
+        node.report_steps([0], 20, [(0, 0, 1.0, length, length), (1, 0, 0.0, length, 20)], 0)
+        assert node.get_counts()["episodes"] == len(_rows(tmp_path, "episodes"))
+    node.report_steps([0], 20, [(0, 0, 1.0, 8, 8)], 0)
+    monkeypatch.setattr(process, "wait_for_stop", lambda *_: True)  # torn down
+    node.run()
+    assert len(_rows(tmp_path, "episodes")) == _progress(tmp_path)["counts"]["episodes"] == 7
+
+
 def test_a_resumed_run_logs_no_step_again(tmp_path: pathlib.Path, clock: Clock) -> None:
     node = _make(tmp_path, dict(actor_steps=3_464, episodes=3, walltime=60.0))
     seconds = 0
@@ -509,14 +523,15 @@ def test_one_that_is_started_again_goes_on_from_what_it_wrote(
     node.report_evaluation("r2d2", dict(episode_return=0.5))
     node.report_saved("impala")
     clock.now += 7.0
-    logs = Logs(tmp_path, node._episodes, 0)
+    logs = Logs(tmp_path, False, 0)
     node._write_progress()
     node._take_row()
     node._write_logs(logs)
     written = node.get_counts()
     node.report_steps([0], 10, [(0, 0, -1.0, 5, 10)], 0)
     node._take_row()
-    node._write_logs(logs)  # and dies
+    node._write_logs(logs)
+    node._episodes.write()  # and dies
 
     monkeypatch.setattr(rejoining, "_rejoins", True)
     clock.now += 60.0

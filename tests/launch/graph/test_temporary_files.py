@@ -2,6 +2,8 @@
 
 import os
 import pathlib
+import subprocess
+import sys
 import tempfile
 
 import pytest
@@ -30,6 +32,48 @@ def test_the_nodes_of_a_server_that_was_killed_remove_it(
         node_process._end_with(-1)  # nobody's parent
         assert not folder.exists()
     assert codes == [1]
+
+
+_KILLED = """
+import os, signal
+from launch.graph import temporary_files
+with temporary_files.folder_of_a_run() as folder:
+    if os.fork():
+        os.kill(os.getpid(), signal.SIGKILL)
+    print(folder, flush=True)
+    input()  # a node that outlives its launcher
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_run_left_that_was_killed_as_a_whole_is_removed_by_the_next(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    others = [tmp_path / "recurrent", tmp_path / "recurrent-replay-link", tmp_path / "mine"]
+    others[0].mkdir()
+    others[1].symlink_to(others[0])
+    others[2].touch()
+    with subprocess.Popen(
+        [sys.executable, "-c", _KILLED],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as launcher:
+        assert launcher.stdin is not None
+        assert launcher.stdout is not None
+        folder = pathlib.Path(launcher.stdout.readline().strip())
+        assert folder.parent == tmp_path
+        with temporary_files.folder_of_a_run():
+            assert folder.exists()
+        launcher.stdin.write("\n")
+        launcher.stdin.flush()
+        assert not launcher.stdout.read()  # the node is gone
+    with temporary_files.folder_of_a_run() as own:
+        assert temporary_files.left() == set()  # in the run's own
+        assert set(tmp_path.iterdir()) == {own, *others}
+    assert set(tmp_path.iterdir()) == set(others)
 
 
 def test_nothing_else_is_ever_removed(

@@ -246,8 +246,9 @@ class Picky(Corridor):
 
 CORRIDOR, BLOCKED, PICKY = (f"{__name__}:{name}" for name in ("Corridor", "Blocked", "Picky"))
 WHY = (
-    "3 environments in a row were lost before a step was made. The last one raised OSError: the "
-    f"level cannot be loaded ({__file__}:{inspect.getsourcelines(Blocked.reset)[1] + 2}, in reset)"
+    f"3 environments of {BLOCKED!r} in a row were lost before a step was made. The last one raised "
+    f"OSError: the level cannot be loaded ({__file__}:"
+    f"{inspect.getsourcelines(Blocked.reset)[1] + 2}, in reset)"
 )
 
 
@@ -304,7 +305,8 @@ def test_what_an_environment_raises_is_told_and_where_nothing_else_comes_given_u
         _act(run, crews(run)[0], source, coordinator)
     [notice] = coordinator.notices
     assert notice.startswith(
-        f"One of the environments raised ValueError: this move is not legal ({__file__}:"
+        f"One of the environments of {PICKY!r} raised ValueError: this move is not legal "
+        f"({__file__}:"
     )
     assert not coordinator.ended
 

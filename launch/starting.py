@@ -8,7 +8,7 @@ import os
 import pathlib
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -80,7 +80,7 @@ def start(asked: Settings | Resumption, job: str | None) -> int:
         if job is not None:
             _make_folder("job", pathlib.Path(job))
         if job is not None or not options.check(run.run_dir).dry_run:
-            _begin(run, manifests, resumption, lambda function, *args: function(*args))
+            _begin(run, manifests, resumption)
         if job is not None:
             return write_job(run, manifests, pathlib.Path(job))
         return launcher.launch(run, manifests, options.check(run.run_dir))
@@ -101,12 +101,12 @@ def _run_here(run: Settings, resumption: Resumption | None) -> int:
         manifests = server.call(_manifests, run, resumption)
         _make_folder("run_dir", run.path)
         tracked = stack.enter_context(tracker.Tracker(run))
-        _begin(run, manifests, resumption, server.call)
+        _begin(run, manifests, resumption)
 
         def go_on() -> Manifests:
             again = Resumption({}, {}, step=None, with_replay=True)
             manifests: Manifests = server.call(_manifests, run, again)
-            _begin(run, manifests, again, server.call)
+            _begin(run, manifests, again)
             return manifests
 
         return supervisor.run(run, manifests, server, go_on, tracked.update)
@@ -245,16 +245,13 @@ def _checked(update: Update) -> Update:
     return update
 
 
-def _begin(
-    run: Settings, manifests: Manifests, resumption: Resumption | None, call: Callable[..., Any]
-) -> None:
+def _begin(run: Settings, manifests: Manifests, resumption: Resumption | None) -> None:
     """Makes the run folder, or readies it for another launch; this process holds its lock then.
 
     Args:
       run: its settings.
       manifests: what it goes on from.
       resumption: None for a run that begins.
-      call: calls a function where TensorFlow ops may be run.
 
     Raises:
       SettingsError: another process runs it, or it cannot be written.
@@ -271,9 +268,10 @@ def _begin(
             walltime=float(counts["walltime"]),
         )
         if resumption is not None and not bucket.is_bucket(run.run_dir):
-            in_order = progress.ended_in_order(run.path) and resumption.step is None
-            if not in_order:
-                call(rewinding.rewind, run.folder, manifests, run.paced_by)
+            if progress.ended_in_order(run.path) and resumption.step is None:
+                rewinding.cut(run.folder)
+            else:
+                rewinding.rewind(run.folder, manifests, run.paced_by)
         supervisor.begin(run)
     except OSError as error:
         raise SettingsError(

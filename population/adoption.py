@@ -20,7 +20,7 @@ import shutil
 
 import tensorflow as tf
 
-from run_folder import checkpoints, snapshots
+from run_folder import checkpoints, snapshots, whole_files
 from run_folder.checkpoints import Manifest
 from run_folder.layout import RunFolder, learner_label
 
@@ -76,6 +76,8 @@ def _bring(source: RunFolder, target: RunFolder, manifest: Manifest, prefix: str
             _link(old, new)
             if new.stat().st_size != size:  # written anew, by a run that went back
                 raise FileNotFoundError(errno.ENOENT, "was written anew", str(old))
+        files = snapshots.files(target.checkpoints, prefix)
+        whole_files.sync(*files, files[0].parent)  # before a decision says that they are there
     except OSError:
         with contextlib.suppress(OSError):
             _remove(target, prefix)
@@ -106,14 +108,8 @@ def _shapes(folder: RunFolder, prefix: str) -> dict[str, list[int]] | None:
 
 
 def _remove(target: RunFolder, prefix: str) -> None:
-    for file in _files(target, prefix):
+    for file in snapshots.files(target.checkpoints, prefix):
         file.unlink()
-
-
-def _files(target: RunFolder, prefix: str) -> list[pathlib.Path]:
-    """The files of a learner."""
-    path = target.checkpoints / prefix
-    return list(path.parent.glob(f"{path.name}.*"))
 
 
 def _link(old: pathlib.Path, new: pathlib.Path) -> None:
@@ -159,7 +155,7 @@ def _adopted(
     """A run's manifest, with another learner."""
     sizes = {
         str(file.relative_to(target.checkpoints)): file.stat().st_size
-        for file in _files(target, prefix)
+        for file in snapshots.files(target.checkpoints, prefix)
     }
     for part in ("index", "data"):
         if not any(name.startswith(f"{prefix}.{part}") for name in sizes):

@@ -68,6 +68,7 @@ def write(folder: PopulationFolder, decision: Decision) -> bool:
     try:
         with _half_of(path, json.dumps(dataclasses.asdict(decision), indent=2) + "\n") as half:
             _link(half, path)
+        whole_files.sync(path.parent)
     except OSError:
         if path.exists():  # who came first may have removed this half, too
             return False
@@ -99,8 +100,7 @@ def _half_of(path: pathlib.Path, text: str) -> Iterator[pathlib.Path]:
     try:
         with half.open("x") as file:
             file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        whole_files.sync(half)
         yield half
     finally:
         half.unlink(missing_ok=True)

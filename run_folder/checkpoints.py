@@ -117,7 +117,16 @@ def without_replay(manifest: Manifest) -> Manifest:
 
 
 def write(folder: pathlib.Path, name: str, manifest: Manifest) -> None:
-    """Puts a manifest into a checkpoint folder at once, in the place of one that is there."""
+    """Puts a manifest into a checkpoint folder at once, in the place of one that is there.
+
+    What it names is on the disk before, and it when this returns: what it no longer names may go.
+
+    Raises:
+      OSError: the disk cannot take all of that. The manifest is as it was.
+    """
+    files = [folder / file for file in manifest.sizes if (folder / file).exists()]  # no bucket's
+    folders = {parent for file in files for parent in file.relative_to(folder).parents}
+    whole_files.sync(*files, *(folder / inside for inside in folders), folder.parent)
     text = json.dumps(dataclasses.asdict(manifest), indent=2) + "\n"
     whole_files.write(folder / name, text)
 
@@ -204,6 +213,23 @@ def check(
             )
 
 
+def check_learner(folder: pathlib.Path, manifest: Manifest) -> None:
+    """Compares the checksums of all that a learner consists of.
+
+    Raises:
+      DamagedError: one is wrong.
+    """
+    prefix = str(folder / manifest.learner)
+    try:
+        reader = tf.train.load_checkpoint(prefix)
+        for name in reader.get_variable_to_shape_map():
+            reader.get_tensor(name)  # which compares checksums
+    except (tf.errors.OpError, RuntimeError, ValueError) as error:
+        raise DamagedError(
+            f"The learner's checkpoint {prefix} is corrupt: {disk.said(error)}."
+        ) from None
+
+
 def restore(folder: pathlib.Path, manifest: Manifest, agent: str, update: Update) -> None:
     """Sets the variables of an update of `agent` to those that a manifest names.
 
@@ -214,15 +240,10 @@ def restore(folder: pathlib.Path, manifest: Manifest, agent: str, update: Update
         raise CheckpointError(
             f"{folder} holds a checkpoint of {manifest.agent!r}; {agent!r} cannot go on from it."
         )
+    check_learner(folder, manifest)
     prefix = str(folder / manifest.learner)
     try:
-        reader = tf.train.load_checkpoint(prefix)
-        for name in reader.get_variable_to_shape_map():
-            reader.get_tensor(name)  # which compares checksums
         read_parameters(update, prefix)
-    except (tf.errors.OpError, RuntimeError) as error:
-        said = disk.said(error)
-        raise DamagedError(f"The learner's checkpoint {prefix} is corrupt: {said}.") from None
     except (ValueError, AssertionError) as error:
         raise OtherSizesError(
             f"The learner's checkpoint {prefix} was written with a network of other sizes: {error}."

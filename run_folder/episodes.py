@@ -86,9 +86,8 @@ class Episodes:
         if not rows:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        new = not self._path.exists()
         with self._path.open("a") as file:
-            if new:
+            if not file.tell():
                 file.write(",".join(Row._fields) + "\n")
             for row in rows:
                 rounded = row._replace(walltime=round(row.walltime, 3))

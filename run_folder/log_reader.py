@@ -3,11 +3,11 @@
 import array
 import csv
 import dataclasses
-import io
 import os
 import pathlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import BinaryIO
 
 import numpy as np
 
@@ -57,7 +57,13 @@ class Log:
         return float(values[-1]) if len(values) else float("nan")
 
 
-def read(path: pathlib.Path, texts: Sequence[str] = (), *, last_bytes: int | None = None) -> Log:
+def read(
+    path: pathlib.Path,
+    texts: Sequence[str] = (),
+    *,
+    last_bytes: int | None = None,
+    most_rows: int | None = None,
+) -> Log:
     """The rows of a file that count; none where there is no such file.
 
     A process that was killed may leave a part of a row. A run that was killed goes on from its last
@@ -67,12 +73,13 @@ def read(path: pathlib.Path, texts: Sequence[str] = (), *, last_bytes: int | Non
       path: of the file.
       texts: the columns that hold no numbers.
       last_bytes: how much of the end is read, of which the first row may be a part; None reads all.
+      most_rows: how many rows are read, evenly spread over these; None reads all.
 
     Raises:
       SettingsError: it cannot be read, or its first line names no columns of a log.
     """
     try:
-        return _read(path, texts, last_bytes)
+        return _read(path, texts, last_bytes, most_rows)
     except FileNotFoundError:
         return Log({}, {})
     except OSError as error:
@@ -110,7 +117,9 @@ def rows(lines: Iterable[str]) -> Iterator[list[str]]:
             yield []
 
 
-def _read(path: pathlib.Path, texts: Sequence[str], last_bytes: int | None) -> Log:
+def _read(
+    path: pathlib.Path, texts: Sequence[str], last_bytes: int | None, most_rows: int | None
+) -> Log:
     with path.open("rb") as file:
         header = file.readline()
         if last_bytes is not None and file.seek(0, os.SEEK_END) - last_bytes > len(header):
@@ -119,10 +128,21 @@ def _read(path: pathlib.Path, texts: Sequence[str], last_bytes: int | None) -> L
         else:
             file.seek(len(header))
         named = columns(path, header.decode(errors="replace"), texts)
-        with io.TextIOWrapper(file, newline="", errors="replace") as lines:
-            log = _parse(named, rows(lines), texts)
+        lines = file if most_rows is None else _spread(file, most_rows)
+        log = _parse(named, rows(line.decode(errors="replace") for line in lines), texts)
     counters = [log.numbers[name] for name in COUNTERS if name in log.numbers]
     return log.where(standing(counters)) if counters else log
+
+
+def _spread(file: BinaryIO, most: int) -> Iterator[bytes]:
+    """So many of the lines that follow, evenly spread; of fewer all."""
+    begin, end = file.tell(), file.seek(0, os.SEEK_END)
+    file.seek(begin)
+    for i in range(most):
+        if (start := begin + (end - begin) * i // most) > file.tell():
+            file.seek(start - 1)
+            file.readline()  # the row that it is in
+        yield file.readline()
 
 
 def standing(counters: Sequence[np.ndarray]) -> np.ndarray:

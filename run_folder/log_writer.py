@@ -28,9 +28,11 @@ def make_logger(run_dir: pathlib.Path, label: str) -> base.Logger:
     folder = RunFolder(run_dir)
     folder.logs.mkdir(parents=True, exist_ok=True)
     path = folder.log(label)
-    header = path.read_text().partition("\n")[0] if path.exists() else ""
+    file = path.open("a+")
+    file.seek(0)
+    header = file.readline().rstrip()
     # By default a row is dropped that comes before the last one, by a clock that was set back.
-    to_csv: base.Logger = csv.CSVLogger(path.open("a"), time_delta=-math.inf, flush_every=1)
+    to_csv: base.Logger = csv.CSVLogger(file, time_delta=-math.inf, flush_every=1)
     if header:
         to_csv = _Columns(to_csv, header.split(","))
     return aggregators.Dispatcher([to_csv, make_board(run_dir, label)], base.to_numpy)

@@ -24,7 +24,7 @@ import tree
 from reverb.cc import schema_pb2
 from reverb.cc.checkpointing import checkpoint_pb2
 
-from run_folder import bucket, disk
+from run_folder import bucket, disk, whole_files
 from run_folder.checkpoints import DamagedError
 
 _TABLES = "tables.tfrecord"
@@ -85,6 +85,7 @@ class ReplayFiles:
         for shard, folder in enumerate(written):
             to = f"{self._root}/{name}/{shard}"
             if not self._apart:
+                whole_files.sync(*pathlib.Path(folder).iterdir())
                 tf.io.gfile.rename(folder, to)
                 continue
             staged = self._shipped(shard, folder)

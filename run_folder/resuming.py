@@ -7,8 +7,9 @@ it is until the run saves again.
 """
 
 import dataclasses
+import functools
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from agents.contract import Update
@@ -121,27 +122,37 @@ def manifests(
     """
     folder, mirror = run.folder.checkpoints, mirrors.of(run.run_dir)
     mirror.fetch(*(f"{CHECKPOINTS}/{learner_label(name)}/manifest-*.json" for name in run.agents))
-    found = _newest(run, folder) if step is None else _kept(run, folder, step)
-    if not with_replay:
-        found = {name: checkpoints.without_replay(manifest) for name, manifest in found.items()}
-    replays = replay_files.ReplayFiles(f"{mirror.root}/{CHECKPOINTS}")
-    for name, manifest in found.items():
-        mirror.fetch(f"{CHECKPOINTS}/{manifest.learner}.*")
-        try:
-            sizes = replays.sizes(manifest.replay) if manifest.replay else {}
-            checkpoints.check(folder, manifest, sizes)
-            _check_shards(run, manifest)
-            checkpoints.restore(folder, manifest, name, updates[name])
+    try:
+        found = _newest(run, folder) if step is None else _kept(run, folder, step)
+        if not with_replay:
+            found = _alone(found)
+        for name, manifest in found.items():
+            _check(run, folder, manifest)
+            try:
+                checkpoints.restore(folder, manifest, name, updates[name])
+            except checkpoints.OtherSizesError as error:
+                raise CheckpointError(f"{error}{_changed_sizes(run, name)}") from None
             if manifest.replay and not bucket.is_bucket(run.run_dir):
                 replay_files.check_records(folder / manifest.replay)
                 replay_files.check_columns(
                     folder / manifest.replay, building.tables_of_shard(run, 0)
                 )
-        except checkpoints.DamagedError as error:
-            raise CheckpointError(f"{error} {_ways_out(run, folder, manifest)}") from None
-        except checkpoints.OtherSizesError as error:
-            raise CheckpointError(f"{error}{_changed_sizes(run, name)}") from None
+    except checkpoints.DamagedError as error:
+        raise CheckpointError(f"{error} {_ways_out(run, folder)}") from None
     return found
+
+
+def _alone(found: Manifests) -> Manifests:
+    return {name: checkpoints.without_replay(manifest) for name, manifest in found.items()}
+
+
+def _check(run: Settings, folder: pathlib.Path, manifest: Manifest) -> None:
+    """Raises DamagedError unless the files of a checkpoint are as they were written, by size."""
+    mirror = mirrors.of(run.run_dir)
+    mirror.fetch(f"{CHECKPOINTS}/{manifest.learner}.*")
+    replays = replay_files.ReplayFiles(f"{mirror.root}/{CHECKPOINTS}")
+    checkpoints.check(folder, manifest, replays.sizes(manifest.replay) if manifest.replay else {})
+    _check_shards(run, manifest)
 
 
 def _changed_sizes(run: Settings, agent: str) -> str:
@@ -175,16 +186,12 @@ def _newest(run: Settings, folder: pathlib.Path) -> Manifests:
     found: Manifests = {}
     for name in run.agents:
         file = checkpoints.manifest_name(name, run.paced_by)
-        try:
-            manifest = checkpoints.parse(folder, file)
-        except checkpoints.DamagedError as error:
-            raise CheckpointError(f"{error} {_ways_out(run, folder, None)}") from None
+        manifest = checkpoints.parse(folder, file)
         if manifest is not None:
             found[name] = manifest
         elif snapshots.steps(folder, name):
-            raise CheckpointError(
-                f"{folder / file} is missing, although learners of {name} were saved. "
-                f"{_ways_out(run, folder, None)}"
+            raise checkpoints.DamagedError(
+                f"{folder / file} is missing, although learners of {name} were saved."
             )
     return found
 
@@ -200,15 +207,24 @@ def _kept(run: Settings, folder: pathlib.Path, step: int) -> Manifests:
     return found
 
 
-def _ways_out(run: Settings, folder: pathlib.Path, damaged: Manifest | None) -> str:
-    """Which flags go on without what is damaged: a checkpoint, or its manifest (None)."""
-    kept = snapshots.steps(folder, run.paced_by)
-    if damaged is not None and damaged.agent == run.paced_by:
-        kept = [step for step in kept if step != damaged.learner_step]
+def _ways_out(run: Settings, folder: pathlib.Path) -> str:
+    """Which flags go on without what is damaged: to learners that were tried, and are whole."""
+
+    def is_whole(found: Callable[[], Manifests]) -> bool:
+        try:
+            for manifest in _alone(found()).values():
+                _check(run, folder, manifest)
+                checkpoints.check_learner(folder, manifest)
+        except CheckpointError:
+            return False
+        return True
+
+    steps = snapshots.steps(folder, run.paced_by)
+    kept = [step for step in steps if is_whole(functools.partial(_kept, run, folder, step))]
     ways = []
-    if damaged is not None and damaged.replay:
+    if is_whole(lambda: _newest(run, folder)):
         ways.append("--resume_without_replay takes the learner alone")
     if kept:
         listed = ", ".join(map(str, kept))
         ways.append(f"--resume_step={kept[-1]} an earlier one that was kept (there are {listed})")
-    return f"With --resume, {', or '.join(ways)}." if ways else "No other learner was kept."
+    return f"With --resume, {', or '.join(ways)}." if ways else "No learner that was kept is whole."

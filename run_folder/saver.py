@@ -2,7 +2,7 @@
 
 Reverb deletes its previous checkpoint before the next is complete. So a finished one is moved out
 of Reverb's folder before anything names it, and the superseded one goes only when the manifest no
-longer names it.
+longer names it, on the disk (`run_folder.checkpoints.write`).
 """
 
 import contextlib
@@ -212,7 +212,7 @@ class Saver:
             snapshots.forget(self._folder, self._agent, learner_step)
             if self._mirror is not None:
                 self._mirror.push(checkpoints=True)
-        for file in (self._folder / learner_label(self._agent)).glob(f"{learner_step}.*"):
+        for file in snapshots.files(self._folder, f"{learner_label(self._agent)}/{learner_step}"):
             file.unlink()
 
     def _write_replay(self) -> dict[str, Any]:
@@ -230,8 +230,8 @@ class Saver:
             replay_seconds=time.monotonic() - started,
         )
 
-    def _sizes(self, prefix: str, replay: str | None) -> dict[str, int]:
-        files = list((self._folder / prefix).parent.glob(f"{pathlib.Path(prefix).name}.*"))
+    def _sizes(self, learner: str, replay: str | None) -> dict[str, int]:
+        files = snapshots.files(self._folder, learner)
         sizes = {str(file.relative_to(self._folder)): file.stat().st_size for file in files}
         return sizes | (self._replays.sizes(replay) if replay is not None else {})
 

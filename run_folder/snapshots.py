@@ -16,12 +16,14 @@ import re
 import shutil
 from collections.abc import Sequence
 
-from run_folder import checkpoints
+from run_folder import checkpoints, whole_files
 from run_folder.checkpoints import CheckpointError, DamagedError, Manifest
 from run_folder.layout import learner_label
 
 NUM_KEPT = 12
 _STEP = re.compile("0|[1-9][0-9]*")  # as the saver writes it: 07 is a name of somebody's
+_MANIFEST = re.compile(rf"manifest-({_STEP.pattern})\.json({re.escape(whole_files.TEMPORARY)})?")
+_FILE = re.compile(rf"({_STEP.pattern})(\.index|\.data|_temp).*")  # as TensorFlow names them
 
 
 def keep(folder: pathlib.Path, manifest: Manifest) -> None:
@@ -42,7 +44,7 @@ def keep(folder: pathlib.Path, manifest: Manifest) -> None:
 
 def forget(folder: pathlib.Path, agent: str, step: int) -> None:
     """Keeps an agent's learner of one step no longer; its files are removed, or written anew."""
-    (folder / _name(agent, step)).unlink()
+    whole_files.remove(folder / _name(agent, step))
 
 
 def steps(folder: pathlib.Path, agent: str) -> list[int]:
@@ -81,7 +83,7 @@ def _name(agent: str, step: int | str) -> str:
 
 
 def remove_others(folder: pathlib.Path, kept: Sequence[int]) -> None:
-    """Removes every file of a learner at other steps, manifests first.
+    """Removes every file of a learner at other steps, manifests first; what is no saver's stays.
 
     So go what was cut short: TensorFlow's folders `<step>_temp`, and manifests not yet in place.
     """
@@ -92,8 +94,20 @@ def remove_others(folder: pathlib.Path, kept: Sequence[int]) -> None:
         for file in folder.iterdir()
         if file.name not in names and not file.name.startswith(data)
     ]
-    for file in sorted(others, key=lambda file: not file.name.startswith("manifest-")):
+    for file in others:
+        if _MANIFEST.fullmatch(file.name):
+            whole_files.remove(file)
+    for file in others:
+        if not _FILE.fullmatch(file.name):
+            continue
         if file.is_dir():
             shutil.rmtree(file)
         else:
             file.unlink()
+
+
+def files(folder: pathlib.Path, learner: str) -> list[pathlib.Path]:
+    """The files of a learner, as manifests name it, whether one does or not."""
+    prefix = folder / learner
+    found = prefix.parent.glob(f"{prefix.name}.*")
+    return [file for file in found if _FILE.fullmatch(file.name)]

@@ -93,7 +93,7 @@ class Coordinator:
         self._rates = Rates()
         self._replay_size = math.nan
         self._rows: list[LogRow] = []  # that are not in the logs yet
-        if (written := rejoining.last_progress(self._path, LABELS)) is not None:
+        if (written := rejoining.last_progress(self._path, LABELS, counts)) is not None:
             self._take_up(written)
         self._written_at = self._started  # the progress, or it might have been
         self._reported = self._begun["walltime"]  # when an actor reported last
@@ -302,7 +302,8 @@ class Coordinator:
             )
         now = time.monotonic()
         try:
-            whole_files.write(RunFolder(self._path).progress, json.dumps(state))
+            path = RunFolder(self._path).progress
+            whole_files.write(path, json.dumps(state), lasting=False)
             self._written_at = now
         except OSError:  # a save may fill the disk before it is given up
             if now >= self._written_at + UNWRITTEN_SECONDS:

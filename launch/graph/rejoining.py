@@ -6,16 +6,18 @@ coordinator goes on from what the run has saved, or written, since then:
 
     learner       the newest checkpoint of its agent; its own log goes back to that
     replay shard  its part of the replay that the newest checkpoint names; empty where none does
-    coordinator   the counts that it wrote a second before it ended; its logs go back to those
+    coordinator   the counts that it wrote a second before it ended, or, after a power cut, those
+                  that its job began with; its logs go back to those
 
 The others wait for it at its address meanwhile: `launch.graph.servers`, `replay.insistence`.
 """
 
 import dataclasses
 import pathlib
+from collections.abc import Mapping
 from typing import Any
 
-from run_folder import checkpoints, recorded, rewinding
+from run_folder import checkpoints, progress, rewinding
 from run_folder.checkpoints import Manifest, Manifests
 from run_folder.layout import RunFolder, learner_label
 from run_folder.settings import Settings
@@ -75,25 +77,25 @@ class Origin:
         return checkpoints.parse(settings.folder.checkpoints, name)
 
 
-def last_progress(run_dir: pathlib.Path, labels: tuple[str, ...]) -> dict[str, Any] | None:
+def last_progress(
+    run_dir: pathlib.Path, labels: tuple[str, ...], counts: Mapping[str, float]
+) -> dict[str, Any] | None:
     """What the coordinator goes on from, in whose process this is called.
 
     Args:
       run_dir: the run folder.
       labels: of its logs, which go back to that.
+      counts: that its job began with.
 
     Returns:
-      What it had written last; None at its first start, or where it had written nothing.
-
-    Raises:
-      ValueError: somebody has edited it.
+      What it had written last; None at its first start, and where a power cut left nothing of it.
     """
-    path = RunFolder(run_dir).progress
-    written: dict[str, Any] | None = recorded.read(path) if _rejoins and path.exists() else None
-    if written is not None:
-        steps = written["counts"]["actor_steps"]
-        _say(f"the coordinator goes on from {steps:,} actor steps")
-        rewinding.rewind_own(RunFolder(run_dir), labels, {"actor_steps": steps})
+    if not _rejoins:
+        return None
+    written = progress.read(run_dir)
+    steps = (written["counts"] if written else counts)["actor_steps"]
+    _say(f"the coordinator goes on from {steps:,} actor steps")
+    rewinding.rewind_own(RunFolder(run_dir), labels, {"actor_steps": steps})
     return written
 
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from recurrent_replay import addition
+from run_folder import whole_files
 from run_folder.settings import Settings, SettingsError
 
 _COUNTERS = ("actor_steps", "learner_steps", "walltime")
@@ -90,7 +91,7 @@ class Tracker:
         known = folder.wandb_id.exists()
         folder.wandb_id.parent.mkdir(exist_ok=True)
         if not known:
-            folder.wandb_id.write_text(secrets.token_hex(4))
+            whole_files.write(folder.wandb_id, secrets.token_hex(4))
         else:  # what there is was reported
             self._read = {log: log.stat().st_size for log in folder.logs.glob("*.csv")}
         try:

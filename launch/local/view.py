@@ -24,10 +24,14 @@ CURVE_COLUMNS, WIDEST_CURVE = 40, 100  # characters of a terminal that a curve t
 
 def earlier(folder: RunFolder) -> list[tuple[float, float]]:
     """Actor steps and return of a run's logs so far, as the curve has them."""
-    if len(suite := log_reader.read(folder.log("tasks"))):
+    suite, all_actors = (
+        log_reader.read(folder.log(label), most_rows=curve.MOST_POINTS)
+        for label in ("tasks", "actor")
+    )
+    if len(suite):
         steps, returns = suite.defined("actor_steps", "median_normalised")
         return list(zip(steps.tolist(), (100 * returns).tolist(), strict=True))
-    steps, returns = log_reader.read(folder.log("actor")).defined("actor_steps", "episode_return")
+    steps, returns = all_actors.defined("actor_steps", "episode_return")
     return list(zip(steps.tolist(), returns.tolist(), strict=True))
 
 

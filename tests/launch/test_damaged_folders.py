@@ -14,10 +14,11 @@ from analysis.report import charts, pages, tasks
 from analysis.report.charts import Chart
 from launch.local import view
 from population import scores
-from run_folder import checkpoints, launches, settings
+from run_folder import checkpoints, launches, rewinding, settings
 from run_folder.layout import RunFolder
 from run_folder.settings import SettingsError
 from tests.analysis.report.made_up import Folder
+from tests.run_folder.manifests import MANIFEST
 
 AGENT = "r2d2"
 LOGS = ("actor", "episodes", "evaluator", f"learner-{AGENT}")
@@ -42,6 +43,7 @@ def _diagnose(path: pathlib.Path) -> None:
 def _resume(path: pathlib.Path) -> None:
     run = settings.load(path)
     launches.record(path, ["--resume"], actor_steps=0, walltime=0.0)
+    rewinding.rewind(run.folder, {AGENT: MANIFEST}, AGENT)
     view.earlier(run.folder)
 
 

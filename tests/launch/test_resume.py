@@ -3,6 +3,7 @@
 import errno
 import json
 import pathlib
+import re
 import shlex
 from typing import Any
 
@@ -22,6 +23,7 @@ from run_folder import (
     whole_files,
 )
 from tests.launch import typed
+from tests.run_folder import saved_runs
 
 NEW = ("--agent=r2d2", "--env=catch")
 
@@ -199,7 +201,7 @@ _DAMAGE = {
         ("nothing", ["--resume", "--resume_step=8"], "holds no step 8 of r2d2; there are 7."),
         ("nothing", ["--resume", f"--resume_step={10**300}"], "000 is not an integer in the range"),
         ("learner truncated", ["--resume", "--resume_step=7"], "The checkpoint is corrupt"),
-        ("learner truncated", ["--resume"], "With --resume, --resume_without_replay takes"),
+        ("learner truncated", ["--resume"], "No learner that was kept is whole."),
         ("replay's bit", ["--resume"], "replay/7-1/0/chunks.tfrecord: "),
         ("replay's bit", ["--resume"], "With --resume, --resume_without_replay takes"),
         ("nothing", ["--resume_step=7", *NEW], "--resume_step says how a run goes on: add --res"),
@@ -266,6 +268,40 @@ def test_what_is_damaged_can_be_left_behind(
     assert (manifest.replay, manifest.replay_items) == (None, 0)
     (launch,) = launches.read(saved)
     assert (launch.actor_steps, launch.walltime) == (100, 60.0)
+
+
+_POWER_CUTS = [  # files of a run that was saved at updates 7, 9 and 11, and what is offered
+    ({"11.data": "empty"}, ["--resume_step=9"]),
+    ({"11.index": "empty", "9.data": "zeros"}, ["--resume_step=7"]),
+    ({"9.index": "zeros", "manifest.json": "empty"}, ["--resume_step=11"]),
+    ({"manifest.json": "zeros", "manifest-11.json": "zeros"}, ["--resume_step=9"]),
+    ({"7.data": "zeros", "9.data": "gone", "11.data": "empty"}, []),
+]
+
+
+@pytest.mark.parametrize(("damage", "offered"), _POWER_CUTS)
+def test_only_what_checks_out_is_offered(
+    damage: dict[str, str],
+    offered: list[str],
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    started: list[settings.Settings],
+) -> None:
+    folder = tmp_path / "run"
+    saved_runs.save(folder, steps=(7, 9, 11))
+    for name, kind in damage.items():
+        (path,) = (folder / "checkpoints").rglob(f"{name}*")
+        size = path.stat().st_size
+        path.unlink()
+        if kind != "gone":
+            path.write_bytes(bytes(size if kind == "zeros" else 0))
+    for flags in (["--resume"], ["--resume", "--resume_without_replay"]):
+        assert typed.run(train.main, f"--run_dir={folder}", *flags) == 2
+        said = capsys.readouterr().err
+        assert re.findall(r"--resume_\w+(?:=\d+)?", said) == offered
+    for flag in offered:
+        assert typed.run(train.main, f"--run_dir={folder}", "--resume", flag) == 0
+    assert len(started) == len(offered)
 
 
 @pytest.mark.parametrize("argv", [["--resume"], list(NEW)])

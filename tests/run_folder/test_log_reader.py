@@ -88,3 +88,12 @@ def test_the_end_of_a_log_is_the_end_of_all_its_rows(tmp_path: pathlib.Path) -> 
                 assert log[name].tolist() == whole[name][-len(log) :].tolist()
             assert set(log.texts["task"]) == {"catch"}
     assert numbers == set(range(len(whole) + 1))
+
+
+@pytest.mark.parametrize(("there", "wanted"), [(0, 5), (3, 5), (50, 50), (1_000, 20), (1_000, 1)])
+def test_rows_are_spread_over_a_log(there: int, wanted: int, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("actor_steps,loss\n" + "".join(f"{10**6 + i},1\n" for i in range(there)))
+    steps = log_reader.read(path, most_rows=wanted)["actor_steps"] - 10**6
+    assert len(steps) == min(there, wanted)
+    assert np.abs(steps - np.arange(len(steps)) * there / max(len(steps), 1)).max(initial=0) <= 1

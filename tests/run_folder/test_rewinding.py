@@ -7,8 +7,11 @@ import pytest
 import tensorflow as tf
 
 from run_folder import log_writer, rewinding
+from run_folder.episodes import Episodes
 from run_folder.layout import RunFolder
 from tests.run_folder.manifests import MANIFEST
+
+_HOLE = 1 << 28
 
 MANIFESTS = {
     "r2d2": MANIFEST,
@@ -109,6 +112,69 @@ def test_half_a_record_of_an_event_file_is_cut_off(folder: RunFolder) -> None:
     path.write_bytes(path.read_bytes()[:-3])
     rewinding.rewind(folder, MANIFESTS, "r2d2")
     assert _steps(folder)["actor/loss"] == [100, 200]
+
+
+_LEFT = {
+    "half a row": b"300,3.0,0,cat",
+    "zeros": bytes(100_000),
+    "zeros in a row": b"300,3.0,0,c" + bytes(9),
+}
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+@pytest.mark.parametrize("left", _LEFT)
+def test_logs_are_cut_back_to_whole_rows_after_a_power_cut(
+    left: str, in_order: bool, folder: RunFolder
+) -> None:
+    rewinding.rewind(folder, MANIFESTS, "r2d2")
+    files = [*folder.logs.iterdir(), *folder.events()]
+    whole = [path.read_bytes() for path in files]
+    for path in files:
+        path.write_bytes(path.read_bytes() + _LEFT[left])
+    if in_order:
+        rewinding.cut(folder)
+    else:
+        rewinding.rewind(folder, MANIFESTS, "r2d2")
+    assert [path.read_bytes() for path in files] == whole
+
+
+def test_a_row_that_was_lost_between_others_goes(folder: RunFolder) -> None:
+    path = folder.log("episodes")
+    header, *rows = path.read_bytes().splitlines(keepends=True)[:3]
+    path.write_bytes(header + rows[0] + b"15" + bytes(5_000) + b",catch,1.0,9\n" + rows[1])
+    rewinding.cut(folder)
+    assert path.read_bytes() == header + rows[0] + rows[1]
+
+
+@pytest.mark.parametrize("left", [b"", bytes(9), b"actor_steps,wall", bytes(99) + b"\n7,1.0\n"])
+def test_a_log_whose_columns_are_lost_begins_anew(left: bytes, folder: RunFolder) -> None:
+    for label in ("actor", "episodes"):
+        folder.log(label).write_bytes(left)
+    rewinding.rewind(folder, MANIFESTS, "r2d2")
+    log_writer.make_logger(folder.path, "actor").write(dict(actor_steps=7, walltime=3.0))
+    episodes = Episodes(folder.path, ["catch"])
+    episodes.add([(0, 0, 1.0, 9, 2)], 2, since=(5.0, 1.0), until=3.0)
+    episodes.write()
+    assert folder.log("actor").read_text().split() == ["actor_steps,walltime", "7,3.0"]
+    assert _seconds(folder, "episodes") == [3.0]
+
+
+def test_no_more_of_a_log_is_read_than_has_to_be(folder: RunFolder) -> None:
+    """The files have holes of 256 MB: who read those would take them away, and what is after."""
+    (events,) = [path for path in folder.events() if b"learner-r2d2" in path.read_bytes()]
+    logged = {path: path.read_bytes() for path in (events, folder.log("episodes"))}
+    rewinding.rewind(folder, MANIFESTS, "r2d2")
+    sizes = {}
+    for path, whole in logged.items():
+        kept = path.read_bytes()
+        rows = kept[kept.index(b"\n") + 1 :] if path.suffix == ".csv" else kept
+        with path.open("r+b") as file:
+            file.seek(_HOLE)
+            file.write(rows[-1:] + rows * 10_000)
+            sizes[path] = file.tell()
+            file.write(whole[len(kept) :])
+    rewinding.rewind(folder, MANIFESTS, "r2d2")
+    assert {path: path.stat().st_size for path in logged} == sizes
 
 
 def test_a_folder_without_logs_has_none_afterwards(tmp_path: pathlib.Path) -> None:

@@ -367,10 +367,10 @@ def test_progress_that_cannot_be_written_for_long_ends_the_node(
     began, full = clock.now, OSError(errno.ENOSPC, "No space left on device")
     write = whole_files.write
 
-    def write_while_there_is_room(*args: Any) -> None:
+    def write_while_there_is_room(*args: Any, **options: Any) -> None:
         if clock.now - began > 100 or 5 < clock.now - began < 30:
             raise full
-        write(*args)
+        write(*args, **options)
 
     monkeypatch.setattr(whole_files, "write", write_while_there_is_room)
     with pytest.raises(OSError, match="No space left") as error:

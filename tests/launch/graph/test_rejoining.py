@@ -141,12 +141,20 @@ def test_a_shard_comes_back_with_its_own_part_of_the_newest_replay(
         server.stop()
 
 
-def test_a_coordinators_first_start_reads_nothing(tmp_path: pathlib.Path, again: Any) -> None:
-    (tmp_path / "nodes").mkdir()
-    (tmp_path / "nodes" / "progress.json").write_text("{")
-    assert rejoining.last_progress(tmp_path, ()) is None
+@pytest.mark.parametrize("left", ["", "\0\0", "{"])
+def test_a_coordinator_whose_progress_a_power_cut_took_begins_as_its_job_did(
+    left: str, tmp_path: pathlib.Path, again: Any
+) -> None:
+    progress, log = tmp_path / "nodes" / "progress.json", tmp_path / "logs" / "actor.csv"
+    for file, text in ((progress, left), (log, f"actor_steps\n100\n200\n{left}")):
+        file.parent.mkdir()
+        file.write_text(text)
+
+    def last() -> Any:
+        return rejoining.last_progress(tmp_path, ("actor",), {"actor_steps": 100.0})
+
+    assert last() is None
+    assert log.read_text() == f"actor_steps\n100\n200\n{left}"
     again()
-    with pytest.raises(ValueError, match="Expecting"):
-        rejoining.last_progress(tmp_path, ())
-    (tmp_path / "nodes" / "progress.json").unlink()
-    assert rejoining.last_progress(tmp_path, ()) is None
+    assert last() is None
+    assert log.read_text() == "actor_steps\n100\n"

@@ -50,7 +50,9 @@ class Settings:
     max_learner_steps: int | None = required(
         or_none(COUNT), "Updates, of each learner, to end after.", local=None, paper=None
     )
-    seed: int = required(whole(0), "Of environments, networks and policies.", local=0, paper=0)
+    seed: int = required(
+        whole(0), "Of environments, networks and policies; runs differ still.", local=0, paper=0
+    )
     full_action_space: bool = required(
         None, "All 18 actions on Atari, 15 on DMLab.", local=False, paper=True
     )

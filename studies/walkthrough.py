@@ -1,7 +1,7 @@
 """Follows README.md to an agent that was trained, resumed, evaluated and filmed.
 
-    python -m studies.walkthrough FOLDER                          minutes: what the page says
-    python -m studies.walkthrough FOLDER --env=catch --scale=0.1  a minute, as a test does it
+    python -m studies.walkthrough FOLDER              minutes: what the page says
+    python -m studies.walkthrough FOLDER --scale=0.1  a minute, as a test does it
 
 The commands are those of the page, word for word, but that their run folders are in FOLDER. Each
 must end well before the next begins.
@@ -18,34 +18,24 @@ from studies import pages
 
 SECTION = "On one machine"
 SCALED = ("--max_actor_steps", "--episodes")
-OF_MAKE_TRAIN = ("--env=atari:pong", "--run_dir=runs/pong")  # of two, absl takes ARGS' own
 
 
-def commands(text: str, folder: str, env: str | None, scale: float) -> Iterator[list[str]]:
+def commands(text: str, folder: str, scale: float) -> Iterator[list[str]]:
     """The commands of a page's section.
 
     Args:
       text: the page.
       folder: what the page's run folders, which are relative, are put into.
-      env: what is played; None leaves that to the page.
       scale: multiplies steps and episodes.
     """
-    for program, *arguments in pages.commands(pages.section(text, SECTION)):
-        if program == "make":
-            target, *variables = arguments
-            given = [word for v in variables for word in shlex.split(v.removeprefix("ARGS="))]
-            words = _changed([*OF_MAKE_TRAIN, *given], folder, env, scale)
-            yield ["make", target, f"ARGS={shlex.join(words)}"]
-        else:
-            yield [sys.executable, *_changed(arguments, folder, env, scale)]
+    for _, *arguments in pages.commands(pages.section(text, SECTION)):
+        yield [sys.executable, *_changed(arguments, folder, scale)]
 
 
-def _changed(words: Sequence[str], folder: str, env: str | None, scale: float) -> Iterator[str]:
+def _changed(words: Sequence[str], folder: str, scale: float) -> Iterator[str]:
     for word in words:
         flag, equals, value = word.partition("=")
-        if flag == "--env" and env:
-            value = env
-        elif flag in SCALED:
+        if flag in SCALED:
             value = str(max(1, round(int(value) * scale)))
         elif flag == "--run_dir":
             value = str(pathlib.Path(folder, value))
@@ -60,11 +50,10 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--env", help="what is played; as the page says by default")
     parser.add_argument("--scale", type=float, default=1.0, help="of steps and episodes: 1")
     flags = parser.parse_args()
     text = pages.README.read_text()
-    for command in commands(text, str(flags.folder.resolve()), flags.env, flags.scale):
+    for command in commands(text, str(flags.folder.resolve()), flags.scale):
         print(f"$ {shlex.join(command)}", flush=True)
         subprocess.run(command, cwd=pages.ROOT, check=True)
 

@@ -67,11 +67,3 @@ def _defines(scope: ast.AST, names: Sequence[str]) -> bool:
         if names[0] in found:
             return _defines(node, names[1:])
     return False
-
-
-def test_what_examples_import_is_there(page: pathlib.Path) -> None:
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
-        for node in ast.walk(ast.parse(block)):
-            if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] in ROOMS:
-                for alias in node.names:
-                    assert _exists(f"{node.module}.{alias.name}"), ast.unparse(node)

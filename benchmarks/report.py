@@ -4,7 +4,6 @@ import datetime
 import importlib.metadata
 import json
 import os
-import pathlib
 import platform
 import shlex
 import statistics
@@ -14,6 +13,8 @@ from typing import Any
 
 import psutil
 import tensorflow as tf
+
+from run_folder.machine import processor
 
 _PACKAGES = (
     "tensorflow-cpu",
@@ -93,7 +94,7 @@ def versions() -> dict[str, str]:
 def machine() -> dict[str, Any]:
     """What the figures were measured on, and how busy it was in the minute before."""
     return {
-        "processor": _processor(),
+        "processor": processor(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
         "accelerators": _accelerators(),
@@ -113,13 +114,6 @@ def _accelerators() -> list[str]:
     devices = tf.config.get_visible_devices("GPU")
     details = map(tf.config.experimental.get_device_details, devices)
     return [found.get("device_name", "GPU") for found in details]
-
-
-def _processor() -> str:
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
 
 
 def _rounded(value: float) -> float:

@@ -44,15 +44,15 @@ def main(_: Sequence[str]) -> None:
     try:
         folders = _folders()
         pages = command_line.later("analysis.report.pages")
+        output = pathlib.Path(_OUTPUT.value) if _OUTPUT.value else None
         with opening.trusting():
-            made = pages.of_folders(folders)
+            made = pages.of_folders(folders, output)
     except SettingsError as error:
         command_line.fail(str(error))
-    folder = pathlib.Path(_OUTPUT.value) if _OUTPUT.value else made.folder
     try:
-        print(f"Report: {pages.write(made, folder)}")
+        print(f"Report: {pages.write(made)}")
     except OSError as error:
-        command_line.fail(f"--output={folder} cannot be written: {error.strerror}.")
+        command_line.fail(f"--output={made.folder} cannot be written: {error.strerror}.")
     sys.exit(0)
 
 

@@ -5,9 +5,11 @@ import datetime
 import json
 import pathlib
 import shlex
+import socket
 from collections.abc import Sequence
 
-from run_folder import recorded, whole_files
+import recurrent_replay
+from run_folder import machine, recorded, whole_files
 from run_folder.layout import RunFolder
 from run_folder.settings import SettingsError
 
@@ -19,14 +21,22 @@ class Launch:
     Attributes:
       time: UTC, as ISO 8601 writes it.
       command: what was typed.
-      actor_steps: agent steps of the run until then, as its checkpoint counts them.
+      actor_steps: of the run until then, as its checkpoint counts them.
       walltime: seconds that the run had lasted then.
+      version: of this project; empty, as the others, of a launch older than the field.
+      commit: of its work tree, if it ran in one.
+      host: whose name it is.
+      processors: of that.
     """
 
     time: str
     command: str
     actor_steps: int
     walltime: float
+    version: str = ""
+    commit: str = ""
+    host: str = ""
+    processors: str = ""
 
 
 def record(
@@ -45,6 +55,10 @@ def record(
         command=shlex.join(["python", "-m", "launch.train", *arguments]),
         actor_steps=actor_steps,
         walltime=walltime,
+        version=recurrent_replay.version(),
+        commit=machine.commit(),
+        host=socket.gethostname(),
+        processors=machine.processors(),
     )
     path = RunFolder(run_dir).launches
     before = _whole(path.read_bytes()) if path.exists() else b""

@@ -1,5 +1,7 @@
 """The evaluations that `launch.evaluate` made of a run, with intervals."""
 
+import os
+import pathlib
 import shlex
 from collections.abc import Sequence
 
@@ -16,8 +18,13 @@ from recurrent_replay import command
 _HEADER = ("evaluation", "update", "task", "episodes", "mean return", "95% interval", "normalised")
 
 
-def section(runs: Sequence[Run]) -> Section:
-    """A row for each task of each evaluation."""
+def section(runs: Sequence[Run], folder: pathlib.Path) -> Section:
+    """A row for each task of each evaluation, and links to the films.
+
+    Args:
+      runs: of which they are.
+      folder: of the page, from which the links lead.
+    """
     rows = [
         row
         for run in runs
@@ -26,11 +33,23 @@ def section(runs: Sequence[Run]) -> Section:
     ]
     if not rows:
         typed = f"{command('evaluate')} --run_dir={shlex.quote(str(runs[0].path))}"
-        return Section(
-            "Evaluations", page.paragraph("None yet. This makes one:") + page.commands([typed])
-        )
-    body = page.of_each(len(rows), "evaluated tasks", page.table(_HEADER, rows))
-    return Section("Evaluations", body)
+        body = page.paragraph("None yet. This makes one:") + page.commands([typed])
+    else:
+        body = page.of_each(len(rows), "evaluated tasks", page.table(_HEADER, rows))
+    return Section("Evaluations", body + _films(runs, folder))
+
+
+def _films(runs: Sequence[Run], folder: pathlib.Path) -> str:
+    """Links to what was filmed; nothing where there is no film."""
+    found = [
+        (name if len(runs) == 1 else f"{run.name}: {name}", os.path.relpath(path, folder))
+        for run in runs
+        for path in sorted(run.settings.folder.videos.glob("*.mp4"))
+        if (name := path.stem)
+    ]
+    if not found:
+        return ""
+    return page.heading("Films") + page.of_each(len(found), "films", page.links(found))
 
 
 def _rows(name: str, episodes: Sequence[Row]) -> list[list[str]]:

@@ -2,6 +2,7 @@
 
 import html
 import math
+import urllib.parse
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -108,6 +109,15 @@ def of_each(count: int, what: str, body: str) -> str:
         return body
     summary = html.escape(f"All {count} {what}")
     return f"<details><summary>{summary}</summary>\n{body}</details>\n"
+
+
+def links(places: Iterable[tuple[str, str]]) -> str:
+    """A list of texts, each of which leads to a file whose path is relative to the page's."""
+    items = "".join(
+        f'<li><a href="{html.escape(urllib.parse.quote(path))}">{html.escape(text)}</a></li>\n'
+        for text, path in places
+    )
+    return f"<ul>\n{items}</ul>\n"
 
 
 def commands(lines: Iterable[str]) -> str:

@@ -35,7 +35,7 @@ class Page(NamedTuple):
     Attributes:
       title: of the page.
       sections: in order.
-      folder: where it goes if nothing else is said.
+      folder: where it goes.
     """
 
     title: str
@@ -43,15 +43,22 @@ class Page(NamedTuple):
     folder: pathlib.Path
 
 
-def of_runs(runs: Sequence[Run]) -> Page:
-    """The page of a run, which goes into its own folder; or of several, into the first one's."""
+def of_runs(runs: Sequence[Run], output: pathlib.Path | None = None) -> Page:
+    """The page of a run, which goes into its own folder; or of several, into the first one's.
+
+    Args:
+      runs: what is shown.
+      output: another folder to go into.
+    """
+    own = runs[0].settings.folder.report
+    folder = output or (own if len(runs) == 1 else own / "comparison")
     drawn = lines(runs)
     legend = [(line.label, line.colour) for line in drawn]
     sections = [
         summary.section(drawn),
         returns.section(drawn, legend),
         tasks.section(drawn, legend),
-        evaluations.section(runs),
+        evaluations.section(runs, folder),
         speed.section(drawn, legend),
         replaying.section(drawn, legend),
         *learning.bands(drawn, legend),
@@ -60,16 +67,16 @@ def of_runs(runs: Sequence[Run]) -> Page:
         differences.section(runs),
         summary.commands(runs),
     ]
-    folder = runs[0].settings.folder.report
-    return Page(
-        title=", ".join(run.name for run in runs),
-        sections=sections,
-        folder=folder if len(runs) == 1 else folder / "comparison",
-    )
+    return Page(", ".join(run.name for run in runs), sections, folder)
 
 
-def of_population(members: Members) -> Page:
-    """The page of a population; members that stay apart have no family tree."""
+def of_population(members: Members, output: pathlib.Path | None = None) -> Page:
+    """The page of a population; members that stay apart have no family tree.
+
+    Args:
+      members: what is shown.
+      output: another folder to go into than the population's own.
+    """
     sections = [
         population_summary.section(members),
         population_scores.section(members),
@@ -79,32 +86,38 @@ def of_population(members: Members) -> Page:
         population_decisions.section(members),
         population_summary.commands(members),
     ]
-    return Page(members.folder.path.resolve().name, sections, members.folder.report)
+    name = members.folder.path.resolve().name
+    return Page(name, sections, output or members.folder.report)
 
 
-def of_folders(folders: Sequence[str]) -> Page:
+def of_folders(folders: Sequence[str], output: pathlib.Path | None = None) -> Page:
     """The page of what is in folders.
+
+    Args:
+      folders: of runs, or of a population.
+      output: where it goes; by default into the run's or population's own folder.
 
     Raises:
       SettingsError: they hold nothing of which there is a page.
     """
     populations = [folder for folder in folders if is_population(pathlib.Path(folder))]
     if not populations:
-        return of_runs(load(folders))
+        return of_runs(load(folders), output)
     if len(folders) > 1:
         raise SettingsError(
             f"--run_dir names {populations[0]}, which holds a population, and others beside it: a "
             "page is of one population, or of runs."
         )
-    return of_population(population.load(pathlib.Path(folders[0])))
+    return of_population(population.load(pathlib.Path(folders[0])), output)
 
 
-def write(made: Page, folder: pathlib.Path) -> pathlib.Path:
+def write(made: Page) -> pathlib.Path:
     """Writes a page, and each of its figures as a PNG file beside it; returns the page's path.
 
     Raises:
       OSError: the folder cannot be written.
     """
+    folder = made.folder
     folder.mkdir(parents=True, exist_ok=True)
     for section in made.sections:
         for chart in section.charts:

@@ -64,7 +64,7 @@ th, td {{ padding: 0.28rem 1.1rem 0.28rem 0; text-align: left; vertical-align: t
 thead th {{ color: var(--soft); font-weight: 600; }}
 tbody th {{ font-weight: 500; position: sticky; left: 0; background: var(--paper); }}
 @media (max-width: 40rem) {{
-  th, td {{ white-space: normal; overflow-wrap: anywhere; padding-right: 0.6rem; }}
+  th, td {{ white-space: normal; overflow-wrap: break-word; padding-right: 0.6rem; }}
   .many, .many tbody, .many tr, .many th, .many td {{ display: block; }}
   .many thead {{ display: none; }}
   .many tr {{ padding: 0.4rem 0; border-bottom: 1px solid var(--rule); }}

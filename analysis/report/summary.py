@@ -102,6 +102,8 @@ def _return(run: Run, value: float | None) -> str:
 
 
 def _typed(launch: Launch) -> list[str]:
-    """A command below when, and from where, it was given."""
-    since = f", from {launch.actor_steps:,} agent steps" if launch.actor_steps else ""
-    return [f"# {launch.time}{since}", launch.command]
+    """A command below when, from where, with what and on what it was given."""
+    since = f", from {launch.actor_steps:,} actor steps" if launch.actor_steps else ""
+    commit = f", commit {launch.commit}" if launch.commit else ""
+    ran = f"# recurrent-replay {launch.version}{commit}, on {launch.host}: {launch.processors}"
+    return [f"# {launch.time}{since}", *([ran] if launch.host else []), launch.command]

@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import urllib.parse
 from typing import NamedTuple
 
 import pytest
@@ -124,7 +125,8 @@ def test_a_page_needs_nothing_else(written: str, request: pytest.FixtureRequest)
     for tag, name, value in page.attributes:
         assert tag not in ("script", "link", "img", "iframe", "object")
         if name in ("src", "href", "data", "srcset", "action"):
-            assert value.startswith("#"), (tag, name, value)
+            leads = (tag, name) == ("a", "href") and value.endswith(".mp4")
+            assert leads or value.startswith("#"), (tag, name, value)
     assert len(set(page.ids)) == len(page.ids)
 
 
@@ -276,3 +278,19 @@ def test_the_page_is_found(
     assert typed.run(report.main, "--run_dir=runs/young/") == 0
     assert capsys.readouterr().out == "Report: runs/young/report/index.html\n"
     assert (tmp_path / "runs/young/report/index.html").exists()
+
+
+@pytest.mark.parametrize("output", ["", "elsewhere/page"])
+def test_films_are_linked_from_wherever_the_page_is(output: str, tmp_path: pathlib.Path) -> None:
+    folders = [Folder(tmp_path / name) for name in ("one", "a <b> & c")]
+    for folder in folders:
+        folder.settings.folder.videos.mkdir()
+        (folder.settings.folder.videos / "r2d2-6-catch 100%.mp4").touch()
+    names = ",".join(str(folder.path) for folder in folders)
+    where = [f"--output={tmp_path / output}"] if output else []
+    assert typed.run(report.main, f"--run_dir={names}", *where) == 0
+    written = _read(tmp_path / output if output else folders[0].path / "report" / "comparison")
+    links = [value for tag, name, value in written.page.attributes if name == "href"]
+    films = [urllib.parse.unquote(link) for link in links if link.endswith(".mp4")]
+    assert len(films) == 2
+    assert all((written.folder / film).exists() for film in films)

@@ -3,10 +3,12 @@
 import datetime
 import pathlib
 import shlex
+import socket
 
 import pytest
 
-from run_folder import launches
+import recurrent_replay
+from run_folder import launches, machine
 from run_folder.layout import RunFolder
 from run_folder.settings import SettingsError
 
@@ -22,10 +24,18 @@ def test_every_launch_is_kept_in_order(tmp_path: pathlib.Path) -> None:
         500,
         12.5,
     )
+    assert (first.version, first.commit) == (recurrent_replay.version(), machine.commit())
+    assert (first.host, first.processors) == (socket.gethostname(), machine.processors())
     began = datetime.datetime.fromisoformat(first.time)
     now = datetime.datetime.now(datetime.timezone.utc)
     assert began.utcoffset() == datetime.timedelta(0)
     assert now - datetime.timedelta(hours=1) < began <= now
+
+
+def test_a_launch_older_than_some_fields_is_read(tmp_path: pathlib.Path) -> None:
+    old = '{"time": "2026", "command": "x", "actor_steps": 5, "walltime": 1.0}\n'
+    RunFolder(tmp_path).launches.write_text(old)
+    assert [(launch.command, launch.commit) for launch in launches.read(tmp_path)] == [("x", "")]
 
 
 def test_a_run_older_than_the_file_has_no_launches(tmp_path: pathlib.Path) -> None:

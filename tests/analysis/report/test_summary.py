@@ -1,5 +1,6 @@
 """The runs at a glance."""
 
+import html
 import os
 import pathlib
 
@@ -99,4 +100,7 @@ def test_what_was_typed_is_shown_in_order(folder: Folder) -> None:
     launches.record(folder.path, ["--resume"], actor_steps=5_000, walltime=9.0)
     body = summary.commands([_load(folder)]).body
     first, second = body.index("--env=a&lt;b"), body.index("python -m launch.train --resume")
-    assert first < body.index("from 5,000 agent steps") < second
+    assert first < body.index("from 5,000 actor steps") < second
+    ran = launches.read(folder.path)[0]
+    said = f"# recurrent-replay {ran.version}, commit {ran.commit}, on {ran.host}: {ran.processors}"
+    assert body.count(html.escape(said if ran.commit else said.replace(", commit ", ""))) == 2

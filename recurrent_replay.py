@@ -15,12 +15,16 @@ import importlib.metadata
 import importlib.util
 import os
 import pathlib
+import platform
 import re
 import runpy
+import shlex
+import shutil
 import sys
 import sysconfig
 
 NAME = "recurrent-replay"
+PYTHON = "CPython 3.10"
 LOCK, GPU_LOCK = "requirements.lock", "requirements-gpu.lock"
 # Rooms that others import. Their names are no rarer than anybody's.
 ROOMS = ("environments", "replay", "agents", "r2d2", "run_folder", "population", "analysis")
@@ -85,7 +89,7 @@ def check() -> None:
 @functools.cache
 def _why_not() -> str:
     """What is wrong with the installation, and what rights it; empty where nothing is."""
-    return _clash() or _unfit()
+    return _clash() or _other_python() or _unfit()
 
 
 def _too_late() -> str:
@@ -124,6 +128,24 @@ def _clash() -> str:
                 "the current folder."
             )
     return ""
+
+
+def _other_python() -> str:
+    """About a Python for which there is no Launchpad, and which one there is instead."""
+    running = f"{platform.python_implementation()} {platform.python_version()}"
+    if running.startswith(f"{PYTHON}."):
+        return ""
+    environment = _HERE / ".venv"
+    if (environment / ".installed").exists():  # by make
+        instead = f"{_typed(environment / 'bin' / 'python')} is one, and ready."
+    elif (_HERE / "Makefile").is_file():
+        instead = f"`make setup` in {_HERE} finds one and installs what is needed."
+    else:
+        instead = "Install it with one: docs/installing.md."
+    return (
+        f"{NAME} cannot run with {sys.executable}, which is {running}: it takes {PYTHON}, as "
+        f"Launchpad has no build for another. {instead}"
+    )
 
 
 def _unfit() -> str:
@@ -197,13 +219,32 @@ def commands() -> dict[str, str]:
 
 
 def command(name: str) -> str:
-    """How a sub-command is typed by whoever typed the one that runs.
+    """How a sub-command is typed by whoever typed the one that runs, by the interpreter that runs.
 
     `python -m` looks into the folder that one stands in first, so where the command was needed for
     that it is needed again.
     """
-    program = pathlib.Path(*sys.orig_argv[1:2]).stem
-    return f"{NAME} {name}" if program in (NAME, __name__) else f"python -m launch.{name}"
+    program = pathlib.Path(*sys.orig_argv[1:2])
+    if program.name == NAME:
+        return f"{_typed(program)} {name}"
+    python = _typed(pathlib.Path(sys.executable))
+    return (
+        f"{python} {_typed(program)} {name}"
+        if program.stem == __name__
+        else (f"{python} -m launch.{name}")
+    )
+
+
+def _typed(program: pathlib.Path) -> str:
+    """A program as briefly as it can be typed: by its name where that finds it, else by its path.
+
+    A path below the folder that one stands in is relative to it.
+    """
+    if shutil.which(program.name) == str(program):
+        return program.name
+    with contextlib.suppress(ValueError, OSError):  # elsewhere; in a folder that is gone
+        program = program.relative_to(os.getcwd())
+    return shlex.quote(str(program))
 
 
 def usage() -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from launch import paths
 from launch.hosts import cluster_spec, job
+from recurrent_replay import command
 
 
 def main(argv: Sequence[str]) -> int:
@@ -39,7 +40,7 @@ def _folder(text: str) -> pathlib.Path:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m launch.cluster", description=__doc__)
+    parser = argparse.ArgumentParser(prog=command("cluster"), description=__doc__)
     parser.add_argument(
         "--job", type=_folder, required=True, help="folder that launch.train --job=... wrote"
     )

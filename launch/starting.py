@@ -297,7 +297,7 @@ def write_job(run: Settings, manifests: Manifests, job: pathlib.Path) -> int:
     count = sum(len(pool.nodes) for pool in pools)
     print(
         f"Start {count} processes, --rank=0 to {count - 1}, each in its pool's folder:\n"
-        f"  CLUSTER_SPEC=$(python -m launch.cluster --job={job} --hosts=... --rank=...) "
-        f"python -m launch.node --job={job}"
+        f"  CLUSTER_SPEC=$({sys.executable} -m launch.cluster --job={job} --hosts=... --rank=...) "
+        f"{sys.executable} -m launch.node --job={job}"
     )
     return 0

@@ -52,7 +52,7 @@ def record(
     """
     launch = Launch(
         time=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        command=shlex.join(["python", "-m", "launch.train", *arguments]),
+        command=f"{recurrent_replay.command('train')} {shlex.join(arguments)}",
         actor_steps=actor_steps,
         walltime=walltime,
         version=recurrent_replay.version(),

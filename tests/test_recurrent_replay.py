@@ -1,8 +1,10 @@
 """The console command, and what is said where an installation is not whole."""
 
 import pathlib
+import platform
 import re
 import resource
+import shlex
 import shutil
 import subprocess
 import sys
@@ -121,19 +123,65 @@ def test_the_command_is_not_disturbed_by_the_folder_that_one_stands_in(own: path
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "path", "said"),
     [
-        (["/usr/bin/python", "/env/bin/recurrent-replay", "train"], "recurrent-replay report"),
-        (["python", "recurrent_replay.py", "train"], "recurrent-replay report"),
-        (["python", "-m", "launch.train"], "python -m launch.report"),
-        (["python"], "python -m launch.report"),
+        (["ENV/bin/recurrent-replay", "train"], "ENV/bin", "recurrent-replay report"),
+        (["ENV/bin/recurrent-replay", "train"], "/bin", "ENV/bin/recurrent-replay report"),
+        (["HERE/.venv/bin/recurrent-replay"], "/bin", ".venv/bin/recurrent-replay report"),
+        (["recurrent_replay.py", "train"], "/bin", ".venv/bin/python recurrent_replay.py report"),
+        (["-m", "launch.train"], "HERE/.venv/bin", "python -m launch.report"),
+        (["-m", "launch.train"], "/bin", ".venv/bin/python -m launch.report"),
+        (["-m", "launch.train"], "ENV/bin", ".venv/bin/python -m launch.report"),
+        ([], "/bin", ".venv/bin/python -m launch.report"),
     ],
 )
-def test_what_to_type_next_is_typed_as_this_was(
-    monkeypatch: pytest.MonkeyPatch, typed: list[str], said: str
+def test_what_to_type_next_is_typed_as_this_was_by_the_same_python(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: pathlib.Path,
+    typed: list[str],
+    path: str,
+    said: str,
 ) -> None:
-    monkeypatch.setattr(sys, "orig_argv", typed)
-    assert recurrent_replay.command("report") == said
+    here, env = tmp_path / "here", tmp_path / "a b"
+    for folder in (here / ".venv", env):
+        for name in ("python", "recurrent-replay"):
+            (folder / "bin" / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "bin" / name).touch(mode=0o755)
+
+    def placed(text: str) -> str:
+        return text.replace("HERE", str(here)).replace("ENV", str(env))
+
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("PATH", placed(path))
+    monkeypatch.setattr(sys, "executable", str(here / ".venv" / "bin" / "python"))
+    monkeypatch.setattr(sys, "orig_argv", ["python", *map(placed, typed)])
+    quoted = shlex.quote(str(env / "bin" / "recurrent-replay"))
+    assert recurrent_replay.command("report") == said.replace("ENV/bin/recurrent-replay", quoted)
+
+
+@pytest.mark.parametrize(
+    ("made", "instead"),
+    [
+        (["Makefile", ".venv/.installed"], ".venv/bin/python is one, and ready."),
+        (["Makefile"], "`make setup` in HERE finds one and installs what is needed."),
+        ([], "Install it with one: docs/installing.md."),
+    ],
+)
+def test_another_python_is_told_which_one_it_takes_and_which_is_ready(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, made: list[str], instead: str
+) -> None:
+    (tmp_path / ".venv").mkdir()
+    for name in made:
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(recurrent_replay, "_HERE", tmp_path)
+    monkeypatch.setattr(platform, "python_version", lambda: "3.11.2")
+    assert recurrent_replay._why_not() == (
+        f"recurrent-replay cannot run with {sys.executable}, which is CPython 3.11.2: it takes "
+        f"CPython 3.10, as Launchpad has no build for another. {instead}".replace(
+            "HERE", str(tmp_path)
+        )
+    )
 
 
 def test_a_group_is_added_by_make_in_a_checkout_and_from_the_lock_elsewhere(

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from launch.hosts.job import JobError
+from recurrent_replay import command
 
 VARIABLE = "CLUSTER_SPEC"
 
@@ -83,7 +84,7 @@ def read(environment: Mapping[str, str], pools: Mapping[str, Sequence[str]]) -> 
     if not text:
         raise JobError(
             f"The environment variable {VARIABLE} must say which node this is: "
-            "python -m launch.cluster writes it."
+            f"{command('cluster')} writes it."
         )
     try:
         said = json.loads(text)

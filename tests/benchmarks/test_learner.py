@@ -71,7 +71,7 @@ def test_stacx_beside_impala_with_its_network(commands: Commands) -> None:
     ("flags", "sentence"),
     [
         (["--agent=r2d3"], "Did you mean 'r2d2'?"),
-        (["--r2d2.batchsize=3"], "Did you mean 'batch_size'?"),
+        (["--r2d2.batchsize=3"], "Did you mean --r2d2.batch_size?"),
         (
             [*tiny("impala"), "--peer=acme"],
             "the peers of that agent: pytorch, pytorch_tuned, pytorch_compiled.",

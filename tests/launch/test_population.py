@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from population import settings
+from recurrent_replay import command
 from run_folder import run_lock
 from tests.launch import typed, typed_populations
 from tests.launch.typed_populations import APART, NEW, SWEEP, NoLoop
@@ -188,7 +189,7 @@ def test_good_input_begins_a_population(
     assert settings.load(path) == found
     out = capsys.readouterr().out
     assert out.startswith(f"Training 4 x impala on catch, {path}; drawn: entropy_cost=log:5e-5:")
-    assert f"Resume:   python -m launch.population --run_dir={path} --resume\n" in out
+    assert f"Resume:   {command('population')} --run_dir={path} --resume\n" in out
 
 
 def test_the_line_that_resumes_a_finished_population_raises_its_limit(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from population import settings
+from recurrent_replay import command
 from run_folder import run_lock
 from tests.launch import typed, typed_populations
 from tests.launch.typed_populations import APART, NEW, SWEEP, NoLoop
@@ -73,7 +74,7 @@ def test_a_population_goes_on_with_what_may_change(begun: pathlib.Path, stub: ty
         ),
         (["--num_replay_shards=2"], "of --num_replay_shards=1; it cannot go on as"),
         (["--impala.learning_rate=1"], "--impala.learning_rate is what --sweep draws"),
-        (["--impala.lerning_rate=1"], "Did you mean 'learning_rate'?"),
+        (["--impala.lerning_rate=1"], "Did you mean --impala.learning_rate?"),
         (["--impala.c_bar=2"], "--impala.c_bar must be at most rho_bar"),
         (["--r2d2.length=8"], "this run's agents are impala."),
         (["--annealing_frames=9000"], "--annealing_frames=9000 is for members that do not evolve"),
@@ -156,8 +157,8 @@ def test_the_best_is_named_in_the_end(
     assert typed_populations.run(f"--run_dir={begun}", "--resume") == code
     out = capsys.readouterr().out
     assert "Best: member 02, with 0.25." in out
-    assert f"Evaluate: python -m launch.evaluate --run_dir={begun}/members/02 --episodes=30" in out
-    assert f"Report:   python -m launch.report --run_dir={begun}" in out
+    assert f"Evaluate: {command('evaluate')} --run_dir={begun}/members/02 --episodes=30" in out
+    assert f"Report:   {command('report')} --run_dir={begun}" in out
 
 
 def test_a_population_without_scores_has_no_best(

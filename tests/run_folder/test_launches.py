@@ -18,9 +18,12 @@ def test_every_launch_is_kept_in_order(tmp_path: pathlib.Path) -> None:
     launches.record(tmp_path, arguments, actor_steps=0, walltime=0.0)
     launches.record(tmp_path, ["--resume"], actor_steps=500, walltime=12.5)
     first, second = launches.read(tmp_path)
-    assert shlex.split(first.command) == ["python", "-m", "launch.train", *arguments]
+    assert shlex.split(first.command) == [
+        *shlex.split(recurrent_replay.command("train")),
+        *arguments,
+    ]
     assert (second.command, second.actor_steps, second.walltime) == (
-        "python -m launch.train --resume",
+        f"{recurrent_replay.command('train')} --resume",
         500,
         12.5,
     )

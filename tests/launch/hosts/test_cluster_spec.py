@@ -83,8 +83,8 @@ def _said(text: str | None) -> str:
 
 
 def test_what_is_wrong_in_the_environment_is_quoted() -> None:
-    assert "python -m launch.cluster writes it" in _said(None)
-    assert "python -m launch.cluster writes it" in _said("")
+    assert "-m launch.cluster writes it" in _said(None)
+    assert "-m launch.cluster writes it" in _said("")
     assert "got '{nonsense'" in _said("{nonsense")
     assert "got '[1]'" in _said("[1]")
     assert """got '{"cluster": {}}'""" in _said('{"cluster": {}}')

@@ -17,6 +17,7 @@ import pytest
 from launch.graph import coordinator, process
 from launch.local import restarts, supervisor
 from launch.local.fork_server import Ended
+from recurrent_replay import command
 from run_folder import disk, whole_files
 from run_folder.checkpoints import CheckpointError
 from run_folder.settings import Settings
@@ -162,7 +163,7 @@ def test_the_line_that_resumes_raises_what_was_reached(
 ) -> None:
     server.meanwhile = _report(run, LIMIT, limits=limits)
     assert supervisor.run(run, {}, server, lambda: {}) == 0
-    line = f"Resume:   python -m launch.train --run_dir={run.path} --resume{further}\n"
+    line = f"Resume:   {command('train')} --run_dir={run.path} --resume{further}\n"
     assert line in capsys.readouterr().out
 
 

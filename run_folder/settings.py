@@ -84,7 +84,7 @@ class Settings:
     full_rendering: bool = fields.field(False, None, "Shadows and smooth edges in control-pixels.")
 
     restarts: int = fields.field(
-        3, whole(0, 10**6), "Deaths of its processes that a local run mends in ten minutes."
+        3, whole(0, 10**6), "Deaths that a local run mends in ten minutes, or until it saves anew."
     )
     hang_seconds: float = fields.field(
         120.0, number(5.0, 10**6), "Seconds of standing still that are a death."

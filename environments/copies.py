@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 
 from environments import conversion, seeding
 from environments.leaves import are_checked
-from environments.losses import Losses
+from environments.lost_simulators import Losses
 from environments.replaced import Replaced
 
 LIVES = "recurrent_replay/lives"

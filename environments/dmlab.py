@@ -12,7 +12,7 @@ from gymnasium.vector.utils import batch_space
 
 from environments import instructions, level_cache, scores, seeding
 from environments.dmlab_episodes import Episodes
-from environments.losses import Losses
+from environments.lost_simulators import Losses
 
 HEIGHT, WIDTH = 72, 96
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from environments.dmlab_engine import Engine, EngineLost
-from environments.losses import Losses
+from environments.lost_simulators import Losses
 
 Frame = tuple[np.ndarray, str]
 """What is seen, uint8 [72, 96, 3], and what is said."""

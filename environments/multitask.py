@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from environments import seeding
-from environments.losses import CannotPlayError
+from environments.lost_simulators import CannotPlayError
 
 Observations = Any
 """An array [N, ...], or a dictionary of them."""

@@ -6,7 +6,7 @@ from typing import Any, SupportsFloat
 import gymnasium
 from absl import logging
 
-from environments.losses import Losses, raised
+from environments.lost_simulators import Losses, raised
 
 
 def close(env: gymnasium.Env) -> None:

@@ -11,8 +11,8 @@ from acme.utils.loggers import base
 
 from agents import actor, environment_loop
 from agents.environment_loop import Episode
-from environments import losses, suites
-from environments.losses import CannotPlayError
+from environments import lost_simulators, suites
+from environments.lost_simulators import CannotPlayError
 from launch.graph import heartbeats, process
 from launch.graph.actor_node import REPORT_SECONDS
 from run_folder import building, log_writer, task_returns
@@ -35,7 +35,7 @@ class EvaluatorNode:
         self._agent = agent
         self._learner = learner
         self._coordinator = coordinator
-        losses.on_new_kind = coordinator.notice
+        lost_simulators.on_new_kind = coordinator.notice
         self._ask_at = 0.0
 
     def run(self) -> None:

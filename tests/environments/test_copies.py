@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from environments import copies, losses, suites
+from environments import copies, lost_simulators, suites
 from environments.copies import LIVES
 from environments.leaves import UNCHECKED
 
@@ -128,24 +128,24 @@ def test_an_observation_that_is_not_in_its_space_is_told_and_loses_its_episode(
     space: spaces.Space | None, good: Any, bad: Any, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sentences: list[str] = []
-    monkeypatch.setattr(losses, "_told", set())
-    monkeypatch.setattr(losses, "on_new_kind", lambda sentence, kind: sentences.append(sentence))
-    ways = [{}, {"metadata": {UNCHECKED: True}}]
-    for way in ways:
-        made = itertools.count()
+    monkeypatch.setattr(lost_simulators, "_told", set())
+    monkeypatch.setattr(
+        lost_simulators, "on_new_kind", lambda sentence, kind: sentences.append(sentence)
+    )
+    for is_checked in (True, False):
+        given = iter([bad, good, good])
 
-        def make(way: dict[str, Any] = way, made: Iterator[int] = made) -> gymnasium.Env:
-            env = Odd(observations=[good, good, good if next(made) else bad], space=space)
-            env.metadata = {**env.metadata, **way.get("metadata", {})}
+        def make(given: Iterator[Any] = given, is_checked: bool = is_checked) -> gymnasium.Env:
+            env = Odd(observations=[good, good, next(given)], space=space)
+            env.metadata = {UNCHECKED: not is_checked}
             return env
 
         env = copies.Copies(make, 2, what="environments of 'my.tasks:make'")
         env.reset()
         env.step(np.zeros(2, np.int64))
         *_, truncated, infos = env.step(np.zeros(2, np.int64))
-        is_lost = not way
-        np.testing.assert_array_equal(truncated, [is_lost, False])
-        np.testing.assert_array_equal(infos.get("lost", [0, 0]), [is_lost, 0])
+        np.testing.assert_array_equal(truncated, [is_checked, False])
+        np.testing.assert_array_equal(infos.get("lost", [0, 0]), [is_checked, 0])
     (sentence,) = sentences
     who = "One of the environments of 'my.tasks:make' raised ValueError: "
     assert sentence.startswith(f"{who}{told}, after step 2 of an episode (")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from environments import losses
+from environments import lost_simulators
 from environments.copies import Copies
-from environments.losses import FIRST_EPISODES, MAX_LOSSES, CannotPlayError
+from environments.lost_simulators import FIRST_EPISODES, MAX_LOSSES, CannotPlayError
 
 
 class Counting(gymnasium.Env):
@@ -144,8 +144,10 @@ def test_a_task_is_given_up_of_which_the_first_episodes_are_all_lost(
 
 def test_the_first_loss_of_each_kind_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    monkeypatch.setattr(losses, "on_new_kind", lambda sentence, kind: told.append(sentence))
-    monkeypatch.setattr(losses, "_told", set())
+    monkeypatch.setattr(
+        lost_simulators, "on_new_kind", lambda sentence, kind: told.append(sentence)
+    )
+    monkeypatch.setattr(lost_simulators, "_told", set())
     copies = Copies(Maker(2, 3, 2, "reset", 3), 2)
     copies.reset()
     for _ in range(12):

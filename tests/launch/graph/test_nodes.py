@@ -18,8 +18,8 @@ from gymnasium import spaces
 from gymnasium.vector import VectorEnv, VectorWrapper
 
 from agents.finite import NotFiniteError
-from environments import losses, suites
-from environments.losses import CannotPlayError
+from environments import lost_simulators, suites
+from environments.lost_simulators import CannotPlayError
 from launch.graph import actor_node, evaluator_node, process, replay_node
 from replay.structures import Header
 from run_folder import building, settings
@@ -75,8 +75,8 @@ class Coordinator:
 
 @pytest.fixture(autouse=True)
 def _in_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(losses, "on_new_kind", losses.on_new_kind)
-    monkeypatch.setattr(losses, "_told", set())
+    monkeypatch.setattr(lost_simulators, "on_new_kind", lost_simulators.on_new_kind)
+    monkeypatch.setattr(lost_simulators, "_told", set())
     monkeypatch.setattr(process, "enter", lambda *_: None)
     monkeypatch.setattr(process, "stop_event", threading.Event)
     monkeypatch.setattr(process, "wait_for_stop", lambda seconds: False)

@@ -8,6 +8,7 @@ it is until the run saves again.
 
 import dataclasses
 import functools
+import itertools
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,6 +20,7 @@ from run_folder import (
     catalogue,
     checkpoints,
     configs,
+    log_reader,
     mirrors,
     replay_files,
     run_lock,
@@ -27,7 +29,7 @@ from run_folder import (
     texts,
 )
 from run_folder.checkpoints import CheckpointError, Manifest, Manifests
-from run_folder.layout import CHECKPOINTS, learner_label
+from run_folder.layout import CHECKPOINTS, evaluator_label, learner_label
 from run_folder.settings import Settings, SettingsError
 
 # What another value of would make another run.
@@ -51,7 +53,17 @@ def resumed(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
         raise SettingsError("--run_dir must be given.")
     folder = bucket.local(values["run_dir"])
     run_lock.take_if_there(folder)
-    return changed(settings.load(folder), values, overrides)
+    recorded = settings.load(folder)
+    check_logs(recorded)
+    return changed(recorded, values, overrides)
+
+
+def check_logs(run: Settings) -> None:
+    """Raises SettingsError where a log has not the columns of one: nothing could be added to it."""
+    of_agents = [(learner_label(a), evaluator_label(a, run.agents)) for a in run.agents]
+    for label in itertools.chain(("actor", "tasks"), *of_agents):
+        log_reader.read(run.folder.log(label), last_bytes=1)
+    log_reader.read(run.folder.log("episodes"), texts=("task",), last_bytes=1)
 
 
 def changed(

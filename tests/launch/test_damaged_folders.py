@@ -14,7 +14,7 @@ from analysis.report import charts, pages, tasks
 from analysis.report.charts import Chart
 from launch.local import view
 from population import scores
-from run_folder import checkpoints, launches, rewinding, settings
+from run_folder import checkpoints, launches, resuming, rewinding, settings
 from run_folder.layout import RunFolder
 from run_folder.settings import SettingsError
 from tests.analysis.report.made_up import Folder
@@ -42,6 +42,7 @@ def _diagnose(path: pathlib.Path) -> None:
 
 def _resume(path: pathlib.Path) -> None:
     run = settings.load(path)
+    resuming.check_logs(run)
     launches.record(path, ["--resume"], actor_steps=0, walltime=0.0)
     rewinding.rewind(run.folder, {AGENT: MANIFEST}, AGENT)
     view.earlier(run.folder)
@@ -143,7 +144,9 @@ def test_a_damaged_file_is_read_or_named(
     said = {name: _said(whole, scratch, file, damage) for name, damage in DAMAGES.items()}
     assert not any(said["nothing"].values())
     if file.endswith(".csv"):
-        assert said["another first line"]["_report"].startswith(str(scratch / "run" / file))
+        told = said["another first line"]
+        assert told["_report"].startswith(str(scratch / "run" / file))
+        assert told["_resume"] == (told["_report"] if file.startswith("logs") else "")
 
 
 @pytest.mark.usefixtures("_nothing_is_drawn")

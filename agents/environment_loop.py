@@ -16,7 +16,7 @@ class Episode(NamedTuple):
 
     environment: int  # which of the N
     episode_return: float  # undiscounted, unclipped
-    length: int  # agent steps
+    length: int  # actor steps
 
 
 class VectorEnvironmentLoop:

@@ -4,7 +4,7 @@ The agent's Config is its paper's: `--r2d2.batch_size=16` changes a field. Rates
 an item, burn-in included. The roof over the useful work is what this machine's matrix product does
 in the precision of the Config. `--num_clients=32` adds the same step beside actor nodes that fetch
 parameters: as often for each update as those of R2D2's paper, whose actors make 260 frames, 65
-agent steps, and whose learner makes five updates a second (Section 2.3). `--device=gpu` refuses to
+actor steps, and whose learner makes five updates a second (Section 2.3). `--device=gpu` refuses to
 measure a processor, `--device=cpu` keeps a GPU out of it.
 """
 

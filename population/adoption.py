@@ -129,7 +129,7 @@ def publish(target: RunFolder, agent: str, step: int, actor_steps: int) -> None:
       target: the run.
       agent: whose learner.
       step: where it was staged.
-      actor_steps: agent steps that the run had made then; its learner may not have heard of the
+      actor_steps: actor steps that the run had made then; its learner may not have heard of the
         last. Those of the learner that it adopts come after them.
 
     Raises:

@@ -29,7 +29,7 @@ def score(folder: RunFolder, tasks: Sequence[str], since: int = 0) -> float:
     Args:
       folder: the member's.
       tasks: that it plays.
-      since: agent steps at which it took over the weights that it has.
+      since: actor steps at which it took over the weights that it has.
 
     Returns:
       NaN where no episode has ended since.
@@ -74,7 +74,7 @@ def _is_enough(log: Log, tasks: Sequence[str], since: int) -> bool:
 
 
 def last_logged(folder: RunFolder) -> int:
-    """Agent steps at which a member logged an episode last; its learner may have heard of fewer."""
+    """Actor steps at which a member logged an episode last; its learner may have heard of fewer."""
     steps = episodes(folder, last_bytes=_FIRST_BYTES).last("actor_steps")
     return 0 if math.isnan(steps) else int(steps)
 

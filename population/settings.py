@@ -42,7 +42,7 @@ class Population:
     )
     concurrent: int = field(1, COUNT, "Members that run at a time on this machine.")
     turn_steps: int = field(
-        1_000_000, COUNT, "Agent steps after which the next member has its turn."
+        1_000_000, COUNT, "Actor steps after which the next member has its turn."
     )
     burn_in_frames: int = field(20_000_000, whole(0), "Frames of a member before it evolves.")
     ready_episodes: int = field(5_000, COUNT, "Episodes of a member between its decisions.")

@@ -23,7 +23,7 @@ def seed_of(settings: Settings, role: str, index: int = 0, since: int = 0) -> in
       settings: of the run.
       role: network, environment, policy or evaluation.
       index: of the part.
-      since: agent steps after which it begins, so that it does not begin twice alike.
+      since: actor steps after which it begins, so that it does not begin twice alike.
     """
     roles = ("network", "environment", "policy", "evaluation")
     place = [settings.seed, roles.index(role), index, *([since] if since else [])]

@@ -58,7 +58,7 @@ class Manifest:
         NOT_NEGATIVE, "Unix time at which it was written; 0 when none was."
     )
     replay_seconds: float = required(NOT_NEGATIVE, "How long writing it took.")
-    actor_steps: int = required(whole(0), "Agent steps counted when the learner was written.")
+    actor_steps: int = required(whole(0), "Actor steps counted when the learner was written.")
     episodes: int = required(whole(0), "Episodes counted then.")
     trained_steps: int = required(whole(0), "Steps that learning has replayed.")
     walltime: float = required(

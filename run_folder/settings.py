@@ -45,7 +45,7 @@ class Settings:
     )
     actors_per_node: int = required(_ACTORS, "Of them, those in one process.", local=32, paper=1)
     max_actor_steps: int | None = required(
-        or_none(COUNT), "Agent steps, over all environments, to end after.", local=None, paper=None
+        or_none(COUNT), "Actor steps, over all environments, to end after.", local=None, paper=None
     )
     max_learner_steps: int | None = required(
         or_none(COUNT), "Updates, of each learner, to end after.", local=None, paper=None

@@ -73,7 +73,7 @@ def _limits(how: Iterable[str]) -> list[str]:
 
 def table(out: pathlib.Path, tasks: Iterable[str]) -> str:
     """Markdown: a task a row, from its newest evaluation, and their mean."""
-    lines = ["| task | agent steps | mean return | its standard error |", "|---|---|---|---|"]
+    lines = ["| task | actor steps | mean return | its standard error |", "|---|---|---|---|"]
     means = []
     for name in tasks:
         found = sorted(

@@ -179,7 +179,7 @@ def draw(docs: pathlib.Path) -> None:
 
 def table(docs: pathlib.Path) -> str:
     """Markdown: a training a row."""
-    lines = ["| environment | agent | seed | agent steps | return |", "|---|---|---|---|---|"]
+    lines = ["| environment | agent | seed | actor steps | return |", "|---|---|---|---|---|"]
     results = records.read(docs / "data" / "control_returns.csv", Run, Result)
     for run, found in sorted(results.items()):
         name, _ = AGENTS.get((run.agent, run.lstm_size), ("uniformly random actions", ""))

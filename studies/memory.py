@@ -150,7 +150,7 @@ def draw(points: Points, path: pathlib.Path) -> None:
             by_time.plot([minute for minute, _ in own], returns, color=colour, label=label)
             by_steps.plot([episodes.actor_steps for _, episodes in own], returns, color=colour)
         by_time.set(title=task.rpartition(":")[2], xlabel="minutes of one core")
-        by_steps.set(xlabel="agent steps")
+        by_steps.set(xlabel="actor steps")
         for axis in (by_time, by_steps):
             axis.grid(alpha=0.3)
     axes[0, 0].legend(frameon=False)
@@ -162,7 +162,7 @@ def draw(points: Points, path: pathlib.Path) -> None:
 def table(points: Points) -> str:
     """Markdown: a task a row."""
     names = [name for name, _ in AGENTS.values()]
-    header = [f"{name}, {what}" for name in names for what in ("return", "agent steps")]
+    header = [f"{name}, {what}" for name in names for what in ("return", "actor steps")]
     lines = [f"| task | {' | '.join(header)} |", "|---" * (1 + len(header)) + "|"]
     for task in TASKS:
         cells = []

@@ -42,7 +42,7 @@ def draw(levels: list[pathlib.Path], suite: pathlib.Path, output: pathlib.Path) 
     axes[2].set_title(f"{run.agent}, {len(run.tasks)} levels", fontsize=9)
     axes[2].set_ylabel("mean human-normalised return, %")
     for axis in axes:
-        axis.set_xlabel("agent steps (thousands)")
+        axis.set_xlabel("actor steps (thousands)")
         axis.grid(alpha=0.3)
     figure.savefig(output, dpi=120)
 

@@ -40,7 +40,7 @@ def draw(popart: pathlib.Path, baseline: pathlib.Path, output: pathlib.Path) -> 
                 "actor_steps", f"return/{task}"
             )
             bottom.plot(steps / 1e6, returns, color=color, label=label)
-        bottom.set_xlabel("agent steps, all tasks (millions)")
+        bottom.set_xlabel("actor steps, all tasks (millions)")
         for axis in (top, bottom):
             axis.grid(alpha=0.3)
     axes[0, 0].set_ylabel("μ, shaded μ ± σ")

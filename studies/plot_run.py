@@ -28,7 +28,7 @@ def draw(run_dir: pathlib.Path, output: pathlib.Path, title: str) -> None:
 
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, constrained_layout=True)
     for axis, x, evaluated_x, label in (
-        (axes[0], steps / 1e6, measured[0] / 1e6, "agent steps (millions)"),
+        (axes[0], steps / 1e6, measured[0] / 1e6, "actor steps (millions)"),
         (axes[1], seconds / 3600, measured[1] / 3600, "hours"),
     ):
         axis.plot(x, returns, color="#9ecae1", linewidth=0.6)

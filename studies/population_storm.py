@@ -48,7 +48,7 @@ class Seen(NamedTuple):
     """What a population has done, which nothing may undo."""
 
     made: list[list[Decision]]  # of each member
-    saved: list[tuple[int, int]]  # agent steps and updates, of each member
+    saved: list[tuple[int, int]]  # actor steps and updates, of each member
     runs: set[int]  # members that have a run
 
 

@@ -94,7 +94,7 @@ def draw(found: dict[tuple[str, int], Curves]) -> None:
                 axis.plot(minutes, values, _LINES[seed - 1], color=f"C{head - 1}", linewidth=1)
             axis.set(title=f"σ(η) of {name}", xlabel="minutes")
     by_time.set(title="return", xlabel="minutes")
-    by_steps.set(title="return", xlabel="agent steps (millions)")
+    by_steps.set(title="return", xlabel="actor steps (millions)")
     by_time.legend(frameon=False)
     of_tuned[0].legend([f"head {head}" for head in HEADS], frameon=False)
     for axis in axes.flat:

@@ -137,7 +137,7 @@ def play(
       player: who plays.
       task: one of `player.tasks`.
       episodes: how many; None for `num_episodes`.
-      on_step: told the agent steps and the episodes that every step of the environments brought.
+      on_step: told the actor steps and the episodes that every step of the environments brought.
 
     Returns:
       The episodes, environment after environment.

@@ -1,6 +1,6 @@
 """A run's evaluations on disk: one CSV file each, one row for each episode.
 
-    evaluations/r2d2-1200.csv               agent and learner step
+    evaluations/r2d2-1200.csv               agent and update
     evaluations/r2d2-1200-2.csv             the same again: nothing is ever overwritten
     evaluations/r2d2-1200-epsilon0.05.csv   played otherwise than the agent is evaluated
     evaluations/r2d2-1200-memory8.csv
@@ -11,14 +11,14 @@ short, whole tasks are there, never only the short episodes of one.
 | column | |
 |---|---|
 | agent | as on the command line |
-| learner_steps, actor_steps, walltime | of the checkpoint: updates, agent steps, seconds |
+| learner_steps, actor_steps, walltime | of the checkpoint: updates, actor steps, seconds |
 | epsilon | probability of a random action; empty for an agent that samples from its policy |
 | memory_steps | inputs that the agent remembers; empty without a limit |
 | seed | of environments and policy |
 | task | what was played: of a level with a held-out twin, the twin |
 | episode | from 0, for each task |
 | episode_return | undiscounted, unclipped |
-| episode_length | agent steps |
+| episode_length | actor steps |
 """
 
 import contextlib
@@ -41,7 +41,7 @@ class Played:
     Attributes:
       agent: its name.
       learner_steps: updates made when its parameters were saved.
-      actor_steps: agent steps counted then.
+      actor_steps: actor steps counted then.
       walltime: seconds that the run had lasted then.
       epsilon: probability of a random action; None where actions are sampled from the policy.
       memory_steps: inputs that the agent remembers; None is no limit.

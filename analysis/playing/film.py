@@ -18,7 +18,7 @@ class Frame(NamedTuple):
     """What is seen at one step."""
 
     picture: np.ndarray  # uint8 [H, W, 3]
-    step: int  # agent steps made so far
+    step: int  # actor steps made so far
     score: float  # undiscounted return so far
     action: str  # what is done now; empty once the episode has ended
     probability: float  # with which the policy chose it

@@ -50,7 +50,7 @@ class Progress:
         self._bar.stop()
 
     def step(self, steps: int, ended: int) -> None:
-        """So many agent steps were made, and so many episodes ended, since the last call."""
+        """So many actor steps were made, and so many episodes ended, since the last call."""
         self._steps += steps
         self._ended += ended
         if self._console.is_terminal:

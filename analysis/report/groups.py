@@ -56,7 +56,7 @@ def _of_name(name: str, lines: Sequence[Line], legend: Legend) -> list[Chart]:
                 traces.append(Trace(curve, _colour(member), band=True))
             else:
                 traces.append(Trace(curve, line.colour, _style(member)[0]))
-    return charts.of_curves(traces, name, "agent steps", legend)
+    return charts.of_curves(traces, name, "actor steps", legend)
 
 
 def _colour(member: int) -> int:

@@ -33,7 +33,7 @@ def _section(band: Band, lines: Sequence[Line], legend: Legend) -> Section | Non
         chart
         for task in tasks
         for chart in _charts(
-            lines, _of_task(band, task), f"{_named(band)} of {task}", "agent steps", legend
+            lines, _of_task(band, task), f"{_named(band)} of {task}", "actor steps", legend
         )
     ]
     shown = page.of_each(len(tasks), "tasks", page.grid(drawn) + _newest(band, lines, tasks))

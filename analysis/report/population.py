@@ -49,7 +49,7 @@ class Member:
       scores: over its life, as a curve of few points.
       decisions: its own, in order; none before its population has begun.
       stretches: whom its weights descended from, in order.
-      saved: of its updates that others took over, the agent steps that it had made then.
+      saved: of its updates that others took over, the actor steps that it had made then.
     """
 
     number: int
@@ -80,7 +80,7 @@ class Member:
 
     @property
     def end(self) -> float:
-        """Agent steps up to which something is known of it."""
+        """Actor steps up to which something is known of it."""
         decided = self.decisions[-1].actor_steps if self.decisions else 0
         return decided if math.isnan(self.actor_steps) else max(decided, self.actor_steps)
 

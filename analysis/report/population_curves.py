@@ -72,7 +72,7 @@ def cut(curve: Curve, stretches: Sequence[Stretch]) -> list[Piece]:
     """A curve in pieces that meet where an adoption was made.
 
     Args:
-      curve: over a member's agent steps.
+      curve: over a member's actor steps.
       stretches: of the member.
     """
     x, y = curve.x, curve.mean
@@ -100,7 +100,7 @@ def steps(
       made: a member's decisions, in order.
       stretches: of the member.
       field: of the values; one that is a number.
-      end: agent steps up to which the last value has been held.
+      end: actor steps up to which the last value has been held.
     """
     begins = [decision.actor_steps for decision in made]
     adoptions = iter(stretches[1:])

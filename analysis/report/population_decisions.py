@@ -14,7 +14,7 @@ NEWEST = 50  # that are shown at once
 MOST = 1_000  # that are on the page
 
 _HEADER = (
-    *("member", "decision", "time, UTC", "agent steps", "its score", "looked at"),
+    *("member", "decision", "time, UTC", "actor steps", "its score", "looked at"),
     *("that one's score", "what it did", "values"),
 )
 

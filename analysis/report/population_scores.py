@@ -26,14 +26,14 @@ _GRID_NOTE = (
 
 
 def section(members: Members) -> Section:
-    """The score of every member, over its agent steps."""
+    """The score of every member, over its actor steps."""
     pieces = [
         (members.colour(piece.ancestor), piece)
         for member in reversed(members.ranked)
         for piece in cut(member.scores, member.stretches)
     ]
     title = f"{members.score}, by steps"
-    drawn = charts.of_curves(traces(pieces), title, "agent steps", members.legend)
+    drawn = charts.of_curves(traces(pieces), title, "actor steps", members.legend)
     if not drawn:
         return Section("Scores", page.paragraph("No episode has ended yet."))
     body = page.paragraph(_STEPS_NOTE) + members.key() + page.grid(drawn)

@@ -18,7 +18,7 @@ MOST = 50  # members that are shown at once
 
 _RULE = ("burn_in_frames", "ready_episodes", "margin", "mutation_probability", "mutation_factor")
 _APART = ("sweep", "train")
-_COUNTS = ("member", "score", "state", "agent steps", "updates", "time, h:mm")
+_COUNTS = ("member", "score", "state", "actor steps", "updates", "time, h:mm")
 _EVOLUTION = ("last decision", "took over", "was taken over", "weights from")
 _NO_SCORE = (
     "A score is of the weights that a member has now: who took some over has none until an episode "

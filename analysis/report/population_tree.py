@@ -31,7 +31,7 @@ def section(members: Members) -> Section:
         for begin, end, colour in _parts(members, member)
     ]
     names = [member.name for member in shown]
-    figure = lanes.figure(names, spans, found, _TITLE, "agent steps")
+    figure = lanes.figure(names, spans, found, _TITLE, "actor steps")
     drawn = [charts.of_figure(figure, _TITLE, members.legend)]
     body = page.paragraph(_NOTE) + page.key(members.legend) + page.grid(drawn)
     return Section(_TITLE, body, drawn)
@@ -72,7 +72,7 @@ def links(members: Members, places: Mapping[int, int]) -> list[Link]:
 
 
 def _saved(rival: Member, number: int, learner_step: int | None) -> float:
-    """Agent steps of a rival at an update; it is after one of its decisions, before the next."""
+    """Actor steps of a rival at an update; it is after one of its decisions, before the next."""
     steps = [decision.actor_steps for decision in rival.decisions]
     least = steps[min(number, len(steps) - 1)] if steps else 0
     most = steps[number + 1] if number + 1 < len(steps) else max(rival.end, least)

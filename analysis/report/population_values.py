@@ -49,14 +49,14 @@ def is_wide(given: Range, values: Sequence[float]) -> bool:
 
 
 def _over_steps(members: Members, name: str, given: Range) -> list[Chart]:
-    """Every member's value over its agent steps (Espeholt et al. 2018, Figure E.1)."""
+    """Every member's value over its actor steps (Espeholt et al. 2018, Figure E.1)."""
     pieces: list[tuple[int, Piece]] = []
     for member in reversed(members.ranked):
         held = steps(member.decisions, member.stretches, name, member.end)
         pieces += [(members.colour(piece.ancestor), piece) for piece in held]
     is_log = is_wide(given, [value for _, piece in pieces for value in piece.y.tolist()])
     log = "y" if is_log else ""
-    return charts.of_curves(traces(pieces), name, "agent steps", members.legend, log=log)
+    return charts.of_curves(traces(pieces), name, "actor steps", members.legend, log=log)
 
 
 def _against_score(members: Members, name: str, given: Range) -> list[Chart]:

@@ -112,7 +112,7 @@ def _over_steps(
     logs: Sequence[tuple[Log, int]], column: str, title: str, legend: Legend
 ) -> list[Chart]:
     traces = [Trace(binned(*log.defined("actor_steps", column)), colour) for log, colour in logs]
-    return charts.of_curves(traces, title, "agent steps", legend)
+    return charts.of_curves(traces, title, "actor steps", legend)
 
 
 def _row(label: str, stored: Priorities) -> list[str]:

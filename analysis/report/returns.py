@@ -29,7 +29,7 @@ class Axis(NamedTuple):
     label: str
 
 
-STEPS = Axis("actor_steps", 1, "agent steps")
+STEPS = Axis("actor_steps", 1, "actor steps")
 HOURS = Axis("walltime", 3_600, figures.HOURS)
 
 

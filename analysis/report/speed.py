@@ -15,11 +15,11 @@ from run_folder.log_reader import Log
 _RECENT_SECONDS = 600.0
 _HEADER = (
     "",
-    "agent steps/s",
+    "actor steps/s",
     "in the last 10 minutes",
     "updates/s",
     "in the last 10 minutes",
-    "learner steps/s",
+    "trained steps/s",
 )
 
 
@@ -31,12 +31,12 @@ def section(lines: Sequence[Line], legend: Legend) -> Section:
     learned = [Trace(_rates(line.learner, "learner_steps"), line.colour) for line in lines]
     drawn = [
         chart
-        for title, traces in (("Agent steps per second", acted), ("Updates per second", learned))
+        for title, traces in (("Actor steps per second", acted), ("Updates per second", learned))
         for chart in charts.of_curves(traces, title, figures.HOURS, legend)
     ]
     note = (
-        "An agent step is one action of one environment. The learner's rate counts every step of "
-        "each sequence that it learned from, burn-in included."
+        "An actor step is one action of one environment, an update one step of the optimizer. "
+        "Trained steps are those of all sequences that updates learned from, burn-in included."
     )
     body = page.paragraph(note) + page.key(legend) + page.grid(drawn)
     return Section("Throughput", body + page.table(_HEADER, map(_row, lines)), drawn)

@@ -24,7 +24,7 @@ _ROWS = (
     "agent",
     "environment",
     "state",
-    "agent steps",
+    "actor steps",
     "updates",
     "time, h:mm",
     "training episodes",

@@ -3,7 +3,7 @@
     python -m benchmarks.peers.sample_factory \\
         '{"seconds": 60, "run_dir": "/tmp/run", "num_environments": 32}'
 
-Its last line of stdout is JSON: the agent steps a second, measured like those of a run here, from
+Its last line of stdout is JSON: the actor steps a second, measured like those of a run here, from
 the first progress that it reports on. It needs the packages sample-factory and ale-py 0.10,
 the last that has the game by the name that Sample Factory knows.
 """
@@ -39,7 +39,7 @@ _ARGUMENTS = [  # the values that are not of the task are its own for Atari
     "--rnn_size=256",
     "--encoder_conv_architecture=convnet_impala",
     "--encoder_conv_mlp_layers=256",
-    "--summaries_use_frameskip=False",  # counts agent steps
+    "--summaries_use_frameskip=False",  # counts actor steps
     "--train_for_env_steps=1000000000",
 ]
 

@@ -4,7 +4,7 @@
         '{"env": "control:cartpole/swingup", "seconds": 60, "num_environments": 16,
           "hidden_sizes": [256, 256]}'
 
-Its last line of stdout is JSON: the agent steps a second from the second rollout on. Policy and
+Its last line of stdout is JSON: the actor steps a second from the second rollout on. Policy and
 value have a network of these sizes each; all else is its own default, as stepping environments one
 after another is. It needs the packages stable-baselines3, shimmy and dm-control.
 """

@@ -43,7 +43,7 @@ class Coordinator:
       tasks: names of what is played.
       num_actors: of the run.
       counts: steps, episodes and walltime of the run so far; zero for a new one.
-      learned: learner steps and trained steps so far, by agent; the pacing one first.
+      learned: updates and trained steps so far, by agent; the pacing one first.
       max_actor_steps: after which the run stops; None is no limit.
       max_learner_steps: of each learner, which itself stops there; None is no limit.
       replays: clients of the replay servers.
@@ -125,7 +125,7 @@ class Coordinator:
         return self.should_stop()
 
     def steps_before(self, actors: Sequence[int]) -> int:
-        """Agent steps of the run when these actors begin; none where all begin, in a new run.
+        """Actor steps of the run when these actors begin; none where all begin, in a new run.
 
         What begins again is to draw otherwise than the first time, and a new run as its seed says.
         """

@@ -40,7 +40,7 @@ class Member:
 
     @property
     def actor_steps(self) -> int:
-        """Agent steps that it has saved."""
+        """Actor steps that it has saved."""
         return self.manifest.actor_steps if self.manifest else 0
 
 
@@ -99,7 +99,7 @@ class State:
         return made
 
     def frames(self, actor_steps: int) -> int:
-        """Frames of so many agent steps."""
+        """Frames of so many actor steps."""
         return actor_steps * suites.frames_per_step(self._population.env)
 
     def is_ready(self, decision: Decision, actor_steps: int, episodes: int) -> bool:
@@ -237,7 +237,7 @@ def _first(member: int, drawn: dict[str, Any]) -> Decision:
 
 
 def _since(made: list[Decision]) -> int:
-    """Agent steps at which a member got the weights that it has."""
+    """Actor steps at which a member got the weights that it has."""
     adoptions = [decision.actor_steps for decision in made if decision.adopted is not None]
     return adoptions[-1] if adoptions else 0
 

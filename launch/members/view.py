@@ -37,7 +37,7 @@ class View(Drawing):
           population: its settings.
           members: as they were when their last turns ended.
           playing: the progress of those whose turn it is; None before its first.
-          until_decision: (its newest decision, agent steps, episodes) -> how far it is to the next.
+          until_decision: (its newest decision, actor steps, episodes) -> how far it is to the next.
         """
         rows = [
             row(number, member, number in playing, playing.get(number), until_decision)

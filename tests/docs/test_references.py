@@ -25,6 +25,12 @@ def _quoted(page: pathlib.Path) -> list[str]:
     return re.findall(r"`([\w./]+)`", page.read_text())
 
 
+def test_an_actors_steps_have_one_name() -> None:
+    """That of their column, in pages, in flags' help and in what a report shows."""
+    files = [*PAGES, *(path for room in ROOMS for path in (ROOT / room).glob("**/*.py"))]
+    assert not [str(path) for path in files if re.search("agent.steps?", path.read_text(), re.I)]
+
+
 def test_links_lead_to_files(page: pathlib.Path) -> None:
     targets = re.findall(r"\]\(([^)#\s]+)", page.read_text())
     missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]

@@ -73,7 +73,7 @@ def test_a_report_imports_nothing_that_a_run_names(
     assert not ran.exists()
     page = Page((folder.path / "report" / "index.html").read_text())
     assert page.sections["Learner"].figures == ["loss"]
-    assert ["agent steps", "3,000"] in page.sections["Summary"].tables[0]
+    assert ["actor steps", "3,000"] in page.sections["Summary"].tables[0]
     assert not import_path.imports_nothing()
 
 

@@ -157,7 +157,7 @@ def test_every_figure_is_a_file_too(written: str, request: pytest.FixtureRequest
 
 def test_a_runs_numbers_are_shown(one: Written) -> None:
     sections = one.page.sections
-    assert ["agent steps", "30,000"] in sections["Summary"].tables[0]
+    assert ["actor steps", "30,000"] in sections["Summary"].tables[0]
     assert ["catch", "0.25"] in sections["Tasks"].tables[0]
     assert ["catch:large_rewards", "1.25"] in sections["Tasks"].tables[0]
     assert sections["Throughput"].tables[0][1][:5] == ["a <b> & c", "100", "100", "0.2", "0.2"]

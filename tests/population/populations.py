@@ -21,7 +21,7 @@ from tests.agents.adding import AddReward, batch_of
 from tests.run_folder.saving import Replay
 
 AGENT = "impala"
-STEPS = 10_000  # agent steps at which a member adopts
+STEPS = 10_000  # actor steps at which a member adopts
 SWEEP = dict(learning_rate="log:1e-4:1e-2", entropy_cost="choice:0.01,0.001")
 
 
@@ -133,7 +133,7 @@ class Learning:
         return {variable.name: variable.numpy().tolist() for variable in self.update.variables}
 
     def learn(self, updates: int) -> None:
-        """Makes updates, each of ten agent steps and an episode."""
+        """Makes updates, each of ten actor steps and an episode."""
         for _ in range(updates):
             self._learner.step()
         for name, each in (("actor_steps", 10), ("episodes", 1), ("trained_steps", 4)):
@@ -181,7 +181,7 @@ def refuse(code: int) -> Callable[..., None]:
 
 
 def log_episodes(run: RunFolder, returns: Sequence[tuple[int, str, float]]) -> None:
-    """Adds episodes to a run's log: agent steps, task, return."""
+    """Adds episodes to a run's log: actor steps, task, return."""
     run.logs.mkdir(parents=True, exist_ok=True)
     path = run.log("episodes")
     if not path.exists():

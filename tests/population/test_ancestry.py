@@ -13,7 +13,7 @@ from population.decisions import Decision
 def _decision(
     member: int, number: int, rival: int | None = None, adopted: int | None = None, time: float = 0
 ) -> Decision:
-    """A decision at 100 agent steps for each that was made before."""
+    """A decision at 100 actor steps for each that was made before."""
     return Decision(
         member=member,
         number=number,

@@ -94,7 +94,7 @@ class Made:
         )
 
     def play(self, member: int, returns: Sequence[float]) -> Folder:
-        """The run folder of a member with an episode of 1,000 agent steps for each return."""
+        """The run folder of a member with an episode of 1,000 actor steps for each return."""
         made = Folder(self.folder.member(member).path, "impala", self.settings.env)
         if returns:
             made.act(returns)

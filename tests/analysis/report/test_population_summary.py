@@ -12,7 +12,7 @@ def test_the_best_member_comes_first_with_all_that_is_known_of_it(tmp_path: path
     evolved(tmp_path)
     body = population_summary.section(population.load(tmp_path)).body
     header, *rows = tables(body)[0]
-    assert header[:6] == ["member", "score", "state", "agent steps", "updates", "time, h:mm"]
+    assert header[:6] == ["member", "score", "state", "actor steps", "updates", "time, h:mm"]
     assert header[6:] == [
         RATE,
         COST,

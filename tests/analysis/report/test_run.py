@@ -97,7 +97,7 @@ def test_what_agents_share_is_drawn_once(tmp_path: pathlib.Path) -> None:
         for chart in section.charts
     }
     assert drawn == {
-        "agent-steps-per-second": {1},
+        "actor-steps-per-second": {1},
         "updates-per-second": {0, 1},
         "replays-per-observation": {1},
         "items-in-replay": {1},

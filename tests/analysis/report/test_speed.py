@@ -28,6 +28,6 @@ def test_a_learners_rate_counts_every_step_of_its_batches(tmp_path: pathlib.Path
     lines = run.lines(run.load([str(folder.path)]))
     assert speed.steps_of_update(lines[0]) == 5 * (3 + 8)
     section = speed.section(lines, [("run", 0)])
-    assert [c.name for c in section.charts] == ["agent-steps-per-second", "updates-per-second"]
+    assert [c.name for c in section.charts] == ["actor-steps-per-second", "updates-per-second"]
     ((_, row),) = tables(section.body)
     assert row == ["run", "100", "100", "0.2", "0.2", "11"]

@@ -51,7 +51,7 @@ def test_counts_are_the_last_that_were_logged(folder: Folder) -> None:
     )
     ((_, *rows),) = tables(summary.section(run.lines([_load(folder)])).body)
     shown = dict(rows)
-    assert shown["agent steps"] == "180,000"
+    assert shown["actor steps"] == "180,000"
     assert shown["updates"] == "340"
     assert shown["time, h:mm"] == "0:30"
     assert shown["training episodes"] == "180"

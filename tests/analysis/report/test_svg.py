@@ -16,7 +16,7 @@ def _curves() -> Figure:
     x = np.linspace(0, 1_500_000, 400)
     curve = curves.binned(x, np.cos(x / 2e5))
     traces = [figures.Trace(curve, 0, band=True), figures.Trace(curve, 3, "o--")]
-    return figures.curves(traces, "a < b & c", "agent steps", reference=0.5)
+    return figures.curves(traces, "a < b & c", "actor steps", reference=0.5)
 
 
 def _bars() -> Figure:

@@ -13,7 +13,7 @@ from population.folder import PopulationFolder
 from run_folder import checkpoints
 from tests.population.populations import Learning, log_episodes
 
-LIMIT = 200  # agent steps of each member, unless another is said
+LIMIT = 200  # actor steps of each member, unless another is said
 STEPS, EPISODES = 20, 2  # of a turn, each time it is asked whether it has ended
 _MOST_POLLS = 10_000  # of all turns of a test
 
@@ -143,7 +143,7 @@ class Turn:
 
 
 def steps_of(folder: PopulationFolder, member: int) -> int:
-    """Agent steps that a member has saved."""
+    """Actor steps that a member has saved."""
     manifest = checkpoints.read(folder.member(member).checkpoints)
     return manifest.actor_steps if manifest else 0
 

@@ -15,6 +15,7 @@ import tensorflow as tf
 from absl import flags
 
 from agents.contract import Update
+from agents.networks import llvm
 from agents.networks.network import is_discrete
 from environments import import_path
 from launch.gcp import launcher, options
@@ -200,6 +201,7 @@ def make_updates(run: Settings) -> dict[str, Update]:
       SettingsError: for tasks that no one network plays, and an agent that cannot learn what they
         show.
     """
+    llvm.features()  # which tells of a processor that it cannot be used for
     try:
         spec = building.environment_spec(run)
     except ValueError as error:

@@ -7,8 +7,7 @@ a batch through all steps, and what a product makes is used where it was made.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import llvmlite.ir
-
+from agents.networks.llvm import ir
 from agents.networks.vector_code import Code, Index, Place, Pointer, Shared, Vector, compiled_once
 
 # Items at a time: as many sums as there are registers for, of four gates each and then of one.
@@ -148,9 +147,9 @@ def _activations(code: Code, z: Sequence[Vector]) -> list[Vector]:
 
 def _multiply(
     code: Code,
-    x: llvmlite.ir.Value,
+    x: ir.Value,
     rows: Sequence[Place],
-    w: llvmlite.ir.Value,
+    w: ir.Value,
     unit: Place,
     length: int,
     count: int,

@@ -15,8 +15,7 @@ times as long to load.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from llvmlite import ir
-
+from agents.networks.llvm import ir
 from agents.networks.tiles import COLUMNS, COUNT, ROWS, Tiles
 from agents.networks.vector_code import Code, Half, Index, Place, Pointer, Shared, compiled_once
 

@@ -8,8 +8,7 @@ is tested there, but would not pay.
 import contextlib
 from collections.abc import Iterator
 
-from llvmlite import ir
-
+from agents.networks.llvm import ir
 from agents.networks.vector_code import Byte, Code, Index, Place, multiplies_tiles
 
 COUNT = 8  # tiles

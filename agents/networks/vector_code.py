@@ -17,9 +17,10 @@ import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, ParamSpec, TypeAlias
 
-import llvmlite.binding as llvm
 import numpy as np
-from llvmlite import ir
+
+from agents.networks import llvm
+from agents.networks.llvm import ir
 
 Pointer, Shared = ir.PointerType(), ir.PointerType()
 Index = ir.IntType(64)
@@ -55,7 +56,7 @@ _TANH = _fitted(lambda square: np.tanh(square**0.5) / square**0.5, 0, _NEAR**2, 
 @functools.cache
 def lanes() -> int:
     """Floats of a vector: 16 with AVX-512, 8 with AVX2 and FMA, 0 where there is neither."""
-    features = llvm.get_host_cpu_features()
+    features = llvm.features()
     if features.get("avx512f"):
         return 16
     return 8 if features.get("avx2") and features.get("fma") else 0
@@ -72,7 +73,7 @@ def multiplies_tiles() -> bool:
 
     Linux gives the registers for it to a process that asks, and to its forks.
     """
-    if not llvm.get_host_cpu_features().get("amx-bf16"):
+    if not llvm.features().get("amx-bf16"):
         return False
     arch_prctl, ask_for, tiles = 158, 0x1023, 18
     return ctypes.CDLL(None).syscall(arch_prctl, ask_for, tiles) == 0
@@ -129,7 +130,7 @@ class Code:
 
     def __init__(self, arguments: Sequence[ir.Type]) -> None:
         self._module = ir.Module()
-        self._module.triple = llvm.get_process_triple()
+        self._module.triple = llvm.binding.get_process_triple()
         kind = ir.FunctionType(ir.VoidType(), arguments)
         self._function = ir.Function(self._module, kind, "run")
         for argument in self._function.args:
@@ -481,19 +482,20 @@ def _constant(kind: ir.VectorType, number: float) -> ir.Constant:
 
 
 def _machine_code(assembly: str) -> Any:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        opt=3, cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten()
+    llvm.binding.initialize_native_target()
+    llvm.binding.initialize_native_asmprinter()
+    features = llvm.binding.get_host_cpu_features().flatten()
+    machine = llvm.binding.Target.from_default_triple().create_target_machine(
+        opt=3, cpu=llvm.binding.get_host_cpu_name(), features=features
     )
-    module = llvm.parse_assembly(assembly)
+    module = llvm.binding.parse_assembly(assembly)
     module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options = llvm.binding.create_pipeline_tuning_options(speed_level=3)
     # Loops are written with vectors, and unrolled where that pays: more of it takes LLVM as long
     # again, and runs no faster.
     options.loop_unrolling = options.loop_vectorization = options.loop_interleaving = False
-    passes = llvm.create_pass_builder(machine, options)
+    passes = llvm.binding.create_pass_builder(machine, options)
     passes.getModulePassManager().run(module, passes)
-    engine = llvm.create_mcjit_compiler(module, machine)
+    engine = llvm.binding.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     return engine

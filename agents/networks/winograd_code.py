@@ -16,9 +16,9 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-import llvmlite.ir
 import numpy as np
 
+from agents.networks.llvm import ir
 from agents.networks.vector_code import (
     CACHE_LINE,
     SIZES,
@@ -251,13 +251,13 @@ class _Strip:
         self.of_inputs = code.array(layer.side**2 * self.tiles * channels)
         self.of_outputs = code.array(layer.side**2 * self.tiles * features)
 
-    def _zeros(self, size: int) -> llvmlite.ir.Value:
+    def _zeros(self, size: int) -> ir.Value:
         found = self.code.array(size)
         with self.code.loop(size, step=self.code.lanes) as i:
             self.code.store(self.code.zeros(), found, i)
         return found
 
-    def read_image(self, x: llvmlite.ir.Value, image: Place, first: Place, relu: bool) -> None:
+    def read_image(self, x: ir.Value, image: Place, first: Place, relu: bool) -> None:
         """Rows of x or max(x, 0), from those of the first tile row on."""
         code, inputs, margin = self.code, self.layer.inputs, self.layer.margin
         start = code.sum(code.times(first, self.layer.tile), -margin)
@@ -280,7 +280,7 @@ class _Strip:
                     code.store(code.zeros(), self.image, code.sum(to, i))
 
     def read_outputs(
-        self, y: llvmlite.ir.Value, image: Place, first: Place, sums: llvmlite.ir.Value, of_b: int
+        self, y: ir.Value, image: Place, first: Place, sums: ir.Value, of_b: int
     ) -> None:
         """Rows of a gradient; those of each channel are added to `sums` from `of_b` on."""
         code, outputs = self.code, self.layer.outputs
@@ -305,7 +305,7 @@ class _Strip:
             code.store(code.zeros(), self.outputs, code.sum(code.times(row, size), i))
 
     def write_outputs(
-        self, y: llvmlite.ir.Value, image: Place, first: Place, arrays: Mapping[str, Any]
+        self, y: ir.Value, image: Place, first: Place, arrays: Mapping[str, Any]
     ) -> None:
         """Rows of y, with what is added to them."""
         code, outputs = self.code, self.layer.outputs
@@ -350,15 +350,13 @@ class _Strip:
         below = self.code.sum(self.code.times(first, -self.layer.tile), self.layer.outputs.rows)
         return self.code.at_most(below, self.output_rows)
 
-    def prefetch_image(self, x: llvmlite.ir.Value, image: Place, first: Place, part: Place) -> None:
+    def prefetch_image(self, x: ir.Value, image: Place, first: Place, part: Place) -> None:
         """Asks for a part of the rows that `read_image` will read next, of as many as products."""
         kernel, margin = self.layer.kernel, self.layer.margin
         row = self.code.sum(self._row(first), self.output_rows + kernel - 1 - margin)
         self._prefetch(x, self.layer.inputs, image, row, part)
 
-    def prefetch_outputs(
-        self, y: llvmlite.ir.Value, image: Place, first: Place, part: Place
-    ) -> None:
+    def prefetch_outputs(self, y: ir.Value, image: Place, first: Place, part: Place) -> None:
         """The same for rows of outputs."""
         self._prefetch(y, self.layer.outputs, image, self._row(first), part)
 
@@ -366,7 +364,7 @@ class _Strip:
         return self.code.times(first, self.layer.tile)
 
     def _prefetch(
-        self, array: llvmlite.ir.Value, images: Images, image: Place, row: Place, part: Place
+        self, array: ir.Value, images: Images, image: Place, row: Place, part: Place
     ) -> None:
         code, step = self.code, CACHE_LINE // SIZES[images.kind]
         size = self.output_rows * images.columns * images.channels
@@ -406,11 +404,11 @@ class _Strip:
     def _to_numbers(
         self,
         matrix: np.ndarray,
-        pixels: llvmlite.ir.Value,
+        pixels: ir.Value,
         pixel: Place,
         line: int,
         channels: int,
-        numbers: llvmlite.ir.Value,
+        numbers: ir.Value,
         number: Place,
     ) -> None:
         code = self.code
@@ -451,16 +449,14 @@ class _Strip:
             which = code.sum(code.times(row, self.layer.tile_columns), column)
             yield pixel, code.sum(code.times(which, channels), channel)
 
-    def multiply(self, w: llvmlite.ir.Value, number: Place, feature: Place) -> None:
+    def multiply(self, w: ir.Value, number: Place, feature: Place) -> None:
         """A vector of features of all tiles, for one of their numbers."""
         tile = 0
         for size in map(len, np.array_split(range(self.tiles), -(-self.tiles // _SUMS))):
             self._multiply(w, number, feature, tile, size)
             tile += size
 
-    def _multiply(
-        self, w: llvmlite.ir.Value, number: Place, feature: Place, tile: int, size: int
-    ) -> None:
+    def _multiply(self, w: ir.Value, number: Place, feature: Place, tile: int, size: int) -> None:
         code = self.code
         channels, features = self.layer.inputs.channels, self.layer.outputs.channels
         inputs = code.sum(code.times(number, self.tiles * channels), tile * channels)
@@ -478,9 +474,7 @@ class _Strip:
         for t, total in enumerate(sums):
             code.store(total.get(), self.of_outputs, code.sum(outputs, t * features))
 
-    def add_products(
-        self, sums: llvmlite.ir.Value, number: Place, feature: Place, channel: Place
-    ) -> None:
+    def add_products(self, sums: ir.Value, number: Place, feature: Place, channel: Place) -> None:
         """A vector of channels by a vector of features, summed over tiles, for one number."""
         code = self.code
         channels, features = self.layer.inputs.channels, self.layer.outputs.channels
@@ -552,9 +546,9 @@ def weights(layer: Layer, after_relu: bool) -> Callable[..., None]:
 
 def _add_strip(
     strip: _Strip,
-    x: llvmlite.ir.Value,
-    of_y: llvmlite.ir.Value,
-    sums: llvmlite.ir.Value,
+    x: ir.Value,
+    of_y: ir.Value,
+    sums: ir.Value,
     image: Place,
     first: Place,
     after_relu: bool,

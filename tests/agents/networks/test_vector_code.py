@@ -217,7 +217,7 @@ def test_the_processor_decides_how_long_a_vector_is(
     features: dict[str, bool], expected: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vector_code.llvm, "get_host_cpu_features", lambda: features)
+        patch.setattr(vector_code.llvm, "features", lambda: features)
         assert _lanes.__wrapped__() == expected
 
 

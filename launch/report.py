@@ -12,7 +12,7 @@ from absl import flags
 
 from launch import command_line, opening
 from population.folder import is_population
-from run_folder import settings
+from run_folder import links, settings
 from run_folder.settings import SettingsError
 
 _OUTPUT = flags.DEFINE(
@@ -47,10 +47,14 @@ def main(_: Sequence[str]) -> None:
         output = pathlib.Path(_OUTPUT.value) if _OUTPUT.value else None
         with opening.trusting():
             made = pages.of_folders(folders, output)
+        if output is None:
+            links.refuse(made.folder)
     except SettingsError as error:
         command_line.fail(str(error))
     try:
         print(f"Report: {pages.write(made)}")
+    except SettingsError as error:
+        command_line.fail(str(error))
     except OSError as error:
         command_line.fail(f"--output={made.folder} cannot be written: {error.strerror}.")
     sys.exit(0)

@@ -36,7 +36,7 @@ def _is_inside(name: str) -> bool:
 
 
 _INSIDE = Requirement("a path inside the checkpoint folder", _is_inside)
-_REPLAY = Requirement(
+REPLAY = Requirement(
     "replay/<update>-<milliseconds>",
     lambda name: re.fullmatch(r"replay/[0-9]{1,19}-[0-9]{1,19}", name) is not None,
 )
@@ -50,7 +50,7 @@ class Manifest:
     learner_step: int = required(whole(0), "Updates made.")
     learner: str = required(_INSIDE, "Prefix of the learner's files.")
     replay: str | None = required(
-        or_none(_REPLAY),
+        or_none(REPLAY),
         "Folder of the replay's shards; None when none was ever written.",
     )
     replay_items: int = required(whole(0), "Items in all of them.")

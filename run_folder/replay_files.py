@@ -25,7 +25,7 @@ from reverb.cc import schema_pb2
 from reverb.cc.checkpointing import checkpoint_pb2
 
 from run_folder import bucket, disk, whole_files
-from run_folder.checkpoints import DamagedError
+from run_folder.checkpoints import REPLAY, DamagedError
 
 _TABLES = "tables.tfrecord"
 DONE = "DONE"  # the file that Reverb ends a checkpoint with
@@ -103,12 +103,14 @@ class ReplayFiles:
         return found
 
     def remove_others(self, name: str | None) -> None:
-        """Removes every replay but one."""
+        """Removes every replay but one; what is no saver's stays."""
         if not tf.io.gfile.exists(f"{self._root}/replay"):
             return
         for folder in tf.io.gfile.listdir(f"{self._root}/replay"):
-            if f"replay/{folder.rstrip('/')}" != name:
-                tf.io.gfile.rmtree(f"{self._root}/replay/{folder.rstrip('/')}")
+            other = f"replay/{folder.rstrip('/')}"
+            path = f"{self._root}/{other}"
+            if other != name and REPLAY.holds(other) and not os.path.islink(path):
+                tf.io.gfile.rmtree(path)
 
     def _shipped(self, shard: int, folder: str) -> str:
         """Where a checkpoint is in the bucket, once it is there."""

@@ -14,6 +14,7 @@ import socket
 import sys
 from typing import IO
 
+from run_folder import links
 from run_folder.layout import RunFolder
 from run_folder.settings import SettingsError
 
@@ -26,13 +27,15 @@ def take(run_dir: pathlib.Path) -> None:
     Where the file system has no locks, a line on stderr says so, and the launch goes on.
 
     Raises:
-      SettingsError: another process holds it; no file has been changed.
+      SettingsError: another process holds it, or a run would write through a link in the folder; no
+        file has been changed.
       OSError: the folder cannot be written.
     """
     path = RunFolder(run_dir.resolve()).lock
     if path in _HELD:
         # Not opened again: a process loses its lock with the first descriptor that it closes.
         return
+    links.refuse_in(RunFolder(run_dir))
     file = path.open("a+")
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,5 +1,6 @@
 """One measurement of a run after the other, as `launch.diagnose` is asked for them."""
 
+import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -7,7 +8,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from analysis.diagnosis import ANALYSES, discrepancy, figures, lag, memory, output, players
-from run_folder import building
+from run_folder import building, links
 from run_folder.checkpoints import CheckpointError
 from run_folder.settings import Settings, SettingsError
 
@@ -83,6 +84,9 @@ def diagnose(wanted: Wanted, console: Console) -> None:
 
 
 def _diagnose(wanted: Wanted, console: Console) -> None:
+    paths = [_path(wanted, analysis) for analysis in wanted.analyses]
+    files = [path.with_suffix(suffix) for path in paths for suffix in (".csv", ".png")]
+    links.refuse(wanted.run.folder.diagnostics, *files)
     for analysis in wanted.analyses:
         try:
             with Console(stderr=True).status(analysis) as status:
@@ -95,10 +99,14 @@ def _diagnose(wanted: Wanted, console: Console) -> None:
             _publish(wanted, analysis, measured, console)
 
 
+def _path(wanted: Wanted, analysis: str) -> pathlib.Path:
+    """Of an analysis's files, without their suffixes."""
+    return wanted.run.folder.diagnostics / f"{analysis}-{wanted.agent}"
+
+
 def _publish(wanted: Wanted, analysis: str, measured: Measured, console: Console) -> None:
-    folder = wanted.run.folder.diagnostics
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{analysis}-{wanted.agent}"
+    path = _path(wanted, analysis)
+    path.parent.mkdir(exist_ok=True)
     output.write(path.with_suffix(".csv"), measured.rows)
     measured.figure.savefig(path.with_suffix(".png"), dpi=130)
     output.show(console, measured.title, measured.rows)

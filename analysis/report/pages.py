@@ -26,6 +26,7 @@ from analysis.report.page import Section
 from analysis.report.population import Members
 from analysis.report.run import Run, lines, load
 from population.folder import is_population
+from run_folder import links
 from run_folder.settings import SettingsError
 
 
@@ -115,13 +116,15 @@ def write(made: Page) -> pathlib.Path:
     """Writes a page, and each of its figures as a PNG file beside it; returns the page's path.
 
     Raises:
+      SettingsError: one of these files is a link.
       OSError: the folder cannot be written.
     """
-    folder = made.folder
-    folder.mkdir(parents=True, exist_ok=True)
-    for section in made.sections:
-        for chart in section.charts:
-            (folder / f"{chart.name}.png").write_bytes(chart.png)
-    path = folder / "index.html"
+    charts = [chart for section in made.sections for chart in section.charts]
+    figures = {made.folder / f"{chart.name}.png": chart.png for chart in charts}
+    path = made.folder / "index.html"
+    links.refuse(*figures, path)
+    made.folder.mkdir(parents=True, exist_ok=True)
+    for figure, png in figures.items():
+        figure.write_bytes(png)
     path.write_text(page.document(made.title, made.sections))
     return path

@@ -141,10 +141,10 @@ def test_a_shipped_replay_is_moved_and_the_superseded_one_goes(
             (staged / DONE).touch()
             (staged / "chunks").write_text("x" * step)
             ship(staged, f"{url}/checkpoints/staging/{shard}/{shard}")
-        replays.take([f"/elsewhere/{shard}" for shard in range(2)], f"replay/{step}")
-    assert replays.sizes("replay/5") == {
-        **{f"replay/5/{shard}/chunks": 5 for shard in range(2)},
-        **{f"replay/5/{shard}/{DONE}": 0 for shard in range(2)},
+        replays.take([f"/elsewhere/{shard}" for shard in range(2)], f"replay/{step}-1")
+    assert replays.sizes("replay/5-1") == {
+        **{f"replay/5-1/{shard}/chunks": 5 for shard in range(2)},
+        **{f"replay/5-1/{shard}/{DONE}": 0 for shard in range(2)},
     }
-    replays.remove_others("replay/5")
-    assert set(_read(url)) == {f"checkpoints/{name}" for name in replays.sizes("replay/5")}
+    replays.remove_others("replay/5-1")
+    assert set(_read(url)) == {f"checkpoints/{name}" for name in replays.sizes("replay/5-1")}

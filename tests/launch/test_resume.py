@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
+import recurrent_replay
 from agents.learner import Learner
 from launch import train
 from launch.local import supervisor
@@ -82,7 +83,7 @@ def test_a_saved_run_goes_on_with_what_may_change(
     config = run.configs["r2d2"]
     assert (config.learning_rate, config.lstm_size) == (0.01, 8)
     (launch,) = launches.read(saved)  # the run that was saved is older than the file
-    assert launch.command == shlex.join(["python", "-m", "launch.train", *argv])
+    assert launch.command == f"{recurrent_replay.command('train')} {shlex.join(argv)}"
     assert (launch.actor_steps, launch.walltime) == (100, 60.0)
 
 

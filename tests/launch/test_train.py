@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pytest
 import tensorflow as tf
 
+import recurrent_replay
 from agents.contract import Agent
 from launch import train
 from r2d2 import agent as r2d2
@@ -320,7 +321,7 @@ def test_good_input_starts_a_run(tmp_path: pathlib.Path, started: list[settings.
     assert (run.num_actors, run.configs["r2d2"].length, run.preset) == (3, 24, "local")
     assert run.path.is_dir()
     (launch,) = launches.read(run.path)
-    assert launch.command == shlex.join(["python", "-m", "launch.train", *argv])
+    assert launch.command == f"{recurrent_replay.command('train')} {shlex.join(argv)}"
     assert (launch.actor_steps, launch.walltime) == (0, 0.0)
 
 

@@ -25,7 +25,9 @@ def test_a_package_of_ones_own_is_trained_stopped_resumed_played_filmed_reported
 
     def run_command(module: str, *arguments: str) -> str:
         ended = commands.run(module, f"--run_dir={path}", *arguments, path=[package])
-        assert (ended.code, ended.err) == (0, "")
+        imported = f"{path}/config.json names code, which is imported: my_package from {package}"
+        said = "" if "--trust" in arguments else f"{imported}/my_package.\n"
+        assert (ended.code, ended.err) == (0, said)
         return ended.out
 
     path = tmp_path / "run"
@@ -57,7 +59,7 @@ def test_a_package_of_ones_own_is_trained_stopped_resumed_played_filmed_reported
     played = run_command("launch.evaluate", "--episodes=20", "--video")
     assert float(played.split("mean return ")[1].split(" ")[0]) >= LEARNED
     assert len(list((path / "videos").glob("REINFORCE-*.mp4"))) == 1
-    run_command("launch.report")
+    run_command("launch.report", "--trust")
     page = (path / "report" / "index.html").read_text()
     assert "of policy and value, the mean of a step" in page  # what it says of its log
     diagnosed = run_command("launch.diagnose", "--analyses=lag")

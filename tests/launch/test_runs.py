@@ -181,7 +181,7 @@ def test_a_killed_node_ends_the_run_and_is_named(tmp_path: pathlib.Path) -> None
 
 
 def test_a_crash_shows_its_traceback(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "logs").write_text("a file where the nodes want to make a folder")
+    (tmp_path / "logs" / "learner-r2d2.csv").mkdir(parents=True)  # where a node wants to write
     with Run(tmp_path, *SMALL) as run:
         run.wait_until(lambda: len(run.nodes()) >= 4)
         nodes = run.nodes()
@@ -189,5 +189,5 @@ def test_a_crash_shows_its_traceback(tmp_path: pathlib.Path) -> None:
         assert all_gone(nodes)
     assert code == 1
     assert "node crashed:\nTraceback (most recent call last):" in err
-    assert "FileExistsError" in err
+    assert "IsADirectoryError" in err
     assert f"What each node printed is in {tmp_path / 'nodes'}" in err

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from absl import flags
 
 from environments import import_path
-from launch import command_line
+from launch import command_line, trial
 from launch.hosts import own_code
 from run_folder import settings
 from run_folder.layout import RunFolder
@@ -39,7 +39,9 @@ def run() -> Settings:
         named = own_code.modules(settings.load(run_dir))
     if named:
         _allow(run_dir, named)
-    return settings.load(run_dir)
+    found = settings.load(run_dir)
+    trial.try_each(found.env, found.hang_seconds)
+    return found
 
 
 def trusting() -> contextlib.AbstractContextManager[None]:

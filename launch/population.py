@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from absl import flags
 
 from agents import fields
-from launch import command_line, train
+from launch import command_line, train, trial
 from launch.members import asked
 from launch.members.asked import Asked
 from population import ranges, settings
@@ -63,8 +63,9 @@ def main(_: Sequence[str]) -> None:
         _check_place(values["run_dir"] or "")
         member = _MEMBER.value
         joins = member is not None and values["run_dir"] and is_population(typed.folder.path)
-        begin = asked.joined if joins else asked.new
-        population = (asked.resumed if train.is_resumed() else begin)(typed)
+        begin = asked.resumed if train.is_resumed() else asked.joined if joins else asked.new
+        _try_each(typed, is_begun=begin != asked.new)
+        population = begin(typed)
         if member is not None and not 0 <= member < population.members:
             raise SettingsError(
                 f"--member must be from 0 to {population.members - 1}, got {member}."
@@ -76,6 +77,16 @@ def main(_: Sequence[str]) -> None:
         sys.exit(128 + signal.SIGINT)
     finally:
         run_lock.release()
+
+
+def _try_each(typed: Asked, *, is_begun: bool) -> None:
+    """Tries what is played in a child; raises SettingsError for a file that cannot be read."""
+    env, seconds = typed.values["env"], typed.values["hang_seconds"]
+    if is_begun and typed.values["run_dir"]:
+        recorded = settings.load(typed.folder.path)
+        env, seconds = recorded.env, seconds or recorded.flags.get("hang_seconds")
+    if env:
+        trial.try_each(env, seconds)
 
 
 def _check_place(run_dir: str) -> None:

@@ -18,6 +18,7 @@ from agents.contract import Update
 from agents.networks import llvm
 from agents.networks.network import is_discrete
 from environments import import_path
+from launch import trial
 from launch.gcp import launcher, options
 from launch.graph import shards, temporary_files
 from launch.hosts import artefact
@@ -29,6 +30,7 @@ from run_folder import (
     checkpoints,
     launches,
     limits,
+    places,
     progress,
     resuming,
     rewinding,
@@ -147,6 +149,7 @@ def _accept(asked: Settings | Resumption, job: str | None) -> Settings:
     _check_place(run_dir, resume=isinstance(asked, Resumption))
     if isinstance(asked, Resumption):
         run = resuming.resumed(asked.values, asked.overrides)
+        trial.try_each(run.env, run.hang_seconds)
         limits.check(run, asked.step)
     else:
         run = asked
@@ -262,6 +265,7 @@ def _begin(run: Settings, manifests: Manifests, resumption: Resumption | None) -
     try:
         if not bucket.is_bucket(run.run_dir):
             run_lock.take(run.path)
+            places.check(run.folder)
         counts = checkpoints.counts(manifests)
         launches.record(
             run.path,

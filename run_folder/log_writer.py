@@ -26,7 +26,7 @@ def make_logger(run_dir: pathlib.Path, label: str) -> base.Logger:
     A file that was begun by an earlier part of the run keeps the columns that it has.
     """
     folder = RunFolder(run_dir)
-    folder.logs.mkdir(parents=True, exist_ok=True)
+    folder.logs.mkdir(exist_ok=True)
     path = folder.log(label)
     file = path.open("a+")
     file.seek(0)

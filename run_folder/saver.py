@@ -117,7 +117,8 @@ class Saver:
         with self._publishing, self._failing(what, self._discard_learner):
             last = self.last
             if last is None or last.learner_step != learner_step:  # else it is there, and named
-                (self._folder / prefix).parent.mkdir(parents=True, exist_ok=True)
+                for folder in (self._folder, (self._folder / prefix).parent):
+                    folder.mkdir(exist_ok=True)  # of a run folder that is gone, none
                 self._leave_behind(learner_step)
                 self._write_learner(str(self._folder / prefix))
             return self._publish(

@@ -21,7 +21,8 @@ def report(settings: Settings, crash: str) -> None:
         state = progress.read(settings.path)
         reason = (state["reason"] if state else "") or "it was asked to stop"
         print(f"The run has ended: {reason}.")
-    _describe_checkpoint(settings)
+    if settings.folder.config.exists():  # or the folder was moved
+        _describe_checkpoint(settings)
 
 
 def saved(settings: Settings) -> str:

@@ -106,8 +106,9 @@ class Launch:
         self._running: set[str] = set()
         self._due: dict[str, float] = {}  # when a node that has died starts again
         self._told = 0  # of the coordinator's notices
-        self._is_in_vain = False  # to begin again: what is played never could be
+        self._is_in_vain = False  # to begin again: it would end the same way
         self._why_not = ""  # what has died is started again
+        self._place = _place(settings)
         self._saved = outcome.saved(settings)  # at the last death
 
     def run(self, manifests: checkpoints.Manifests) -> str:
@@ -164,8 +165,14 @@ class Launch:
                 return ""  # the nodes are still on their way: there is nothing to save
             if state is not None and state["state"] == "finished":
                 return ""
-            for ended in self._server.ended(POLL_SECONDS):
-                self._running.discard(ended.label)
+            all_ended = self._server.ended(POLL_SECONDS)
+            self._running.difference_update(ended.label for ended in all_ended)
+            if _place(self._settings) != self._place:
+                self._is_in_vain = True
+                return (
+                    f"{self._settings.path} was moved or removed: it is not where its run writes."
+                )
+            for ended in all_ended:
                 if ended.code != process.DONE and (crash := self._mend(ended)):
                     return crash
             self._start_those_due()
@@ -233,6 +240,14 @@ class Launch:
 
     def _is_disk_full(self) -> bool:
         return bool(_advice_on_space(self._settings))
+
+
+def _place(settings: Settings) -> tuple[int, int] | None:
+    """What tells the run folder from another one of its name; None where there is none."""
+    with contextlib.suppress(OSError):
+        found = settings.path.stat()
+        return found.st_dev, found.st_ino
+    return None
 
 
 def _crash(settings: Settings, ended: Ended) -> str:

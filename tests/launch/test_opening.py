@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import sys
+import types
 
 import pytest
 
@@ -182,3 +183,13 @@ def test_fields_of_an_agent_that_is_not_imported_must_be_fields(tmp_path: pathli
         (folder.path / "config.json").write_text(json.dumps(recorded))
         with import_path.nothing_imported(), pytest.raises(SettingsError, match="object of fields"):
             settings.load(folder.path)
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_task_is_tried_in_a_process_of_its_own(
+    command: types.ModuleType, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gym, "_known", known := dict[str, object]())
+    folder = _naming(tmp_path / "run", env="os:abort")
+    assert typed.run(command.main, f"--run_dir={folder.path}") == 2  # it has no checkpoint
+    assert known["os:abort"] == "'os:abort' ended its process, with code -6, when it was tried."

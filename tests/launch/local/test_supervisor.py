@@ -454,6 +454,25 @@ def test_what_was_never_played_ends_the_run_and_what_was_is_tried_again(
 
 
 @pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("instead", [False, True])
+def test_a_run_folder_that_is_moved_ends_the_run_with_a_sentence(
+    instead: bool, run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def move() -> None:
+        run.path.rename(run.path.with_name("moved"))
+        if instead:
+            run.path.mkdir()
+        server.failing = [Ended("actor/0", 1)]  # which could not write its log
+
+    server.meanwhile = move
+    assert supervisor.run(run, {}, server, lambda: {}) == 1
+    out, err = capsys.readouterr()
+    assert f"{run.path} was moved or removed: it is not where its run writes." in err
+    assert (out, server.launches) == ("", 1)
+    assert not list(run.path.glob("*"))
+
+
+@pytest.mark.usefixtures("later")
 def test_a_full_disk_is_no_reason_to_begin_again(
     run: Settings, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,9 +80,14 @@ def check(config: Any) -> None:
       config: a dataclass. Its fields have to be of their types, and what they are declared to be.
     """
     for name, declaration in declared(type(config)).items():
-        value, required = getattr(config, name), declaration.requirement
-        if not (of_type(declaration.annotation).holds(value) and required.holds(value)):
-            raise ValueError(f"{name} must be {required.text}, got {_quoted(value)}.")
+        check_value(name, declaration, getattr(config, name))
+
+
+def check_value(name: str, declaration: Field, value: Any) -> None:
+    """Raises ValueError with a sentence about a value that a field cannot have."""
+    required = declaration.requirement
+    if not (of_type(declaration.annotation).holds(value) and required.holds(value)):
+        raise ValueError(f"{name} must be {required.text}, got {_quoted(value)}.")
 
 
 def _quoted(value: Any) -> str:

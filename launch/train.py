@@ -80,6 +80,9 @@ def new_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
     settings.require(values, "agent", "env", "run_dir")
     if values["preset"] is None:
         values = values | {"preset": presets.PRESETS[0]}
+    for name, value in values.items():
+        if value is not None:
+            settings.check_value(name, value)
     trial.try_each(values["env"], values["hang_seconds"])
     made = settings.resolve(values, overrides)
     settings.check_vacant(made)

@@ -17,7 +17,7 @@ from population import ranges
 from population.folder import PopulationFolder
 from population.ranges import Range
 from run_folder import catalogue, recorded, texts, whole_files
-from run_folder.settings import Settings, SettingsError, reading
+from run_folder.settings import Settings, SettingsError, check_value, reading
 
 NOTHING, EVERYTHING = "none", "all"  # that is evolved
 _FLAGS, _FIELDS = "values", "fields"  # of `train`
@@ -69,9 +69,7 @@ class Population:
             if name not in known or name == "configs":
                 hint = texts.suggest(name, known)
                 raise SettingsError(f"--train has {name!r}, no flag that members share.{hint}")
-            required = known[name].requirement
-            if not (of_type(known[name].annotation).holds(value) and required.holds(value)):
-                raise SettingsError(f"--{name} must be {required.text}, got {value!r}.")
+            check_value(name, value)
         for of, typed in self.train.get(_FIELDS, {}).items():
             if not of_type(dict[str, str]).holds(typed):
                 raise SettingsError(f"--train has {of!r}, not text by field: {typed!r}.")

@@ -167,6 +167,14 @@ class Settings:
         return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
 
 
+def check_value(name: str, value: Any) -> None:
+    """Raises SettingsError where a launch setting cannot have a value."""
+    try:
+        fields.check_value(name, fields.declared(Settings)[name], value)
+    except ValueError as error:  # which begins with the field's name
+        raise SettingsError(f"--{error}") from None
+
+
 def require(values: Mapping[str, Any], *names: str) -> None:
     """Checks that flags were given.
 

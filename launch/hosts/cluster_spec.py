@@ -8,6 +8,7 @@ Vertex AI sets it on each of its hosts; `launch.cluster` writes the same for any
 
 import dataclasses
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,6 +17,9 @@ from launch.hosts.job import JobError
 from recurrent_replay import command
 
 VARIABLE = "CLUSTER_SPEC"
+_PORTS = 2**16
+_ADDRESS = re.compile(r"\S+:([0-9]{1,5})")
+_LONGEST = 300  # characters of what is quoted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +68,7 @@ def write(
         addresses[pool].append(f"{host}:{port + seen[host]}")
         seen[host] += 1
     last = port + max(seen.values()) - 1
-    if not (port >= 1 and last < 2**16):
+    if not (port >= 1 and last < _PORTS):
         raise JobError(f"--port={port} leads to ports up to {last}; they end at 65535.")
     pool, index, _ = ranks[rank]
     return {"cluster": addresses, "task": {"type": pool, "index": index}}
@@ -87,23 +91,56 @@ def read(environment: Mapping[str, str], pools: Mapping[str, Sequence[str]]) -> 
             f"{command('cluster')} writes it."
         )
     try:
-        said = json.loads(text)
-        task = said["task"]
-        place = Place(str(task["type"]), int(task["index"]), said["cluster"])
-    except (ValueError, KeyError, TypeError):
+        place = _parsed(json.loads(text))
+    except (ValueError, RecursionError) as error:
         raise JobError(
             f'{VARIABLE} must be {{"cluster": {{"<pool>": ["<host>:<port>", ...]}}, "task": '
-            f'{{"type": "<pool>", "index": <number>}}}}, got {text!r}.'
+            f'{{"type": "<pool>", "index": <number>}}}}, got {_shortened(text)}: {error}.'
         ) from None
     if place.pool not in pools:
         raise JobError(
             f"{VARIABLE} names the pool {place.pool!r}, but there is {', '.join(pools)} here."
         )
     labels = pools[place.pool]
-    known = place.addresses.get(place.pool, [])
-    if not (0 <= place.index < len(labels) and len(known) == len(labels)):
+    if place.index >= len(labels):
         raise JobError(
-            f"{VARIABLE} makes this number {place.index} of the {len(known)} nodes of "
-            f"{place.pool}, but the job's are {len(labels)}: {', '.join(labels)}."
+            f"{VARIABLE} makes this number {place.index} of {place.pool}, but the job's nodes are "
+            f"{len(labels)}, from 0: {', '.join(labels)}."
         )
+    for pool, labels in pools.items():
+        if len(known := place.addresses.get(pool, [])) != len(labels):
+            raise JobError(
+                f"{VARIABLE} has {len(known)} addresses of {pool}, but the job's nodes there are "
+                f"{len(labels)}: {', '.join(labels)}."
+            )
     return place
+
+
+def _parsed(said: Any) -> Place:
+    """The place that JSON says. Raises ValueError about the first part that is none."""
+    task, cluster = _part(said, "task", dict), _part(said, "cluster", dict)
+    pool, index = _part(task, "type", str), str(_part(task, "index", (int, str)))
+    if not re.fullmatch("[0-9]{1,9}", index):
+        raise ValueError(f"index is {_shortened(index)}")
+    addresses = [address for pool in cluster for address in _part(cluster, pool, list)]
+    for address in addresses:
+        match = isinstance(address, str) and _ADDRESS.fullmatch(address)
+        if not (match and 0 < int(match[1]) < _PORTS):
+            raise ValueError(f"{_shortened(address)} is no address with a port from 1 to 65535")
+    twice = [address for address, count in Counter(addresses).items() if count > 1]
+    if twice:
+        raise ValueError(f"{_shortened(twice[0])} is the address of two nodes")
+    return Place(pool, int(index), cluster)
+
+
+def _part(of: Any, name: str, kind: type | tuple[type, ...]) -> Any:
+    found = of.get(name) if isinstance(of, dict) else None
+    if not isinstance(found, kind) or isinstance(found, bool):
+        raise ValueError(f"{_shortened(name)} is {_shortened(found)}")
+    return found
+
+
+def _shortened(value: Any) -> str:
+    """A value as Python writes it, as far as a sentence holds it."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."

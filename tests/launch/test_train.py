@@ -1,17 +1,20 @@
 """Bad input is refused with a sentence, before any process starts and with the folder untouched."""
 
 import dataclasses
+import math
 import pathlib
 import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Any, get_args
 
 import pytest
 import tensorflow as tf
 
 import recurrent_replay
+from agents import fields
 from agents.contract import Agent
 from launch import train
 from r2d2 import agent as r2d2
@@ -117,6 +120,13 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:
         ([*NEW, "--=3"], ["'--=3'"]),
         ([*NEW, "-r2d2.length=0"], ["--r2d2.length", "got 0."]),
         ([*NEW, "--preset=huge"], ["--preset", "'huge'", "local, paper"]),
+        *(
+            (
+                [*NEW, "--env=gym:CartPole-v1", f"--hang_seconds={seconds}"],
+                ["--hang_seconds must be a number from 5 to 1e+06, got"],
+            )
+            for seconds in ("1e9", "1e400", "nan", "-1", "0")
+        ),
         ([*NEW, "--lp_launch_type=local_mt"], ["local_mp or vertex_ai", "got local_mt"]),
         ([*NEW, "--lp_launch_type=vertex_ai"], ["--gcp_region must be", "''"]),
         ([*NEW, "--r2d2.burn_in=-1"], ["--r2d2.burn_in", "-1"]),
@@ -333,3 +343,22 @@ def test_a_flag_is_for_all_agents_that_anneal(
     assert typed.run(train.main, *argv, f"--run_dir={tmp_path / 'run'}") == 0
     (run,) = started
     assert run.configs["impala"].annealing_frames == frames
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, field in fields.declared(settings.Settings).items()
+        if {field.annotation, *get_args(field.annotation)} & {int, float}
+    ],
+)
+def test_a_number_out_of_its_range_is_refused_before_an_environment_is_tried(
+    name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train.trial, "try_each", None)
+    given: dict[str, Any] = dict.fromkeys(fields.declared(settings.Settings))
+    given |= dict(agent="r2d2", env="gym:CartPole-v1", run_dir=str(tmp_path / "run"))
+    for value in (-1, 10**400, math.nan, math.inf):
+        with pytest.raises(settings.SettingsError, match=f"^--{name} must be .*, got "):
+            train.new_run(given | {name: value}, {})

@@ -82,22 +82,77 @@ def _said(text: str | None) -> str:
     return str(error.value)
 
 
-def test_what_is_wrong_in_the_environment_is_quoted() -> None:
-    assert "-m launch.cluster writes it" in _said(None)
-    assert "-m launch.cluster writes it" in _said("")
-    assert "got '{nonsense'" in _said("{nonsense")
-    assert "got '[1]'" in _said("[1]")
-    assert """got '{"cluster": {}}'""" in _said('{"cluster": {}}')
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "-m launch.cluster writes it"),
+        ("", "-m launch.cluster writes it"),
+        ("{nonsense", "got '{nonsense': Expecting property name"),
+        ("[" * 100_000, "got '[[["),
+        ("9" * 5_000, "9 ...: "),
+        ("null", "got 'null': 'task' is None."),
+        ("[1]", "got '[1]': 'task' is None."),
+        ('{"cluster": {}}', "'task' is None."),
+        ('{"cluster": {}, "task": "worker"}', "'task' is 'worker'."),
+        ('{"cluster": {}, "task": {"type": 7, "index": 0}}', "'type' is 7."),
+        ("\udcff", "got "),
+    ],
+)
+def test_what_is_wrong_in_the_environment_is_quoted(text: str | None, said: str) -> None:
+    assert said in _said(text)
+    assert len(_said(text)) < 900
+
+
+@pytest.mark.parametrize(
+    ("path", "values", "said"),
+    [
+        (
+            ("task", "type"),
+            ["workerpool7"],
+            "pool 'workerpool7', but there is workerpool0, ",
+        ),
+        (
+            ("task", "index"),
+            [1],
+            "number 1 of workerpool0, but the job's nodes are 1, from 0: ",
+        ),
+        (("task", "index"), [-1, 10**30, "", "a", "0.0", "\u0660", " 0"], ": index is '"),
+        (("task", "index"), [0.0, 1.5, True, None, [0], {}], ": 'index' is "),
+        (("cluster",), [[], "a:1", None, 1], ": 'cluster' is "),
+        (("cluster", "workerpool0"), [["a:1", "z:2"]], "2 addresses of workerpool0, but the job's"),
+        (("cluster", "workerpool0"), [[]], "0 addresses of workerpool0, but the job's nodes there"),
+        (("cluster", "workerpool0"), ["a:1", {"a:1": 0}, None], ": 'workerpool0' is "),
+        (
+            ("cluster", "workerpool0", 0),
+            ["a", "a:", ":1", "a:0", "a:65536", "a:-1", "a:x", "a b:1", 7, None, []],
+            " is no address with a port from 1 to 65535.",
+        ),
+        (("cluster", "workerpool0", 0), ["b:2222"], ": 'b:2222' is the address of two nodes."),
+    ],
+)
+def test_a_place_that_is_none_of_the_jobs_is_named(
+    path: tuple[str | int, ...], values: list[Any], said: str
+) -> None:
+    for value in values:
+        written: Any = _write()
+        *way, last = path
+        part = written
+        for name in way:
+            part = part[name]
+        part[last] = value
+        assert said in _said(json.dumps(written)), value
+
+
+def test_a_pool_of_the_job_that_is_missing_is_named() -> None:
     written = _write()
-    written["task"]["type"] = "workerpool7"
-    assert "pool 'workerpool7', but there is workerpool0, workerpool1" in _said(json.dumps(written))
-    for index in (-1, 1):
-        written = _write()
-        written["task"]["index"] = index
-        assert f"number {index} of the 1 nodes of workerpool0" in _said(json.dumps(written))
+    del written["cluster"]["workerpool2"]
+    assert "0 addresses of workerpool2, but the job's nodes there" in _said(json.dumps(written))
+
+
+def test_a_schedulers_index_may_be_text() -> None:
     written = _write()
-    written["cluster"]["workerpool0"].append("z:2222")
-    assert "of the 2 nodes of workerpool0, but the job's are 1" in _said(json.dumps(written))
+    written["task"] |= {"index": "0", "trial": ""}
+    assert cluster_spec.read({"CLUSTER_SPEC": json.dumps(written)}, POOLS).index == 0
 
 
 def test_a_job_in_the_home_folder_is_found(

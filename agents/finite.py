@@ -33,7 +33,7 @@ def check_rewards(reward: np.ndarray, names: Sequence[str]) -> None:
         )
 
 
-def check_update(step: int, metrics: Mapping[str, tf.Tensor]) -> None:
+def check_update(step: int, metrics: Mapping[str, tf.Tensor], reward: tf.Tensor) -> None:
     """Accepts an update whose losses and whose gradients' norms are finite.
 
     Other metrics need not be, such as that of a task which a batch lacks.
@@ -41,10 +41,12 @@ def check_update(step: int, metrics: Mapping[str, tf.Tensor]) -> None:
     Args:
       step: the update's number, from 1 on.
       metrics: that it gave.
+      reward: `[T, B]`, of its batch.
 
     Raises:
       KeyError: if there is no `loss` or no `gradient_norm`.
-      NotFiniteError: with every metric that is not finite, to tell which term it began with.
+      NotFiniteError: with every metric that is not finite, to tell which term it began with, and
+        the rewards, which may be too large for the loss.
     """
     names = {*MUST_BE_FINITE, *(name for name in metrics if name.endswith(MUST_BE_FINITE))}
     if all(math.isfinite(metrics[name]) for name in names):
@@ -55,4 +57,7 @@ def check_update(step: int, metrics: Mapping[str, tf.Tensor]) -> None:
         for index, value in np.ndenumerate(np.asarray(metric))
         if not np.isfinite(value)
     ]
-    raise NotFiniteError(f"Update {step:,} is not finite: {', '.join(found)}.")
+    raise NotFiniteError(
+        f"Update {step:,} is not finite: {', '.join(found)}. It learned from rewards from "
+        f"{np.min(reward):g} to {np.max(reward):g}."
+    )

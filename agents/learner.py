@@ -91,7 +91,8 @@ class Learner(acme.Learner):
         self._checkpoint = tf.train.Checkpoint(update=update, steps=self._steps)
         self._lock = threading.Lock()
         self._served: tuple[int, list[np.ndarray]] | None = None
-        self._unchecked: list[Mapping[str, tf.Tensor]] = []  # metrics of the newest updates
+        # Metrics of the newest updates, and the rewards that they learned from.
+        self._unchecked: list[tuple[Mapping[str, tf.Tensor], tf.Tensor]] = []
         self._broke_off = False  # an update, which may have changed some parameters and not others
         self._batches = Fetched(batches)
 
@@ -138,7 +139,7 @@ class Learner(acme.Learner):
             priorities, metrics = self._update(batch)
             self._steps.assign_add(1)
             self._broke_off = False
-            self._unchecked.append(metrics)
+            self._unchecked.append((metrics, batch.reward))
             if priorities is not None or len(self._unchecked) >= MAX_UNCHECKED:
                 self._check()
         if self._priorities is not None and priorities is not None:
@@ -269,8 +270,8 @@ class Learner(acme.Learner):
         if self._broke_off:
             raise BrokenOffError(f"Update {self.learner_steps + 1} broke off.")
         first = self.learner_steps - len(self._unchecked) + 1
-        for step, metrics in enumerate(self._unchecked, first):
-            check_update(step, metrics)
+        for step, (metrics, reward) in enumerate(self._unchecked, first):
+            check_update(step, metrics, reward)
         self._unchecked.clear()
 
     def close(self) -> None:

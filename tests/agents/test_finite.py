@@ -107,13 +107,15 @@ class Breaking(AddReward):
         return priorities if self._has_priorities else None, changed
 
 
+SEEN = " It learned from rewards from 0 to 2."
+
 BREAKS = [
-    ({"loss": np.nan}, "Update 3 is not finite: loss nan."),
-    ({"gradient_norm": np.inf}, "Update 3 is not finite: gradient_norm inf."),
-    ({"metagradient_norm": np.nan}, "Update 3 is not finite: metagradient_norm nan."),
+    ({"loss": np.nan}, "Update 3 is not finite: loss nan." + SEEN),
+    ({"gradient_norm": np.inf}, "Update 3 is not finite: gradient_norm inf." + SEEN),
+    ({"metagradient_norm": np.nan}, "Update 3 is not finite: metagradient_norm nan." + SEEN),
     (
         {"loss": -np.inf, "gradient_norm": np.nan, "baseline_loss": np.inf, "entropy": 1.0},
-        "Update 3 is not finite: loss -inf, gradient_norm nan, baseline_loss inf.",
+        "Update 3 is not finite: loss -inf, gradient_norm nan, baseline_loss inf." + SEEN,
     ),
 ]
 
@@ -172,7 +174,8 @@ def test_without_any_others_to_serve_it_is_an_error() -> None:
     learner, _ = make_learner(for_ever(), Breaking(False, loss=np.nan))
     for _ in range(3):
         learner.step()
-    assert _raises(lambda: learner.get_variables(["policy"])) == "Update 3 is not finite: loss nan."
+    said = _raises(lambda: learner.get_variables(["policy"]))
+    assert said == "Update 3 is not finite: loss nan." + SEEN
 
 
 def test_a_learner_that_is_set_back_goes_on(tmp_path: pathlib.Path) -> None:
@@ -194,26 +197,29 @@ def test_other_metrics_need_not_be_finite() -> None:
     """A task of which a batch holds nothing may have a mean that is not a number."""
     metrics = {"loss": tf.constant(1.0), "gradient_norm": tf.constant(2.0)}
     others = {"mean_rho": tf.constant(np.nan), "mu": tf.constant([0.0, np.nan, 1.0, np.inf])}
-    check_update(5, metrics | others)
+    reward = tf.constant([[0.0, -1e20], [7.0, 0.0]])
+    check_update(5, metrics | others, reward)
     with pytest.raises(NotFiniteError) as error:
-        check_update(1234, {**others, "loss": tf.constant(np.nan), "gradient_norm": 2.0})
+        check_update(1234, {**others, "loss": tf.constant(np.nan), "gradient_norm": 2.0}, reward)
     found = "mean_rho nan, mu[1] nan, mu[3] inf, loss nan"
-    assert str(error.value) == f"Update 1,234 is not finite: {found}."
+    seen = "It learned from rewards from -1e+20 to 7."
+    assert str(error.value) == f"Update 1,234 is not finite: {found}. {seen}"
 
 
 @pytest.mark.parametrize("name", ["outer_loss", "metagradient_norm"])
 def test_every_loss_and_every_gradients_norm_must_be_finite(name: str) -> None:
     metrics = {"loss": tf.constant(1.0), "gradient_norm": tf.constant(2.0)}
-    check_update(5, metrics | {name: tf.constant(3.0)})
+    check_update(5, metrics | {name: tf.constant(3.0)}, tf.zeros([1, 1]))
     with pytest.raises(NotFiniteError, match=rf"Update 5 is not finite: {name} inf\."):
-        check_update(5, metrics | {name: tf.constant(np.inf)})
+        check_update(5, metrics | {name: tf.constant(np.inf)}, tf.zeros([1, 1]))
 
 
 @pytest.mark.parametrize("missing", ["loss", "gradient_norm"])
 def test_an_update_that_does_not_say_its_loss_is_no_update(missing: str) -> None:
     metrics = {"loss": tf.constant(1.0), "gradient_norm": tf.constant(2.0)}
+    lacking = {name: metric for name, metric in metrics.items() if name != missing}
     with pytest.raises(KeyError, match=missing):
-        check_update(5, {name: metric for name, metric in metrics.items() if name != missing})
+        check_update(5, lacking, tf.zeros([1, 1]))
 
 
 def _learn(learner: Learner, steps: int) -> None:

@@ -36,12 +36,11 @@ def run() -> Settings:
         raise SettingsError("--run_dir must be given.")
     run_dir = pathlib.Path(command_line.RUN_DIR.value)
     with import_path.nothing_imported():
-        named = own_code.modules(settings.load(run_dir))
-    if named:
+        seen = settings.load(run_dir)
+    if named := own_code.modules(seen):
         _allow(run_dir, named)
-    found = settings.load(run_dir)
-    trial.try_each(found.env, found.hang_seconds)
-    return found
+    trial.try_each(seen.env, seen.hang_seconds)  # before anything else makes it
+    return settings.load(run_dir)
 
 
 def trusting() -> contextlib.AbstractContextManager[None]:

@@ -56,10 +56,10 @@ _NEVER = ("job", "resume_step", "resume_without_replay")  # of launch.train
 
 def main(_: Sequence[str]) -> None:
     """Checks names and values first, which takes no TensorFlow and so no time."""
-    values, overrides = train.asked()
     rule = {name: flag.value for name, flag in _RULE.items() if flag.value is not None}
-    typed = Asked(values, overrides, rule, _SWEEP.value or [])
     try:
+        values, overrides = train.asked()
+        typed = Asked(values, overrides, rule, _SWEEP.value or [])
         _check_place(values["run_dir"] or "")
         member = _MEMBER.value
         joins = member is not None and values["run_dir"] and is_population(typed.folder.path)

@@ -59,11 +59,19 @@ _SECTIONS: command_line.Sections = {
 
 
 def asked() -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
-    """What was typed: launch settings by name, None where no flag was given; hyperparameters."""
+    """What was typed: launch settings by name, None where no flag was given; hyperparameters.
+
+    Raises:
+      SettingsError: a setting cannot have that value, whatever is run with it.
+    """
     overrides = command_line.config_overrides(sys.argv)
     if _ANNEALING_FRAMES.value is not None:
         overrides[configs.EVERY_AGENT] = {_ANNEALING_FRAMES.name: _ANNEALING_FRAMES.value}
-    return {name: flag.value for name, flag in _SETTINGS.items()}, overrides
+    values = {name: flag.value for name, flag in _SETTINGS.items()}
+    for name, value in values.items():
+        if value is not None:
+            settings.check_value(name, value)
+    return values, overrides
 
 
 def is_resumed() -> bool:
@@ -80,9 +88,6 @@ def new_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
     settings.require(values, "agent", "env", "run_dir")
     if values["preset"] is None:
         values = values | {"preset": presets.PRESETS[0]}
-    for name, value in values.items():
-        if value is not None:
-            settings.check_value(name, value)
     trial.try_each(values["env"], values["hang_seconds"])
     made = settings.resolve(values, overrides)
     settings.check_vacant(made)
@@ -100,8 +105,8 @@ def _first_line(run: Settings | None) -> str:
 
 def main(_: Sequence[str]) -> None:
     """Checks names and values first, which takes no TensorFlow and so no time."""
-    values, overrides = asked()
     try:
+        values, overrides = asked()
         for flag in (_RESUME_STEP, _WITHOUT_REPLAY):
             if flag.value not in (None, False) and not _RESUME.value:
                 raise SettingsError(f"--{flag.name} says how a run goes on: add --resume.")

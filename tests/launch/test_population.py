@@ -31,6 +31,10 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[NoLoop]]:
         ([], ["--agent and --env must be given."]),
         (["--agent=impela", "--env=catch"], ["'impela'", "Did you mean 'impala'?"]),
         (["--agent=impala", "--env=katch"], ["'katch'", "did you mean catch?"]),
+        (
+            [*NEW, "--env=os:abort", "--hang_seconds=1e9"],
+            ["--hang_seconds must be a number from 5"],
+        ),
         ([*NEW, "--env=os:abort"], ["'os:abort' ended its process, with code -6, when it was"]),
         (["--agent=impala,r2d2", "--env=catch"], ["one agent in a population, got impala,r2d2."]),
         (["--agent=impala,impala", "--env=catch"], ["names an agent twice"]),

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from agents.requirements import MOST_MEMORY_STEPS
 from analysis.diagnosis import ANALYSES
+from environments.lost_simulators import CannotPlayError
 from launch import command_line, opening
 from run_folder.settings import SettingsError
 
@@ -91,7 +92,7 @@ def main(_: Sequence[str]) -> None:
         wanted = _run_and_what()
         session = command_line.later("analysis.diagnosis.session")
         session.diagnose(session.Wanted(**wanted), Console())
-    except SettingsError as error:
+    except (SettingsError, CannotPlayError) as error:
         command_line.fail(str(error))
     sys.exit(0)
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from absl import flags
 
+from environments.lost_simulators import CannotPlayError
 from launch import command_line, opening, playing_flags
 from run_folder.settings import SettingsError
 
@@ -40,6 +41,8 @@ def main(_: Sequence[str]) -> None:
         session.play_all(player, _EPISODES.value)
         if _VIDEO.value:
             session.film_all(player)
+    except CannotPlayError as error:
+        command_line.fail(str(error))
     except KeyboardInterrupt:  # what was printed has been recorded
         sys.exit(130)
     sys.exit(0)

@@ -8,6 +8,7 @@ import pytest
 from analysis.playing import files, session
 from analysis.playing.evaluation import Player
 from environments import screens
+from environments.lost_simulators import CannotPlayError
 from launch import evaluate
 from tests.launch import typed
 from tests.run_folder import saved_runs
@@ -117,11 +118,21 @@ def test_a_folder_without_a_run(capsys: pytest.CaptureFixture[str], tmp_path: pa
     assert "holds no run" in capsys.readouterr().err
 
 
-def test_ctrl_c_ends_it_without_a_traceback(
-    monkeypatch: pytest.MonkeyPatch, run_dir: pathlib.Path
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [(KeyboardInterrupt(), 130, ""), (CannotPlayError("All were lost."), 2, "All were lost.\n")],
+)
+def test_ctrl_c_and_a_task_that_cannot_be_played_end_it_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+    run_dir: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    error: BaseException,
+    code: int,
+    said: str,
 ) -> None:
     def stopped(player: Player, episodes: int | None) -> None:
-        raise KeyboardInterrupt
+        raise error
 
     monkeypatch.setattr(session, "play_all", stopped)
-    assert typed.run(evaluate.main, f"--run_dir={run_dir}", "--video") == 130
+    assert typed.run(evaluate.main, f"--run_dir={run_dir}", "--video") == code
+    assert capsys.readouterr().err == said

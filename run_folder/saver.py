@@ -19,9 +19,9 @@ import reverb
 import tensorflow as tf
 
 from replay import tables
-from run_folder import checkpoints, disk, mirrors, snapshots
+from run_folder import checkpoints, disk, mirrors, snapshots, whole_files
 from run_folder.checkpoints import MANIFEST, Manifest
-from run_folder.layout import learner_label
+from run_folder.layout import RunFolder, learner_label
 from run_folder.replay_files import ReplayFiles
 
 _STAGING = "staging"  # where replay servers write
@@ -115,6 +115,8 @@ class Saver:
         prefix = f"{learner_label(self._agent)}/{learner_step}"
         what = f"The learner at update {learner_step:,}"
         with self._publishing, self._failing(what, self._discard_learner):
+            # What a checkpoint counts is in the logs, and is to be after a power cut.
+            whole_files.sync(*RunFolder(self._folder.parent).logs.glob("*.csv"))
             last = self.last
             if last is None or last.learner_step != learner_step:  # else it is there, and named
                 for folder in (self._folder, (self._folder / prefix).parent):

@@ -15,7 +15,9 @@ def test_a_save_that_is_cut_off_leaves_this_checkpoint_or_the_one_before(
 ) -> None:
     monkeypatch.setattr(snapshots, "NUM_KEPT", 3)  # so that some go
     run = tmp_path / "run"
-    run.mkdir()
+    (run / "logs").mkdir(parents=True)
+    log = run / "logs" / "episodes.csv"
+    log.touch()
     disk, place = power.Disk(run, monkeypatch), Place(run / "checkpoints")
     saved: list[Manifest] = []
     seen = 0
@@ -25,6 +27,8 @@ def test_a_save_that_is_cut_off_leaves_this_checkpoint_or_the_one_before(
             place.saver = place.new_saver(checkpoints.without_replay(saved[-2]))
         place.learner = f"weights {number}"
         place.replays[0].items = 7 + number
+        with log.open("a") as rows:
+            rows.write(f"{step}\n")
         known = saved[-2 if number == went_back else -1 :]
         saved.append(place.saver.save(step, COUNTS, with_replay=number % 3 != 1))
         images = disk.images()
@@ -34,6 +38,7 @@ def test_a_save_that_is_cut_off_leaves_this_checkpoint_or_the_one_before(
             assert found.learner_step in steps if found else number == 0
             seen += 1
         assert found == saved[-1]
+        assert images[-1]["logs/episodes.csv"] == log.read_bytes()
     assert seen > 50
 
 

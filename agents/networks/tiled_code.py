@@ -50,8 +50,8 @@ class _Line(NamedTuple):
     """Images as a line of pixels; of those of x, each is a block."""
 
     images: int
-    rows: int  # of an image, with zeros below it
-    columns: int  # of a row, with one zero or more after it: L
+    rows: int  # of an image, with its margin below it
+    columns: int  # of a row, with its margin after it: L
     of_rows: int  # those of ∂y without the zeros
     of_columns: int
     pixels: int  # a multiple of a tile's
@@ -83,7 +83,7 @@ def weights(layer: Layer) -> Callable[..., None]:
     code = Code([Pointer] * 3 + [Index, Index, Shared])
     x, of_y, all_sums, size, parts, taken = code.arguments
     tiles, line = Tiles(code), _line(layer)
-    as_is = layer.block == 1 and (line.rows, line.columns) == (layer.rows, layer.columns)
+    as_is = layer.block == 1 and layer.margin == 0
     of_x = _zeros(code, (COLUMNS if as_is else line.pixels) * layer.depth)
     turned = _zeros(code, line.pixels * layer.depth)
     pairs = _zeros(code, 2 * line.paired * layer.features)
@@ -121,11 +121,10 @@ def weights(layer: Layer) -> Callable[..., None]:
 def _line(layer: Layer) -> _Line:
     beyond = 2 * layer.margin - layer.kernel + 1
     of_rows, of_columns = layer.rows + beyond, layer.columns + beyond
-    zeros = max(layer.kernel - 1 - layer.margin, 1)
-    rows, columns = max(layer.rows, of_rows + zeros), max(layer.columns, of_columns + zeros)
+    rows, columns = layer.rows + layer.margin, layer.columns + layer.margin
     images = -(-_PIXELS // (rows * columns))
     pixels = -(-images * rows * columns // COLUMNS) * COLUMNS
-    largest = max(layer.margin, zeros) * (columns + 1)
+    largest = max(layer.margin, layer.kernel - 1 - layer.margin) * (columns + 1)
     return _Line(images, rows, columns, of_rows, of_columns, pixels, largest + largest % 2)
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, ParamSpec, TypeAlias
 
 import numpy as np
+import tensorflow as tf
 
 from agents.networks import llvm
 from agents.networks.llvm import ir
@@ -85,6 +86,7 @@ def compiled_once(
     """As `functools.cache`, of what is compiled for a processor with these `lanes` and tiles."""
     compiled: dict[Hashable, Callable[..., None]] = {}
 
+    @tf.autograph.experimental.do_not_convert  # a loop may be wanted first by a traced function
     @functools.wraps(write)
     def found(*given: _Given.args, **named: _Given.kwargs) -> Callable[..., None]:
         key = lanes(), has_tiles(), given, *named.items()

@@ -146,34 +146,6 @@ def test_columns_are_independent(lstm: LSTM) -> None:
     _assert_close(after.numpy()[:, [0, 2]], before.numpy()[:, [0, 2]])
 
 
-def test_a_traced_unroll_equals_an_eager_one(lstm: LSTM) -> None:
-    arguments = (_inputs(), _state(), _flags((2, 0), otherwise=False), ALL_VALID)
-    _assert_close(tf.function(lstm.unroll)(*arguments), lstm.unroll(*arguments))
-
-
-def test_second_derivatives_equal_finite_differences(lstm: LSTM) -> None:
-    x, weights = _inputs(), lstm.trainable_variables
-
-    def first_derivative() -> tf.Tensor:
-        with tf.GradientTape() as tape:
-            outputs, _ = lstm.unroll(x, _state(), NO_RESET, ALL_VALID)
-            loss = tf.reduce_sum(outputs**2)
-        return tape.gradient(loss, weights[1])[0, 0]
-
-    assert weights[1].name == "lstm/w_hidden:0"
-    with tf.GradientTape() as tape:
-        derivative = tf.function(first_derivative)()
-    second = tape.gradient(derivative, weights[1])[0, 0]
-    step = np.zeros(weights[1].shape, np.float32)
-    step[0, 0] = 1e-2
-    weights[1].assign_add(step)
-    above = first_derivative()
-    weights[1].assign_sub(2 * step)
-    below = first_derivative()
-    assert abs(second) > 1e-3
-    assert float(second) == pytest.approx(float(above - below) / 2e-2, rel=0.02)
-
-
 def test_no_memory_passes_its_inputs_on() -> None:
     core = make_core(0)
     assert isinstance(core, NoMemory)

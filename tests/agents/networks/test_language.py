@@ -11,9 +11,7 @@ from agents.networks.language import Language
 from tests.instructions import LONGEST, NUM_WORDS, random_observation
 
 WRAPS = pytest.mark.parametrize(
-    "wrap",
-    [lambda f: f, tf.function, tf.function(jit_compile=True)],
-    ids=["eager", "traced", "compiled"],
+    "wrap", [tf.function, tf.function(jit_compile=True)], ids=["traced", "compiled"]
 )
 
 

@@ -210,12 +210,9 @@ def test_a_biass_derivatives_are_those_of_a_sum(
 @pytest.mark.parametrize(
     ("shape", "kernel", "features", "padding", "size", "expected"),
     [
-        ((40, 6, 8, 4), 3, 16, "SAME", 16, True),  # more images than parts
-        ((3, 5, 16, 3), 3, 32, "SAME", 16, True),
-        ((3, 5, 16, 3), 3, 32, "VALID", 16, True),
-        ((2, 1, 4, 4), 3, 16, "SAME", 16, True),  # all rows but one are around the image
-        ((3, 7, 16, 1), 5, 16, "SAME", 16, True),
-        ((3, 6, 8, 4), 3, 8, "SAME", 8, True),
+        ((40, 6, 8, 4), 3, 32, "SAME", 16, True),  # more images than parts
+        ((3, 5, 16, 3), 3, 16, "VALID", 16, True),
+        ((3, 1, 8, 1), 5, 8, "SAME", 8, True),  # all rows but one are around the image
         ((3, 6, 8, 4), 2, 16, "SAME", 16, False),  # one margin is larger
         ((3, 6, 8, 4), 3, 12, "SAME", 16, False),
         ((3, 6, 7, 4), 3, 16, "SAME", 16, False),
@@ -233,13 +230,12 @@ def test_weights_of_few_channels_are_learned_by_a_loop(
 @pytest.mark.parametrize(
     ("shape", "kernel", "features", "padding", "stride", "expected"),
     [
-        ((60, 9, 9, 32), 3, 32, "VALID", 1, True),  # several images at once, and fewer at the end
+        ((60, 9, 9, 32), 3, 16, "VALID", 1, True),  # several images at once, and fewer at the end
         ((2, 7, 30, 16), 3, 16, "SAME", 1, True),  # one tile of channels, six of nine columns
         ((3, 6, 5, 32), 2, 48, "VALID", 1, True),  # a row's last pixel has no output
         ((3, 4, 6, 48), 5, 16, "SAME", 1, True),  # a kernel beyond the image; three of channels
-        ((3, 5, 6, 32), 1, 16, "SAME", 1, True),
+        ((3, 5, 6, 32), 1, 16, "SAME", 1, True),  # no shift, and no zeros
         ((20, 12, 8, 8), 4, 16, "VALID", 2, True),  # blocks
-        ((2, 9, 12, 16), 3, 16, "VALID", 3, True),
         ((3, 13, 8, 8), 4, 16, "VALID", 2, False),  # no whole blocks
         ((3, 8, 8, 8), 4, 16, "SAME", 2, False),
         ((3, 6, 8, 24), 3, 16, "VALID", 1, False),
@@ -300,19 +296,14 @@ def _weights_are_learned_by_a_loop(
         np.testing.assert_allclose(actual, wanted, rtol=4 * HALF_STEP, atol=0.04 * wanted.std())
 
 
-@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
 @pytest.mark.parametrize(
-    ("shape", "size"),
+    ("shape", "size", "dtype"),
     [
-        ((3, 8, 6, 2), 16),  # no whole vectors of channels: XLA's loops
-        ((2, 7, 9, 3), 16),
-        ((1, 1, 2, 1), 16),
-        ((2, 7, 9, 16), 0),
-        ((3, 8, 6, 32), 16),
-        ((2, 7, 9, 16), 16),
-        ((2, 10, 5, 16), 8),
-        ((1, 1, 2, 16), 16),
-        ((5, 21, 3, 16), 16),
+        ((3, 8, 7, 2), 16, tf.float32),  # no whole vectors of channels: XLA's loops
+        ((2, 7, 9, 16), 0, tf.bfloat16),
+        ((3, 8, 7, 32), 16, tf.float32),  # loops, over several rows of windows and one that is left
+        ((2, 9, 6, 16), 8, tf.bfloat16),
+        ((1, 1, 2, 16), 16, tf.float32),
     ],
 )
 def test_pooling_is_tensorflows_with_its_derivatives(
@@ -343,7 +334,7 @@ def _compare_pooling(shape: tuple[int, ...], dtype: tf.DType) -> None:
     given = tf.cast(_normal(*max_pool(x, b).shape, seed=4), dtype)
     expected = tf.reduce_sum(tf.cast(given, tf.float32), axis=[0, 1, 2])
     rounding = 1e-5 if dtype == tf.float32 else HALF_STEP
-    np.testing.assert_allclose(tf.cast(ours_of_b, tf.float32), expected, rtol=rounding)
+    np.testing.assert_allclose(tf.cast(ours_of_b, tf.float32), expected, rtol=rounding, atol=1e-5)
 
 
 @pytest.mark.parametrize(("width", "expected"), [(2048, True), (2049, False)])

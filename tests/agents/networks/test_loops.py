@@ -3,6 +3,7 @@
 import itertools
 import os
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def _triple() -> Callable[..., None]:
     return code.compiled()
 
 
-@pytest.mark.parametrize("batch", [0, 1, 2, 7, 40])
+@pytest.mark.parametrize("batch", [0, 2, 40])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
 def test_parts_make_up_the_batch(
@@ -50,7 +51,9 @@ def test_parts_make_up_the_batch(
     np.testing.assert_array_equal(tripled(x), 3 * x.numpy())
 
 
-def test_each_part_may_have_a_row_of_its_own(size: int) -> None:
+@pytest.mark.parametrize("num_items", [2, 11])
+def test_each_part_may_have_a_row_of_its_own(num_items: int, size: int) -> None:
+    num_rows = min(num_items, 4)
     code = Code([Pointer, Pointer, Index, Index, Shared])
     x, y, batch, parts, taken = code.arguments
     with code.parts(batch, parts, taken) as (part, begin, end):
@@ -59,9 +62,9 @@ def test_each_part_may_have_a_row_of_its_own(size: int) -> None:
         with code.loop(end, begin) as item:
             code.store(code.load(row, 0) + code.load(x, code.times(item, size)), row, 0)
     run = code.compiled()
-    x = tf.constant(np.arange(11 * size).reshape(11, size), tf.float32)
-    (sums,) = in_parts(run, [x], [Output([4, size])], 4)
-    bounds = [11 * i // 4 for i in range(5)]
+    x = tf.constant(np.arange(num_items * size).reshape(num_items, size), tf.float32)
+    (sums,) = in_parts(run, [x], [Output([num_rows, size])], 4)
+    bounds = [num_items * i // num_rows for i in range(num_rows + 1)]
     expected = [x[a:b].numpy().sum(axis=0) for a, b in itertools.pairwise(bounds)]
     np.testing.assert_array_equal(sums, expected)
 
@@ -74,6 +77,26 @@ def test_as_many_threads_as_tensorflow_is_told_or_the_process_may_use(
     for number, expected in [(0, 3), (2, 2)]:
         monkeypatch.setattr(told, "get_intra_op_parallelism_threads", lambda number=number: number)
         assert num_parts() == 8 * expected
+
+
+def test_other_threads_of_this_process_are_waited_for(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pools, waited = [], []
+
+    def submit(work: Callable[[], None]) -> SimpleNamespace:
+        return SimpleNamespace(result=lambda: waited.append(work))
+
+    def pool(process: int) -> SimpleNamespace:
+        pools.append(process)
+        return SimpleNamespace(submit=submit)
+
+    monkeypatch.setattr(loops, "_threads", pool)
+    monkeypatch.setattr(loops, "num_threads", lambda: 3)
+    x = tf.ones([4, size])
+    in_parts(_triple(), [x], [Output(x.shape)])
+    assert pools == [os.getpid()] * 2
+    assert len(waited) == 2
 
 
 def test_a_fork_has_threads_of_its_own() -> None:

@@ -116,31 +116,26 @@ def _assert_close(
 
 
 COMPILED = tf.function(autograph=False, jit_compile=True)
-WRAPS = pytest.mark.parametrize(
-    "wrap",
-    [lambda f: f, tf.function(autograph=False), COMPILED],
-    ids=["eager", "traced", "compiled"],
+EVERYTHING = (True, True, True)
+WAYS = pytest.mark.parametrize(
+    ("units", "wrap"),
+    [(3, lambda f: f), (16, tf.function(autograph=False)), (3, COMPILED)],
+    ids=["steps-eager", "code-traced", "compiled"],
+    indirect=["units"],
 )
 
 
-@WRAPS
+@WAYS
 def test_equals_the_loop(wrap: Callable[..., Any]) -> None:
     actual = _unrolled(wrap(recurrence.unroll), _arguments())
     _assert_close(actual, _unrolled(_naive, _arguments()))
 
 
-@pytest.mark.parametrize(
-    "enters",
-    [(True, False, False), (False, True, False), (False, False, True), (True, True, True)],
-    ids=["outputs", "hidden", "cell", "all"],
-)
-@WRAPS
-def test_gradients_equal_those_of_the_loop(
-    enters: tuple[bool, bool, bool], wrap: Callable[..., Any]
-) -> None:
+@WAYS
+def test_gradients_equal_those_of_the_loop(wrap: Callable[..., Any]) -> None:
     arguments = _arguments()
-    actual = wrap(lambda *x: _first(recurrence.unroll, x, enters))(*arguments)
-    expected = _first(_naive, arguments, enters)
+    actual = wrap(lambda *x: _first(recurrence.unroll, x, EVERYTHING))(*arguments)
+    expected = _first(_naive, arguments, EVERYTHING)
     assert all(np.abs(x).max() > 1e-2 for x in expected)
     _assert_close(actual, expected)
 
@@ -163,15 +158,12 @@ def test_no_gradient_passes_a_reset_and_every_gradient_passes_invalid_rows() -> 
             np.testing.assert_array_equal(of_cell[b], whole_cell[b])
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, COMPILED], ids=["eager", "compiled"])
-@pytest.mark.parametrize("enters", [(True, False, False), (False, True, True)])
-def test_second_derivatives_equal_those_of_the_loop(
-    enters: tuple[bool, bool, bool], wrap: Callable[..., Any]
-) -> None:
+@WAYS
+def test_second_derivatives_equal_those_of_the_loop(wrap: Callable[..., Any]) -> None:
     def second(unroll: Unroll, arguments: Tensors) -> Tensors:
         with tf.GradientTape() as tape:
             tape.watch(arguments)
-            first = _first(unroll, arguments, enters)
+            first = _first(unroll, arguments, EVERYTHING)
             loss = tf.add_n([tf.reduce_sum(x**2) for x in first])
         return tape.gradient(loss, arguments)
 
@@ -189,15 +181,15 @@ def test_gates_of_bfloat16_are_all_that_is_of_it() -> None:
     results = _unrolled(recurrence.unroll, [rounded, *others])
     _assert_close(results, _unrolled(recurrence.unroll, [exact, *others]), rtol=1e-6, atol=1e-7)
     assert all(x.dtype == tf.float32 for x in results)
-    everything = (True, True, True)
-    of_gates, *of_others = _first(recurrence.unroll, [rounded, *others], everything)
-    expected, *expected_others = _first(recurrence.unroll, [exact, *others], everything)
+    of_gates, *of_others = _first(recurrence.unroll, [rounded, *others], EVERYTHING)
+    expected, *expected_others = _first(recurrence.unroll, [exact, *others], EVERYTHING)
     assert of_gates.dtype == tf.bfloat16
     assert all(x.dtype == tf.float32 for x in of_others)
     np.testing.assert_allclose(tf.cast(of_gates, tf.float32), expected, rtol=2**-8, atol=1e-7)
     _assert_close(of_others, expected_others, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("units", [3], indirect=True)
 def test_a_compiled_unroll_is_a_loop() -> None:
     """XLA takes minutes for a hundred steps that are written out."""
 
@@ -213,6 +205,7 @@ def test_a_compiled_unroll_is_a_loop() -> None:
     assert 0 < number_of_products(1) == number_of_products(3)
 
 
+@pytest.mark.parametrize("units", [16], indirect=True)
 def test_rows_that_are_gathered_teach_as_others() -> None:
     """Their gradient comes as the rows and their numbers."""
 
@@ -230,9 +223,7 @@ def test_rows_that_are_gathered_teach_as_others() -> None:
 def test_where_all_steps_are_one_loop(units: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def types() -> set[str]:
         arguments = _arguments()
-        traced = tf.function(
-            lambda *x: _first(recurrence.unroll, x, (True, True, True)), autograph=False
-        )
+        traced = tf.function(lambda *x: _first(recurrence.unroll, x, EVERYTHING), autograph=False)
         operations = traced.get_concrete_function(*arguments).graph.get_operations()
         return {op.type for op in operations} & {"PyFunc", "PartitionedCall"}
 
@@ -241,9 +232,10 @@ def test_where_all_steps_are_one_loop(units: int, monkeypatch: pytest.MonkeyPatc
     assert types() == {"PartitionedCall"}
 
 
+@pytest.mark.parametrize("units", [16], indirect=True)
 def test_saturated_gates_have_finite_gradients() -> None:
     gates, *others = _arguments()
     arguments = [1e4 * gates, *others]
-    actual = _first(recurrence.unroll, arguments, (True, True, True))
+    actual = _first(recurrence.unroll, arguments, EVERYTHING)
     assert all(np.isfinite(x).all() for x in actual)
-    _assert_close(actual, _first(_naive, arguments, (True, True, True)))
+    _assert_close(actual, _first(_naive, arguments, EVERYTHING))

@@ -204,6 +204,20 @@ def test_places_are_summed_and_compared_as_pythons(size: int) -> None:
         np.testing.assert_array_equal(made, expected)
 
 
+def test_a_loop_is_written_as_it_stands_where_a_function_is_traced() -> None:
+    @vector_code.compiled_once
+    def write(number: int) -> Callable[..., Any]:
+        pairs = list(zip([number], [1], strict=True))  # autograph's own zip is not strict
+        return lambda: pairs
+
+    @tf.function
+    def traced() -> Any:
+        compiled: Callable[..., Any] = write(2)
+        return compiled()
+
+    assert traced() == [(2, 1)]
+
+
 @pytest.mark.parametrize(
     ("features", "expected"),
     [

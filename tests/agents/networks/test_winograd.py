@@ -1,7 +1,7 @@
 """Winograd's convolutions, beside naive loops and TensorFlow's gradients."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,6 @@ from agents.networks.winograd_code import matrices, transform, transform_both
 from tests.agents.networks.vectors import lanes
 
 FORMS = [(4, 3), (3, 3), (2, 3), (4, 2), (3, 2), (2, 2)]  # outputs and weights of a side
-
-
-@pytest.fixture(params=[8, 16])
-def vectors(request: pytest.FixtureRequest) -> Iterator[int]:
-    """Lanes of a vector."""
-    with lanes(request.param):
-        yield request.param
 
 
 def _normal(*shape: int, seed: int = 0) -> tf.Tensor:
@@ -91,18 +84,12 @@ def test_what_points_and_their_negatives_share_is_computed_once() -> None:
 
 
 # height, width, channels, features, kernel, stride, padding
-SIZES = [
-    (8, 8, 16, 16, 3, 1, "SAME"),  # whole tiles
-    (11, 9, 16, 32, 3, 1, "SAME"),  # tiles beyond the image, of another number of features
-    (22, 18, 32, 16, 3, 1, "SAME"),  # several strips of rows, the last of them shorter
-    (7, 30, 16, 16, 3, 1, "SAME"),  # more tiles in a row than are multiplied at once
-    (9, 9, 32, 16, 3, 1, "VALID"),
-    (5, 7, 16, 16, 2, 1, "VALID"),
-    (20, 20, 16, 32, 4, 2, "VALID"),
-    (12, 10, 8, 16, 6, 2, "VALID"),
-    (84, 84, 4, 16, 8, 4, "VALID"),
-    (28, 36, 4, 32, 8, 4, "VALID"),
-]
+BEYOND = (11, 9, 16, 32, 3, 1, "SAME")  # tiles beyond the image, another number of features
+STRIPS = (22, 18, 32, 16, 3, 1, "SAME")  # several strips of rows, the last of them shorter
+LONG = (5, 54, 16, 16, 3, 1, "SAME")  # more tiles in a row than are multiplied at once
+VALID = (9, 9, 32, 16, 3, 1, "VALID")
+STRIDED = (20, 16, 16, 32, 4, 2, "VALID")
+LINES = (28, 36, 4, 32, 8, 4, "VALID")  # a block's lines are whole vectors
 
 
 def _arrays(size: tuple[Any, ...], dtype: tf.DType = tf.float32) -> list[tf.Tensor]:
@@ -138,36 +125,35 @@ def _theirs(size: tuple[Any, ...], after_relu: bool) -> Callable[..., tf.Tensor]
     return run
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("size", "vectors"),
+    [(BEYOND, 16), (STRIPS, 16), (LONG, 16), (VALID, 8), (STRIDED, 8), (LINES, 16)],
+)
 def test_outputs_are_those_of_naive_loops(size: tuple[Any, ...], vectors: int) -> None:
+    """Of floats, and of bytes, which are fractions."""
     height, width, channels, features, kernel, stride, padding = size
     x, w, *_ = _arrays(size)
-    lines = stride * channels % vectors == 0
-    assert winograd.convolves(x, kernel, stride, padding, features) == lines
-    if not lines:
-        return
-    expected = _naive(x.numpy(), w.numpy(), stride, int(padding == "SAME"))
-    of_blocks = kernel_of_blocks(w, stride)
-    made = winograd.convolve(x, of_blocks, stride, padding, tf.float32)
-    np.testing.assert_allclose(made, expected, rtol=1e-5, atol=1e-5)
     bytes_ = _bytes(2, height, width, channels)
-    expected = _naive(bytes_.numpy() / 255, w.numpy(), stride, int(padding == "SAME"))
-    made = winograd.convolve(bytes_, of_blocks, stride, padding, tf.float32)
-    np.testing.assert_allclose(made, expected, rtol=1e-5, atol=1e-5)
+    with lanes(vectors):
+        assert winograd.convolves(x, kernel, stride, padding, features)
+        for images, numbers in ((x, x.numpy()), (bytes_, bytes_.numpy() / 255)):
+            expected = _naive(numbers, w.numpy(), stride, int(padding == "SAME"))
+            of_blocks = kernel_of_blocks(w, stride)
+            made = winograd.convolve(images, of_blocks, stride, padding, tf.float32)
+            np.testing.assert_allclose(made, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(
-    ("size", "after_relu", "wrap"),
+    ("size", "after_relu"),
     [
-        (SIZES[2], True, tf.function),
-        (SIZES[4], False, lambda f: f),
-        (SIZES[6], True, lambda f: f),
-        (SIZES[9], False, tf.function),
+        (STRIPS, True),
+        (VALID, False),
+        (LINES, True),
     ],
-    ids=["same-traced", "valid-eager", "strided-eager", "lines-of-blocks-traced"],
+    ids=["same", "valid", "strided"],
 )
 def test_gradients_are_tensorflows_and_so_are_theirs(
-    size: tuple[Any, ...], after_relu: bool, wrap: Any
+    size: tuple[Any, ...], after_relu: bool
 ) -> None:
     """To the second order, as a metagradient has it."""
     given = _arrays(size)
@@ -184,15 +170,15 @@ def test_gradients_are_tensorflows_and_so_are_theirs(
         return [y, *gradients, *outer.gradient(again, given)]
 
     with lanes(16):
-        ours = wrap(lambda: run(_ours(size, tf.float32, after_relu)))()
+        ours = run(_ours(size, tf.float32, after_relu))
     expected = run(_theirs(size, after_relu))
     for actual, wanted in zip(ours, expected, strict=True):
         np.testing.assert_allclose(actual, wanted, rtol=1e-3, atol=1e-3)
 
 
 def test_what_passes_by_is_added_to_what_the_inputs_learn() -> None:
-    """To the second order, too."""
-    given = _arrays(SIZES[1])[:3]
+    """To the second order, too; traced, as a learner has it."""
+    given = _arrays(BEYOND)[:3]
 
     def run(function: Any) -> list[tf.Tensor]:
         with tf.GradientTape() as outer:
@@ -206,13 +192,13 @@ def test_what_passes_by_is_added_to_what_the_inputs_learn() -> None:
         return [y, passing, *gradients, *outer.gradient(again, given)]
 
     with lanes(16):
-        ours = run(lambda x, w, b: winograd.convolve_beside(x, w, "SAME", b))
+        ours = tf.function(lambda: run(lambda x, w, b: winograd.convolve_beside(x, w, "SAME", b)))()
     theirs = run(lambda x, w, b: (tf.nn.conv2d(tf.nn.relu(x), w, 1, "SAME") + b, x))
     for actual, wanted in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(actual, wanted, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("size", [SIZES[i] for i in (1, 6, 9)])
+@pytest.mark.parametrize("size", [BEYOND, STRIDED])
 def test_bfloat16_is_rounded_once(size: tuple[Any, ...]) -> None:
     given = _arrays(size, tf.bfloat16)
 
@@ -235,7 +221,7 @@ def test_bfloat16_is_rounded_once(size: tuple[Any, ...]) -> None:
 
 def test_images_that_are_gathered_teach_as_others() -> None:
     """Their gradient comes as images and their numbers."""
-    x, w, *_ = _arrays(SIZES[1])
+    x, w, *_ = _arrays(BEYOND)
 
     def taught(function: Any) -> list[tf.Tensor]:
         with tf.GradientTape() as tape:
@@ -269,7 +255,7 @@ def test_bytes_learn_nothing_and_what_reads_them_does() -> None:
 def test_a_batch_of_any_size_in_any_number_of_parts(
     batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    x, w, b, _ = _arrays(SIZES[1])
+    x, w, b, _ = _arrays(BEYOND)
     images = tf.tile(x[:1], [batch, 1, 1, 1])
 
     @tf.function(input_signature=[tf.TensorSpec([None, *x.shape[1:]], tf.float32)])
@@ -295,10 +281,10 @@ def test_a_batch_of_any_size_in_any_number_of_parts(
 
 
 def test_what_is_no_number_stays_that_in_its_windows() -> None:
-    x, w, b, beside = _arrays(SIZES[1])
+    x, w, b, beside = _arrays(BEYOND)
     spoilt = tf.tensor_scatter_nd_update(x, [[1, 5, 4, 3]], [np.nan])
     with lanes(16):
-        y = _ours(SIZES[1], tf.float32, True)(spoilt, w, b, beside).numpy()
+        y = _ours(BEYOND, tf.float32, True)(spoilt, w, b, beside).numpy()
     assert np.isnan(y[1, 4:7, 3:6]).all()
     assert np.isfinite(y[0]).all()
 
@@ -380,13 +366,8 @@ def test_bfloat16_is_left_to_a_processor_that_multiplies_tiles(
 
 @pytest.mark.parametrize(
     ("size", "dtype"),
-    [
-        (SIZES[1], tf.float32),
-        (SIZES[1], tf.bfloat16),
-        (SIZES[6], tf.bfloat16),
-        (SIZES[9], tf.float32),
-    ],
-    ids=["same", "same-half", "strided-half", "lines-of-blocks"],
+    [(BEYOND, tf.bfloat16), (LINES, tf.float32)],
+    ids=["same-half", "strided"],
 )
 def test_a_layer_is_the_same_by_either_way(size: tuple[Any, ...], dtype: tf.DType) -> None:
     """With ReLUs before it, what is added to it, and what passes by it."""

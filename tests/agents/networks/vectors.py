@@ -4,9 +4,9 @@ import contextlib
 from collections.abc import Iterator
 
 import pytest
-from llvmlite import ir
 
 from agents.networks import vector_code
+from agents.networks.llvm import ir
 from agents.networks.vector_code import Byte, Code, Float, Half
 
 _array = Code.array
@@ -23,9 +23,10 @@ def lanes(number: int, *, tiles: bool = False) -> Iterator[None]:
 
 
 def _spoilt_array(code: Code, size: int, kind: ir.Type = Float) -> ir.Value:
-    """Memory is often clear where nobody has cleared it: here none of it is a number."""
-    found = _array(code, size, kind)
-    num_bytes = size * {Float: 4, Half: 2, Byte: 1}[kind]
+    """Memory is often clear where nobody has cleared it: here no number is in it, nor around it."""
+    around = 2**13
+    num_bytes = 2 * around + size * {Float: 4, Half: 2, Byte: 1}[kind]
+    found = _array(code, num_bytes, Byte)
     with code.loop(num_bytes // code.lanes * code.lanes, step=code.lanes) as i:
         code.store_bytes(code.bytes(255), found, i)
-    return found
+    return code.beyond(found, around, "uint8")

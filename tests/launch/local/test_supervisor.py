@@ -7,8 +7,8 @@ import math
 import os
 import pathlib
 import signal
-import threading
 import time
+import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -34,6 +34,7 @@ class Server:
       failing: nodes whose end it tells of.
       launches: how many there were.
       started: nodes that were started again.
+      now: seconds that were waited for it, the supervisor's clock.
       begun: when the nodes were asked to end.
       killed_after: nodes that were killed, and after how many seconds.
     """
@@ -43,9 +44,15 @@ class Server:
         self.failing: list[Ended] = []
         self.launches = 0
         self.started: list[str] = []
+        self.now = 0.0
+        self.later: list[tuple[float, Callable[[], None]]] = []
         self.begun = math.nan
         self.killed: set[str] = set()  # of whose end it has not told
         self.killed_after: dict[str, float] = {}
+
+    def after(self, seconds: float, do: Callable[[], None]) -> None:
+        """Does something when so many seconds were waited for it."""
+        self.later.append((self.now + seconds, do))
 
     def launch(self, *_: object, output: pathlib.Path, hang_seconds: float) -> list[str]:
         self.launches += 1
@@ -56,7 +63,11 @@ class Server:
         self.started.append(label)
 
     def ended(self, seconds: float) -> list[Ended]:
-        time.sleep(seconds)
+        self.now += seconds
+        due = [each for each in self.later if each[0] <= self.now]
+        for each in due:
+            self.later.remove(each)
+            each[1]()
         if self.killed:
             killed, self.killed = self.killed, set()
             return [Ended(label, -9) for label in killed]
@@ -65,10 +76,10 @@ class Server:
 
     def signal(self, number: int, labels: Iterable[str]) -> None:
         if number == signal.SIGTERM:
-            self.begun = time.monotonic()
+            self.begun = self.now
         else:
             self.killed = set(labels)
-            self.killed_after = dict.fromkeys(labels, time.monotonic() - self.begun)
+            self.killed_after = dict.fromkeys(labels, self.now - self.begun)
 
 
 @pytest.fixture
@@ -89,7 +100,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setattr(coordinator, "SAVE_SECONDS", 0.1)
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in signals}
-    yield Server()
+    server = Server()
+    clock = types.SimpleNamespace(monotonic=lambda: server.now, strftime=time.strftime)
+    monkeypatch.setattr(supervisor, "time", clock)
+    yield server
     for number, handler in before.items():
         signal.signal(number, handler)
 
@@ -187,10 +201,9 @@ def test_a_run_that_is_stopped_before_anything_was_saved_was_asked_to(
 def test_at_its_limit_a_run_waits_for_the_last_save(run: Settings, server: Any) -> None:
     """For ten times as long as after a signal."""
     _report(run, LIMIT, state="running")()
-    server.meanwhile = lambda: threading.Timer(1.0, _report(run, LIMIT)).start()
-    begun = coordinator.time.monotonic()
+    server.meanwhile = lambda: server.after(1.0, _report(run, LIMIT))
     assert supervisor.run(run, {}, server, lambda: {}) == 0
-    assert coordinator.time.monotonic() - begun >= 1.0
+    assert server.now >= 1.0
 
 
 def test_each_notice_is_told_once(
@@ -200,8 +213,8 @@ def test_each_notice_is_told_once(
     later = ("two", "three", "four"), 4  # the first is no longer kept
 
     def meanwhile() -> None:
-        threading.Timer(0.3, _report(run, "", "running", {}, *later)).start()
-        threading.Timer(0.6, _report(run, LIMIT, "finished", {}, *later)).start()
+        server.after(0.3, _report(run, "", "running", {}, *later))
+        server.after(0.6, _report(run, LIMIT, "finished", {}, *later))
 
     server.meanwhile = meanwhile
     assert supervisor.run(run, {}, server, lambda: {}) == 0
@@ -217,7 +230,7 @@ def test_a_signal_asks_the_run_to_end(number: int, run: Settings, server: Any) -
     server.meanwhile = lambda: os.kill(os.getpid(), number)
     assert supervisor.run(run, {}, server, lambda: {}) == 0
     assert run.folder.stop.exists()
-    assert server.killed_after == pytest.approx({"actor/0": 0.2, "learner/0": 0.2}, abs=0.15)
+    assert server.killed_after == pytest.approx({"actor/0": 0.2, "learner/0": 0.2}, abs=0.02)
 
 
 def test_servers_end_after_those_who_ask_them(
@@ -275,7 +288,7 @@ def test_a_full_disk_is_no_success_and_is_named(
     assert "The process of node actor/0 ended with code 1." in err
     assert f"The disk of {run.path} is full ({lacks}): free some, then resume." in err
     assert "it was asked to stop" not in out
-    assert server.killed_after == pytest.approx({"learner/0": 0.6}, abs=0.15)
+    assert server.killed_after == pytest.approx({"learner/0": 0.6}, abs=0.02)
 
 
 def test_a_stop_on_a_full_disk_ends_the_run_all_the_same(
@@ -312,7 +325,7 @@ def test_an_actor_that_dies_is_started_again_in_place(
     def die() -> None:
         (run.path / "nodes" / "actor" / "0").write_text("its last words")
         server.failing = [Ended("actor/0", -9)]
-        threading.Timer(1.5, _report(run, LIMIT)).start()
+        server.after(1.5, _report(run, LIMIT))
 
     server.meanwhile = die
     assert supervisor.run(run, {}, server, lambda: {}) == 0
@@ -330,7 +343,7 @@ def test_what_an_actor_said_of_its_error_is_kept_and_does_not_hide_the_next(
     def die() -> None:
         run.folder.crash.write_text("The actor 0 node crashed:\nTrace\nValueError: first\n")
         server.failing = [Ended("actor/0", 1)]
-        threading.Timer(1.0, _report(run, LIMIT)).start()
+        server.after(1.0, _report(run, LIMIT))
 
     server.meanwhile = die
     assert supervisor.run(run, {}, server, lambda: {}) == 0
@@ -502,7 +515,7 @@ def test_a_process_that_stood_still_is_told_from_one_that_was_killed(
 ) -> None:
     def die() -> None:
         server.failing = [Ended("actor/0", -9, silence=21.4)]
-        threading.Timer(0.5, _report(run, LIMIT)).start()
+        server.after(0.5, _report(run, LIMIT))
 
     server.meanwhile = die
     assert supervisor.run(run, {}, server, lambda: {}) == 0

@@ -255,22 +255,24 @@ class _Server:
                 self.signal(signal.SIGKILL, [label])
 
     def _reap(self) -> None:
-        while self._running or self._calls:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if not pid:
-                return
-            code = os.waitstatus_to_exitcode(status)
-            starved = code == -signal.SIGKILL and self._has_kernel_killed()
-            if label := self._running.pop(pid, None):
-                self._launcher.send(Ended(label, code, self._silent.pop(label, 0.0), starved))
-            elif pid in self._calls:
-                self._calls.remove(pid)
-                if code != process.DONE:  # else it has answered
-                    lost = ServerLostError(f"A check {how(code, starved=starved)}.")
-                    self._launcher.send(_Answer(None, lost))
-            else:
-                continue
-            descendants.kill(self._is_needed)
+        """Takes leave of every child that has ended, of those too that were left to this process."""
+        with contextlib.suppress(ChildProcessError):  # there is none
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                self._take_leave(*ended)
+
+    def _take_leave(self, pid: int, status: int) -> None:
+        code = os.waitstatus_to_exitcode(status)
+        starved = code == -signal.SIGKILL and self._has_kernel_killed()
+        if label := self._running.pop(pid, None):
+            self._launcher.send(Ended(label, code, self._silent.pop(label, 0.0), starved))
+        elif pid in self._calls:
+            self._calls.remove(pid)
+            if code != process.DONE:  # else it has answered
+                lost = ServerLostError(f"A check {how(code, starved=starved)}.")
+                self._launcher.send(_Answer(None, lost))
+        else:
+            return
+        descendants.kill(self._is_needed)
 
     def _has_kernel_killed(self) -> bool:
         before, self._kills = self._kills, out_of_memory.kills()

@@ -104,7 +104,7 @@ def learn(
     step = kept[-1 - go_back % len(kept)] if go_back is not None and kept else None
     found = resuming.manifests(run, {AGENT: update}, step=step, with_replay=step is None)
     last = found.get(AGENT)
-    batch: Any = SimpleNamespace(mask=tf.ones([1, 1]))
+    batch: Any = SimpleNamespace(mask=tf.ones([1, 1]), reward=tf.zeros([1, 1]))
     learner = Learner(update, itertools.repeat(batch))
     if last is not None:
         learner.read_checkpoint(str(folder / last.learner))

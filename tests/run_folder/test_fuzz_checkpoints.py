@@ -51,7 +51,9 @@ _EDITS = fuzzing.edits(_MANIFEST) | st.lists(
 @pytest.fixture
 def folder(tmp_path: pathlib.Path) -> pathlib.Path:
     """A checkpoint with a replay, whose manifest each example replaces."""
-    place = Place(tmp_path / "run" / "checkpoints")
+    folder = tmp_path / "run" / "checkpoints"
+    folder.mkdir(parents=True)
+    place = Place(folder)
     place.saver.save(_STEP, COUNTS, with_replay=True)
     (replay,) = (place.folder / "replay").iterdir()
     replay.rename(place.folder / _REPLAY)

@@ -47,7 +47,7 @@ def run_script(tmp_path: pathlib.Path, script: str) -> str:
     """What a script prints that must succeed."""
     process = _start(tmp_path, script)
     try:
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=2 * PATIENCE)  # what waits in there says why
     finally:
         process.kill()
     assert process.returncode == 0, out + err

@@ -255,7 +255,7 @@ class _Server:
                 self.signal(signal.SIGKILL, [label])
 
     def _reap(self) -> None:
-        """Takes leave of every child that has ended, of those too that were left to this process."""
+        """Takes leave of every child that has ended, also of those that others left behind."""
         with contextlib.suppress(ChildProcessError):  # there is none
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 self._take_leave(*ended)

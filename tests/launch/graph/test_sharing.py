@@ -97,7 +97,7 @@ def test_every_agent_acts_and_the_first_that_does_paces_unless_told_otherwise(
             "--act_with=r2d2,impala on --env=catch needs at least 2 actors .*got --num_actors=1.",
         ),
         ({}, {"popart": {"length": "8"}}, "--popart.length sets a field of 'popart'.*r2d2, impala"),
-        ({}, {"impala": {"lenth": "8"}}, "--impala.lenth is no field.*Did you mean --impala.length?"),
+        ({}, {"impala": {"lenth": "8"}}, "--impala.lenth is no field.*mean --impala.length"),
         (
             {},
             {"impala": {"priority_exponent": "1"}},

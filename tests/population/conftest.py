@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from run_folder.layout import RunFolder
-from tests.population.populations import Learning, saved
+from tests.population.learners import Learning, saved
 
 
 @pytest.fixture

@@ -1,43 +1,19 @@
 """Whose first weights a member's descend from, by what was decided."""
 
 import random
-from collections.abc import Sequence
 
 import pytest
 
-from population import ancestry
-from population.ancestry import Stretch
+from population.ancestry import trace
 from population.decisions import Decision
+from tests.population.populations import decision_of
 
 
 def _decision(
-    member: int, number: int, rival: int | None = None, adopted: int | None = None, time: float = 0
+    member: int, number: int, rival: int | None = None, adopted: int | None = None
 ) -> Decision:
     """A decision at 100 actor steps for each that was made before."""
-    return Decision(
-        member=member,
-        number=number,
-        time=time,
-        actor_steps=100 * number,
-        episodes=0,
-        learner_step=0,
-        score=None,
-        rival=rival,
-        rival_score=None,
-        adopted=adopted,
-        rival_learner_step=None,
-        old={},
-        new={},
-    )
-
-
-def _ancestors(made: Sequence[Decision], members: int) -> list[list[tuple[int, int]]]:
-    return [[(each[0], each[1]) for each in own] for own in ancestry.trace(made, members)]
-
-
-def test_who_takes_nothing_over_descends_from_itself() -> None:
-    made = [_decision(0, 0), _decision(1, 0), _decision(1, 1, rival=0)]
-    assert ancestry.trace(made, 3) == [[Stretch(0, 0)], [Stretch(0, 1)], [Stretch(0, 2)]]
+    return decision_of(member, number, rival=rival, adopted=adopted)
 
 
 def test_an_adoption_takes_whom_the_rival_descended_from_then() -> None:
@@ -47,32 +23,15 @@ def test_an_adoption_takes_whom_the_rival_descended_from_then() -> None:
         _decision(2, 1, rival=1, adopted=1),  # and so does 2, who takes over 1's
         _decision(1, 2, rival=3, adopted=0),  # 1 leaves the family; 2 does not
         _decision(3, 1, rival=1, adopted=1),  # 3 takes what 1 had before it left
+        _decision(0, 1, rival=2),
+        _decision(2, 2, rival=0, adopted=1),  # the same ancestor again: scores count from here on
     ]
-    assert _ancestors(made, 4) == [
+    assert trace(made, 4) == [
         [(0, 0)],
         [(0, 1), (100, 0), (200, 3)],
-        [(0, 2), (100, 0)],
+        [(0, 2), (100, 0), (200, 0)],
         [(0, 3), (100, 0)],
     ]
-
-
-def test_every_adoption_begins_a_stretch() -> None:
-    """Scores count from the last one on, though the ancestor may be the same again."""
-    made = [_decision(0, 0), _decision(1, 0)]
-    made += [_decision(1, number, rival=0, adopted=0) for number in (1, 2)]
-    assert _ancestors(made, 2)[1] == [(0, 1), (100, 0), (200, 0)]
-
-
-def test_a_members_own_descendants_bring_its_weights_back() -> None:
-    made = [
-        _decision(0, 0),
-        _decision(1, 0),
-        _decision(2, 0),
-        _decision(1, 1, rival=0, adopted=0),
-        _decision(0, 1, rival=2, adopted=0),
-        _decision(0, 2, rival=1, adopted=1),
-    ]
-    assert _ancestors(made, 3)[0] == [(0, 0), (100, 2), (200, 0)]
 
 
 def _history(rng: random.Random, members: int) -> list[Decision]:
@@ -98,10 +57,10 @@ def test_clocks_need_not_agree(seed: int) -> None:
         if decision.adopted is not None and decision.rival is not None:
             now[decision.member] = now[decision.rival]
             naive[decision.member].append((decision.actor_steps, now[decision.member]))
-    assert _ancestors(made, 5) == naive
+    assert trace(made, 5) == naive
     assert len({ancestor for own in naive for _, ancestor in own}) > 1
     rng.shuffle(made)
-    assert _ancestors(made, 5) == naive
+    assert trace(made, 5) == naive
 
 
 def test_for_a_decision_that_is_not_there_the_rivals_newest_stands() -> None:
@@ -112,8 +71,8 @@ def test_for_a_decision_that_is_not_there_the_rivals_newest_stands() -> None:
         _decision(1, 1, rival=0, adopted=2),  # not read: 0 had decided once then
         _decision(1, 2, rival=0),
     ]
-    assert _ancestors(made, 3)[1] == [(0, 1), (100, 2)]
-    assert _ancestors([_decision(1, 1, rival=0, adopted=3)], 2)[1] == [(0, 1), (100, 0)]
+    assert trace(made, 3)[1] == [(0, 1), (100, 2)]
+    assert trace([_decision(1, 1, rival=0, adopted=3)], 2)[1] == [(0, 1), (100, 0)]
 
 
 def test_decisions_that_follow_from_each_other_end_somewhere() -> None:
@@ -124,7 +83,7 @@ def test_decisions_that_follow_from_each_other_end_somewhere() -> None:
         _decision(1, 1, rival=0, adopted=1),
         _decision(2, 1, rival=2, adopted=1),
     ]
-    assert _ancestors(made, 3) == [
+    assert trace(made, 3) == [
         [(0, 0), (100, 1)],
         [(0, 1), (100, 1)],
         [(0, 2), (100, 2)],

@@ -13,42 +13,29 @@ from population import adoption
 from population.adoption import AdoptionError
 from run_folder import checkpoints, whole_files
 from run_folder.layout import RunFolder
-from tests.population.populations import (
-    AGENT,
-    STEPS,
-    Learning,
-    adopt,
-    again,
-    contents,
-    refuse,
-    saved,
-)
+from tests.population.learners import STEPS, Learning, adopt, again, saved
+from tests.population.populations import AGENT, contents, refuse
 from tests.run_folder import saved_runs
 
 
-def test_a_learner_that_is_gone_again_and_again_is_not_adopted(
-    rival: Learning, own: Learning, monkeypatch: pytest.MonkeyPatch
+def _write_anew(old: pathlib.Path, new: pathlib.Path, link: Any = os.link) -> None:
+    data = old.read_bytes()
+    old.unlink()
+    old.write_bytes(data + b"of another learner")
+    link(old, new)
+
+
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [(refuse(errno.ENOENT), "is gone"), (_write_anew, "The checkpoint is corrupt")],
+)
+def test_a_learner_that_changes_again_and_again_is_not_adopted(
+    link: Any, said: str, rival: Learning, own: Learning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = contents(own.run.path)
-    monkeypatch.setattr(os, "link", refuse(errno.ENOENT))
+    monkeypatch.setattr(os, "link", link)
     monkeypatch.setattr(shutil, "copyfile", refuse(errno.ENOENT))
-    with pytest.raises(AdoptionError, match=rf"The learner of {rival.run.path} cannot be taken: "):
-        adoption.stage(rival.run, own.run, AGENT, 6)
-    assert contents(own.run.path) == before
-
-
-def test_a_learner_that_is_written_anew_while_it_is_taken_is_not_adopted(
-    rival: Learning, own: Learning, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def link_anew(old: pathlib.Path, new: pathlib.Path, link: Any = os.link) -> None:
-        data = old.read_bytes()
-        old.unlink()
-        old.write_bytes(data + b"of another learner")
-        link(old, new)
-
-    before = contents(own.run.path)
-    monkeypatch.setattr(os, "link", link_anew)
-    with pytest.raises(AdoptionError, match="cannot be taken: The checkpoint is corrupt"):
+    with pytest.raises(AdoptionError, match=rf"of {rival.run.path} cannot be taken: .*{said}"):
         adoption.stage(rival.run, own.run, AGENT, 6)
     assert contents(own.run.path) == before
 
@@ -133,11 +120,13 @@ def test_a_learner_that_is_not_whole_is_not_adopted(
     assert contents(own.run.path) == before
 
 
-def test_a_damaged_replay_of_the_other_is_none_of_its_learner(
+def test_neither_the_others_replay_nor_its_own_learner_need_be_whole(
     rival: Learning, own: Learning
 ) -> None:
     shutil.rmtree(rival.run.checkpoints / "replay")
+    _flip(own.run.checkpoints / "learner-impala" / "5.data-00000-of-00001")
     assert adopt(rival, own) == 9
+    assert again(own.run, 3.0).values() == rival.values()
 
 
 def test_a_learner_of_other_sizes_is_not_adopted(tmp_path: pathlib.Path) -> None:
@@ -147,12 +136,6 @@ def test_a_learner_of_other_sizes_is_not_adopted(tmp_path: pathlib.Path) -> None
     with pytest.raises(AdoptionError, match=r"is not of the sizes that .*/own's is\."):
         adoption.stage(rival.folder, own.run, AGENT, 2)
     assert contents(own.run.path) == before
-
-
-def test_who_has_a_damaged_learner_may_adopt_another(rival: Learning, own: Learning) -> None:
-    _flip(own.run.checkpoints / "learner-impala" / "5.data-00000-of-00001")
-    assert adopt(rival, own) == 9
-    assert again(own.run, 3.0).values() == rival.values()
 
 
 @pytest.mark.parametrize("missing", ["6.index", "6.data-00000-of-00001"])

@@ -1,14 +1,12 @@
-"""A decision is made whole, once, and by one; what is damaged is named."""
+"""A decision is made whole, once, and by one; what cannot be written or read is named."""
 
+import errno
 import itertools
 import json
 import multiprocessing
 import os
 import pathlib
-import random
-import shutil
 import signal
-import time
 from collections.abc import Callable
 from concurrent import futures
 from typing import Any
@@ -21,9 +19,7 @@ from run_folder import whole_files
 from run_folder.settings import SettingsError
 from tests.forks import fork, garbage_is_kept
 from tests.population import populations
-from tests.population.populations import decide, decision_of
-
-_KILLS = 30
+from tests.population.populations import decide, decision_of, refuse
 
 
 @pytest.fixture
@@ -48,58 +44,23 @@ def test_what_was_decided_is_read_again(folder: PopulationFolder) -> None:
     assert decisions.write(folder, first)
     assert decisions.write(folder, second)
     assert populations.newest(folder, 1) == second
+    assert (first.learner_step_after, second.learner_step_after) == (0, 6)
+    assert not decisions.write(folder, decision_of(1, 1, time=5.0))  # who comes second
     assert decisions.of_member(folder, 1) == [first, second]
     assert decisions.of_member(folder, 0) == []
     assert populations.names(folder) == {"01-0000.json", "01-0001.json"}
 
 
-def test_an_adoption_counts_as_an_update() -> None:
-    assert decision_of(0, 1, learner_step=7).learner_step_after == 7
-    assert decision_of(0, 1, learner_step=7, adopted=0).learner_step_after == 8
-
-
-def test_who_comes_second_finds_it_made_and_changes_nothing(folder: PopulationFolder) -> None:
-    first = decision_of(0, 0)
-    assert decisions.write(folder, first)
-    assert not decisions.write(folder, decision_of(0, 0, time=5.0, new=dict(learning_rate=1.0)))
-    assert decisions.of_member(folder, 0) == [first]
-    assert populations.listed(folder) == [first]
-    assert populations.names(folder) == {"00-0000.json"}
-
-
 def _race(path: str, racer: int) -> list[int]:
     """Tries to make twenty decisions that others try to make, too; returns those that it made."""
-    folder, made = PopulationFolder(pathlib.Path(path)), []
-    for number in range(20):
-        decision = decision_of(1, number, new=dict(racer=racer, filling="x" * 10_000))
-        if decisions.write(folder, decision):
-            made.append(number)
-    return made
+    folder = PopulationFolder(pathlib.Path(path))
+    new = dict(racer=racer, filling="x" * 10_000)
+    return [n for n in range(20) if decisions.write(folder, decision_of(1, n, new=new))]
 
 
-def _threads() -> futures.Executor:
-    return futures.ThreadPoolExecutor(8)
-
-
-def _processes() -> futures.Executor:
-    return futures.ProcessPoolExecutor(4, multiprocessing.get_context("fork"))
-
-
-def test_only_halves_of_what_was_decided_are_removed(folder: PopulationFolder) -> None:
-    decide(folder, 1, 1)
-    halves = [folder.decisions / f".01-{number:04}.json.0123.new" for number in range(3)]
-    for half in halves:
-        half.touch()
-    assert decisions.write(folder, decision_of(1, 1))
-    # Who writes the last one may live.
-    assert populations.names(folder) == {"01-0000.json", "01-0001.json", halves[2].name}
-
-
-@pytest.mark.parametrize("start", [_threads, _processes])
-def test_of_many_at_a_time_one_makes_it(
-    start: Callable[[], futures.Executor], folder: PopulationFolder
-) -> None:
-    with garbage_is_kept(), start() as racers:
+def test_of_many_at_a_time_one_makes_it(folder: PopulationFolder) -> None:
+    forks = multiprocessing.get_context("fork")
+    with garbage_is_kept(), futures.ProcessPoolExecutor(4, forks) as racers:
         made = list(racers.map(_race, itertools.repeat(str(folder.path)), range(8)))
     assert sorted(itertools.chain.from_iterable(made)) == list(range(20))
     found = decisions.of_member(folder, 1)
@@ -111,41 +72,14 @@ def test_of_many_at_a_time_one_makes_it(
     assert populations.listed(folder) == found
 
 
-def _decide_for_ever(folder: PopulationFolder, member: int, told: int) -> None:
-    """Goes on after the newest decision, and tells each number that it has made."""
-    newest = populations.newest(folder, member)
-    for number in itertools.count(newest.number + 1 if newest else 0):
-        assert decisions.write(folder, decision_of(member, number))
-        os.write(told, f"{number}\n".encode())
-
-
-def _kill_while_deciding(folder: PopulationFolder, member: int, seconds: float) -> int:
-    """Lets a process decide until some time after its first; returns the last that it told."""
-    read, told = os.pipe()
-    pid = fork(lambda: _decide_for_ever(folder, member, told))
-    os.close(told)
-    with os.fdopen(read) as said:
-        first = said.readline()
-        time.sleep(seconds)
-        os.kill(pid, signal.SIGKILL)
-        numbers = [int(line) for line in (first, *said)]
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
-    return numbers[-1]
-
-
-def test_a_kill_at_any_moment_leaves_whole_decisions_and_the_next_goes_on(
-    folder: PopulationFolder,
-) -> None:
-    random.seed(1)
-    before = -1
-    for _ in range(_KILLS):
-        last = _kill_while_deciding(folder, 1, random.random() * 0.02)
-        found = decisions.of_member(folder, 1)
-        assert found == [decision_of(1, number) for number in range(len(found))]
-        assert before < last <= found[-1].number <= last + 1
-        before = found[-1].number
-        assert len(_halves(folder)) <= 1
-    _goes_on(folder, before + 1)
+def test_only_halves_of_what_was_decided_are_removed(folder: PopulationFolder) -> None:
+    decide(folder, 1, 1)
+    halves = [folder.decisions / f".01-{number:04}.json.0123.new" for number in range(3)]
+    for half in halves:
+        half.touch()
+    assert decisions.write(folder, decision_of(1, 1))
+    # Who writes the last one may live.
+    assert populations.names(folder) == {"01-0000.json", "01-0001.json", halves[2].name}
 
 
 @pytest.mark.parametrize(
@@ -195,6 +129,17 @@ def test_the_list_is_in_the_order_of_time(folder: PopulationFolder) -> None:
     assert decisions.every(folder, 1) == [d for d in made if d.member == 0]
 
 
+def test_members_and_decisions_of_many_digits_keep_their_order(folder: PopulationFolder) -> None:
+    for member in (1, 10, 100):
+        decide(folder, member, 2)
+    for member in (1, 10, 100):
+        assert {d.member for d in decisions.of_member(folder, member)} == {member}
+    (folder.decisions / "01-9999.json").touch()
+    (folder.decisions / "01-10000.json").touch()
+    with pytest.raises(SettingsError, match=r"01-9999\.json cannot be read"):  # it comes first
+        decisions.of_member(folder, 1)
+
+
 def test_who_lists_them_at_the_same_time_elsewhere_may_tidy_up_first(
     folder: PopulationFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,29 +155,11 @@ def test_who_lists_them_at_the_same_time_elsewhere_may_tidy_up_first(
     assert folder.listing.read_text() == listed
 
 
-def test_members_and_decisions_of_many_digits_keep_their_order(folder: PopulationFolder) -> None:
-    for member in (1, 10, 100):
-        decide(folder, member, 2)
-    for member in (1, 10, 100):
-        assert {d.member for d in decisions.of_member(folder, member)} == {member}
-    whole = decisions._path(folder, 1, 0).read_text()
-    for number in range(2, 10_002):
-        text = whole.replace('"number": 0', f'"number": {number}')
-        decisions._path(folder, 1, number).write_text(text)
-    newest = populations.newest(folder, 1)
-    assert newest is not None
-    assert newest.number == 10_001
-
-
 def _edit(**changes: Any) -> Callable[[pathlib.Path], None]:
     def edit(path: pathlib.Path) -> None:
         path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
     return edit
-
-
-def _swap(path: pathlib.Path) -> None:
-    shutil.copy(path.with_name("01-0002.json"), path)
 
 
 def _cut(path: pathlib.Path) -> None:
@@ -248,21 +175,12 @@ def _folder_in_its_place(path: pathlib.Path) -> None:
     ("damage", "said"),
     [
         (pathlib.Path.unlink, "01-0001.json is missing or holds another decision: that of member"),
-        (_swap, "01-0001.json is missing or holds another decision: that of member 1, number 2."),
         (_edit(member=0), "holds another decision: that of member 0, number 1."),
-        (_edit(number=2), "holds another decision: that of member 1, number 2."),
         (_cut, "01-0001.json cannot be read: Expecting"),
-        (lambda path: path.write_text(""), "01-0001.json cannot be read: Expecting value"),
-        (lambda path: path.write_text("[]"), "cannot be read: it must be an object, got []."),
         (lambda path: path.write_bytes(b"\xff"), "01-0001.json cannot be read: 'utf-8' codec"),
         (_folder_in_its_place, "01-0001.json cannot be read: Is a directory."),
-        (_edit(time=None), "cannot be read: time must be a number, got None."),
         (_edit(time=-1), "time must be a number from 0 to 1e+15, got -1.0."),
-        (_edit(score=float("nan")), "score must be a number or None, got nan."),
-        (_edit(learner_step=-1), "learner_step must be a whole number from 0 to"),
         (_edit(actor_steps=1.5), "actor_steps must be a whole number, got 1.5."),
-        (_edit(adopted=-1), "adopted must be a whole number from 0 to"),
-        (_edit(new=None), "new must be an object, each anything, got None."),
         (_edit(nwe={}), "nwe is no field here, the nearest is new."),
     ],
 )
@@ -278,3 +196,65 @@ def test_what_is_damaged_is_named_in_a_sentence(
         assert said in str(error.value)
         assert str(folder.decisions) in str(error.value)
     assert len(decisions.of_member(folder, 0)) == 2
+
+
+def test_a_decision_is_on_the_disk_before_it_has_its_name(
+    folder: PopulationFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sync(file: int, sync: Any = os.fsync) -> None:
+        synced.append(os.fstat(file).st_size)
+        sync(file)
+
+    def link(half: pathlib.Path, path: pathlib.Path, link: Any = os.link) -> None:
+        assert synced == [half.stat().st_size]
+        link(half, path)
+
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "link", link)
+    assert decisions.write(folder, decision_of(0, 0))
+    assert synced[0] == (folder.decisions / "00-0000.json").stat().st_size > 0
+
+
+@pytest.mark.parametrize("broken", ["fsync", "link"])
+def test_a_full_disk_leaves_nothing(
+    broken: str, folder: PopulationFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = decide(folder, 0, 2)
+    with monkeypatch.context() as context:
+        context.setattr(os, broken, refuse(errno.ENOSPC))
+        with pytest.raises(OSError, match="No space left"):
+            decisions.write(folder, decision_of(0, 2))
+        assert not decisions.write(folder, decision_of(0, 1, time=7.0))  # which is there
+    assert populations.names(folder) == {"00-0000.json", "00-0001.json"}
+    assert decisions.of_member(folder, 0) == made
+    assert populations.listed(folder) == made
+
+
+@pytest.mark.parametrize("code", ["EPERM", "EOPNOTSUPP", "EMLINK", "EXDEV"])
+def test_a_file_system_without_hard_links_is_named(
+    code: str, folder: PopulationFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = decide(folder, 0, 1)
+    number = getattr(errno, code)
+    monkeypatch.setattr(os, "link", refuse(number))
+    with pytest.raises(SettingsError, match=r"\.$") as error:
+        decisions.write(folder, decision_of(0, 1))
+    assert f"{folder.decisions} must be on a file system that has hard links" in str(error.value)
+    assert os.strerror(number) in str(error.value)
+    assert populations.names(folder) == {"00-0000.json"}
+    assert decisions.of_member(folder, 0) == made
+
+
+def test_a_list_that_cannot_be_written_undoes_no_decision(
+    folder: PopulationFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = decide(folder, 0, 1)
+    with monkeypatch.context() as context:
+        context.setattr(os, "replace", refuse(errno.ENOSPC))
+        assert decisions.write(folder, decision_of(0, 1))
+    assert len(decisions.of_member(folder, 0)) == 2
+    assert populations.listed(folder) == made
+    decisions.list_all(folder)
+    assert populations.listed(folder) == decisions.of_member(folder, 0)
+    assert {path.name for path in folder.path.iterdir()} == {"decisions", "population.jsonl"}

@@ -21,18 +21,14 @@ DECLARED = fields.declared(Config)
         ("learning_rate", "log:5e-6:5e-3", "log", (5e-6, 5e-3), True),
         ("max_gradient_norm", "uniform:10:100", "uniform", (10.0, 100.0), True),
         ("final_learning_rate", "uniform:0:1e-3", "uniform", (0.0, 1e-3), True),
-        ("log_sigma_min", "uniform:-5:-1", "uniform", (-5.0, -1.0), True),
         ("rmsprop_epsilon", "choice:1e-1,1e-3", "choice", (0.1, 0.001), True),
-        ("rmsprop_epsilon", "choice:0.1", "choice", (0.1,), True),
         ("rho_bar", "choice:1,inf", "choice", (1.0, math.inf), True),
         ("rmsprop_epsilon", "grid:0.1,0.01", "grid", (0.1, 0.01), True),
         ("correction", "grid:vtrace,none", "grid", ("vtrace", "none"), False),
-        ("correction", "choice:vtrace,one_step", "choice", ("vtrace", "one_step"), False),
         ("batch_size", "choice:8,16,32", "choice", (8, 16, 32), False),
         ("life_loss", "grid:true,false", "grid", (True, False), False),
         ("hidden_sizes", "choice:64,128", "choice", ((64,), (128,)), False),
         ("max_gradient_norm", "choice:none,40", "choice", (None, 40.0), False),
-        ("period", "choice:none,8", "choice", (None, 8), False),
     ],
 )
 def test_what_a_text_stands_for(
@@ -48,41 +44,22 @@ def test_what_a_text_stands_for(
     ("name", "text", "said"),
     [
         ("lerning_rate", "log:1e-5:1e-3", "'lerning_rate' is no field here. Did you mean 'learn"),
-        ("zzz", "log:1e-5:1e-3", "'zzz' is no field here."),
-        ("", "log:1e-5:1e-3", "'' is no field here."),
         ("learning_rate", "", "must be drawn from log:5e-5:1e-2, uniform:"),
-        ("learning_rate", "0.1", "got '0.1'."),
         ("learning_rate", "log", "got 'log'."),
         ("learning_rate", "normal:0:1", "got 'normal:0:1'."),
-        ("learning_rate", "LOG:1e-5:1e-3", "got 'LOG:1e-5:1e-3'."),
         ("learning_rate", "log:1e-5", "log:<least>:<most>, got 'log:1e-5'."),
         ("learning_rate", "log:1e-5:1e-4:1e-3", "log:<least>:<most>, got"),
         ("learning_rate", "uniform:1e-5,1e-3", "must be of type float, got '1e-5,1e-3'."),
-        ("learning_rate", "log:", "must be of type float, got ''."),
-        ("learning_rate", "log:1e-3:1e-5", "from least to most, got 'log:1e-3:1e-5', which is"),
         ("learning_rate", "log:1e-3:1e-3", "which is empty."),
-        ("max_gradient_norm", "uniform:100:10", "which is empty."),
         ("final_learning_rate", "log:0:1e-3", "must be positive to be drawn log-uniformly"),
-        ("log_sigma_min", "log:-5:-1", "must be positive to be drawn log-uniformly"),
         ("learning_rate", "log:0:1e-3", "must be a number from 1e-15 to 1e+15, got 0.0 in"),
-        ("learning_rate", "uniform:-1:1", "must be a number from 1e-15 to 1e+15, got -1.0 in"),
         ("discount", "uniform:0.9:1.1", "must be a number from 0 to 1, got 1.1 in 'uniform:0."),
-        ("learning_rate", "log:1e-5:1e16", "got 1e+16 in"),
         ("learning_rate", "log:nan:1", "got nan in 'log:nan:1'."),
-        ("learning_rate", "choice:0.1,nan", "got nan in"),
         ("rho_bar", "uniform:1:inf", "cannot be drawn from an interval, got 'uniform:1:inf': use"),
-        ("learning_rate", "log:1e-5:inf", "got inf in"),
-        ("learning_rate", "choice:fast,slow", "must be of type float, got 'fast'."),
-        ("learning_rate", "choice:", "must be of type float, got ''."),
         ("learning_rate", "choice:0.1,,0.2", "must be of type float, got ''."),
         ("learning_rate", "choice:0.1,1e-1", "names a value twice: 'choice:0.1,1e-1'."),
-        ("correction", "grid:vtrace,vtrace", "names a value twice"),
         ("correction", "choice:vtrace,vtracy", "must be one of vtrace, one_step, epsilon, none"),
-        ("correction", "uniform:vtrace:none", "cannot be drawn from an interval"),
         ("batch_size", "uniform:8:32", "cannot be drawn from an interval, got 'uniform:8:32': use"),
-        ("batch_size", "choice:8,1.5", "must be of type int, got '1.5'."),
-        ("batch_size", "choice:8,0", "must be a whole number from 1 to 65,536, got 0 in"),
-        ("life_loss", "grid:true,maybe", "must be of type bool, got 'maybe'."),
         ("max_gradient_norm", "uniform:none:40", "cannot be drawn from an interval"),
     ],
 )
@@ -96,12 +73,6 @@ def _parsed(**texts: str) -> dict[str, Range]:
     return {name: ranges.parse(name, text, DECLARED) for name, text in texts.items()}
 
 
-def _drawn(name: str, text: str, count: int, seed: int = 0) -> list[Any]:
-    """The first values of as many members."""
-    found = _parsed(**{name: text})
-    return [ranges.draw(found, member, seed)[name] for member in range(count)]
-
-
 def _distance(drawn: np.ndarray) -> float:
     """The greatest between a sample's distribution and the uniform one on [0, 1]."""
     ranks = (np.arange(len(drawn)) + 0.5) / len(drawn)
@@ -109,16 +80,16 @@ def _distance(drawn: np.ndarray) -> float:
 
 
 def test_intervals_are_covered_evenly_or_on_a_logarithmic_scale() -> None:
-    count = 4_000
-    log = np.asarray(_drawn("learning_rate", "log:5e-6:5e-3", count))
-    uniform = np.asarray(_drawn("max_gradient_norm", "uniform:10:100", count))
+    found = _parsed(learning_rate="log:5e-6:5e-3", max_gradient_norm="uniform:10:100")
+    drawn = [list(ranges.draw(found, member, 0).values()) for member in range(2_000)]
+    log, uniform = np.asarray(drawn).T
     assert _distance((np.log10(log) - np.log10(5e-6)) / 3) < 0.03
     assert _distance((uniform - 10) / 90) < 0.03
     assert _distance((log - 5e-6) / (5e-3 - 5e-6)) > 0.3  # which tells the two apart
-    assert 5e-6 <= log.min() < 5.1e-6
-    assert 4.9e-3 < log.max() <= 5e-3
-    assert 10 <= uniform.min() < 10.2
-    assert 99.8 < uniform.max() <= 100
+    assert 5e-6 <= log.min() < 5.2e-6
+    assert 4.8e-3 < log.max() <= 5e-3
+    assert 10 <= uniform.min() < 10.4
+    assert 99.6 < uniform.max() <= 100
 
 
 @pytest.mark.parametrize("drawn", [0.0, 1.0])
@@ -136,8 +107,8 @@ def test_rounding_leads_beyond_no_end(drawn: float, monkeypatch: pytest.MonkeyPa
 
 
 def test_choices_are_equally_likely() -> None:
-    count = 8_000
-    seen = Counter(_drawn("rmsprop_epsilon", "choice:1e-1,1e-3,1e-5,1e-7", count))
+    count, found = 4_000, _parsed(rmsprop_epsilon="choice:1e-1,1e-3,1e-5,1e-7")
+    seen = Counter(ranges.draw(found, member, 0)["rmsprop_epsilon"] for member in range(count))
     assert set(seen) == {1e-1, 1e-3, 1e-5, 1e-7}
     assert max(abs(number / count - 0.25) for number in seen.values()) < 0.02
 
@@ -150,6 +121,7 @@ def test_a_grid_is_covered_and_each_of_its_cells_is_tried_with_the_same_draws() 
         replay_fraction="grid:0,0.5",
     )
     assert ranges.cells(found) == 6
+    assert ranges.cells({}) == 1
     drawn = [ranges.draw(found, member, seed=7) for member in range(24)]
     assert all(list(each) == list(found) for each in drawn)
     cells = Counter((each["correction"], each["replay_fraction"]) for each in drawn)
@@ -159,11 +131,6 @@ def test_a_grid_is_covered_and_each_of_its_cells_is_tried_with_the_same_draws() 
     for sample in range(4):
         assert len(set(others[6 * sample : 6 * sample + 6])) == 1
     assert len(set(others)) == 4
-
-
-def test_without_a_grid_there_is_one_cell() -> None:
-    assert ranges.cells(_parsed(learning_rate="log:1e-5:1e-3")) == 1
-    assert ranges.cells({}) == 1
 
 
 def test_a_draw_follows_from_seed_member_and_field() -> None:

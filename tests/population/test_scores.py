@@ -10,7 +10,6 @@ import pytest
 from environments.scores import SCORES
 from population import scores
 from run_folder import log_reader
-from run_folder.episodes import RECENT_EPISODES
 from run_folder.layout import RunFolder
 from run_folder.log_reader import Log
 from tests.population.populations import log_episodes
@@ -18,10 +17,10 @@ from tests.population.populations import log_episodes
 GAMES = ("atari:pong", "atari:boxing", "atari:qbert")
 
 
-def _return(task: str, normalised: float) -> float:
-    """The return of a task that has this human-normalised score."""
-    random, human = SCORES[task]["random"], SCORES[task]["human"]
-    return random + normalised * (human - random)
+def _game(number: int, normalised: float) -> tuple[int, str, float]:
+    """An episode of a game that has this human-normalised score."""
+    random, human = (SCORES[GAMES[number]][name] for name in ("random", "human"))
+    return 1, GAMES[number], random + normalised * (human - random)
 
 
 @pytest.fixture
@@ -29,61 +28,49 @@ def run(tmp_path: pathlib.Path) -> RunFolder:
     return RunFolder(tmp_path / "run")
 
 
-def test_a_member_that_has_not_played_has_no_score(run: RunFolder) -> None:
-    assert math.isnan(scores.score(run, ["catch"]))
-    assert math.isnan(scores.score(run, GAMES))
-    log_episodes(run, [])  # the first line alone
-    assert math.isnan(scores.score(run, ["catch"]))
-    assert math.isnan(scores.score(run, GAMES))
-
-
-def test_a_single_task_counts_its_last_episodes(run: RunFolder) -> None:
-    log_episodes(run, [(1, "catch", -1.0)] * 50)
-    assert scores.score(run, ["catch"]) == -1.0
-    log_episodes(run, [(2, "catch", 0.5)] * (RECENT_EPISODES - 10))
-    assert scores.score(run, ["catch"]) == pytest.approx((90 * 0.5 - 10) / 100)
-    log_episodes(run, [(3, "catch", 0.25)] * RECENT_EPISODES)
-    assert scores.score(run, ["catch"]) == 0.25
-
-
-def test_plain_returns_are_averaged_over_the_tasks_that_were_played(run: RunFolder) -> None:
-    tasks = ("catch", "catch:large_rewards", "memory:recall")
-    log_episodes(run, [(1, "catch", 1.0)] * 9 + [(1, "catch:large_rewards", 4.0)])
-    assert scores.score(run, tasks) == 2.5  # of two tasks, however often each was played
-
-
-def test_human_normalised_scores_are_capped_before_they_are_averaged(run: RunFolder) -> None:
-    normalised = dict(zip(GAMES, (0.2, 4.0, 0.6), strict=True))
-    log_episodes(run, [(1, task, _return(task, value)) for task, value in normalised.items()])
-    assert scores.score(run, GAMES) == pytest.approx((0.2 + 1.0 + 0.6) / 3)
+MEAN_OF_TWO = (90 * 0.5 - 10) / 100
+CATCH, RECALL, MIXED = ("catch",), ("catch", "memory:recall"), ("atari:pong", "memory:recall")
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_game_that_was_not_played_yet_is_left_out(run: RunFolder) -> None:
-    log_episodes(run, [(1, "atari:pong", _return("atari:pong", 0.2))])
-    log_episodes(run, [(1, "atari:qbert", _return("atari:qbert", 0.4))])
-    assert scores.score(run, GAMES) == pytest.approx(0.3)
-
-
-def test_of_a_mixed_suite_the_tasks_with_human_scores_count(run: RunFolder) -> None:
-    tasks = ("atari:pong", "memory:recall")
-    assert scores.is_normalised(tasks)
-    assert not scores.is_normalised(["catch", "memory:recall"])
-    log_episodes(run, [(1, "memory:recall", 100.0)])
-    assert math.isnan(scores.score(run, tasks))
-    log_episodes(run, [(2, "atari:pong", _return("atari:pong", 0.5))])
-    assert scores.score(run, tasks) == pytest.approx(0.5)
-
-
-def test_episodes_of_weights_that_were_given_up_do_not_count(run: RunFolder) -> None:
-    log_episodes(run, [(100, "catch", -1.0), (200, "catch", -1.0), (200, "memory:recall", 5.0)])
-    assert scores.score(run, ["catch"], since=99) == -1.0
-    assert math.isnan(scores.score(run, ["catch"], since=200))
-    log_episodes(run, [(201, "catch", 1.0)])
-    assert scores.score(run, ["catch"], since=200) == 1.0
-    returns = scores.recent_returns(run, ["catch", "memory:recall"], since=200)
-    assert returns["catch"] == 1.0
-    assert math.isnan(returns["memory:recall"])
+@pytest.mark.parametrize(
+    ("tasks", "logged", "since", "score"),
+    [
+        (CATCH, [], 0, math.nan),  # the first line alone
+        (GAMES, [], 0, math.nan),
+        # The last hundred episodes count, of each task.
+        (CATCH, [(1, "catch", -1.0)] * 50, 0, -1.0),
+        (CATCH, [(1, "catch", -1.0)] * 50 + [(2, "catch", 0.5)] * 90, 0, MEAN_OF_TWO),
+        (CATCH, [(1, "catch", -1.0)] * 50 + [(2, "catch", 0.5)] * 100, 0, 0.5),
+        # Plain returns are averaged over the tasks that were played, however often each was.
+        ((*RECALL, "catch:other"), [(1, "catch", 1.0)] * 9 + [(1, RECALL[1], 4.0)], 0, 2.5),
+        # Human-normalised scores are capped before that; who was not played is left out.
+        (GAMES, [_game(0, 0.2), _game(1, 4.0), _game(2, 0.6)], 0, (0.2 + 1.0 + 0.6) / 3),
+        (GAMES, [_game(0, 0.2), _game(2, 0.4)], 0, 0.3),
+        # Of a mixed suite the tasks with human scores count.
+        (MIXED, [(1, "memory:recall", 100.0)], 0, math.nan),
+        (MIXED, [(1, "memory:recall", 100.0), _game(0, 0.5)], 0, 0.5),
+        # Episodes of weights that were given up do not, nor those that a killed run logged in vain.
+        (CATCH, [(100, "catch", -1.0), (200, "catch", 1.0)], 99, 0.0),
+        (CATCH, [(100, "catch", -1.0), (200, "catch", 1.0)], 100, 1.0),
+        (CATCH, [(100, "catch", -1.0), (200, "catch", 1.0)], 200, math.nan),
+        (RECALL, [(200, "memory:recall", 5.0), (201, "catch", 1.0)], 200, 1.0),
+        (CATCH, [(100, "catch", 0.0), (900, "catch", 1.0), (500, "catch", 0.5)], 0, 0.25),
+    ],
+)
+def test_the_score_of_a_member_is_what_its_last_episodes_returned(
+    tasks: tuple[str, ...],
+    logged: list[tuple[int, str, float]],
+    since: int,
+    score: float,
+    run: RunFolder,
+) -> None:
+    assert math.isnan(scores.score(run, tasks, since))
+    assert scores.last_logged(run) == 0
+    log_episodes(run, logged)
+    assert scores.score(run, tasks, since) == pytest.approx(score, nan_ok=True)
+    assert scores.is_normalised(tasks) is any(task in GAMES for task in tasks)
+    assert scores.last_logged(run) == (logged[-1][0] if logged else 0)
 
 
 def test_of_a_long_log_no_more_is_read_than_decides(
@@ -98,7 +85,7 @@ def test_of_a_long_log_no_more_is_read_than_decides(
     rng = np.random.default_rng(0)
     returns = [
         (step, "catch" if rng.random() < 0.95 else "memory:recall", float(rng.normal()))
-        for step in range(20_000)
+        for step in range(8_000)
     ]
     log_episodes(run, returns)
     whole = scores.episodes(run)
@@ -107,18 +94,18 @@ def test_of_a_long_log_no_more_is_read_than_decides(
     for tasks, since, most in (
         (["catch"], 0, 500),
         (["catch", "memory:recall"], 0, 7_000),
-        (["catch"], 19_990, 300),
-        (["catch", "memory:recall"], 19_500, 2_000),
-        (["catch", "memory:unplayed"], 0, 20_000),
+        (["catch"], 7_990, 300),
+        (["catch", "memory:recall"], 7_500, 2_000),
+        (["catch", "memory:unplayed"], 0, 8_000),
     ):
         rows.clear()
         assert scores.recent_returns(run, tasks, since) == pytest.approx(
             scores.recent_of(whole, tasks, since), nan_ok=True
         )
         assert rows[-1] <= most
-    assert rows[-1] == 20_000  # as one was never played
+    assert rows[-1] == 8_000  # as one was never played
     rows.clear()
-    assert scores.last_logged(run) == 19_999
+    assert scores.last_logged(run) == 7_999
     assert rows[0] < 100
 
 
@@ -130,15 +117,3 @@ def test_an_end_that_a_crash_left_without_rows_is_passed_over(
         file.write("x" * 2_000)
     monkeypatch.setattr(scores, "_FIRST_BYTES", 1_000)
     assert scores.score(run, ["catch"]) == 0.5
-
-
-def test_a_member_that_logged_nothing_has_made_no_steps(run: RunFolder) -> None:
-    assert scores.last_logged(run) == 0
-    log_episodes(run, [])
-    assert scores.last_logged(run) == 0
-
-
-def test_what_a_killed_run_logged_in_vain_does_not_count(run: RunFolder) -> None:
-    log_episodes(run, [(100, "catch", 0.0), (900, "catch", 1.0)])
-    log_episodes(run, [(500, "catch", 0.5)])  # it went on from 400
-    assert scores.score(run, ["catch"]) == 0.25

@@ -15,7 +15,7 @@ from population.folder import PopulationFolder
 from population.settings import Population
 from run_folder import catalogue
 from run_folder.settings import SettingsError
-from tests.population.populations import SWEEP, settings_of
+from tests.population.populations import settings_of
 
 
 def test_the_defaults_are_the_papers() -> None:
@@ -31,23 +31,10 @@ def test_the_defaults_are_the_papers() -> None:
         evolve="all",
     )
     assert {name: declared[name].default for name in defaults} == defaults
-
-
-@pytest.mark.parametrize(
-    ("agent", "env", "members"),
-    [
-        ("impala", "atari57", 24),
-        ("impala", "dmlab30", 24),
-        ("popart", "atari57", 24),
-        ("popart", "dmlab30", 8),
-        ("popart", "dmlab:rooms_watermaze", 8),
-        ("multihead_impala", "dmlab30", 8),
-        ("r2d2", "dmlab30", 24),
-    ],
-)
-def test_there_are_as_many_members_as_in_the_paper(agent: str, env: str, members: int) -> None:
-    """Espeholt et al. 2018, Appendix E; Hessel et al. 2018, Table 8."""
-    assert settings.default_members(agent, env) == members
+    for agent, members in (("impala", 24), ("popart", 8), ("multihead_impala", 8), ("r2d2", 24)):
+        assert settings.default_members(agent, "atari57") == 24
+        for env in ("dmlab30", "dmlab:rooms_watermaze"):
+            assert settings.default_members(agent, env) == members
 
 
 def test_members_have_seeds_that_no_neighbouring_population_has() -> None:
@@ -60,26 +47,20 @@ def test_members_have_seeds_that_no_neighbouring_population_has() -> None:
 
 
 @pytest.mark.parametrize("agent", ["impala", "popart", "multihead_impala"])
-@pytest.mark.parametrize(
-    ("env", "clips"), [("atari57", True), ("dmlab30", False), ("catch", False)]
-)
-def test_what_the_papers_tune_begins_where_theirs_did(agent: str, env: str, clips: bool) -> None:
+def test_what_the_papers_tune_begins_where_theirs_did(agent: str) -> None:
     """Espeholt et al. 2018, Table C.1; Hessel et al. 2018, Table 9."""
-    found = {
-        name: ranges.parse(name, text, fields.declared(type(catalogue.config(agent, env))))
-        for name, text in settings.default_sweep(agent, env).items()
-    }
-    said = {name: (given.kind, given.values) for name, given in found.items()}
     tuned = dict(
         entropy_cost=("log", (5e-5, 1e-2)),
         learning_rate=("log", (5e-6, 5e-3)),
         rmsprop_epsilon=("choice", (1e-1, 1e-3, 1e-5, 1e-7)),
-        max_gradient_norm=("uniform", (10.0, 100.0)),
     )
-    if not clips:
-        del tuned["max_gradient_norm"]
-    assert said == tuned
-    assert all(given.mutates for given in found.values())
+    clipped = dict(max_gradient_norm=("uniform", (10.0, 100.0)))
+    for env, expected in (("atari57", tuned | clipped), ("dmlab30", tuned), ("catch", tuned)):
+        declared = fields.declared(type(catalogue.config(agent, env)))
+        swept = settings.default_sweep(agent, env)
+        found = {name: ranges.parse(name, text, declared) for name, text in swept.items()}
+        assert {name: (each.kind, each.values) for name, each in found.items()} == expected
+        assert all(each.mutates for each in found.values())
 
 
 def test_of_other_agents_the_papers_tune_nothing() -> None:
@@ -93,57 +74,28 @@ def test_of_other_agents_the_papers_tune_nothing() -> None:
     ("given", "said"),
     [
         (dict(members=1), "--members must be a whole number from 2 to 1,000, got 1."),
-        (dict(members=2.5), "--members must be a whole number"),
-        (dict(concurrent=0), "--concurrent must be a whole number from 1 to"),
-        (dict(turn_steps=0), "--turn_steps must be a whole number from 1 to"),
-        (dict(burn_in_frames=-1), "--burn_in_frames must be a whole number from 0 to"),
-        (dict(ready_episodes=0), "--ready_episodes must be a whole number from 1 to"),
         (dict(margin=-0.1), "--margin must be a number from 0 to 1e+06, got -0.1."),
-        (dict(margin=float("nan")), "--margin must be a number from 0 to 1e+06, got nan."),
-        (dict(mutation_probability=1.1), "--mutation_probability must be a number from 0 to 1"),
         (dict(mutation_factor=0.5), "--mutation_factor must be a number from 1 to 1e+06"),
-        (dict(seed=-1), "--seed must be a whole number from 0 to"),
         (dict(sweep={}), "--sweep must give a field at least."),
-        (
-            dict(sweep=dict(lerning_rate="log:1e-5:1")),
-            "--sweep: 'lerning_rate' is no field here. Did",
-        ),
-        (dict(sweep=dict(learning_rate="log:1:1e-5")), "--sweep: learning_rate must be drawn from"),
+        (dict(sweep=dict(lerning_rate="log:1e-5:1")), "--sweep: 'lerning_rate' is no field here."),
         (dict(agent="impela"), "Did you mean 'impala'?"),
         (dict(evolve="discount"), "--evolve=discount names 'discount', which --sweep gives no"),
-        (dict(evolve="learning_rate,"), "names '', which --sweep gives no range; it gives learn"),
         (dict(evolve=""), "--evolve= names ''"),
         (
             dict(sweep=dict(correction="grid:vtrace,none"), members=4),
             "--sweep=correction=grid: is for members that stay apart: add --evolve=none, or use",
         ),
         (
-            dict(
-                sweep=dict(SWEEP, correction="grid:vtrace,none"), members=4, evolve="entropy_cost"
-            ),
-            "--sweep=correction=grid: is for members that stay apart",
-        ),
-        (
-            dict(
-                sweep=dict(correction="grid:vtrace,none", rho_bar="grid:1,2,3"),
-                members=8,
-                evolve="none",
-            ),
-            "--members must be a multiple of 6, the combinations of correction, rho_bar, got 8.",
+            dict(sweep=dict(correction="grid:vtrace,none", rho_bar="grid:1,2"), evolve="none"),
+            "--members must be a multiple of 4, the combinations of correction, rho_bar, got 3.",
         ),
         (
             dict(train=dict(values=dict(num_acters=3))),
-            "--train has 'num_acters', no flag that members share. Did",
+            "'num_acters', no flag that members share. D",
         ),
-        (
-            dict(train=dict(values=dict(configs={}))),
-            "--train has 'configs', no flag that members share.",
-        ),
+        (dict(train=dict(values=dict(configs={}))), "--train has 'configs', no flag that members"),
         (dict(train=dict(values=dict(num_actors=0))), "--num_actors must be a whole number from 1"),
-        (dict(train=dict(values=dict(num_actors="3"))), "--num_actors must be a whole number"),
-        (dict(train=dict(fields=dict(impala=3))), "--train has 'impala', not text by field: 3."),
         (dict(train=dict(fields=dict(impala=dict(length=8)))), "not text by field: {'length': 8}."),
-        (dict(train=[]), "--train must be an object, each an object"),
     ],
 )
 def test_what_a_population_cannot_be_is_a_sentence(given: dict[str, Any], said: str) -> None:
@@ -174,11 +126,6 @@ def test_some_fields_are_taken_over_and_of_these_some_are_multiplied(
     assert found.evolves is (evolve != "none")
 
 
-def test_grids_are_for_members_that_stay_apart() -> None:
-    found = settings_of(sweep=dict(correction="grid:vtrace,none"), members=4, evolve="none")
-    assert not found.evolves
-
-
 def test_members_are_told_what_they_share() -> None:
     values = dict(num_actors=4, max_actor_steps=100, agent="r2d2", seed=3, run_dir="/elsewhere")
     found = settings_of(train=dict(values=values, fields={"": dict(annealing_frames="none")}))
@@ -191,34 +138,20 @@ def test_members_are_told_what_they_share() -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        (dict(learning_rate=1e-3, entropy_cost=0.01), ""),
-        (
-            dict(learning_rate=1e-3),
-            "it must be of learning_rate, entropy_cost, got ['learning_rate'].",
-        ),
-        (
-            dict(learning_rate=1e-3, entropy_cost=0.1, x=1),
-            "got ['learning_rate', 'entropy_cost', 'x'].",
-        ),
-        (dict(learning_rate="1e-3", entropy_cost=0.01), "learning_rate must be a number from"),
-        (dict(learning_rate=0.0, entropy_cost=0.01), "learning_rate must be a number from 1e-15"),
-        (dict(learning_rate=None, entropy_cost=0.01), "learning_rate must be a number from"),
+        (dict(learning_rate=1e-3), "it must be of learning_rate, hidden_sizes, got ['learning_r"),
+        (dict(learning_rate=1e-3, hidden_sizes=[64], x=1), "got ['learning_rate', 'hidden_sizes'"),
+        (dict(learning_rate="1e-3", hidden_sizes=[64]), "learning_rate must be a number from"),
+        (dict(learning_rate=0.0, hidden_sizes=[64]), "learning_rate must be a number from 1e-15"),
+        (dict(learning_rate=1e-3, hidden_sizes=[0]), "hidden_sizes must be 1 to 64 layers"),
     ],
 )
 def test_what_a_members_values_can_be(values: dict[str, Any], said: str) -> None:
-    if not said:
-        settings_of().check(values)
-        return
-    with pytest.raises(ValueError, match=r"\.$") as error:
-        settings_of().check(values)
+    sweep = dict(learning_rate="log:1e-4:1e-2", hidden_sizes="choice:64,128")
+    found = settings_of(sweep=sweep, evolve="none")
+    found.check(dict(learning_rate=1e-3, hidden_sizes=[64]))  # as JSON has a tuple
+    with pytest.raises(ValueError, match=r"[.]$") as error:
+        found.check(values)
     assert said in str(error.value)
-
-
-def test_a_list_of_json_stands_for_a_tuple() -> None:
-    found = settings_of(sweep=dict(hidden_sizes="choice:64,128"), evolve="none")
-    found.check(dict(hidden_sizes=[64]))
-    with pytest.raises(ValueError, match="hidden_sizes must be 1 to 64 layers"):
-        found.check(dict(hidden_sizes=[0]))
 
 
 def test_what_is_recorded_is_found_again(tmp_path: pathlib.Path) -> None:
@@ -250,18 +183,12 @@ def _edit(**changes: Any) -> Callable[[str], str]:
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (lambda text: text[:50], "population.json cannot be read: "),
         (lambda text: "[]", "population.json cannot be read: it must be an object, got []."),
         (
             _edit(members=1),
             "cannot be read: members must be a whole number from 2 to 1,000, got 1.",
         ),
-        (_edit(memberz=1), "cannot be read: memberz is no field here, the nearest is members."),
-        (_edit(sweep=[]), "cannot be read: sweep must be an object, each text, got []."),
-        (_edit(sweep=dict(learning_rate=3)), "cannot be read: sweep must be an object, each text"),
         (_edit(sweep=dict(rate="log:1:2")), "cannot be read: sweep: 'rate' is no field here"),
-        (_edit(agent="impala,r2d2"), "cannot be read: sweep: --agent='impala,r2d2' is unknown"),
-        (_edit(train=dict(values=[])), "cannot be read: train must be an object, each an object"),
         (_edit(evolve="everything"), "cannot be read: evolve=everything names 'everything'"),
     ],
 )

@@ -11,6 +11,7 @@ from population.decisions import Decision
 from population.folder import PopulationFolder, name_of
 from population.settings import Population
 from tests.analysis.report.made_up import Folder
+from tests.population.populations import decision_of
 
 RATE, COST = "learning_rate", "entropy_cost"
 SWEEP = {RATE: "log:1e-5:1e-2", COST: "uniform:0.1:0.9"}
@@ -107,25 +108,10 @@ class Made:
     def _write(
         self, member: int, old: Mapping[str, Any], new: Mapping[str, Any], **given: Any
     ) -> None:
-        nothing = dict(
-            actor_steps=0,
-            score=None,
-            rival=None,
-            rival_score=None,
-            adopted=None,
-            rival_learner_step=None,
-        )
         self._time += 1
-        decision = Decision(
-            member=member,
-            number=len(self._made[member]),
-            time=self._time,
-            episodes=0,
-            learner_step=0,
-            old=dict(old),
-            new=dict(new),
-            **(nothing | given),
-        )
+        at_first: dict[str, Any] = dict(actor_steps=0, episodes=0, learner_step=0, rival=None)
+        at_first |= dict(time=self._time, old=dict(old), new=dict(new))
+        decision = decision_of(member, len(self._made[member]), **(at_first | given))
         self._made[member].append(decision)
         text = json.dumps(dataclasses.asdict(decision))
         self.path(member, decision.number).write_text(text)

@@ -10,8 +10,8 @@ from analysis.report.curves import Curve, binned
 from analysis.report.population_curves import Piece
 from environments import scores
 from population.ancestry import Stretch
-from population.decisions import Decision
 from run_folder.log_reader import Log
+from tests.population.populations import decision_of
 
 PONG, BOXING = "atari:pong", "atari:boxing"
 
@@ -25,20 +25,14 @@ def _curve(x: list[float], y: list[float]) -> Curve:
     return Curve(*(np.asarray(values, float) for values in (x, y, y, y)))
 
 
-def test_the_score_of_one_task_is_its_mean_return() -> None:
+@pytest.mark.parametrize(("count", "points"), [(1, 1), (19, 1), (25, 2), (5_000, 100)])
+def test_the_score_of_one_task_is_its_mean_return_at_few_points(count: int, points: int) -> None:
     rng = np.random.default_rng(0)
-    steps, returns = np.sort(rng.uniform(0, 1e6, 500)), rng.normal(size=500)
-    found = population_curves.of_scores(_log(steps, returns, ["catch"] * 500), ["catch"], bins=7)
-    naive = binned(steps, returns, bins=7)
+    steps, returns = np.sort(rng.uniform(0, 1e6, count)), rng.normal(size=count)
+    found = population_curves.of_scores(_log(steps, returns, ["catch"] * count), ["catch"])
+    naive = binned(steps, returns, bins=points)
     np.testing.assert_allclose(found.x, naive.x)
     np.testing.assert_allclose(found.mean, naive.mean)
-
-
-def test_points_are_few_however_many_episodes_there_are() -> None:
-    for count, points in ((1, 1), (19, 1), (25, 2), (5_000, 100)):
-        x = np.arange(count, dtype=float)
-        found = population_curves.of_scores(_log(x, x, ["catch"] * count), ["catch"])
-        assert len(found.x) == points
 
 
 def test_the_score_of_a_suite_is_the_mean_of_what_is_cut_off_at_a_humans() -> None:
@@ -93,37 +87,20 @@ def test_stretches_without_episodes_have_no_piece() -> None:
     assert population_curves.cut(_curve([], []), stretches) == []
 
 
-def _decision(number: int, steps: int, value: float, adopted: int | None = None) -> Decision:
-    return Decision(
-        member=0,
-        number=number,
-        time=0.0,
-        actor_steps=steps,
-        episodes=0,
-        learner_step=0,
-        score=None,
-        rival=1,
-        rival_score=None,
-        adopted=adopted,
-        rival_learner_step=None,
-        old={},
-        new={"rate": value},
-    )
-
-
 def test_a_value_holds_until_the_next_decision() -> None:
-    made = [_decision(0, 0, 1.0), _decision(1, 100, 2.0, adopted=0), _decision(2, 150, 3.0)]
+    made = [
+        decision_of(0, number, actor_steps=steps, adopted=adopted, new=dict(rate=value))
+        for number, steps, value, adopted in ((0, 0, 1, None), (1, 100, 2, 0), (2, 150, 3, None))
+    ]
     found = population_curves.steps(made, [Stretch(0, 5), Stretch(100, 4)], "rate", end=400)
     assert _pieces(found) == [
         (5, [0, 0, 100], [1, 1, 1]),
         (4, [100, 100, 150], [1, 2, 2]),
         (4, [150, 150, 400], [2, 3, 3]),
     ]
-
-
-def test_of_what_was_decided_last_there_is_a_point() -> None:
-    (found,) = population_curves.steps([_decision(0, 0, 1.0)], [Stretch(0, 5)], "rate", end=0)
-    _, dot = population_curves.traces([(3, found)])
+    # Of what was decided last there is a point.
+    (last,) = population_curves.steps(made[:1], [Stretch(0, 5)], "rate", end=0)
+    _, dot = population_curves.traces([(3, last)])
     assert (dot.curve.x.tolist(), dot.curve.mean.tolist()) == ([0], [1])
     assert (dot.colour, dot.style) == (3, "o")
 

@@ -1,6 +1,5 @@
 """Scores over the members' lives, and in the end."""
 
-import math
 import pathlib
 from unittest import mock
 
@@ -55,20 +54,13 @@ def test_final_scores_are_dots_in_the_colours_of_ancestors(tmp_path: pathlib.Pat
     assert "1 of 3 have none yet." in section.body
 
 
-def _sweep(path: pathlib.Path) -> Made:
-    sweep = {RATE: "log:1e-5:1e-2", "correction": "grid:vtrace,none"}
-    made = Made(path, 6, sweep, evolve="none")
-    corrections = ["vtrace", "none"] * 3
-    made.begin({RATE: [1e-4, 1e-4, 1e-3, 1e-3, 1e-2, 1e-2], "correction": corrections})
-    for member, returned in enumerate((0.1, 0.9, 0.7, 0.3, 0.5)):
-        made.play(member, [returned] * 3)
-    return made
-
-
 def test_a_sweep_is_sorted_as_a_whole_and_by_the_values_of_its_grids(
     tmp_path: pathlib.Path,
 ) -> None:
-    _sweep(tmp_path)
+    made = Made(tmp_path, 6, {"correction": "grid:vtrace,none"}, evolve="none")
+    made.begin({"correction": ["vtrace", "none"] * 3})
+    for member, returned in enumerate((0.1, 0.9, 0.7, 0.3, 0.5)):
+        made.play(member, [returned] * 3)
     drawn, section = _drawn(tmp_path, "in_the_end")
     (line,) = drawn[BEST_FIRST]
     assert line.curve.mean.tolist() == pytest.approx([0.9, 0.7, 0.5, 0.3, 0.1])
@@ -91,18 +83,6 @@ def test_more_values_than_colours_share_the_grey_one(tmp_path: pathlib.Path) -> 
     drawn, _ = _drawn(tmp_path, "in_the_end")
     colours = [trace.colour for trace in drawn["Return by batch_size"]]
     assert colours == [*range(9), 9, 9, 9]
-
-
-def test_where_nobody_has_played_there_is_a_sentence(tmp_path: pathlib.Path) -> None:
-    made = Made(tmp_path)
-    made.begin({RATE: [1e-4] * 3, COST: [0.5] * 3})
-    made.play(0, [math.nan])
-    members = population.load(tmp_path)
-    first, last = population_scores.section(members), population_scores.in_the_end(members)
-    assert "No episode has ended yet." in first.body
-    assert "No member has a score yet." in last.body
-    assert not first.charts
-    assert not last.charts
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tests.analysis.report.pages import tables
 
 
 def test_the_best_member_comes_first_with_all_that_is_known_of_it(tmp_path: pathlib.Path) -> None:
-    evolved(tmp_path)
+    made = evolved(tmp_path)
     body = population_summary.section(population.load(tmp_path)).body
     header, *rows = tables(body)[0]
     assert header[:6] == ["member", "score", "state", "actor steps", "updates", "time, h:mm"]
@@ -30,24 +30,11 @@ def test_the_best_member_comes_first_with_all_that_is_known_of_it(tmp_path: path
     ]
     assert f"python -m launch.evaluate --run_dir={tmp_path}/members/02 --episodes=30" in body
     assert "who took some over has none" not in body
-
-
-def test_who_has_just_taken_weights_over_has_no_score(tmp_path: pathlib.Path) -> None:
-    made = evolved(tmp_path)
     made.decide(2, 40_000, rival=0, adopts=True)
     body = population_summary.section(population.load(tmp_path)).body
     rows = tables(body)[0][1:]
     assert [row[:2] for row in rows] == [["01", "0"], ["00", "−0.375"], ["02", "–"]]
     assert "who took some over has none" in body
-
-
-def test_a_population_that_has_not_begun_has_rows_of_dashes(tmp_path: pathlib.Path) -> None:
-    Made(tmp_path)
-    body = population_summary.section(population.load(tmp_path)).body
-    rows = tables(body)[0][1:]
-    dashes = ["–"] * 6
-    assert rows[0] == ["00", "–", "has not begun", *dashes, "0", "0", "00"]
-    assert "No member has a score yet." in body
 
 
 def test_of_many_members_those_that_are_not_among_the_best_are_folded(
@@ -65,8 +52,10 @@ def test_of_many_members_those_that_are_not_among_the_best_are_folded(
 
 def test_settings_are_told_with_what_they_mean(tmp_path: pathlib.Path) -> None:
     sweep = {RATE: "log:1e-5:1e-2", "correction": "choice:vtrace,none"}
-    made = Made(tmp_path, 2, sweep, told={"num_actors": 8}, burn_in_frames=3_000)
-    found = tables(population_summary.section(population.load(made.folder.path)).body)
+    Made(tmp_path, 2, sweep, told={"num_actors": 8}, burn_in_frames=3_000)
+    body = population_summary.section(population.load(tmp_path)).body
+    assert "<code>--num_actors=8</code>" in body
+    found = tables(body)
     settings = {row[0]: row[1:] for row in found[1]}
     assert settings["burn_in_frames"][0] == "3,000"
     assert settings["margin"] == [
@@ -79,12 +68,6 @@ def test_settings_are_told_with_what_they_mean(tmp_path: pathlib.Path) -> None:
         [RATE, "log:1e-5:1e-2", "taken over with weights, multiplied or divided"],
         ["correction", "choice:vtrace,none", "taken over with weights"],
     ]
-
-
-def test_what_every_member_is_told_is_shown(tmp_path: pathlib.Path) -> None:
-    Made(tmp_path, 2, told={"num_actors": 8})
-    body = population_summary.section(population.load(tmp_path)).body
-    assert "<code>--num_actors=8</code>" in body
 
 
 def test_a_sweep_has_no_rule_and_no_ancestors(tmp_path: pathlib.Path) -> None:

@@ -52,32 +52,19 @@ def test_a_line_leads_from_where_the_rival_was_of_the_same_family(tmp_path: path
 
 
 def test_families_stand_together_that_of_the_best_first(tmp_path: pathlib.Path) -> None:
-    made = Made(tmp_path, 5)
-    made.begin({RATE: [1e-4] * 5, COST: [0.5] * 5})
-    for member in range(5):
-        made.play(member, [member / 5] * 10)
-    made.decide(1, 2_000, rival=4, adopts=True)
+    """Of many members, the other families are grey."""
+    made = Made(tmp_path, 14)
+    made.begin({RATE: [1e-4] * 14, COST: [0.5] * 14})
+    for member in range(14):
+        made.play(member, [member / 14] * 10)
+    made.decide(1, 2_000, rival=13, adopts=True)
     made.decide(0, 2_000, rival=2, adopts=True)
-    shown = population_tree.by_family(population.load(tmp_path).ranked)
-    assert [member.number for member in shown] == [4, 1, 3, 2, 0]
-
-
-def test_other_families_are_grey(tmp_path: pathlib.Path) -> None:
-    made = Made(tmp_path, 20)
-    made.begin({RATE: [1e-4] * 20, COST: [0.5] * 20})
-    for member in range(20):
-        made.play(member, [member / 20] * 10)
-    made.decide(0, 2_000, rival=1, adopts=True)
-    made.decide(2, 2_000, rival=19, adopts=True)
     members = population.load(tmp_path)
-    places = {member.number: place for place, member in enumerate(members.ranked)}
-    assert {link.colour for link in population_tree.links(members, places)} == {0, OTHERS}
-
-
-def test_where_nobody_took_anything_over_there_is_a_sentence(tmp_path: pathlib.Path) -> None:
-    made = Made(tmp_path, 2)
-    made.begin({RATE: [1e-4] * 2, COST: [0.5] * 2})
-    made.decide(0, 2_000, rival=1)
-    section = population_tree.section(population.load(tmp_path))
-    assert "No member has taken over the weights of another yet." in section.body
-    assert not section.charts
+    shown = [member.number for member in population_tree.by_family(members.ranked)]
+    assert shown == [13, 1, *range(12, 1, -1), 0]
+    places = {number: place for place, number in enumerate(shown)}
+    found = population_tree.links(members, places)
+    assert {(link.from_lane, link.to_lane, link.colour) for link in found} == {
+        (0, 1, 0),
+        (12, 13, OTHERS),
+    }

@@ -95,10 +95,3 @@ def test_a_sweeps_scores_are_drawn_by_what_was_drawn(tmp_path: pathlib.Path) -> 
     assert (dots.style, log) == ("o", "x")
     assert (dots.curve.x.tolist(), dots.curve.mean.tolist()) == ([1e-2, 1e-4], [0.75, 0.5])
     assert "from 00" not in section.body
-
-
-def test_where_nothing_has_been_drawn_there_is_a_sentence(tmp_path: pathlib.Path) -> None:
-    Made(tmp_path)
-    section = population_values.section(population.load(tmp_path))
-    assert "Nothing has been drawn yet." in section.body
-    assert not section.charts

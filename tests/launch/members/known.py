@@ -2,7 +2,8 @@
 
 from launch.members.state import State
 from population.folder import PopulationFolder
-from tests.population.populations import log_episodes, saved, settings_of
+from tests.population.learners import saved
+from tests.population.populations import log_episodes, settings_of
 
 RETURNS = (-1.0, 0.5, 1.0)
 

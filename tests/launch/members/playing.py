@@ -11,7 +11,8 @@ from typing import Any
 from launch.members.loop import Loop
 from population.folder import PopulationFolder
 from run_folder import checkpoints
-from tests.population.populations import Learning, log_episodes
+from tests.population.learners import Learning
+from tests.population.populations import log_episodes
 
 LIMIT = 200  # actor steps of each member, unless another is said
 STEPS, EPISODES = 20, 2  # of a turn, each time it is asked whether it has ended

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -57,33 +58,6 @@ def folder(tmp_path: pathlib.Path) -> PopulationFolder:
     return found
 
 
-@FUZZ
-@given(edits=fuzzing.edits(_POPULATION))
-def test_an_edited_population_json_is_a_population_or_is_refused(
-    edits: Edits, folder: PopulationFolder
-) -> None:
-    said = json.dumps(fuzzing.edited(_POPULATION, edits)).encode()
-    refused = _resume(folder, said)
-    names = {name for path, _ in edits for name in path}
-    assert refused is None or any(fuzzing.quotes(refused, name) for name in names), refused
-
-
-@FUZZ
-@given(said=JSON)
-def test_any_other_json_is_no_population(said: Any, folder: PopulationFolder) -> None:
-    assert _resume(folder, json.dumps(said).encode())
-
-
-@FUZZ
-@given(share=st.floats(0, 1), more=st.binary(max_size=5))
-def test_a_part_of_a_population_json_is_refused(
-    share: float, more: bytes, folder: PopulationFolder
-) -> None:
-    text = json.dumps(_POPULATION, indent=2).encode()
-    cut = int(share * len(text))
-    assert _resume(folder, text[:cut] + more) or cut == len(text)
-
-
 def _resume(folder: PopulationFolder, said: bytes) -> str | None:
     """Fails unless a population.json can be gone on with, or is refused; returns the sentence."""
     folder.settings.write_bytes(said)
@@ -113,31 +87,6 @@ def _check_usable(folder: PopulationFolder, found: Population) -> None:
         assert set(drawn) == set(found.sweep)
 
 
-@FUZZ
-@given(edits=fuzzing.edits(_DECISION))
-def test_an_edited_decision_is_one_or_is_refused(edits: Edits, folder: PopulationFolder) -> None:
-    said = json.dumps(fuzzing.edited(_DECISION, edits)).encode()
-    refused = _look(folder, said)
-    names = {name for path, _ in edits for name in path}
-    assert refused is None or any(fuzzing.quotes(refused, name) for name in names), refused
-
-
-@FUZZ
-@given(said=JSON)
-def test_any_other_json_is_no_decision(said: Any, folder: PopulationFolder) -> None:
-    assert _look(folder, json.dumps(said).encode())
-
-
-@FUZZ
-@given(share=st.floats(0, 1), more=st.binary(max_size=5))
-def test_a_part_of_a_decision_is_refused(
-    share: float, more: bytes, folder: PopulationFolder
-) -> None:
-    text = json.dumps(_DECISION, indent=2).encode()
-    cut = int(share * len(text))
-    assert _look(folder, text[:cut] + more) or cut == len(text)
-
-
 def _look(folder: PopulationFolder, said: bytes) -> str | None:
     """Fails unless a decision is one that can be gone on from, or is refused."""
     (folder.decisions / "01-0001.json").write_bytes(said)
@@ -163,3 +112,46 @@ def _check_shown(member: Member) -> None:
     """Fails for a decision of which nothing could be told."""
     assert loop.sentence(member.decision).isprintable()
     assert len(view.row(1, member, False, None, lambda *_: "")) == 5 + len(_SWEEP)
+
+
+_Read = Callable[[PopulationFolder, bytes], str | None]
+_FILES: list[tuple[dict[str, Any], _Read]] = [(_POPULATION, _resume), (_DECISION, _look)]
+_KINDS = pytest.mark.parametrize(("whole", "read"), _FILES)
+
+
+@pytest.mark.parametrize(
+    ("whole", "read", "edited"), [(*each, fuzzing.edits(each[0])) for each in _FILES]
+)
+@FUZZ
+@given(data=st.data())
+def test_an_edited_file_is_one_or_is_refused(
+    data: st.DataObject,
+    whole: Any,
+    read: _Read,
+    edited: st.SearchStrategy[Edits],
+    folder: PopulationFolder,
+) -> None:
+    edits = data.draw(edited)
+    refused = read(folder, json.dumps(fuzzing.edited(whole, edits)).encode())
+    names = {name for path, _ in edits for name in path}
+    assert refused is None or any(fuzzing.quotes(refused, name) for name in names), refused
+
+
+@_KINDS
+@FUZZ
+@given(said=JSON)
+def test_any_other_json_is_refused(
+    said: Any, whole: Any, read: _Read, folder: PopulationFolder
+) -> None:
+    assert read(folder, json.dumps(said).encode())
+
+
+@_KINDS
+@FUZZ
+@given(share=st.floats(0, 1), more=st.binary(max_size=5))
+def test_a_part_of_a_file_is_refused(
+    share: float, more: bytes, whole: Any, read: _Read, folder: PopulationFolder
+) -> None:
+    text = json.dumps(whole, indent=2).encode()
+    cut = int(share * len(text))
+    assert read(folder, text[:cut] + more) or cut == len(text)

@@ -24,18 +24,34 @@ def test_who_has_played_least_is_next_until_all_have_reached_the_limit(
     assert [steps_of(folder, member) for member in range(3)] == [LIMIT] * 3
 
 
-@pytest.mark.parametrize(("concurrent", "most"), [(1, 1), (2, 2), (3, 3), (9, 3)])
-def test_as_many_play_at_a_time_as_was_asked_for(
-    concurrent: int, most: int, make: Make, world: World
+@pytest.mark.parametrize(
+    ("given", "most", "until"),
+    [
+        (dict(concurrent=2), 2, ["100", "200"]),
+        (dict(concurrent=9), 3, ["100", "200"]),
+        (dict(limit=160), 1, ["100", "160"]),
+        (dict(limit=None, train=dict(values=dict(max_learner_steps=20))), 1, ["100", "200"]),
+        (dict(evolve="none", ready_episodes=2), 1, ["100", "200"]),
+    ],
+)
+def test_each_plays_to_a_limit_with_as_many_at_a_time_as_was_asked_for(
+    given: dict[str, Any],
+    most: int,
+    until: list[str],
+    make: Make,
+    world: World,
+    folder: PopulationFolder,
 ) -> None:
-    assert make(concurrent=concurrent).run()
+    world.returns = {0: 0.25, 1: 0.5, 2: 0.75}
+    made = make(**given)
+    assert all(score != score for score in made.scores().values())
+    assert made.run()
+    assert made.scores() == world.returns
     assert world.most == most
     assert sorted(world.started) == [0, 0, 1, 1, 2, 2]
-
-
-def test_a_turn_ends_at_the_members_limit(make: Make, world: World) -> None:
-    assert make(limit=160).run()
-    assert world.told_to(0, "max_actor_steps") == ["100", "160"]
+    assert world.told_to(0, "max_actor_steps") == until
+    assert [len(decisions.of_member(folder, member)) for member in range(3)] == [1, 1, 1]
+    assert not world.asked
 
 
 def test_a_turn_may_be_longer_than_any_run(make: Make, world: World) -> None:
@@ -44,12 +60,6 @@ def test_a_turn_may_be_longer_than_any_run(make: Make, world: World) -> None:
     for _ in range(2):
         assert make(range(1), limit=None, turn_steps=largest).run()
     assert world.told_to(0, "max_actor_steps") == [str(largest)] * 2
-
-
-def test_a_limit_of_updates_is_one_too(make: Make, world: World, folder: PopulationFolder) -> None:
-    assert make(limit=None, train=dict(values=dict(max_learner_steps=20))).run()
-    assert world.told_to(0, "max_actor_steps") == ["100", "200"]
-    assert world.told_to(0, "max_learner_steps") == ["20", "20"]
 
 
 def test_a_population_goes_on_where_it_was(
@@ -65,32 +75,22 @@ def test_a_population_goes_on_where_it_was(
     assert world.started == []
 
 
-def test_members_are_told_their_own_values_and_what_all_share(
+def test_a_member_that_is_ready_is_asked_to_end_its_turn_and_decides(
     make: Make, world: World, folder: PopulationFolder
 ) -> None:
     fields = {"": dict(annealing_frames="none"), "impala": dict(length="8")}
     values = dict(max_actor_steps=LIMIT, num_actors=5, full_rendering=True)
-    assert make(train=dict(values=values, fields=fields)).run()
-    for member in range(3):
-        first = decisions.of_member(folder, member)[0].new
-        for name in SWEEP:
-            assert world.told_to(member, f"impala.{name}") == [repr(first[name])] * 2
-        assert world.told_to(member, "impala.length") == ["8", "8"]
-        assert world.told_to(member, "annealing_frames") == ["none", "none"]
-        assert world.told_to(member, "num_actors") == ["5", "5"]
-        assert world.told_to(member, "full_rendering") == ["true", "true"]
-        assert world.told_to(member, "agent") == ["impala", "impala"]
-
-
-def test_a_member_that_is_ready_is_asked_to_end_its_turn_and_decides(
-    make: Make, world: World, folder: PopulationFolder
-) -> None:
-    assert make(ready_episodes=6, turn_steps=1_000).run()
+    train = dict(values=values, fields=fields)
+    assert make(ready_episodes=6, turn_steps=1_000, burn_in_frames=80, train=train).run()
+    shared = {"impala.length": "8", "annealing_frames": "none", "num_actors": "5"}
+    shared |= dict(full_rendering="true", agent="impala")
+    assert all(shared.items() <= told.items() for told in world.told)
     for member in range(3):
         made = decisions.of_member(folder, member)
         episodes = [decision.episodes for decision in made]
         assert episodes[0] == 0
         assert all(b - a >= 6 for a, b in itertools.pairwise(episodes))
+        assert made[1].actor_steps >= 80  # the burn-in
         assert len(made) >= 3
         assert world.asked[member] >= len(made) - 1
         told = zip(*(world.told_to(member, f"impala.{name}") for name in SWEEP), strict=True)
@@ -99,29 +99,11 @@ def test_a_member_that_is_ready_is_asked_to_end_its_turn_and_decides(
         assert made[-1].episodes < LIMIT // 10  # who has reached the limit decides no more
 
 
-def test_nobody_decides_before_the_burn_in(
-    make: Make, world: World, folder: PopulationFolder
-) -> None:
-    assert make(ready_episodes=2, burn_in_frames=120).run()
-    for member in range(3):
-        steps = [decision.actor_steps for decision in decisions.of_member(folder, member)]
-        assert steps[0] == 0
-        assert min(steps[1:]) >= 120
-
-
-def test_members_that_stay_apart_decide_nothing(
-    make: Make, world: World, folder: PopulationFolder
-) -> None:
-    assert make(ready_episodes=2, evolve="none").run()
-    assert [len(decisions.of_member(folder, member)) for member in range(3)] == [1, 1, 1]
-    assert not world.asked
-
-
 def test_the_better_is_adopted_and_goes_on_from_there(
     make: Make, world: World, folder: PopulationFolder, told: io.StringIO
 ) -> None:
     world.returns = {0: -1.0, 1: 1.0, 2: 0.9}
-    assert make(ready_episodes=10, mutation_probability=0.0, limit=1_000).run()
+    assert make(ready_episodes=10, mutation_probability=0.0, limit=500).run()
     made = [d for d in decisions.every(folder, 3) if d.adopted is not None]
     assert made
     for decision in made:
@@ -149,14 +131,6 @@ def test_members_that_others_train_are_read_and_left_alone(
     before = contents(folder.decisions)
     assert make(range(1)).run()
     assert before.items() <= contents(folder.decisions).items()
-
-
-def test_scores_are_told_at_the_end(make: Make, world: World) -> None:
-    world.returns = {0: 0.25, 1: 0.5, 2: 0.75}
-    made = make()
-    assert all(score != score for score in made.scores().values())
-    assert made.run()
-    assert made.scores() == world.returns
 
 
 def test_what_was_decided_is_a_sentence() -> None:

@@ -11,9 +11,10 @@ from population import decisions, ranges, rule
 from population.decisions import Decision
 from population.folder import PopulationFolder
 from run_folder import checkpoints, log_reader, rewinding
-from tests.launch.members.known import RETURNS, play, state_of
+from tests.launch.members.known import RETURNS, state_of
 from tests.population import populations
-from tests.population.populations import AGENT, again, log_episodes, saved, settings_of
+from tests.population.learners import again, saved
+from tests.population.populations import AGENT, log_episodes, settings_of
 
 
 @pytest.fixture
@@ -41,13 +42,6 @@ def test_a_member_begins_with_what_is_drawn(folder: PopulationFolder) -> None:
         assert math.isnan(found.score)
         assert state.begin(member).decision == found.decision
         assert found.decision == State(settings_of(seed=5), folder).look(member).decision
-
-
-def test_a_member_is_seen_as_it_was_saved(state: State) -> None:
-    found = state.look(1)
-    assert found.manifest is not None
-    assert (found.actor_steps, found.manifest.learner_step) == (70, 7)
-    assert found.score == 0.5  # the last hundred episodes
 
 
 def test_a_member_is_ready_by_frames_and_episodes_since_it_decided(
@@ -84,29 +78,24 @@ def test_a_decision_is_the_rules(state: State, folder: PopulationFolder) -> None
         assert (made.number, made.old) == (1, before[member].decision.new)
         manifest = before[member].manifest
         assert manifest is not None
+        assert before[member].score == RETURNS[member]  # the last hundred episodes
         assert (made.learner_step, made.episodes) == (manifest.learner_step, manifest.episodes)
         assert (made.score, made.rival_score) == (RETURNS[member], RETURNS[said.rival])
         assert populations.newest(folder, member) == made
 
 
-def test_who_adopts_has_the_others_learner_and_values(
+def test_who_adopts_has_the_others_learner_and_values_and_no_score_yet(
     state: State, folder: PopulationFolder
 ) -> None:
     made = _until_adopted(state, 0, folder)
     assert made.rival is not None
-    rival = folder.member(made.rival)
-    assert again(folder.member(0), 1.0).values() == again(rival, 1.0).values()
-    assert made.rival_learner_step == again(rival, 1.0).learner_steps
-    assert again(folder.member(0), 1.0).learner_steps == made.learner_step_after == 6
+    adopted, rival = (again(folder.member(member), 1.0) for member in (0, made.rival))
+    assert adopted.values() == rival.values()
+    assert (made.rival_learner_step, made.learner_step_after) == (rival.learner_steps, 6)
+    assert adopted.learner_steps == 6
     old = decisions.of_member(folder, made.rival)[0].new
     for name, value in made.new.items():
         assert value / old[name] == pytest.approx(1.0, rel=0.21)
-
-
-def test_episodes_of_the_weights_that_it_had_say_nothing_of_those_that_it_has(
-    state: State, folder: PopulationFolder
-) -> None:
-    made = _until_adopted(state, 0, folder)
     assert made.actor_steps == 53  # until which its log is of the weights that it had
     found = state.look(0)
     assert math.isnan(found.score)
@@ -119,29 +108,15 @@ def test_episodes_of_the_weights_that_it_had_say_nothing_of_those_that_it_has(
     assert state.look(2).score == 1.0  # it has the weights that it had
 
 
-def test_a_member_without_a_score_is_adopted_by_nobody(folder: PopulationFolder) -> None:
-    state = State(settings_of(), folder)
-    for member in range(3):
-        state.begin(member)
-    play(folder, 0, [2])
-    for _ in range(5):
-        made = state.decide(0)
-        assert (made.adopted, made.rival_score) == (None, None)
-
-
-def test_a_score_without_a_learner_is_none_to_adopt(state: State, folder: PopulationFolder) -> None:
+@pytest.mark.parametrize("missing", ["logs/episodes.csv", "checkpoints/manifest.json"])
+def test_without_a_score_and_a_learner_nobody_is_adopted(
+    missing: str, state: State, folder: PopulationFolder
+) -> None:
     for member in (1, 2):
-        (folder.member(member).checkpoints / checkpoints.MANIFEST).unlink()
-    for _ in range(5):
+        (folder.member(member).path / missing).unlink()
+    for _ in range(3):
         made = state.decide(0)
         assert (made.adopted, made.rival_score, made.rival_learner_step) == (None, None, None)
-
-
-def test_who_has_failed_adopts_anybody_with_a_score(state: State, folder: PopulationFolder) -> None:
-    made = state.decide(2, has_failed=True)
-    assert made.score is None
-    assert made.adopted == 0
-    assert made.rival in (0, 1)
 
 
 def test_who_comes_second_does_what_the_first_decided(
@@ -210,7 +185,7 @@ def _equals(folder: PopulationFolder, **given: Any) -> State:
 def test_values_stay_together_what_a_config_takes(folder: PopulationFolder) -> None:
     """A c̄ of more than ρ̄, which is 1, would end the population."""
     state = _equals(folder, sweep=dict(c_bar="uniform:0.9:1"))
-    seen = [state.decide(0).new["c_bar"] for _ in range(8)]
+    seen = [state.decide(0).new["c_bar"] for _ in range(5)]
     assert max(seen) <= 1
     assert len(set(seen)) > 1
 
@@ -219,22 +194,6 @@ def test_a_value_that_limits_a_saved_replay_stays(folder: PopulationFolder) -> N
     sweep = dict(samples_per_insert="uniform:1:2", learning_rate="log:1e-4:1e-3")
     state = _equals(folder, agent="r2d2", sweep=sweep)
     first = state.look(0).decision.new
-    made = [state.decide(0).new for _ in range(4)]
+    made = [state.decide(0).new for _ in range(2)]
     assert {new["samples_per_insert"] for new in made} == {first["samples_per_insert"]}
     assert first["learning_rate"] not in {new["learning_rate"] for new in made[:1]}
-
-
-def test_who_has_cut_its_replay_otherwise_is_not_adopted(folder: PopulationFolder) -> None:
-    state = _equals(folder, sweep=dict(length="choice:8,16"), members=3, seed=2)
-    lengths = [state.look(member).decision.new["length"] for member in range(3)]
-    assert sorted(lengths) in ([8, 8, 16], [8, 16, 16])
-    alike = {member for member in (1, 2) if lengths[member] == lengths[0]}
-    rivals, adopted = set(), set()
-    for _ in range(12):
-        made = state.decide(0, has_failed=True)
-        rivals.add(made.rival)
-        if made.adopted is not None:
-            adopted.add(made.rival)
-        assert made.new["length"] == lengths[0]
-    assert rivals == {1, 2}
-    assert adopted == alike

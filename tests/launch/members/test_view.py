@@ -1,6 +1,5 @@
 """What the terminal shows of a population."""
 
-import errno
 import io
 import math
 import time
@@ -49,45 +48,43 @@ def _until(decision: Decision, actor_steps: int, episodes: int) -> str:
     return f"{decision.number}, {actor_steps}, {episodes}"
 
 
-def _row(
-    member: Member, progress: dict[str, Any] | None = None, *, plays: bool = False
-) -> list[str]:
-    return view.row(7, member, plays, progress, _until)
-
-
-def test_a_member_that_waits_is_as_it_was_saved() -> None:
-    shown = ["0.333", "vtrace", "[64, 32]", "None"]
-    assert _row(_member()) == ["07", "waiting", "12,345", "0.1235", *shown, "0, 12345, 67"]
-
-
-def test_a_member_that_has_not_begun_has_no_score() -> None:
-    found = _row(_member(manifest=None, score=math.nan))
-    assert (found[2], found[3], found[-1]) == ("0", "-", "0, 0, 0")
-
-
-def test_a_member_that_plays_is_as_far_as_it_says() -> None:
-    assert _row(_member(), plays=True)[1:4] == ["playing", "12,345", "0.1235"]
-    found = _row(_member(), _progress(), plays=True)
-    assert (found[1:4], found[-1]) == (["playing", "20,000", "0.5"], "0, 20000, 100")
+SAVED = ["12,345", "0.1235", "0, 12345, 67"]
+PLAYED = ["20,000", "0.5", "0, 20000, 100"]
 
 
 @pytest.mark.parametrize(
-    ("progress", "score"),
+    ("member", "progress", "plays", "state", "shown"),
     [
-        (_progress(returns={"a": 1.0, "b": 2.0, "c": math.nan}), "1.5"),
-        (_progress(returns={"a": math.nan}), "0.1235"),  # until an episode has ended
-        (_progress(aggregates=dict(mean_capped=0.75)), "0.75"),
-        (_progress(aggregates=dict(mean_capped=math.nan)), "-"),
+        (_member(), None, False, "waiting", SAVED),
+        (_member(manifest=None, score=math.nan), None, False, "waiting", ["0", "-", "0, 0, 0"]),
+        (_member(left_out="it failed again and again"), None, False, "left out", SAVED),
+        (_member(), None, True, "playing", SAVED),  # its run begins
+        (_member(), _progress(), True, "playing", PLAYED),
+        # The score of one that plays is what it returned lately, once an episode has ended.
+        (
+            *(_member(), _progress(returns={"a": 1.0, "b": 2.0, "c": math.nan}), True, "playing"),
+            ["20,000", "1.5", "0, 20000, 100"],
+        ),
+        (
+            *(_member(), _progress(returns={"a": math.nan}), True, "playing"),
+            ["20,000", "0.1235", "0, 20000, 100"],
+        ),
+        (
+            *(_member(), _progress(aggregates=dict(mean_capped=0.75)), True, "playing"),
+            ["20,000", "0.75", "0, 20000, 100"],
+        ),
+        (
+            *(_member(), _progress(aggregates=dict(mean_capped=math.nan)), True, "playing"),
+            ["20,000", "-", "0, 20000, 100"],
+        ),
     ],
 )
-def test_the_score_of_a_member_that_plays_is_what_it_returns_lately(
-    progress: dict[str, Any], score: str
+def test_a_member_has_a_row(
+    member: Member, progress: dict[str, Any] | None, plays: bool, state: str, shown: list[str]
 ) -> None:
-    assert _row(_member(), progress, plays=True)[3] == score
-
-
-def test_a_member_that_is_left_out_is_named_so() -> None:
-    assert _row(_member(left_out="it failed again and again"))[1] == "left out"
+    number, said, steps, score, *values, until = view.row(7, member, plays, progress, _until)
+    assert (number, said, [steps, score, until]) == ("07", state, shown)
+    assert values == ["0.333", "vtrace", "[64, 32]", "None"]
 
 
 def _shown(console: Console, *playing: int, times: int = 1) -> None:
@@ -120,15 +117,3 @@ def test_elsewhere_a_line_for_each_that_plays_comes_every_half_minute(
         "member 02 playing, 20,000 steps, score 0.5",
         "Member 01 keeps [bold]its own[/bold].",
     ]
-
-
-class _Gone(io.StringIO):
-    """The standard output of a process whose terminal was closed."""
-
-    def write(self, text: str) -> int:
-        raise OSError(errno.EIO, "Input/output error")
-
-
-@pytest.mark.parametrize("is_terminal", [True, False])
-def test_a_terminal_that_is_gone_ends_nothing(is_terminal: bool) -> None:
-    _shown(Console(file=_Gone(), force_terminal=is_terminal, width=80), 1, times=2)

@@ -1,5 +1,6 @@
 """What is typed after launch.population: bad input is a sentence, before any process or file."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -145,6 +146,8 @@ def test_good_input_begins_a_population(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], stub: type[NoLoop]
 ) -> None:
     path = tmp_path / "runs" / "population"
+    path.mkdir(parents=True)
+    (path / "population.json.new").touch()  # another host begins it, too
     stub.finished = True
     more = ("--num_actors=3", "--seed=7", "--turn_steps=500", "--max_actor_steps=9000")
     assert typed_populations.run(*NEW, *more, f"--run_dir={path}") == 0
@@ -155,6 +158,7 @@ def test_good_input_begins_a_population(
     assert (found.turn_steps, found.ready_episodes, found.evolve) == (500, 5_000, "all")
     assert found.flags == dict(num_actors=3, max_actor_steps=9_000, agent="impala", env="catch")
     assert settings.load(path) == found
+    assert f"process {os.getpid()} " in (path / "lock").read_text()
     out = capsys.readouterr().out
     assert out.startswith(f"Training 4 x impala on catch, {path}; drawn: entropy_cost=log:5e-5:")
     # It would end at once where no limit was raised.

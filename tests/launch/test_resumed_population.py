@@ -170,6 +170,7 @@ def test_hosts_that_come_later_join_by_the_same_command(
     assert typed_populations.run(*BEGAN, f"--run_dir={begun}", "--member=2") == 0
     ((found, members, _),) = stub.trained
     assert (found, members) == (settings.load(begun), [2])
+    assert (begun / "hosts" / "02" / "lock").exists()
     other = (*NEW, "--sweep=impala.entropy_cost=log:1e-4:1e-2", f"--run_dir={begun}", "--member=2")
     assert typed_populations.run(*other) == 2
     assert "holds a population of --sweep=" in capsys.readouterr().err

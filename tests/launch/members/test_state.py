@@ -14,7 +14,7 @@ from run_folder import checkpoints, log_reader, rewinding
 from tests.launch.members.known import RETURNS, state_of
 from tests.population import populations
 from tests.population.learners import again, saved
-from tests.population.populations import AGENT, log_episodes, settings_of
+from tests.population.populations import AGENT, decision_of, log_episodes, settings_of
 
 
 @pytest.fixture
@@ -54,6 +54,7 @@ def test_a_member_is_ready_by_frames_and_episodes_since_it_decided(
     assert state.is_ready(first, 100, 10)
     assert not state.is_ready(first, 99, 10)
     assert not state.is_ready(first, 100, 9)
+    assert not state.is_ready(decision_of(0, 1, episodes=1), 100, 10)
     apart = State(settings_of(evolve="none", burn_in_frames=0, ready_episodes=1), folder)
     assert not apart.is_ready(first, 10**9, 10**9)
 

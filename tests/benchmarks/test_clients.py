@@ -1,10 +1,12 @@
-"""benchmarks.clients: what is served, and to how many."""
+"""benchmarks.clients and benchmarks.costs: what is served, to how many, and what that costs."""
 
 import collections
 import threading
 
 import numpy as np
+import pytest
 
+from benchmarks import costs
 from benchmarks.clients import Clients
 
 
@@ -32,3 +34,17 @@ def test_each_client_fetches_once_and_then_as_often_as_is_asked() -> None:
         assert source.names == {"policy": 10}
         assert clients.seconds() >= first > 0.0
         assert source.names == {"policy": 10}
+
+
+def test_a_cost_is_the_growth_of_each_counter_over_the_number_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counters = {"bytes": 100.0, "server": 2.0, "client": 1.0}
+    monkeypatch.setattr(costs, "_bytes", lambda: counters["bytes"])
+
+    def work() -> int:
+        counters.update(bytes=180.0, server=2.4, client=1.8)
+        return 8
+
+    found = costs.cost(work, lambda: counters["server"], lambda: counters["client"])
+    assert found == pytest.approx((10.0, 0.05, 0.1))

@@ -10,7 +10,6 @@ import tensorflow as tf
 from acme import specs
 
 from agents.actor import network_input
-from agents.impala import agent as impala
 from agents.popart import agent as popart
 from benchmarks import flops
 from r2d2 import agent as r2d2
@@ -20,7 +19,7 @@ from tests.r2d2.batches import small_config
 
 _SIDE = 44
 _SPEC = environment_spec((_SIDE, _SIDE), np.uint8)
-_SMALL_IMPALA: dict[str, Any] = dict(length=3, frame_stack=2, lstm_size=6)
+_SMALL: dict[str, Any] = dict(length=3, frame_stack=2, lstm_size=6)
 
 
 def test_a_hand_count_of_a_tiny_update() -> None:
@@ -42,11 +41,9 @@ def test_a_hand_count_of_a_tiny_update() -> None:
     ("agent", "names"),
     [
         (r2d2.make(small_config(torso="dqn")), "dqn"),
-        (r2d2.make(small_config(torso="resnet", frame_stack=3)), "resnet"),
         (r2d2.make(small_config(torso="shallow", lstm_size=0)), "shallow"),
         (r2d2.make(small_config(torso="strided")), "strided"),
-        (impala.make(impala.Config(torso="shallow", **_SMALL_IMPALA)), "impala"),
-        (popart.make(popart.Config(num_tasks=5, torso="resnet", **_SMALL_IMPALA)), "popart"),
+        (popart.make(popart.Config(num_tasks=5, torso="resnet", **_SMALL)), "popart"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

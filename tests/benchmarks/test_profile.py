@@ -10,8 +10,7 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 from agents.networks import convolution
 from benchmarks import batches, operations, subject
 from tests.agents.networks.vectors import lanes
-from tests.benchmarks.commands import TINY, report, tiny
-from tests.commands import Commands
+from tests.benchmarks.commands import TINY
 
 MS = 10**9  # picoseconds
 
@@ -142,17 +141,3 @@ def test_time_within_an_operation_counts_once_and_threads_count_each() -> None:
             operations.REST: 0.008,
         }
     )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("agent", ["r2d2", "stacx"])
-def test_the_command(agent: str, commands: Commands) -> None:
-    contents = report(commands, "profile", *tiny(agent), "--steps=2")
-    figures = {name: found["value"] for name, found in contents["figures"].items()}
-    assert set(figures) == {"step", "operations", "Python", *operations.KINDS}
-    assert sum(figures[kind] for kind in operations.KINDS) == pytest.approx(100, abs=0.1)
-    for kind in (operations.FORWARD, operations.BY_FILTER, operations.LSTM, operations.OPTIMIZER):
-        assert figures[kind] > 0
-    assert figures[operations.POOLING] == 0
-    assert 0 < figures["Python"] < 100
-    assert contents["settings"]["steps"] == 2

@@ -192,27 +192,13 @@ def test_bad_input_is_refused_with_a_sentence(
     assert not started
 
 
-@pytest.mark.parametrize(
-    ("argv", "code", "said"),
-    [
-        (["--agent=r2d2", "--env=katch", "--run_dir=RUN"], 2, "did you mean catch?"),
-        (
-            ["--agent=r2d2", "--env=catch", "--run_dir=RUN", "--bad=1"],
-            2,
-            "Unknown command line flag",
-        ),
-    ],
-)
-def test_a_process_ends_with_code_2(
-    argv: list[str], code: int, said: str, tmp_path: pathlib.Path
-) -> None:
+def test_a_process_ends_with_code_2(tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "run"
-    command = [arg.replace("RUN", str(folder)) for arg in argv]
-    result = subprocess.run(
-        [sys.executable, "-m", "launch.train", *command], capture_output=True, text=True
-    )
-    assert (result.returncode, result.stdout) == (code, "")
-    assert said in result.stderr
+    argv = ("--agent=r2d2", "--env=katch", f"--run_dir={folder}")
+    command = [sys.executable, "-m", "launch.train", *argv]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "did you mean catch?" in result.stderr
     assert "Traceback" not in result.stderr
     assert not folder.exists()
 

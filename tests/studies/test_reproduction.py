@@ -1,29 +1,26 @@
-"""The study of R2D2: its arms are what their names say, a quick run of it ends, its page agrees."""
+"""The study of R2D2: its arms are what their names say, runs are kept, a quick one ends."""
 
 import pathlib
 
+import numpy as np
 import pytest
 
+from analysis.playing import intervals
 from environments.memory import DELAY
 from r2d2.config import Config
 from studies import reproduction
 from studies.plot_performance import drawn_from
 from studies.reproduction_arms import FEEDFORWARD, STUDIES, TASKS, make_agent, runs
-from studies.reproduction_results import POINTS, Run, fingerprint, read
+from studies.reproduction_results import POINTS, Result, Run, append, fingerprint, mean, read
 
 QUICK = "--study feedforward --seeds=1 --steps=900"
+ARMS = {"one": ["a", "b"], "two": ["a"]}
 
 
 def _config(task: str, arm: str) -> Config:
     config = make_agent(Run(task, arm, seed=0)).config
     assert isinstance(config, Config)
     return config
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_no_two_arms_of_a_task_are_the_same(task: str) -> None:
-    configs = [_config(task, arm) for arm in TASKS[task].arms]
-    assert len(set(configs)) == len(configs)
 
 
 def test_arms_on_memory_tasks_are_what_they_are_called() -> None:
@@ -34,25 +31,15 @@ def test_arms_on_memory_tasks_are_what_they_are_called() -> None:
             assert config.burn_in == int(burn_in or 0)
             assert config.stored_state != arm.startswith("zero")
             assert config.lstm_size == (0 if arm == FEEDFORWARD else 64)
-
-
-def test_items_of_recall_hold_the_cue_or_the_query() -> None:
-    """Those with a burn-in of 4 hold both, but learn from one."""
-    lengths = {_config("memory:recall", arm).length for arm in TASKS["memory:recall"].arms}
-    assert lengths == {(DELAY + 2) // 2}
+            if task == "memory:recall":  # an item holds the cue or the query, or learns from one
+                assert config.length == (DELAY + 2) // 2
 
 
 def test_arms_on_rewards_are_what_they_are_called() -> None:
-    found = {
-        (arm, config.rescale, config.reward_transform)
-        for task in STUDIES["rewards"].arms
-        for arm in TASKS[task].arms
-        for config in [_config(task, arm)]
-    }
-    assert found == {
-        ("rescaled", True, "none"),
-        ("clipped", False, "clip"),
-    }
+    for task in STUDIES["rewards"].arms:
+        found = {arm: _config(task, arm) for arm in TASKS[task].arms}
+        transforms = {arm: (own.rescale, own.reward_transform) for arm, own in found.items()}
+        assert transforms == {"rescaled": (True, "none"), "clipped": (False, "clip")}
 
 
 def test_every_comparison_is_between_arms_of_its_study() -> None:
@@ -61,11 +48,42 @@ def test_every_comparison_is_between_arms_of_its_study() -> None:
             assert {better, worse} <= set(study.arms[task])
 
 
-def test_arms_that_two_studies_share_run_once() -> None:
-    found = runs(STUDIES, seeds=2)
-    assert len(set(found)) == len(found) == 2 * sum(len(task.arms) for task in TASKS.values())
+def _result(final: float = 0.0) -> Result:
+    return Result(1_000, 50, 7.5, final, (np.nan, *np.linspace(0.0, final, POINTS - 1).round(3)))
 
 
+def test_what_was_appended_is_read_again(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "data" / "runs.csv"
+    assert read(path) == {}
+    known = {Run("memory:recall", "zero, burn-in 2", 3): _result(0.25), Run("b", "c", 0): _result()}
+    for run, result in known.items():
+        append(path, run, result)
+    assert str(read(path)) == str(known)  # a window without an episode equals no other
+    assert len(path.read_text().splitlines()) == 3
+
+
+def test_the_interval_of_five_values_is_as_short_as_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert str(mean([0.5])) == "0.50"  # a single seed says nothing of others
+    monkeypatch.setattr(intervals, "RESAMPLES", 500)  # as good, and faster
+    samples = np.random.default_rng(0).normal(7.0, 2.0, size=(1_000, 5))
+    bounds = [mean(sample.tolist()).interval for sample in samples]
+    covered = np.mean([low <= 7.0 <= high for low, high in bounds])
+    assert 0.79 < covered < 0.87  # its standard error is 0.012
+
+
+def test_a_fingerprint_is_of_the_runs_that_are_shown() -> None:
+    results = {Run("one", arm, seed): _result(seed) for arm in "ab" for seed in range(3)}
+    reordered = dict(reversed(results.items()))
+    assert fingerprint(reordered, ARMS) == fingerprint(results, ARMS)
+    elsewhere = {**results, Run("three", "a", 0): _result(), Run("one", "c", 0): _result()}
+    assert fingerprint(elsewhere, ARMS) == fingerprint(results, ARMS)
+    changed = {**results, Run("one", "a", 0): _result(5.0)}
+    assert fingerprint(changed, ARMS) != fingerprint(results, ARMS)
+
+
+@pytest.mark.slow
 def test_a_quick_run_is_trained_drawn_and_not_repeated(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,6 +101,7 @@ def test_a_quick_run_is_trained_drawn_and_not_repeated(
     image = reproduction.image(tmp_path, "feedforward")
     assert drawn_from(image) == fingerprint(results, STUDIES["feedforward"].arms)
     assert "| memory:recall | feed-forward | " in capsys.readouterr().out
+    monkeypatch.setattr(reproduction, "train", None)
     reproduction.main(flags)
     assert data.read_text() == text
 
@@ -92,12 +111,11 @@ def test_a_quick_run_is_trained_drawn_and_not_repeated(
     [
         (["--steps=5"], "--steps=5 makes no runs of the study"),
         (["--seeds=0"], "--seeds must be at least 1, got 0"),
-        (["--study", "reward"], "invalid choice: 'reward'"),
     ],
 )
 def test_flags_that_cannot_be_are_refused(
     flags: list[str], message: str, capsys: pytest.CaptureFixture
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
-        reproduction.main(flags)
+        reproduction.parse(flags)
     assert message in capsys.readouterr().err

@@ -1,10 +1,8 @@
-"""docs/scale.md says what the newest measurement comes to."""
-
-import dataclasses
+"""What goes over each link, by hand; docs/scale.md is made of it."""
 
 import pytest
 
-from benchmarks.scale import Costs, Plan, Result
+from benchmarks.scale import Costs, Plan
 from studies import scale
 
 pytestmark = pytest.mark.repository
@@ -21,26 +19,6 @@ OF = Costs(
     parameter_bytes=30e6,
     parameter_server=6e-3,
 )
-
-
-def test_the_page_is_that_of_the_newest_line() -> None:
-    page = scale.PAGE.read_text()
-    assert scale.render(page, scale.newest()) == page
-
-
-def test_costs_are_read_in_bytes_and_seconds() -> None:
-    figures = {
-        f"{what}, {part}": {"value": value}
-        for what, values in {
-            "item written": (10e3, 1.0, 9.0),
-            "item sampled": (50e3, 2.0, 3.0),
-            "priority": (20.0, 4.0, 5.0),
-            "parameters fetched": (30e6, 6.0, 9.0),
-        }.items()
-        for part, value in zip(("on the wire", "server", "client"), values, strict=True)
-    }
-    found = dataclasses.asdict(scale.costs({"figures": figures}))
-    assert found == pytest.approx(dataclasses.asdict(OF))
 
 
 def test_rates_are_of_each_link() -> None:
@@ -63,9 +41,3 @@ def test_rates_are_of_each_link() -> None:
 def test_serving_parameters_takes_little_of_the_learners_host() -> None:
     assert scale.serving_share(Plan(actors=80), OF) == pytest.approx(10 * 65 / 400 * 6e-3 / 8)
     assert scale.serving_share(scale.PAPER, scale.costs(scale.newest())) <= 0.05
-
-
-def test_the_busiest_come_first() -> None:
-    result = Result(1_000.0, 5.0, {"a": 0.1, "b": 0.9, "c": 0.5}, 0.25)
-    table = scale.simulated_table({"a plan": result}).splitlines()
-    assert table[2] == "| a plan | 1,000 | 5.00 | 250 ms | b 90%, c 50%, a 10% |"

@@ -1,0 +1,239 @@
+"""Every benchmark on settings that take seconds: its figures, and what it refuses."""
+
+import os
+import pathlib
+from typing import Any
+
+import pytest
+
+from benchmarks import local_replay, operations, subject
+from tests.benchmarks.commands import SHORT, TINY, fake_python, report, tiny
+from tests.commands import Commands
+
+pytestmark = pytest.mark.repository  # commands run in a process that imports them by name
+
+SLOW = pytest.mark.slow
+OF_A_LEARNER = {
+    "first_step": "s",
+    "learner": "frames/s",
+    "parameters": "million",
+    "peak_memory": "GB",
+    "useful_work_of_an_update": "GFLOP",
+    "useful_work": "GFLOP/s",
+    "matmul_float32": "GFLOP/s",
+    "matmul_bfloat16": "GFLOP/s",
+    "share_of_roof": "%",
+}
+FRAMES = 2 * (4 + 8)  # of an update of the tiny R2D2; the fake peer makes two a second
+
+
+def _units(contents: dict[str, Any]) -> dict[str, str]:
+    return {name: found["unit"] for name, found in contents["figures"].items()}
+
+
+def _values(contents: dict[str, Any]) -> dict[str, float]:
+    return {name: found["value"] for name, found in contents["figures"].items()}
+
+
+@pytest.fixture
+def fake(tmp_path: pathlib.Path) -> str:
+    """A peer that only says it did the work."""
+    return f"--peer_python={fake_python(tmp_path, 'fake_peer.py')}"
+
+
+@SLOW
+def test_actor(fake: str, commands: Commands) -> None:
+    told = ("--num_environments=1,3", "--peer=acme", fake)
+    contents = report(commands, "actor", *tiny("r2d2"), *SHORT, *told)
+    values, units = _values(contents), _units(contents)
+    for count in (1, 3):
+        for part in ("environments", "inference", "both"):
+            assert units[f"{part}, {count}"] == "steps/s"
+            assert values[f"{part}, {count}"] > 0
+        assert units[f"share of the parts, {count}"] == "%"
+    assert values["peer's inference, 1"] == 2.0
+    assert contents["settings"]["num_environments"] == [1, 3]
+
+
+@SLOW
+def test_learner_alone_with_replay_with_clients_and_beside_a_peer(
+    fake: str, commands: Commands
+) -> None:
+    loaded = ("--with_replay", "--num_clients=2", "--steps_per_update=400")
+    contents = report(commands, "learner", *tiny("r2d2"), *SHORT, *loaded, "--peer=pytorch", fake)
+    assert _units(contents) == OF_A_LEARNER | {
+        "learner_with_replay": "frames/s",
+        "lost_to_replay": "%",
+        "learner_with_clients": "frames/s",
+        "lost_to_clients": "%",
+        "peer_first_step": "s",
+        "peer": "frames/s",
+        "learner_to_peer": "x",
+    }
+    assert _values(contents)["peer"] == pytest.approx(FRAMES / 0.5)
+    assert _values(contents)["peer_first_step"] == 2.5
+    assert contents["versions"]["peer fake"] == "1.0"
+    settings = contents["settings"]
+    assert settings["config"]["batch_size"] == 2
+    assert (settings["peer"], settings["num_clients"]) == ("pytorch", 2)
+    assert settings["roof"] == "matmul_float32"
+
+
+@SLOW
+def test_learner_on_a_processor(commands: Commands) -> None:
+    contents = report(commands, "learner", *tiny("impala"), *SHORT, "--device=cpu")
+    assert _units(contents) == OF_A_LEARNER
+    assert contents["machine"]["accelerators"] == []
+    assert contents["figures"]["learner"]["samples"] == 2
+
+
+@SLOW
+def test_learner_of_stacx_beside_impala_with_its_network(commands: Commands) -> None:
+    contents = report(commands, "learner", *tiny("stacx"), *SHORT, "--peer=impala")
+    assert _units(contents)["learner_to_peer"] == "x"
+    assert "useful_work" not in _units(contents)  # a metagradient is more than a network's work
+    assert "peer tensorflow" in contents["versions"]
+
+
+@SLOW
+def test_learners(fake: str, commands: Commands) -> None:
+    contents = report(commands, "learners", *tiny("r2d2"), *SHORT, fake)
+    assert _units(contents) == {
+        "one": "frames/s",
+        "several": "frames/s",
+        "several_apart": "frames/s",
+        "several_to_one": "x",
+        "share_of_agreeing": "%",
+        "agreeing": "ms",
+        "gradients": "MB",
+    }
+    assert _values(contents)["several"] == pytest.approx(FRAMES / 0.5)  # of the whole batch
+    assert _values(contents)["several_to_one"] == pytest.approx(1)
+    assert contents["settings"]["learners"] == 2
+
+
+@SLOW
+def test_replay(commands: Commands) -> None:
+    flags = ("--num_shards=1,2", "--num_items=60")
+    contents = report(commands, "replay", *tiny("r2d2"), *SHORT, *flags)
+    units = {"memory of 100000 items": "GB"} | dict.fromkeys(
+        ("inserted", "sampled", "batches"), "items/s"
+    )
+    assert _units(contents) == {
+        f"{name}, {count}": unit for count in (1, 2) for name, unit in units.items()
+    }
+
+
+@SLOW
+def test_wire(commands: Commands) -> None:
+    contents = report(commands, "wire", *tiny("r2d2"), "--num_items=60")
+    values = _values(contents)
+    sent = ("item written", "item sampled", "priority", "parameters fetched")
+    units = {"on the wire": "bytes", "server": "ms of a core", "client": "ms of a core"}
+    assert _units(contents) == {
+        "parameters": "bytes",
+        **{f"{what}, {part}": unit for what in sent for part, unit in units.items()},
+    }
+    assert values["parameters fetched, on the wire"] >= values["parameters"]
+    header_and_state = 7 * 8 + 2 * 4 * contents["settings"]["config"]["lstm_size"]
+    assert values["item written, on the wire"] > header_and_state
+
+
+@SLOW
+@pytest.mark.parametrize("agent", ["r2d2", "stacx"])
+def test_profile(agent: str, commands: Commands) -> None:
+    contents = report(commands, "profile", *tiny(agent), "--steps=2")
+    values = _values(contents)
+    assert set(values) == {"step", "operations", "Python", *operations.KINDS}
+    assert sum(values[kind] for kind in operations.KINDS) == pytest.approx(100, abs=0.1)
+    for kind in (operations.FORWARD, operations.BY_FILTER, operations.LSTM, operations.OPTIMIZER):
+        assert values[kind] > 0
+    assert values[operations.POOLING] == 0
+    assert 0 < values["Python"] < 100
+    assert contents["settings"]["steps"] == 2
+
+
+@SLOW
+@pytest.mark.launchpad
+def test_a_run_is_measured_against_its_parts_and_a_peer(
+    tmp_path: pathlib.Path, commands: Commands
+) -> None:
+    flags = ("--seconds=3", "--num_actors=4", "--actors_per_node=2", "--peer=sample_factory")
+    peer = f"--peer_python={fake_python(tmp_path, 'fake_run_of_peer.py')}"
+    contents = report(commands, "end_to_end", *tiny("impala"), *SHORT, *flags, peer)
+    values = _values(contents)
+    units = {name: unit for name, unit in _units(contents).items() if "cpu" not in name}
+    assert units == {
+        "environments_alone": "steps/s",
+        "inference_alone": "steps/s",
+        "learner_alone": "frames/s",
+        "first_acting_step": "s",
+        "first_learner_step": "s",
+        "steps": "steps/s",
+        "learner_frames": "frames/s",
+        "replays_per_observation": "replays",
+        "parts": "steps/s",
+        "share_of_the_parts": "%",
+        "peer_steps": "steps/s",
+        "run_to_peer": "x",
+    }
+    nodes = {name.removeprefix("cpu, ") for name in values if "cpu" in name}
+    assert {"launcher", "replay/0", "learner/0", "actor/0", "actor/1"} <= nodes
+    assert values["peer_steps"] == 123.0
+    assert values["steps"] > 0
+    assert values["first_acting_step"] > 0
+    # IMPALA learns from every step once.
+    assert values["replays_per_observation"] == pytest.approx(1.0, abs=0.5)
+
+
+@SLOW
+@pytest.mark.launchpad
+def test_a_runs_beginning_and_its_two_ends_are_measured(commands: Commands) -> None:
+    flags = ("--env=catch", "--num_actors=2", "--actors_per_node=1", "--runs=1")
+    contents = report(commands, "startup", *tiny("impala"), "--impala.torso=mlp", *flags)
+    values = _values(contents)
+    assert _units(contents) == {
+        "first_acting_step": "s",
+        "all_acting": "s",
+        "first_learner_step": "s",
+        "memory": "GB",
+        "end_when_interrupted": "s",
+        "end_after_a_crash": "s",
+    }
+    assert 0 < values["first_acting_step"] <= values["all_acting"]
+    assert values["first_acting_step"] <= values["first_learner_step"]
+    assert 0.1 < values["memory"] < 10
+    assert all(0 < values[name] < 60 for name in ("end_when_interrupted", "end_after_a_crash"))
+
+
+MANY = len(os.sched_getaffinity(0)) + 1  # learners, more than this machine has cores
+# One command for each check that a benchmark makes itself, and what it says.
+REFUSED = {
+    ("actor", "--num_environments=1,0"): "whole numbers of at least 1 with commas between them",
+    ("end_to_end", "--peer=sb3_ppo"): "--peer=sb3_ppo plays control:, got --env=atari:pong.",
+    ("end_to_end", "--env=katch"): "did you mean catch?",
+    ("learner", "--device=gpu"): "--device=gpu needs a GPU that TensorFlow sees",
+    ("learner", *tiny("impala"), "--peer=acme"): "that agent: pytorch, pytorch_tuned, pytorch_com",
+    ("learner", *tiny("impala"), "--with_replay"): "--with_replay: A prioritized table is needed",
+    ("learners", *tiny("r2d2"), "--learners=3"): "--learners=3 must divide the batch of r2d2, 2 i",
+    ("learners", *tiny("r2d2"), f"--r2d2.batch_size={MANY}", f"--learners={MANY}"): f"={MANY} must",
+    ("replay", *tiny("impala")): "but --agent=impala reads a queue.",
+}
+
+
+@pytest.mark.parametrize("words", REFUSED, ids=" ".join)
+def test_what_cannot_be_measured_is_refused_with_a_sentence(
+    commands: Commands, words: tuple[str, ...]
+) -> None:
+    name, *flags = words
+    finished = commands.run(f"benchmarks.{name}", *flags)
+    assert (finished.code, finished.out) == (2, "")
+    assert REFUSED[words] in " ".join(finished.err.split())
+
+
+def test_a_batch_is_of_as_many_items_of_each_server() -> None:
+    typed = {name: str(value) for name, value in TINY["r2d2"].items()}
+    measured = subject.make("r2d2", "paper", {"r2d2": typed})
+    local_replay.check(measured, 2)
+    with pytest.raises(ValueError, match="must give a multiple of 3; got a batch size of 2"):
+        local_replay.check(measured, 3)

@@ -95,7 +95,6 @@ def test_what_a_run_has_nothing_for_is_told_and_the_rest_is_done(
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["--agent=popart"], "--agent=popart did not learn in"),
         (
             ["--analyses=lag,lags"],
             "--analyses names 'lags', but there are discrepancy, lag, memory",

@@ -51,8 +51,6 @@ def test_a_policy_is_written_where_it_is_wanted(
     ("argv", "sentence"),
     [
         (["--checkpoint=5"], "holds no step 5 of r2d2; there are 3, 7."),
-        (["--agent=popart"], "--agent=popart did not learn in"),
-        (["--agent=impala", "--epsilon=0.1"], "but impala samples its actions"),
         (["--export_dir="], "--export_dir must name a new folder, got ''."),
         (["--export_dir=/"], "--export_dir must name a new folder, got '/'."),
         (["--export_dir=/proc/policy"], "/proc/policy cannot be written: "),

@@ -51,8 +51,8 @@ def test_with_clipped_rewards_the_best_play_picks_at_every_step(discount: float)
     assert sum(_play(actions)) == ripening.CLIPPED_RETURN == 16
 
 
-def test_fruit_ripens_no_further_than_ripe() -> None:
-    assert _play([0] * (STEPS - 1) + [1])[-1] == WORTH[-1]
+def test_fruit_ripens_no_further_than_ripe_and_the_next_is_unripe() -> None:
+    assert _play([0] * (STEPS - 2) + [1, 1])[-2:] == [WORTH[-1], WORTH[0]]
 
 
 def test_the_stage_is_seen() -> None:

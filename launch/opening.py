@@ -18,7 +18,7 @@ from absl import flags
 from environments import import_path
 from launch import command_line, trial
 from launch.hosts import own_code
-from run_folder import settings
+from run_folder import places, settings
 from run_folder.layout import RunFolder
 from run_folder.settings import Settings, SettingsError
 
@@ -34,6 +34,7 @@ def run() -> Settings:
     """
     if not command_line.RUN_DIR.value:
         raise SettingsError("--run_dir must be given.")
+    places.check_name(command_line.RUN_DIR.value)
     run_dir = pathlib.Path(command_line.RUN_DIR.value)
     with import_path.nothing_imported():
         seen = settings.load(run_dir)

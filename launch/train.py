@@ -11,7 +11,7 @@ from agents import fields
 from agents.requirements import LARGEST
 from launch import command_line, trial
 from launch.gcp import options
-from run_folder import configs, crews, presets, run_lock, settings
+from run_folder import configs, crews, places, presets, run_lock, settings
 from run_folder.settings import Settings, SettingsError
 
 _RESUME = flags.DEFINE_boolean("resume", False, "Go on with the run in --run_dir.")
@@ -71,6 +71,7 @@ def asked() -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
     for name, value in values.items():
         if value is not None:
             settings.check_value(name, value)
+    places.check_name(values["run_dir"] or "")
     return values, overrides
 
 

@@ -13,6 +13,14 @@ FOLDER = "must be a folder, and is a file: move it away."
 FILE = "must be a file, and is a folder: move it away."
 
 
+@pytest.mark.parametrize("run_dir", ["runs/pong[1]", "runs/what?", "a*/b", "c\\d"])
+def test_no_checkpoint_is_written_where_tensorflow_would_not_find_it(run_dir: str) -> None:
+    with pytest.raises(SettingsError, match=r"takes . in the path .* would not find it"):
+        places.check_name(run_dir)
+    for fine in ("runs/pong 1", "runs/ü", "gs://bucket/runs/x", "$x{1}", ""):
+        places.check_name(fine)
+
+
 @pytest.mark.parametrize(
     ("name", "make", "said"),
     [

@@ -1,17 +1,21 @@
 """The study of populations: what it asks for is accepted, and its rows are what it left."""
 
+import dataclasses
 import pathlib
+from collections.abc import Iterator
 
 import pytest
 
 from launch.members import turn
 from population import ranges
 from population.folder import PopulationFolder
-from run_folder import run_lock
+from run_folder import checkpoints, run_lock
+from run_folder.checkpoints import Manifest
 from studies import populations, populations_results
 from studies.populations import STUDIES
 from tests.analysis.report.made_up_population import COST, RATE, evolved
 from tests.launch import typed_populations
+from tests.run_folder.manifests import MANIFEST
 
 
 @pytest.mark.parametrize(
@@ -60,7 +64,20 @@ def test_rows_are_what_a_population_left(tmp_path: pathlib.Path) -> None:
         assert new.score == pytest.approx(old.score, abs=1e-4)
 
 
-def test_a_population_has_ended_at_its_members_limit(tmp_path: pathlib.Path) -> None:
+def test_a_population_has_ended_where_every_member_is_at_its_limit(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert not populations.has_ended(tmp_path / "nothing")
-    evolved(tmp_path / "all-0")
-    assert not populations.has_ended(tmp_path / "all-0")
+    flags = ("--agent=impala", "--env=catch", "--members=2", "--max_actor_steps=100")
+    typed_populations.instead_of_training(monkeypatch)
+    assert typed_populations.run(*flags, f"--run_dir={tmp_path}/both") == 0
+    run_lock.release()
+    for first, second, ended in ((100, None, False), (100, 99, False), (100, 101, True)):
+        saved = iter([first, second])
+
+        def parse(_: pathlib.Path, saved: Iterator[int | None] = saved) -> Manifest | None:
+            steps = next(saved)
+            return dataclasses.replace(MANIFEST, actor_steps=steps) if steps else None
+
+        monkeypatch.setattr(checkpoints, "parse", parse)
+        assert populations.has_ended(tmp_path / "both") == ended

@@ -97,6 +97,7 @@ def test_a_quick_run_is_trained_drawn_and_not_repeated(
     for result in results.values():
         assert 900 <= result.steps < 900 + reproduction.NUM_ENVIRONMENTS
         assert len(result.curve) == POINTS
+        assert np.isnan(result.curve[0])  # by when no episode has ended
         assert result.updates > 0
     image = reproduction.image(tmp_path, "feedforward")
     assert drawn_from(image) == fingerprint(results, STUDIES["feedforward"].arms)

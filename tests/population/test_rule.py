@@ -87,6 +87,7 @@ def test_a_member_decides_after_the_burn_in_and_enough_episodes(
         (-20.0, -19.0, False, False),
         (-20.0, -18.9, False, True),
         (100.0, 105.0, False, False),
+        (100.0, 105.2, False, False),
         (100.0, 106.0, False, True),
         (0.0, 1e-9, False, True),
         (-1e-9, 0.0, False, True),

@@ -1,6 +1,7 @@
 """What a population is: what its settings may be, and what its file records."""
 
 import json
+import math
 import pathlib
 import stat
 from collections.abc import Callable
@@ -131,6 +132,8 @@ def test_members_are_told_what_they_share() -> None:
     found = settings_of(train=dict(values=values, fields={"": dict(annealing_frames="none")}))
     assert found.flags == dict(num_actors=4, max_actor_steps=100, agent="impala", env="catch")
     assert found.overrides == {"": dict(annealing_frames="none")}
+    assert found.is_at_limit(100, 0)
+    assert not found.is_at_limit(99, math.nan)
     assert settings_of(train={}).flags == dict(agent="impala", env="catch")
     assert settings_of(train={}).overrides == {}
 

@@ -15,6 +15,7 @@ from tests.population.learners import Learning
 from tests.population.populations import log_episodes
 
 LIMIT = 200  # actor steps of each member, unless another is said
+RETURNS = (-1.0, 0.5, 1.0)  # of the three members of the fixture `state`
 STEPS, EPISODES = 20, 2  # of a turn, each time it is asked whether it has ended
 _MOST_POLLS = 10_000  # of all turns of a test
 

@@ -12,14 +12,8 @@ from population import adoption, decisions
 from population.folder import PopulationFolder
 from run_folder import checkpoints, snapshots, whole_files
 from run_folder.settings import SettingsError
-from tests.launch.members.known import state_of
 from tests.population.learners import again
 from tests.population.populations import AGENT, contents, settings_of
-
-
-@pytest.fixture
-def state(folder: PopulationFolder) -> State:
-    return state_of(folder)
 
 
 class _Killed(BaseException):

@@ -11,15 +11,10 @@ from population import decisions, ranges, rule
 from population.decisions import Decision
 from population.folder import PopulationFolder
 from run_folder import checkpoints, log_reader, rewinding
-from tests.launch.members.known import RETURNS, state_of
+from tests.launch.members.playing import RETURNS
 from tests.population import populations
 from tests.population.learners import again, saved
 from tests.population.populations import AGENT, decision_of, log_episodes, settings_of
-
-
-@pytest.fixture
-def state(folder: PopulationFolder) -> State:
-    return state_of(folder)
 
 
 def _until_adopted(state: State, member: int, folder: PopulationFolder) -> Decision:

@@ -23,8 +23,6 @@ from tests.forks import fork
 from tests.patience import wait_for
 from tests.population.populations import settings_of
 
-_SLEEPS = "import time; time.sleep(600)"
-
 
 @pytest.mark.parametrize(
     ("name", "value"),
@@ -85,11 +83,7 @@ def play(
 
 
 def _wait(turn: Turn) -> int:
-    def find() -> list[int]:
-        code = turn.ended()
-        return [] if code is None else [code]
-
-    return wait_for(find)[0]
+    return wait_for(lambda: [code] if (code := turn.ended()) is not None else [])[0]
 
 
 _LINES = "\n".join(f"line {i}" for i in range(30))
@@ -133,7 +127,7 @@ def test_a_turn_tells_its_exit_code_and_its_own_last_words(
 def test_a_turn_is_asked_to_end_by_a_file_or_by_a_signal(
     folder: PopulationFolder, play: Callable[[str], Turn]
 ) -> None:
-    found = play(_SLEEPS)
+    found = play("import time; time.sleep(600)")
     assert found.progress() is None
     found.stop()  # its run has made no folder yet
     assert not folder.member(3).stop.exists()

@@ -39,9 +39,9 @@ def _member(**given: Any) -> Member:
     return Member(**(values | given))
 
 
-def _progress(**given: Any) -> dict[str, Any]:
+def _progress() -> dict[str, Any]:
     counts = dict(actor_steps=20_000, episodes=100)
-    return dict(counts=counts, returns={"catch": 0.5}, aggregates={}) | given
+    return dict(counts=counts, returns={"catch": 0.5}, aggregates={})
 
 
 def _until(decision: Decision, actor_steps: int, episodes: int) -> str:
@@ -49,7 +49,14 @@ def _until(decision: Decision, actor_steps: int, episodes: int) -> str:
 
 
 SAVED = ["12,345", "0.1235", "0, 12345, 67"]
-PLAYED = ["20,000", "0.5", "0, 20000, 100"]
+
+
+def _far(score: str) -> list[str]:
+    return ["20,000", score, "0, 20000, 100"]
+
+
+def _scoring(returns: dict[str, float], **aggregates: float) -> dict[str, Any]:
+    return _progress() | dict(returns=returns, aggregates=aggregates)
 
 
 @pytest.mark.parametrize(
@@ -59,24 +66,12 @@ PLAYED = ["20,000", "0.5", "0, 20000, 100"]
         (_member(manifest=None, score=math.nan), None, False, "waiting", ["0", "-", "0, 0, 0"]),
         (_member(left_out="it failed again and again"), None, False, "left out", SAVED),
         (_member(), None, True, "playing", SAVED),  # its run begins
-        (_member(), _progress(), True, "playing", PLAYED),
+        (_member(), _progress(), True, "playing", _far("0.5")),
         # The score of one that plays is what it returned lately, once an episode has ended.
-        (
-            *(_member(), _progress(returns={"a": 1.0, "b": 2.0, "c": math.nan}), True, "playing"),
-            ["20,000", "1.5", "0, 20000, 100"],
-        ),
-        (
-            *(_member(), _progress(returns={"a": math.nan}), True, "playing"),
-            ["20,000", "0.1235", "0, 20000, 100"],
-        ),
-        (
-            *(_member(), _progress(aggregates=dict(mean_capped=0.75)), True, "playing"),
-            ["20,000", "0.75", "0, 20000, 100"],
-        ),
-        (
-            *(_member(), _progress(aggregates=dict(mean_capped=math.nan)), True, "playing"),
-            ["20,000", "-", "0, 20000, 100"],
-        ),
+        (_member(), _scoring({"a": 1.0, "b": 2.0, "c": math.nan}), True, "playing", _far("1.5")),
+        (_member(), _scoring({"a": math.nan}), True, "playing", _far("0.1235")),
+        (_member(), _scoring({}, mean_capped=0.75), True, "playing", _far("0.75")),
+        (_member(), _scoring({}, mean_capped=math.nan), True, "playing", _far("-")),
     ],
 )
 def test_a_member_has_a_row(

@@ -83,16 +83,18 @@ def test_only_halves_of_what_was_decided_are_removed(folder: PopulationFolder) -
 
 
 @pytest.mark.parametrize(
-    ("of", "call", "made", "half"),
+    ("of", "call", "made", "halves"),
     [
-        (os, "fsync", False, "01-0001.json"),
-        (os, "link", False, "01-0001.json"),
-        (pathlib.Path, "unlink", True, "01-0001.json"),  # it has both names
-        (os, "replace", True, "population.jsonl"),
+        (pathlib.Path, "open", False, []),
+        (os, "fsync", False, ["01-0001.json"]),
+        (os, "link", False, ["01-0001.json"]),
+        (pathlib.Path, "unlink", True, ["01-0001.json"]),  # it has both names
+        (decisions, "list_all", True, []),
+        (os, "replace", True, ["population.jsonl"]),
     ],
 )
-def test_a_kill_instead_of_a_call_leaves_a_half_that_the_next_removes(
-    of: Any, call: str, made: bool, half: str, folder: PopulationFolder
+def test_a_kill_instead_of_any_call_leaves_no_more_than_a_half_that_the_next_removes(
+    of: Any, call: str, made: bool, halves: list[str], folder: PopulationFolder
 ) -> None:
     decide(folder, 1, 1)
 
@@ -103,19 +105,10 @@ def test_a_kill_instead_of_a_call_leaves_a_half_that_the_next_removes(
     pid = fork(decide_until_killed)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
     assert decisions.of_member(folder, 1) == [decision_of(1, n) for n in range(1 + made)]
-    assert _halves(folder) == [half]
-    _goes_on(folder, 1 + made)
-
-
-def _halves(folder: PopulationFolder) -> list[str]:
-    """The files of which halves are left."""
-    halves = folder.path.rglob(f".*{whole_files.TEMPORARY}")
-    return [decisions._whole_of(half).name for half in halves]
-
-
-def _goes_on(folder: PopulationFolder, number: int) -> None:
-    """The next decision is made as ever, and nothing is left of those before it."""
-    assert decisions.write(folder, decision_of(1, number))
+    left = folder.path.rglob(f".*{whole_files.TEMPORARY}")
+    assert [decisions._whole_of(half).name for half in left] == halves
+    # The next decision is made as ever, and nothing is left of those before it.
+    assert decisions.write(folder, decision_of(1, 1 + made))
     assert all(name.startswith("01-") for name in populations.names(folder))
     assert populations.listed(folder) == decisions.of_member(folder, 1)
     assert {path.name for path in folder.path.iterdir()} == {"decisions", "population.jsonl"}

@@ -1,6 +1,7 @@
 """What every test needs before TensorFlow is imported, and one seed for what a test draws."""
 
 import atexit
+import faulthandler
 import itertools
 import os
 import pathlib
@@ -32,6 +33,9 @@ os.environ.setdefault(
 
 # Launchpad asks flags that a command would have parsed.
 flags.FLAGS.mark_as_parsed()
+
+# A fork that a test lets die is told of by its parent, not by a page about all its threads.
+os.register_at_fork(after_in_child=faulthandler.disable)
 
 # Under nohup this signal is ignored, by what tests start too, and some send it.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

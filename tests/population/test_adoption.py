@@ -85,17 +85,26 @@ def test_a_run_goes_on_from_what_an_agent_of_the_project_adopted(tmp_path: pathl
 
 
 @pytest.mark.parametrize("code", [None, errno.EXDEV])
-def test_files_are_linked_or_else_copied(
+def test_files_are_linked_or_else_copied_and_on_the_disk(
     code: int | None, rival: Learning, own: Learning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def sync(file: int, sync: Any = os.fsync) -> None:
+        synced.append(os.fstat(file).st_ino)
+        sync(file)
+
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", sync)
     if code is not None:
         monkeypatch.setattr(os, "link", refuse(code))
-    adopt(rival, own)
+    adoption.stage(rival.run, own.run, AGENT, 6)
+    before_it_is_decided = set(synced)
+    adoption.publish(own.run, AGENT, 6, STEPS)
     for suffix in ("index", "data-00000-of-00001"):
         old = rival.run.checkpoints / f"learner-impala/9.{suffix}"
         new = own.run.checkpoints / f"learner-impala/6.{suffix}"
         assert new.samefile(old) is (code is None)
         assert new.read_bytes() == old.read_bytes()
+        assert new.stat().st_ino in before_it_is_decided
     assert again(own.run, 3.0).values() == rival.values()
 
 

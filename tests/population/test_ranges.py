@@ -118,18 +118,18 @@ def test_a_grid_is_covered_and_each_of_its_cells_is_tried_with_the_same_draws() 
         learning_rate="log:1e-5:1e-3",
         correction="grid:vtrace,one_step,none",
         entropy_cost="choice:0.1,0.01,0.001",
-        replay_fraction="grid:0,0.5",
+        replay_fraction="grid:0,0.25,0.5",
     )
-    assert ranges.cells(found) == 6
+    assert ranges.cells(found) == 9
     assert ranges.cells({}) == 1
-    drawn = [ranges.draw(found, member, seed=7) for member in range(24)]
+    drawn = [ranges.draw(found, member, seed=7) for member in range(36)]
     assert all(list(each) == list(found) for each in drawn)
     cells = Counter((each["correction"], each["replay_fraction"]) for each in drawn)
     assert set(cells.values()) == {4}
-    assert len(cells) == 6
+    assert len(cells) == 9
     others = [(each["learning_rate"], each["entropy_cost"]) for each in drawn]
     for sample in range(4):
-        assert len(set(others[6 * sample : 6 * sample + 6])) == 1
+        assert len(set(others[9 * sample : 9 * sample + 9])) == 1
     assert len(set(others)) == 4
 
 

@@ -20,6 +20,7 @@ from launch.graph.program import environment_of
 from launch.local import descendants
 
 LABEL = "RECURRENT_REPLAY_NODE"  # environment variable of what a node starts
+_ENDING = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM}
 _SERVER_SECONDS = 1.0  # between two looks of a node whether the server is there
 
 
@@ -75,8 +76,10 @@ def _print_into(file: pathlib.Path) -> None:
 def fork_afresh() -> None:
     """Has forks of this process, and theirs, hear signals as a new process does.
 
-    What was ignored still is. A signal meant for a fork that has yet to begin waits until it has:
-    Python drops what comes for the handler that the fork had from here.
+    What was ignored still is, but for signals that end a process: a shell's background job ignores
+    SIGINT, and a helper that somebody ends by it and waits for would not end. A signal meant for a
+    fork that has yet to begin waits until it has: Python drops what comes for the handler that the
+    fork had from here.
     """
     os.register_at_fork(
         before=_hold_signals, after_in_parent=_release_signals, after_in_child=_hear_afresh
@@ -96,7 +99,8 @@ def _release_signals() -> None:
 
 def _hear_afresh() -> None:
     for number in signal.valid_signals():
-        if callable(signal.getsignal(number)):
+        handler = signal.getsignal(number)
+        if callable(handler) or (number in _ENDING and handler == signal.SIG_IGN):
             fresh = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
             signal.signal(number, fresh)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -175,6 +175,7 @@ def test_what_a_node_or_a_check_starts_hears_signals_and_ends_with_it(
     out = run_script(
         tmp_path,
         """
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a shell's background job
         with ForkServer() as server:
             print(server.call(nodes.ended_helpers))
             nodes.wait_until_gone(server.call(nodes.start_helpers))

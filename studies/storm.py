@@ -2,7 +2,7 @@
 
     python -m studies.storm r2d2,impala /tmp/storm --minutes=60 --per_hour=60 --steps=4000000
 
-trains on catch with a checkpoint every 15 s. From the second minute on, so many signals an hour
+trains on catch with a checkpoint every 15 s. From its second minute on, so many signals an hour
 meet random nodes, as many SIGKILLs as SIGSTOPs: a Poisson process that follows from the seed. A
 node that was stopped counts as dead after `--hang_seconds=20`. The run has to reach its limit by
 itself, with code 0; to redo, each time, no more play than of one interval between checkpoints and
@@ -17,6 +17,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,13 +25,12 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from launch.graph import temporary_files
 from run_folder import checkpoints, progress
 from run_folder.layout import RunFolder
 
 INTERVAL_SECONDS = 15.0
 HANG_SECONDS = 20.0
-CALM_SECONDS = 60.0
+CALM_SECONDS = 60.0  # from a run's first progress on: what dies in its first minute is not mended
 LOOK_SECONDS = 0.1
 GONE_SECONDS = 15.0  # within which all processes of an ended run are gone
 UNSEEN_SECONDS = 3.0  # progress is written once a second, by a process that may be stopped
@@ -96,7 +96,6 @@ def storm(
     learners: int = 1,
 ) -> Outcome:
     """Runs one, to its end."""
-    before = temporary_files.left()
     command = (
         *(sys.executable, "-m", "launch.train", f"--agent={agent}", "--env=catch"),
         *(f"--run_dir={run_dir}", "--num_actors=32", "--actors_per_node=16", "--restarts=1000"),
@@ -104,21 +103,33 @@ def storm(
         *("--evaluation_minutes=0.5", f"--max_actor_steps={steps}"),
         f"--learners_per_agent={learners}",
     )
+    with tempfile.TemporaryDirectory(prefix="storm-") as temporary:
+        launcher = subprocess.Popen(command, env=os.environ | {"TMPDIR": temporary})
+        moments = _moments(random.Random(seed), CALM_SECONDS, 60 * minutes, per_hour)
+        return _strike(launcher, run_dir, moments, random.Random(seed + 1), pathlib.Path(temporary))
+
+
+def _strike(
+    launcher: subprocess.Popen[bytes],
+    run_dir: pathlib.Path,
+    moments: Iterator[float],
+    chance: random.Random,
+    temporary: pathlib.Path,
+) -> Outcome:
+    """Strikes a run's nodes at moments that count from its first progress on."""
     struck: list[Struck] = []
     counted = Counts()
     saves = [0.0]
-    begun, seen = time.monotonic(), set[psutil.Process]()
-    moments = _moments(random.Random(seed), CALM_SECONDS, 60 * minutes, per_hour)
-    chance = random.Random(seed + 1)
+    begun, seen = 0.0, set[psutil.Process]()
     due = next(moments, None)
-    launcher = subprocess.Popen(command)
     while launcher.poll() is None:
         time.sleep(LOOK_SECONDS)
-        now = time.monotonic() - begun
         state = progress.read(run_dir)
         if state is not None:
+            begun = begun or time.monotonic()
             counted.take(state["counts"])
         saves.append(_newest_save(run_dir))
+        now = time.monotonic() - begun if begun else 0.0
         if due is not None and now >= due:
             due = next(moments, None)
             nodes = _nodes(launcher.pid, run_dir)
@@ -133,10 +144,9 @@ def storm(
     # The number of one that is long gone may be a thread's by now, for which nobody can wait.
     lingering = [process for process in seen if process.is_running()]
     alive = psutil.wait_procs(lingering, timeout=GONE_SECONDS)[1]
-    temporary = temporary_files.left() - before
     return Outcome(
         code=launcher.returncode,
-        seconds=time.monotonic() - begun,
+        seconds=time.monotonic() - begun if begun else 0.0,
         counts=(progress.read(run_dir) or {"counts": {}})["counts"],
         struck=struck,
         mended=len(list(folder.crashes.glob("*"))),
@@ -145,7 +155,7 @@ def storm(
         stood=counted.stood,
         longest_save=max(saves),
         repeated=repeated(folder),
-        left=[*(str(process) for process in alive), *map(str, temporary)],
+        left=[*(str(process) for process in alive), *map(str, temporary.iterdir())],
     )
 
 

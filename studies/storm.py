@@ -2,7 +2,7 @@
 
     python -m studies.storm r2d2,impala /tmp/storm --minutes=60 --per_hour=60 --steps=4000000
 
-trains on catch with a checkpoint every 15 s. From its second minute on, so many signals an hour
+trains with a checkpoint every 15 s. From its second minute on, so many signals an hour
 meet random nodes, as many SIGKILLs as SIGSTOPs: a Poisson process that follows from the seed. A
 node that was stopped counts as dead after `--hang_seconds=20`. The run has to reach its limit by
 itself, with code 0; to redo, each time, no more play than of one interval between checkpoints and
@@ -94,10 +94,11 @@ def storm(
     steps: int,
     seed: int,
     learners: int = 1,
+    env: str = "catch",
 ) -> Outcome:
     """Runs one, to its end."""
     command = (
-        *(sys.executable, "-m", "launch.train", f"--agent={agent}", "--env=catch"),
+        *(sys.executable, "-m", "launch.train", f"--agent={agent}", f"--env={env}"),
         *(f"--run_dir={run_dir}", "--num_actors=32", "--actors_per_node=16", "--restarts=1000"),
         *(f"--hang_seconds={HANG_SECONDS}", f"--checkpoint_minutes={INTERVAL_SECONDS / 60}"),
         *("--evaluation_minutes=0.5", f"--max_actor_steps={steps}"),
@@ -110,7 +111,7 @@ def storm(
 
 
 def _strike(
-    launcher: subprocess.Popen[bytes],
+    launcher: "subprocess.Popen[bytes]",
     run_dir: pathlib.Path,
     moments: Iterator[float],
     chance: random.Random,
@@ -227,6 +228,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=4_000_000, help="the run's limit")
     parser.add_argument("--seed", type=int, default=0, help="of what is struck, and when")
     parser.add_argument("--learners", type=int, default=1, help="of each agent")
+    parser.add_argument("--env", default="catch", help="as launch.train takes it")
     return parser.parse_args()
 
 

@@ -1,7 +1,8 @@
-"""studies.storm: when it strikes, what it calls a broken promise, and five minutes of it."""
+"""studies.storm: when it strikes, what it calls a broken promise, and some minutes of it."""
 
 import pathlib
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -80,12 +81,39 @@ def test_logs_that_go_back_are_found(tmp_path: pathlib.Path, rows: str, found: l
     assert storm.repeated(folder) == found
 
 
+_SLOW = """
+import time
+import gymnasium
+
+class Slow(gymnasium.Wrapper):
+    def step(self, action):
+        time.sleep(0.001)
+        return super().step(action)
+
+def make():
+    return Slow(gymnasium.make("CartPole-v1"))
+"""
+
+
 @pytest.mark.launchpad
 @pytest.mark.slow
 @pytest.mark.parametrize("agent", ["r2d2", "r2d2,impala"])
-def test_five_minutes(agent: str, tmp_path: pathlib.Path) -> None:
+def test_a_storm(
+    agent: str,
+    tmp_path: pathlib.Path,
+    write_module: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Strikes every ten seconds, and an environment so slow that there is time for some."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     outcome = storm.storm(
-        agent, tmp_path / "run", minutes=5.0, per_hour=120.0, steps=400_000, seed=1
+        agent,
+        tmp_path / "run",
+        minutes=5.0,
+        per_hour=360.0,
+        steps=200_000,  # over 100 s, where 16 copies take turns at 1 ms
+        seed=1,
+        env=f"{write_module(_SLOW)}:make",
     )
     assert outcome.mended >= 3
     assert storm.broken(outcome) == []

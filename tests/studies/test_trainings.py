@@ -178,5 +178,5 @@ def test_a_result_is_a_mean_with_its_standard_error(tmp_path: pathlib.Path) -> N
 def test_random_actions_are_played_to_their_end_and_again_alike() -> None:
     returns = control_curves.random_returns("gym:CartPole-v1", 4)
     assert ((returns >= 8) & (returns < 200)).all()
-    assert len(set(returns)) > 1  # one that is over is not given what the others are
+    assert returns.max() >= 2 * returns.min()  # one that is over is not given what others are
     np.testing.assert_array_equal(returns, control_curves.random_returns("gym:CartPole-v1", 4))

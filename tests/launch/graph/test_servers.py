@@ -1,5 +1,6 @@
 """Calls to a server that is late, breaks off, or never answers: they wait, say so, and end."""
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
@@ -81,7 +82,7 @@ def test_a_late_server_is_waited_for_with_messages(
     assert _client(courier.Client(address)).double(21) == 42
     timer.join()
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "The learner at host:1 has not answered yet (0 s)."
+    assert re.fullmatch(r"The learner at host:1 has not answered yet \(\d+ s\)\.", lines[0])
     assert len(lines) >= 2
 
 
@@ -116,10 +117,11 @@ def test_a_call_that_broke_off_is_made_again(code: str, capsys: pytest.CaptureFi
     client = Scripted(_broken(code), _broken(code), "answer")
     assert _client(client).call() == "answer"
     assert len(client.begun) == 3
-    assert capsys.readouterr().out.splitlines() == [
-        "The learner at host:1 is gone; trying again (0 s).",
-        "The learner at host:1 is gone; trying again (0 s).",
-        "The learner at host:1 answers again (0 s).",
+    said = re.sub(r" \(\d+ s\)", "", capsys.readouterr().out)
+    assert said.splitlines() == [
+        "The learner at host:1 is gone; trying again.",
+        "The learner at host:1 is gone; trying again.",
+        "The learner at host:1 answers again.",
     ]
 
 

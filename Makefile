@@ -9,12 +9,7 @@ ifndef LOCK
 LOCK := $(if $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes),requirements-gpu.lock,requirements.lock)
 endif
 
-# TensorFlow looks for the CUDA libraries of the nvidia-* wheels on the loader's path only.
-ifeq ($(LOCK),requirements-gpu.lock)
-CUDA := LD_LIBRARY_PATH="$$(printf '%s:' $(CURDIR)/$(VENV)/lib/python3.10/site-packages/nvidia/*/lib)$$LD_LIBRARY_PATH"
-endif
-RUN := $(CUDA) $(PYTHON)
-
+SITE := $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
 PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet install --no-deps --no-compile
 
 .PHONY: help setup setup-all setup-gcp setup-control setup-wandb setup-suites train test tests test-all lint format lock clean
@@ -42,7 +37,7 @@ $(ADDED:%=setup-%): setup-%: setup $(VENV)/.%
 setup-all: setup $(ADDED:%=$(VENV)/.%)
 
 train: setup
-	$(RUN) -m launch.train --agent=r2d2 --env=atari:pong --run_dir=runs/pong $(ARGS)
+	$(PYTHON) -m launch.train --agent=r2d2 --env=atari:pong --run_dir=runs/pong $(ARGS)
 
 # Three processes on two cores, since whole runs wait more than they compute. A module stays in one, for its fixtures.
 PARALLEL := --numprocesses=3 --dist=loadfile --no-loadscope-reorder
@@ -51,10 +46,10 @@ test: setup-all
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint tests
 
 tests: setup-all
-	$(RUN) -m pytest $(PARALLEL) -m "not slow"
+	$(PYTHON) -m pytest $(PARALLEL) -m "not slow"
 
 test-all: test
-	$(RUN) -m pytest $(PARALLEL) -m slow
+	$(PYTHON) -m pytest $(PARALLEL) -m slow
 	bazel test //... --test_env=PYTEST_ADDOPTS=--collect-only
 
 lint: setup
@@ -68,14 +63,17 @@ format: setup
 
 # pip would compile on one core what compileall compiles on all, which is a quarter of the set-up.
 # setuptools comes first because Acme has no wheel: it is built with the pinned setuptools, never with
-# whatever an isolated build would fetch.
-$(VENV)/.dependencies: $(LOCK)
+# whatever an isolated build would fetch. Launchpad's wheel is of Python 3.10 for its Courier, in whose
+# place this project has its own; the rest of it is Python. Acme imports both.
+$(VENV)/.dependencies: $(LOCK) requirements-launchpad.lock
 	@python=$$(scripts/find_python.sh) && { test -x $(PYTHON) || "$$python" -m venv $(VENV); }
 	@echo "Installing the packages of $(LOCK) into $(VENV): a minute or two." >&2
 	@sed -n '/^setuptools==/,/[^\\]$$/p' $(LOCK) > $(VENV)/setuptools.lock
 	@$(PIP) --require-hashes -r $(VENV)/setuptools.lock
 	@$(PIP) --require-hashes --no-build-isolation --use-pep517 -r $(LOCK)
-	@$(PYTHON) -m compileall -qq -j 0 $(VENV)/lib/python3.10/site-packages || true  # not all is meant for 3.10
+	@$(PIP) --require-hashes --upgrade --target "$$($(SITE))" --python-version 3.10 --only-binary :all: -r requirements-launchpad.lock
+	@rm -r "$$($(SITE))/courier"
+	@$(PYTHON) -m compileall -qq -j 0 "$$($(SITE))" || true  # not all is meant for this Python
 	@touch $@
 
 $(ADDED:%=$(VENV)/.%): $(VENV)/.%: $(VENV)/.dependencies requirements-%.lock
@@ -93,7 +91,7 @@ COMPILE = $(VENV)/bin/uv pip compile pyproject.toml --quiet --python-version 3.1
 lock: setup
 	$(COMPILE) --group cpu $(LOCK_ARGS) --output-file requirements.lock
 	$(COMPILE) --group gpu --constraint requirements.lock --output-file requirements-gpu.lock
-	for group in $(ADDED); do \
+	for group in launchpad $(ADDED); do \
 		$(COMPILE) --group cpu --group $$group --constraint requirements.lock \
 			--output-file requirements-$$group.lock \
 			$$(sed -n 's/^\([^ ]*\)==.*/--no-emit-package \1/p' requirements.lock) || exit; \

@@ -24,10 +24,14 @@ import sys
 import sysconfig
 
 NAME = "recurrent-replay"
-PYTHON = "CPython 3.10"
+PYTHONS = ("CPython 3.11", "CPython 3.10")
 LOCK, GPU_LOCK = "requirements.lock", "requirements-gpu.lock"
+LAUNCHPAD_LOCK = "requirements-launchpad.lock"
 # Rooms that others import. Their names are no rarer than anybody's.
-ROOMS = ("environments", "replay", "agents", "r2d2", "run_folder", "population", "analysis")
+ROOMS = (
+    *("courier", "environments", "replay", "agents", "r2d2", "run_folder", "population"),
+    "analysis",
+)
 # What moves together or not at all, since compiled parts load beside one TensorFlow each.
 TOGETHER = ("dm-acme", "dm-launchpad-nightly", "dm-reverb", "dm-sonnet", "numpy")
 TENSORFLOWS = ("tensorflow-cpu", "tensorflow")  # one of them
@@ -68,15 +72,16 @@ def addition(group: str) -> str:
 def check() -> None:
     """Sees to it that the modules and packages are those that this was written for.
 
-    TensorFlow, which rooms import after this, then tells of errors alone and keeps freed memory for
-    the next result, if nobody said otherwise. Without the latter it asks the kernel for fresh pages
-    for whatever is larger than 32 MB, and clearing those was up to a third of an update.
+    TensorFlow, which rooms import after this, then says nothing, as its errors are Python's too,
+    and keeps freed memory for the next result, if nobody said otherwise. Without the latter it asks
+    the kernel for fresh pages for whatever is larger than 32 MB, and clearing those was up to a
+    third of an update.
 
     Raises:
       InstallationError: they are not. A module that `python -m` is about to run ends instead, with
         the sentence and exit code 2.
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
     if not (why := _why_not() or _too_late()):
         return
@@ -121,6 +126,8 @@ def _clash() -> str:
             continue
         other = pathlib.Path(found)
         other = other.parent if other.name == "__init__.py" else other
+        if room == "courier" and (why := _launchpads(own, other)):
+            return why
         if not other.exists() or not own.samefile(other):
             return (
                 f"Two packages are named {room!r}: {NAME}'s, {own}, and {other}, which Python "
@@ -130,10 +137,20 @@ def _clash() -> str:
     return ""
 
 
+def _launchpads(own: pathlib.Path, found: pathlib.Path) -> str:
+    """About Launchpad's Courier in the place of ours: it loads beside no TensorFlow of today."""
+    init = found / "__init__.py"
+    if not init.is_file() or "cdll" not in init.read_text():
+        return ""
+    if found.samefile(own):
+        return f"Launchpad was installed over {NAME}'s {own}: install {NAME} once more, after it."
+    return f"Launchpad's own {found} is found before {NAME}'s {own}: remove the former."
+
+
 def _other_python() -> str:
-    """About a Python for which there is no Launchpad, and which one there is instead."""
+    """About a Python for which there is no Reverb, and which one there is instead."""
     running = f"{platform.python_implementation()} {platform.python_version()}"
-    if running.startswith(f"{PYTHON}."):
+    if running.startswith(tuple(f"{python}." for python in PYTHONS)):
         return ""
     environment = _HERE / ".venv"
     if (environment / ".installed").exists():  # by make
@@ -143,18 +160,19 @@ def _other_python() -> str:
     else:
         instead = "Install it with one: docs/installing.md."
     return (
-        f"{NAME} cannot run with {sys.executable}, which is {running}: it takes {PYTHON}, as "
-        f"Launchpad has no build for another. {instead}"
+        f"{NAME} cannot run with {sys.executable}, which is {running}: it takes "
+        f"{' or '.join(PYTHONS)}, as Reverb has no build for another. {instead}"
     )
 
 
 def _unfit() -> str:
     """About packages that are missing, or have another version than the lock."""
     try:
-        lock = file(LOCK)
+        lock, launchpads = file(LOCK), file(LAUNCHPAD_LOCK)
     except FileNotFoundError:
         return ""
-    pins = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", lock.read_text(), re.MULTILINE))
+    text = lock.read_text() + launchpads.read_text()
+    pins = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.MULTILINE))
     wrong = [name for name in _needed() if not _version(name)]
     if not any(map(_version, TENSORFLOWS)):
         wrong.insert(0, "TensorFlow")
@@ -173,6 +191,8 @@ def _unfit() -> str:
     return (
         f"{NAME} cannot run with {sys.executable}: {'; '.join(said)}. What it needs is installed "
         f"by\n  {remove}{pip} install --no-deps -r {lock}\n"
+        f"  {pip} install --no-deps --upgrade --target {sysconfig.get_path('purelib')} "
+        f"--python-version 3.10 --only-binary :all: -r {launchpads}\n"
         f"and for an NVIDIA GPU with {GPU_LOCK} instead of {LOCK}."
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
+from agents.networks import xla
 from agents.peers import ALONE
 
 
@@ -29,6 +30,7 @@ class update_function:
         if update is None or not _wants_whole(update):
             return by_operation
         as_a_whole = self._as_a_whole.__get__(update, owner)
+        xla.introduce()
 
         def attempt(*batch: Any) -> Any:
             try:

@@ -16,6 +16,7 @@ import sonnet as snt
 import tensorflow as tf
 
 from agents.masking import zero_where_masked
+from agents.networks import xla
 from agents.networks.layers import as_float
 from agents.networks.network import apply_to_rows
 
@@ -141,7 +142,7 @@ def pseudo_rewards(frames: tf.Tensor, grid: Grid) -> tf.Tensor:
     return tf.reshape(means, [-1, tf.shape(frames)[1], *grid])
 
 
-@tf.function(jit_compile=True, autograph=False)
+@xla.compiled
 def _change(frames: tf.Tensor) -> tf.Tensor:
     """`[L + 1, B, H, W, C]` -> `[L, B, H, W]`, the mean of channels."""
     before, after = as_float(frames[:-1]), as_float(frames[1:])
@@ -192,7 +193,7 @@ def _taken(q: tf.Tensor, action: tf.Tensor) -> tuple[tf.Tensor, Callable[..., tu
     return tf.gather(q[:-1], rows, axis=-1, batch_dims=4), gradient
 
 
-@tf.function(jit_compile=True, autograph=False)
+@xla.compiled
 def _at_actions(x: tf.Tensor, action: tf.Tensor, num_actions: int) -> tf.Tensor:
     """Zeros `[L + 1, B, h, w, A]` but for x `[L, B, h, w]` at the actions that were taken."""
     # No number is the action of the last row.

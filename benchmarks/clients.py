@@ -8,11 +8,12 @@ import time
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
-import courier
 import numpy as np
-from launchpad.nodes.courier import courier_utils
 
 from benchmarks import processes
+from courier import credentials
+from courier.client import Client
+from courier.server import Server
 
 
 class Source(Protocol):
@@ -28,7 +29,8 @@ class Clients:
     """
 
     def __init__(self, source: Source, number: int) -> None:
-        self._server = courier_utils.make_courier_server(source)
+        self._server = Server()
+        self._server.BindHandler("get_variables", source.get_variables)
         self._number = number
         self._begun = 0
 
@@ -36,7 +38,7 @@ class Clients:
         self._server.Start()
         address = f"localhost:{self._server.port}"
         self._connection, theirs = multiprocessing.Pipe()
-        self._process = processes.start(_serve, theirs, address, self._number)
+        self._process = processes.start(_serve, theirs, address, self._number, credentials.secret())
         theirs.close()
         self.seconds()
         return self
@@ -66,9 +68,10 @@ class Clients:
         return self.wait()
 
 
-def _serve(connection: Connection, address: str, number: int) -> None:
+def _serve(connection: Connection, address: str, number: int, secret: str) -> None:
     """The clients' process: so many fetches for each message, answered with its seconds so far."""
-    clients = [courier.Client(address) for _ in range(number)]
+    credentials.use(secret)
+    clients = [Client(address) for _ in range(number)]
     turns = itertools.cycle(clients)
     # Nothing more ever comes once the other end is closed.
     with contextlib.suppress(EOFError), multiprocessing.pool.ThreadPool(number) as pool:
@@ -78,5 +81,5 @@ def _serve(connection: Connection, address: str, number: int) -> None:
             connection.send(time.process_time())
 
 
-def _fetch(client: courier.Client) -> None:
+def _fetch(client: Client) -> None:
     client.get_variables(["policy"])

@@ -7,7 +7,7 @@ after the other: the other two commands measure them first. With another `--env`
 
 import os
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import json
 import pathlib

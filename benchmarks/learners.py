@@ -6,7 +6,7 @@ cores and of each batch; and the same that learn apart, which shows what it cost
 
 import os
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import contextlib
 import math

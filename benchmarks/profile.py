@@ -9,7 +9,7 @@ is of the processor, where a GPU is too: there XLA leaves nothing of single oper
 
 import os
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import itertools
 import pathlib

@@ -8,7 +8,7 @@ agent's own prioritized table, context rows included.
 
 import os
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import functools
 from collections.abc import Sequence

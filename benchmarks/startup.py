@@ -6,7 +6,7 @@ kills its learner, which `--restarts=0` makes the run's end, and says how long e
 
 import os
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import pathlib
 import tempfile

@@ -9,7 +9,7 @@ unshare --net sh -c 'ip link set lo up && python -m benchmarks.wire --agent=r2d2
 
 import os
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import time
 from collections.abc import Sequence

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from absl import flags
 from launchpad.launch import worker_manager
 
+from courier import credentials
 from launch import command_line
 from launch.gcp import host
 from launch.graph import process, program, rejoining, servers
@@ -27,7 +28,14 @@ from run_folder.layout import RunFolder
 POLL_SECONDS = 2.0  # between two looks at the run folder
 END_SECONDS = 10.0  # from a run's end to that of a node that has not noticed
 _REMEMBER = ("learner", "replay", "coordinator")
-_SECTIONS: command_line.Sections = {"Of which job": ("job",)}
+_TLS = flags.DEFINE(
+    command_line.FolderParser(),
+    "tls",
+    None,
+    "Folder of certificate.pem (made for recurrent-replay), key.pem and authority.pem: calls "
+    "between nodes, but for replay's, go by TLS then.",
+)
+_SECTIONS: command_line.Sections = {"Of which job": ("job",), "How it calls others": ("tls",)}
 flags.FLAGS.set_default("lp_termination_notice_secs", -1)  # what started this has its own patience
 
 
@@ -43,6 +51,7 @@ def main(_: Sequence[str]) -> None:
         if progress.ended_in_order(run_dir):
             return
         pool.check()
+        credentials.use(pool.secret(), _tls())
         if was_started(pool.run_dir, label):
             rejoining.rejoin()
     except job.JobError as error:
@@ -58,6 +67,15 @@ def main(_: Sequence[str]) -> None:
         pool.node(place.index)()
     if manager.stop_event().is_set() and not progress.ended_in_order(run_dir):
         sys.exit(process.TERMINATED)
+
+
+def _tls() -> credentials.Tls | None:
+    if not _TLS.value:
+        return None
+    try:
+        return credentials.Tls.read(pathlib.Path(_TLS.value))
+    except OSError as error:
+        command_line.fail(f"--tls: {error.filename} cannot be read: {error.strerror}.")
 
 
 def was_started(run_dir: bucket.RunDir, label: str) -> bool:

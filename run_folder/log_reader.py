@@ -107,13 +107,13 @@ def columns(path: pathlib.Path, line: str, texts: Sequence[str] = ()) -> list[st
 
 def rows(lines: Iterable[str]) -> Iterator[list[str]]:
     """Cells of each line; none of a line that is damaged."""
-    reader = csv.reader(lines)
+    reader = csv.reader("" if "\0" in line else line for line in lines)
     while True:
         try:
             yield next(reader)
         except StopIteration:
             return
-        except csv.Error:  # a byte of 0, or a cell without end: what a power cut leaves
+        except csv.Error:  # a cell without end: like bytes of 0, what a power cut leaves
             yield []
 
 

@@ -21,7 +21,7 @@ from tests.commands import Commands
 from tests.patience import PATIENCE
 
 # TensorFlow reports CPU features and absent GPUs on stderr, which buries a failure's own output.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 # Values and tolerances are a processor's: a GPU computes in TensorFloat-32.
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"

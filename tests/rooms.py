@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 _LAYERS = (
-    *("environments", "replay", "agents", "r2d2", "run_folder", "population", "analysis"),
-    *("launch", "benchmarks", "studies"),
+    *("courier", "environments", "replay", "agents", "r2d2", "run_folder", "population"),
+    *("analysis", "launch", "benchmarks", "studies"),
 )
 
 # Each room with those it may import: from `agents` on, all that stand before it.
 MAY_IMPORT: dict[str, frozenset[str]] = {
-    "environments": frozenset(),
-    "replay": frozenset(),
-    **{room: frozenset(_LAYERS[:i]) for i, room in enumerate(_LAYERS) if i >= 2},
+    "courier": frozenset(),
+    "environments": frozenset({"courier"}),
+    "replay": frozenset({"courier"}),
+    **{room: frozenset(_LAYERS[:i]) for i, room in enumerate(_LAYERS) if i >= 3},
     "bazel": frozenset(),
     "tests": frozenset({*_LAYERS, "bazel"}),
 }

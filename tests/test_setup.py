@@ -17,8 +17,10 @@ pytestmark = pytest.mark.repository
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCKS = {"cpu": "requirements.lock", "gpu": "requirements-gpu.lock"}
-ADDED = {name: f"requirements-{name}.lock" for name in ("gcp", "control", "suites", "wandb")}
-FEWEST = {ADDED["control"]: 10, ADDED["suites"]: 1, ADDED["wandb"]: 10}
+ADDED = {
+    name: f"requirements-{name}.lock" for name in ("launchpad", "gcp", "control", "suites", "wandb")
+}
+FEWEST = {ADDED["launchpad"]: 0, ADDED["control"]: 10, ADDED["suites"]: 1, ADDED["wandb"]: 10}
 TOOLS = ("sh", "sed", "touch", "test", "make")
 
 
@@ -103,7 +105,7 @@ def test_the_locks_differ_in_tensorflow_and_cuda_only() -> None:
     different = {name for name in cpu | gpu if cpu.get(name) != gpu.get(name)}
     assert all(_is_tensorflow_or_cuda(name) for name in different), different
     assert cpu["tensorflow-cpu"][0] == gpu["tensorflow"][0]
-    assert "nvidia-cudnn-cu11" in different
+    assert "nvidia-cudnn-cu12" in different
 
 
 @pytest.mark.parametrize("lock", ADDED.values())
@@ -133,10 +135,11 @@ def test_each_lock_holds_what_pyproject_asks_for(group: str) -> None:
 @pytest.mark.parametrize(
     ("place", "variables"),
     [
+        ("tools/python3.11", {}),
         ("tools/python3.10", {}),
-        ("home/.pyenv/versions/3.10.13/bin/python3.10", {}),
+        ("home/.pyenv/versions/3.11.7/bin/python3.11", {}),
         ("elsewhere/versions/3.10.9/bin/python3.10", {"PYENV_ROOT": "elsewhere"}),
-        ("home/.local/share/uv/python/cpython-3.10.19-linux/bin/python3.10", {}),
+        ("home/.local/share/uv/python/cpython-3.11.19-linux/bin/python3.11", {}),
     ],
 )
 def test_an_interpreter_is_found_wherever_it_is(
@@ -144,10 +147,17 @@ def test_an_interpreter_is_found_wherever_it_is(
 ) -> None:
     _script(tmp_path / place, "exit 0\n")
     if not place.startswith("tools"):  # pyenv's shim: on PATH, but it answers with an error
-        _script(tools / "python3.10", "echo 'pyenv: python3.10: command not found' >&2; exit 127\n")
+        _script(tools / "python3.11", "echo 'pyenv: python3.11: command not found' >&2; exit 127\n")
     absolute = {name: str(tmp_path / value) for name, value in variables.items()}
     command = [str(ROOT / "scripts/find_python.sh")]
     assert _run(command, tmp_path, tools, **absolute) == (0, f"{tmp_path / place}\n", "")
+
+
+def test_the_later_interpreter_is_taken(tmp_path: Path, tools: Path) -> None:
+    for version in ("3.10", "3.11"):
+        _script(tools / f"python{version}", "exit 0\n")
+    found = _run([str(ROOT / "scripts/find_python.sh")], tmp_path, tools)
+    assert found == (0, f"{tools}/python3.11\n", "")
 
 
 def test_without_an_interpreter_one_sentence_says_how_to_get_it(clone: Path, tools: Path) -> None:
@@ -155,14 +165,19 @@ def test_without_an_interpreter_one_sentence_says_how_to_get_it(clone: Path, too
     code, _, errors = _run(["make", "LOCK=requirements.lock", "setup"], clone, tools)
     assert code != 0
     sentence = errors.splitlines()[0]
-    assert sentence.startswith("No CPython 3.10")
-    assert "pyenv install 3.10" in sentence
+    assert sentence.startswith("No CPython 3.11 or 3.10")
+    assert "pyenv install 3.11" in sentence
     assert not (clone / ".venv").exists()
 
 
 def test_a_second_set_up_runs_nothing(clone: Path, tools: Path) -> None:
     (clone / ".venv").mkdir()
-    ages = {"requirements.lock": 9, "pyproject.toml": 9, ".venv/.dependencies": 6}
+    ages = {
+        "requirements.lock": 9,
+        "requirements-launchpad.lock": 9,
+        "pyproject.toml": 9,
+        ".venv/.dependencies": 6,
+    }
     for name, age in {**ages, ".venv/.installed": 3}.items():
         _set_age(clone / name, days=age)
     code, output, errors = _run(["make", "LOCK=requirements.lock", "setup"], clone, tools)
@@ -178,7 +193,6 @@ def test_the_lock_follows_the_machine(clone: Path, tools: Path, answer: int, loc
     code, output, _ = _run(["make", "--dry-run", "train"], clone, tools)
     assert code == 0
     assert f"--no-build-isolation --use-pep517 -r {lock}" in output
-    assert ("LD_LIBRARY_PATH" in output) == (answer == 0)
 
 
 def test_train_passes_its_arguments_on(clone: Path, tools: Path) -> None:

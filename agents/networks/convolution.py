@@ -25,7 +25,7 @@ import sonnet as snt
 import tensorflow as tf
 from tensorflow.python.util import _pywrap_util_port
 
-from agents.networks import direct_code, tiled_code, vector_code, winograd
+from agents.networks import direct_code, tiled_code, vector_code, winograd, xla
 from agents.networks.layers import (
     add_beside,
     add_bias,
@@ -185,7 +185,7 @@ def to_blocks(image: tf.Tensor, stride: int, dtype: tf.DType = tf.float32) -> tf
 
 
 # What is reshaped in here, its loop would find number by number.
-@tf.function(jit_compile=True, autograph=False)
+@xla.compiled
 def _to_blocks(lines: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     return as_float(tf.transpose(lines, [0, 1, 3, 2, 4]), dtype)
 
@@ -200,7 +200,7 @@ def _to_pixels(blocks: tf.Tensor, stride: int) -> tf.Tensor:
     return tf.reshape(_turned(lines), [-1, rows * stride, columns * stride, channels])
 
 
-@tf.function(jit_compile=True, autograph=False)
+@xla.compiled
 def _turned(lines: tf.Tensor) -> tf.Tensor:
     return tf.transpose(lines, [0, 1, 3, 2, 4])
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import sonnet as snt
 import tensorflow as tf
 
-from agents.networks import sum_code
+from agents.networks import sum_code, xla
 from agents.networks.loops import fits, sums_of_parts
 
 _MANY = 2**23  # numbers, of which a loop has the sum sooner than TensorFlow
@@ -133,21 +133,21 @@ def make_weights(shape: Sequence[int], w_init: snt.initializers.Initializer | No
     return tf.Variable(initial, name="w")
 
 
-@tf.function(jit_compile=True, autograph=False)
+@xla.compiled
 def _fractions(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     return tf.cast(tf.cast(x, tf.float32) / 255.0, dtype)
 
 
-@tf.function(jit_compile=True, autograph=False)
+@xla.compiled
 def _where_positive(y: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     return tf.where(y > 0, x, tf.zeros_like(x))
 
 
-@tf.function(jit_compile=True, autograph=False)
+@xla.compiled
 def _where_positive_and(y: tf.Tensor, x: tf.Tensor, beside: tf.Tensor) -> tf.Tensor:
     return beside + tf.where(y > 0, x, tf.zeros_like(x))
 
 
-@tf.function(jit_compile=True, autograph=False)
+@xla.compiled
 def _add_three(x: tf.Tensor, y: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     return x + (y + b)

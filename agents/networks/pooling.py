@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from agents.networks import pooling_code
+from agents.networks import pooling_code, xla
 from agents.networks.layers import of_sum
 from agents.networks.loops import Output, fits, in_parts
 from agents.networks.pooling_code import NOWHERE, Offsets, margins, offsets
@@ -79,7 +79,7 @@ def _gathered(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) -> tf
     return in_parts(run, [places, of_y], [Output(shape, of_y.dtype)])[0]
 
 
-@tf.function(jit_compile=True, autograph=False)
+@xla.compiled
 def _places(padded: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """The first place, row by row from 0 to 8, where each output is in its window: uint8."""
     found = tf.zeros_like(y, tf.uint8)
@@ -88,7 +88,7 @@ def _places(padded: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return found
 
 
-@tf.function(jit_compile=True, autograph=False)
+@xla.compiled
 def _at_places(places: tf.Tensor, padded: tf.Tensor) -> tf.Tensor:
     """Of each window, what stands at its place."""
     found = tf.zeros_like(places, padded.dtype)
@@ -105,7 +105,7 @@ def _to_places(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) -> t
     return _of_neighbours(places, tf.pad(of_y, around), height, width)
 
 
-@tf.function(jit_compile=True, autograph=False)
+@xla.compiled
 def _of_neighbours(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) -> tf.Tensor:
     """The gradient, by blocks of 2 x 2 pixels, each from its own window and three beside it."""
     rows, columns = (side - 1 for side in places.shape[1:3])

@@ -22,9 +22,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from agents.networks import recurrence_code, vector_code
+from agents.networks import recurrence_code, vector_code, xla
 from agents.networks.loops import Output, fits, in_parts, num_threads
-from agents.networks.xla import within_xla
 
 Gradients = tuple[tf.Tensor, ...]
 
@@ -72,7 +71,7 @@ def unroll(
     def run(
         gates: tf.Tensor, w_hidden: tf.Tensor, hidden: tf.Tensor, cell: tf.Tensor
     ) -> tuple[Gradients, Callable[..., Gradients]]:
-        make = _loop if within_xla() else _code if fits(hidden.shape[1]) else _steps
+        make = _loop if xla.within_xla() else _code if fits(hidden.shape[1]) else _steps
         results, backwards = make(gates, w_hidden, hidden, cell, valids, following)
 
         def gradient(*of_results: tf.Tensor) -> Gradients:
@@ -104,7 +103,7 @@ def _step(step: Step) -> Gradients:
     return output, *(tf.where(step.reset, tf.zeros_like(x), x) for x in state)
 
 
-@tf.function(jit_compile=True, autograph=False)
+@xla.compiled
 def _advance(step: Step) -> Gradients:
     return _step(step)
 
@@ -119,12 +118,12 @@ def _gradients_of_step(step: Step, of_results: Gradients) -> Gradients:
     return gradients
 
 
-@tf.function(jit_compile=True, autograph=False)
+@xla.compiled
 def _retreat(step: Step, of_results: Gradients) -> Gradients:
     return _gradients_of_step(step, of_results)
 
 
-@tf.function(jit_compile=True, autograph=False)
+@xla.compiled
 def _turned(w: tf.Tensor) -> tf.Tensor:
     """`[H, 4H]` -> `[4H, H]`, once for all steps.
 

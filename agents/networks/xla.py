@@ -1,11 +1,47 @@
-"""XLA, where it compiles a whole update: what a network asks of it, and its flags."""
+"""XLA: what it compiles on processors too, what a network asks of it, and its flags."""
 
 import contextlib
+import functools
 import importlib.util
 import os
+from collections.abc import Callable, Iterator
+from typing import Any
 
+import tensorflow as tf
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import control_flow_util
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a function of tensors one computation: `@compiled`."""
+    by_xla = tf.function(function, autograph=False, jit_compile=True)
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        introduce()
+        return by_xla(*args)
+
+    return call
+
+
+@functools.cache
+def introduce() -> None:
+    """Has XLA compile something in silence: the first time, it tells of itself at any log level."""
+    with tf.init_scope(), tf.device("CPU"), _silence():
+        tf.function(tf.exp, jit_compile=True)(0.0)
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Lets nothing of this process's reach its standard error."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def within_xla() -> bool:

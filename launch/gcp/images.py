@@ -12,7 +12,6 @@ import copy
 import dataclasses
 import datetime
 import pathlib
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -25,25 +24,23 @@ from run_folder.settings import Settings
 
 NAME = "recurrent-replay"
 LOCK, GPU_LOCK = recurrent_replay.LOCK, recurrent_replay.GPU_LOCK
+LAUNCHPAD_LOCK = recurrent_replay.LAUNCHPAD_LOCK
 GCP_LOCK = "requirements-gcp.lock"
-BASE = "python:3.10-slim-bookworm"
-CUDA_BASE = "nvidia/cuda:11.8.0-base-ubuntu22.04"  # CUDA's libraries themselves are in the lock
-_UBUNTU_PYTHON = """\
-RUN apt-get update \\
- && apt-get install --yes --no-install-recommends python3.10-venv libpython3.10 \\
- && rm -rf /var/lib/apt/lists/* \\
- && python3.10 -m venv /venv
-ENV PATH=/venv/bin:$PATH LD_LIBRARY_PATH={libraries}
-"""
+BASE = "python:3.11-slim-bookworm"
+# CUDA is in the lock, and the driver is the host's.
+DRIVER = "NVIDIA_DRIVER_CAPABILITIES=compute,utility LD_LIBRARY_PATH=/usr/local/nvidia/lib64"
 _DOCKERFILE = """\
 FROM {base}
-{python}ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 CLOUD_ML_REGION={region}
-COPY {lock} {gcp_lock} /locks/
+ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 CLOUD_ML_REGION={region} {driver}
+COPY {lock} {launchpad_lock} {gcp_lock} /locks/
 WORKDIR /locks
 RUN sed -n '/^setuptools==/,/[^\\\\]$/p' {lock} > setuptools.lock \\
  && python -m pip install --no-deps --require-hashes -r setuptools.lock \\
  && python -m pip install --no-deps --require-hashes --no-build-isolation --use-pep517 \\
-    -r {lock} -r {gcp_lock}
+    -r {lock} -r {gcp_lock} \\
+ && python -m pip install --no-deps --require-hashes --python-version 3.10 --only-binary :all: \\
+    --target "$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \\
+    -r {launchpad_lock}
 COPY {pool} /job/{pool}
 WORKDIR /job/{pool}
 ENTRYPOINT ["python", "-m", "launch.node", "--job=/job"]
@@ -140,42 +137,22 @@ def write_context(
 ) -> None:
     """Writes a folder of which Docker builds a pool's image; nothing but what it needs is there."""
     artefact.write_pool(context / pool.name, pool, settings)
-    for name in (lock, GCP_LOCK):
+    for name in (lock, LAUNCHPAD_LOCK, GCP_LOCK):
         (context / name).write_text(recurrent_replay.file(name).read_text())
     (context / "Dockerfile").write_text(dockerfile(pool.name, region, lock))
 
 
 def dockerfile(pool_name: str, region: str, lock: str) -> str:
     """The recipe: everything pinned, the project last, and Python itself gets the signals."""
-    libraries = ":".join(cuda_libraries())
     return _DOCKERFILE.format(
-        base=base(lock),
-        python=_UBUNTU_PYTHON.format(libraries=libraries) if lock == GPU_LOCK else "",
+        base=BASE,
+        driver=DRIVER,
         region=region,
         lock=lock,
+        launchpad_lock=LAUNCHPAD_LOCK,
         gcp_lock=GCP_LOCK,
         pool=pool_name,
     )
-
-
-def base(lock: str) -> str:
-    """The image that one with the packages of a lock begins from."""
-    return CUDA_BASE if lock == GPU_LOCK else BASE
-
-
-def cuda_libraries() -> list[str]:
-    """Where TensorFlow finds CUDA in the image: the lock's wheels, then the host's driver."""
-    names = re.findall(
-        r"^nvidia-(?!cuda-nvcc)(.+)-cu11==",  # that one has programs
-        recurrent_replay.file(GPU_LOCK).read_text(),
-        re.MULTILINE,
-    )
-    site = "/venv/lib/python3.10/site-packages/nvidia"
-    return [
-        *(f"{site}/{name.replace('-', '_')}/lib" for name in names),
-        "/usr/local/nvidia/lib",
-        "/usr/local/nvidia/lib64",
-    ]
 
 
 @contextlib.contextmanager

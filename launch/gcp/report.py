@@ -16,11 +16,10 @@ def text(packaged: Sequence[Packaged], region: str, repository: str, run_dir: st
       run_dir: of the run.
     """
     project = repository.split("/")[1]
-    pools = [("pool", "hosts", "machine", "image from", "nodes")]
+    pools = [("pool", "hosts", "machine", "packages", "nodes")]
     for pool, config in packaged:
-        base = images.base(config.docker_requirements)
-        count = str(len(pool.nodes))
-        pools.append((pool.name, count, str(config.hardware), base, ranges(pool.labels)))
+        host = (str(len(pool.nodes)), str(config.hardware), config.docker_requirements)
+        pools.append((pool.name, *host, ranges(pool.labels)))
     needed = [("quota", "needed", f"documented in {quota.REGION}")]
     for name, number, documented in quota.needs(
         (config.hardware, len(pool.nodes)) for pool, config in packaged

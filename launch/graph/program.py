@@ -176,4 +176,4 @@ def environment_of(group: str) -> dict[str, str]:
         if group == "learner"
         else {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPU_ALLOCATOR_USE_BFC": "false"}
     )
-    return {"TF_CPP_MIN_LOG_LEVEL": "2"} | of_group
+    return {"TF_CPP_MIN_LOG_LEVEL": "3"} | of_group

@@ -4,13 +4,12 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from concurrent import futures
 from typing import Any
 
-import courier
+import grpc
 import launchpad as lp
-from courier.python.client import StatusNotOk
 
+from courier.client import Answer, CallError, Client
 from launch.graph import heartbeats
 
 MESSAGE_SECONDS = 10.0  # between two messages about a server that does not answer
@@ -18,7 +17,7 @@ REPEAT_SECONDS = 60.0  # after which a call is made anew: its answer may have be
 LOOK_SECONDS = 0.2  # between two looks whether this process is to end
 PATIENCE_SECONDS = 1.0  # for an answer, once it is to end
 PAUSE_SECONDS = 0.2  # between a call that broke off and the next attempt
-GONE = ("UNAVAILABLE", "CANCELLED")  # gRPC's codes of a call whose server went away
+GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)  # of a call whose server went away
 
 
 class StoppedError(RuntimeError):
@@ -53,7 +52,7 @@ class PatientHandle(lp.CourierHandle):
     def dereference(self) -> "PatientClient":
         """The client. Called in the thread of the node that is given it."""
         address = self._address.resolve()
-        return PatientClient(courier.Client(address), self._title, address, lp.stop_event())
+        return PatientClient(Client(address), self._title, address, lp.stop_event())
 
 
 class PatientClient:
@@ -71,7 +70,7 @@ class PatientClient:
     """
 
     def __init__(
-        self, client: courier.Client, title: str, server_address: str, stop: threading.Event
+        self, client: Client, title: str, server_address: str, stop: threading.Event
     ) -> None:
         self.server_address = server_address
         self._client = client
@@ -84,23 +83,23 @@ class PatientClient:
 
         return call
 
-    def _call(self, begin: Callable[[], futures.Future[Any]]) -> Any:
+    def _call(self, begin: Callable[[], Answer]) -> Any:
         """The answer to a call.
 
         Raises:
           StoppedError: when this process is asked to end before there is one.
-          StatusNotOk: an error on the server, as Courier reports it.
+          CallError: an error on the server.
         """
         asked = time.monotonic()
         told = False
         while True:
             try:
                 answer = self._wait(begin(), asked)
-            except futures.TimeoutError:
+            except TimeoutError:
                 told = True
                 continue
-            except StatusNotOk as error:
-                if error.code.name not in GONE:
+            except CallError as error:
+                if error.code not in GONE:
                     raise
                 heartbeats.beat()
                 self._say("is gone; trying again", asked)
@@ -112,14 +111,14 @@ class PatientClient:
                 self._say("answers again", asked)
             return answer
 
-    def _wait(self, future: futures.Future[Any], asked: float) -> Any:
+    def _wait(self, answer: Answer, asked: float) -> Any:
         """The answer if it comes within `REPEAT_SECONDS`."""
         began = time.monotonic()
         say_at, stopped_at = began + MESSAGE_SECONDS, math.inf
         while True:
             try:
-                return future.result(timeout=LOOK_SECONDS)
-            except futures.TimeoutError:
+                return answer.result(timeout=LOOK_SECONDS)
+            except TimeoutError:
                 heartbeats.beat()
                 now = time.monotonic()
                 if now >= say_at:
@@ -128,10 +127,10 @@ class PatientClient:
                 if self._stop.is_set():
                     stopped_at = min(stopped_at, now)
                 if now >= stopped_at + PATIENCE_SECONDS:
-                    future.cancel()
+                    answer.cancel()
                     raise StoppedError(f"Asked to end while waiting for {self._name}.") from None
                 if now >= began + REPEAT_SECONDS:
-                    future.cancel()
+                    answer.cancel()
                     raise
 
     def _say(self, what: str, asked: float) -> None:

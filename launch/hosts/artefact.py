@@ -2,6 +2,7 @@
 
     job/workerpool0/pool.json            what its hosts are for, its nodes' names, the run folder
     job/workerpool0/job.pkl              its nodes: functions, as Launchpad pickles them
+    job/workerpool0/secret               what they show when they call each other
     job/workerpool0/launch/node.py ...   the project's source files, the entry point among them
     job/workerpool1/ ...
 
@@ -22,14 +23,15 @@ import launchpad as lp
 from launchpad.launch import serialization
 from launchpad.nodes.python import addressing
 
+from courier import credentials
 from launch.graph.program import make_program
 from launch.hosts import own_code
-from launch.hosts.job import NODES_FILE, POOL_FILE, POOL_NAMES
+from launch.hosts.job import NODES_FILE, POOL_FILE, POOL_NAMES, SECRET_FILE
 from run_folder import bucket, checkpoints
 from run_folder.settings import Settings, SettingsError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ROOMS = ("environments", "replay", "agents", "r2d2", "run_folder", "analysis", "launch")
+ROOMS = ("courier", "environments", "replay", "agents", "r2d2", "run_folder", "analysis", "launch")
 _BELOW_ALL = "recurrent_replay.py"  # which rooms ask whether their neighbours are the project's
 POOL_OF = {"coordinator": "actor", "evaluator": "actor"}  # else there were more than four
 
@@ -96,7 +98,9 @@ def write_pool(folder: pathlib.Path, pool: Pool, settings: Settings) -> None:
     serialization.serialize_functions(
         str(folder / NODES_FILE), pool.name, [node.function for node in pool.nodes]
     )
-    (folder / NODES_FILE).chmod(0o600)
+    (folder / SECRET_FILE).write_text(credentials.secret())
+    for name in (NODES_FILE, SECRET_FILE):
+        (folder / name).chmod(0o600)
     facts = dict(kind=pool.kind, run_dir=settings.run_dir, labels=pool.labels)
     (folder / POOL_FILE).write_text(json.dumps(facts) + "\n")
 

@@ -15,6 +15,7 @@ from recurrent_replay import command
 
 POOL_FILE = "pool.json"
 NODES_FILE = "job.pkl"
+SECRET_FILE = "secret"  # which the run's processes know, and nobody else
 POOL_NAMES = ("workerpool0", "workerpool1", "workerpool2", "workerpool3")  # Vertex AI has no more
 
 
@@ -36,7 +37,9 @@ class PoolFolder(NamedTuple):
         Raises:
           JobError: somebody else could have written them.
         """
-        for path in (self.path, self.path / NODES_FILE):
+        for path in (self.path, self.path / NODES_FILE, self.path / SECRET_FILE):
+            if not path.exists():
+                raise JobError(f"{path} is not there: write the job again.")
             status = path.stat()
             if status.st_uid not in (os.geteuid(), 0):
                 raise JobError(
@@ -48,6 +51,10 @@ class PoolFolder(NamedTuple):
                     f"{path} can be written by others ({stat.filemode(status.st_mode)}) and is not "
                     f"loaded: chmod go-w {path}, once you know that nobody did."
                 )
+
+    def secret(self) -> str:
+        """What its nodes show when they call each other; `check` has been asked."""
+        return (self.path / SECRET_FILE).read_text()
 
     def node(self, index: int) -> Callable[[], None]:
         """The function that is the node of that index; `check` has been asked."""

@@ -1,8 +1,8 @@
 """A network for one run: its servers are out of reach of other users and other machines.
 
-Reverb and Courier listen on every address of a machine and ask nobody who they are; whoever reaches
-Courier can run code. Linux lets a process leave the machine's network for one of its own, in which
-there is nothing but loopback, and which its forks share.
+Reverb listens on every address of a machine and asks nobody who they are; Courier's calls show the
+run's secret. Linux lets a process leave the machine's network for one of its own, in which there is
+nothing but loopback, and which its forks share.
 """
 
 import ctypes

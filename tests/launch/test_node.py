@@ -13,6 +13,7 @@ import pytest
 from absl import flags
 from absl.testing import flagsaver
 
+from courier import credentials
 from launch import command_line, node
 from launch.graph import process, rejoining
 from launch.graph.servers import StoppedError
@@ -67,9 +68,12 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         facts = dict(kind="any", run_dir=str(tmp_path / "run"), labels=labels)
         (pool / job.POOL_FILE).write_text(json.dumps(facts))
         (pool / job.NODES_FILE).write_bytes(pickle.dumps(nodes[name]))
+        (pool / job.SECRET_FILE).write_text("known to all")
     (tmp_path / "run" / "nodes").mkdir(parents=True)
     (tmp_path / "run" / "config.json").touch()
     monkeypatch.setattr(rejoining, "_rejoins", False)
+    for name in ("_secret", "_tls"):
+        monkeypatch.setattr(credentials, name, getattr(credentials, name))
     monkeypatch.setattr(node.worker_manager, "WorkerManager", Manager)
     monkeypatch.setattr(node, "_end_with_run", lambda run_dir, stop: None)
     monkeypatch.setattr(os, "environ", dict(os.environ))
@@ -82,14 +86,14 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     flags.FLAGS.mark_as_parsed()  # for other tests
 
 
-def _run(folder: pathlib.Path, pool: str, index: int) -> int:
+def _run(folder: pathlib.Path, pool: str, index: int, *flags_: str) -> int:
     """The exit code of a process that is told it is this node."""
     addresses = {"workerpool0": ["a:1"], "workerpool1": ["b:1", "b:2", "c:1"]}
     spec = {"cluster": addresses, "task": {"type": pool, "index": index}}
     os.environ["CLUSTER_SPEC"] = json.dumps(spec)
     flags.FLAGS.unparse_flags()
     try:
-        node.main(command_line.parse_flags(["node", f"--job={folder}"]))
+        node.main(command_line.parse_flags(["node", f"--job={folder}", *flags_]))
     except SystemExit as exit_:
         return int(exit_.code or 0)
     return 0
@@ -113,6 +117,28 @@ def test_the_exit_code_says_whether_the_run_has_ended(folder: pathlib.Path) -> N
     assert _run(folder, "workerpool1", 1) == process.TERMINATED
     MEANWHILE.append(lambda: _finish(folder))
     assert _run(folder, "workerpool1", 1) == 0
+
+
+def test_it_knows_its_jobs_secret_and_the_files_of_tls(
+    folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tls = folder.parent / "tls"
+    for name in ("certificate", "key", "authority"):
+        assert _run(folder, "workerpool1", 0, f"--tls={tls}") == 2
+        assert f"{tls}/{name}.pem cannot be read: No such file" in capsys.readouterr().err
+        tls.mkdir(exist_ok=True)
+        (tls / f"{name}.pem").write_text(name)
+    assert _run(folder, "workerpool1", 0, f"--tls={tls}") == 0
+    assert credentials.secret() == "known to all"
+    assert credentials.tls() == (b"certificate", b"key", b"authority")
+
+
+def test_a_job_without_a_secret_is_written_again(
+    folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "workerpool1" / job.SECRET_FILE).unlink()
+    assert _run(folder, "workerpool1", 0) == 2
+    assert "workerpool1/secret is not there: write the job again" in capsys.readouterr().err
 
 
 def test_a_crash_is_not_hidden(folder: pathlib.Path) -> None:

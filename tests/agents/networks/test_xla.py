@@ -1,6 +1,8 @@
 """XLA's flags, and whether it compiles what is traced."""
 
 import pathlib
+import subprocess
+import sys
 
 import pytest
 import tensorflow as tf
@@ -19,6 +21,18 @@ def test_what_is_traced_knows_whether_it_is_compiled(compiled: bool) -> None:
 
     tf.function(part, jit_compile=compiled)()
     assert seen == [False, compiled]
+
+
+_QUIET = """
+import tensorflow as tf
+from agents.networks import xla
+assert xla.compiled(tf.exp)(tf.zeros([3])).shape == 3
+"""
+
+
+def test_what_it_says_of_itself_is_said_to_nobody() -> None:
+    done = subprocess.run([sys.executable, "-c", _QUIET], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_flags_that_were_given_are_kept() -> None:

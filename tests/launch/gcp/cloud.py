@@ -43,7 +43,7 @@ class Cloud(NamedTuple):
         return {
             "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
             "HOME": str(self.folder / "home"),
-            "TF_CPP_MIN_LOG_LEVEL": "2",
+            "TF_CPP_MIN_LOG_LEVEL": "3",
             "DOCKER_HOST": f"unix://{self.folder}/docker.sock",
             **identity.environment(self.folder),
         }

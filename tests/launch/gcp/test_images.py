@@ -59,9 +59,9 @@ def test_kinds_of_equal_hardware_have_pools_of_their_own(
     run: settings.Settings, options: Options
 ) -> None:
     text = launcher.describe(run, {}, options)
-    assert re.search(r"workerpool0 +1 +n1-highmem-2 +python\S+ +replay/0\n", text)
+    assert re.search(r"workerpool0 +1 +n1-highmem-2 +requirements.lock +replay/0\n", text)
     assert re.search(r"workerpool1 +5 .* coordinator/0, actor/0-2, evaluator/0\n", text)
-    assert re.search(r"workerpool2 +1 +n1-standard-8\+T4 +nvidia/cuda\S+ +learner/0\n", text)
+    assert re.search(r"workerpool2 +1 +n1-standard-8\+T4 +requirements-gpu.lock +learner/0\n", text)
 
 
 def test_several_shards_and_learners_fit_four_pools(options: Options) -> None:
@@ -83,14 +83,11 @@ def test_nodes_carry_no_config_to_their_hosts(
 def test_the_recipe_installs_the_locks_alone_and_leaves_signals_to_python(lock: str) -> None:
     text = images.dockerfile("workerpool1", "europe-west4", lock)
     installs = [line for line in re.sub(r"\\\n", " ", text).split("&&") if "pip install" in line]
-    assert len(installs) == 2
+    assert len(installs) == 3
     assert all("--no-deps --require-hashes" in line for line in installs)
     assert f"-r {lock} -r {images.GCP_LOCK}" in installs[1]
     assert text.rstrip().endswith('ENTRYPOINT ["python", "-m", "launch.node", "--job=/job"]')
     assert "WORKDIR /job/workerpool1\n" in text
-    assert ("LD_LIBRARY_PATH" in text) == (lock == images.GPU_LOCK)
-    for name in ("cudnn", "cuda_runtime"):
-        assert (f"/nvidia/{name}/lib:" in text) == (lock == images.GPU_LOCK)
 
 
 def test_a_context_holds_what_is_listed(tmp_path: pathlib.Path) -> None:
@@ -101,7 +98,7 @@ def test_a_context_holds_what_is_listed(tmp_path: pathlib.Path) -> None:
     )
     images.write_context(tmp_path, pool, run, "us-central1", images.LOCK)
     assert {path.name for path in tmp_path.iterdir()} == {
-        *("Dockerfile", images.LOCK, images.GCP_LOCK, "workerpool0"),
+        *("Dockerfile", images.LOCK, images.LAUNCHPAD_LOCK, images.GCP_LOCK, "workerpool0"),
     }
     sources = {str(file) for file in artefact.source_files()}
     held = {
@@ -109,7 +106,7 @@ def test_a_context_holds_what_is_listed(tmp_path: pathlib.Path) -> None:
         for path in (tmp_path / "workerpool0").rglob("*")
         if path.is_file()
     }
-    assert held == sources | {"job.pkl", "pool.json"}
+    assert held == sources | {"job.pkl", "pool.json", "secret"}
 
 
 def test_labels_that_follow_one_another_are_a_range() -> None:

@@ -87,14 +87,23 @@ def _check_image(context: pathlib.Path, pool: str, *, gpu: bool) -> None:
     """An image holds its pool's nodes, the sources and the locks, and nothing else of the tree."""
     lock = "requirements-gpu.lock" if gpu else "requirements.lock"
     top = {path.name for path in context.iterdir()}
-    assert top == {"Dockerfile", lock, "requirements-gcp.lock", pool}
+    assert top == {"Dockerfile", lock, "requirements-launchpad.lock", "requirements-gcp.lock", pool}
     rooms = {path.name for path in (context / pool).iterdir()}
     assert rooms == {
-        *("environments", "replay", "agents", "r2d2", "run_folder", "analysis", "launch"),
-        *("recurrent_replay.py", "job.pkl", "pool.json"),
+        *(
+            "courier",
+            "environments",
+            "replay",
+            "agents",
+            "r2d2",
+            "run_folder",
+            "analysis",
+            "launch",
+        ),
+        *("recurrent_replay.py", "job.pkl", "pool.json", "secret"),
     }
     recipe = (context / "Dockerfile").read_text()
-    assert recipe.startswith("FROM nvidia/cuda:" if gpu else "FROM python:3.10-")
+    assert recipe.startswith("FROM python:3.11-")
     assert f"CLOUD_ML_REGION={vertex.REGION}\n" in recipe
     assert json.loads(recipe.rpartition("ENTRYPOINT ")[2])[:3] == ["python", "-m", "launch.node"]
 

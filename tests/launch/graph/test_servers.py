@@ -2,17 +2,17 @@
 
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
-from concurrent import futures
 from types import SimpleNamespace
 from typing import Any
 
-import courier
+import grpc
 import portpicker
 import pytest
-from courier.python.client import StatusNotOk
 from launchpad.nodes.courier import courier_utils
 
+from courier.client import CallError, Client
 from launch.graph import servers
 from launch.graph.servers import PatientClient, StoppedError
 
@@ -61,7 +61,7 @@ def test_an_answer_is_passed_on_without_a_word(
     address: str, serve: Callable[[], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     serve()
-    client = _client(courier.Client(address))
+    client = _client(Client(address))
     client.double(1)  # the connection may take longer than the messages allow here
     capsys.readouterr()
     assert client.double(number=21) == 42
@@ -70,8 +70,8 @@ def test_an_answer_is_passed_on_without_a_word(
 
 def test_an_error_on_the_server_is_the_callers(address: str, serve: Callable[[], None]) -> None:
     serve()
-    with pytest.raises(StatusNotOk, match="no such thing"):
-        _client(courier.Client(address)).fail()
+    with pytest.raises(CallError, match="no such thing"):
+        _client(Client(address)).fail()
 
 
 def test_a_late_server_is_waited_for_with_messages(
@@ -79,7 +79,7 @@ def test_a_late_server_is_waited_for_with_messages(
 ) -> None:
     timer = threading.Timer(0.3, serve)
     timer.start()
-    assert _client(courier.Client(address)).double(21) == 42
+    assert _client(Client(address)).double(21) == 42
     timer.join()
     lines = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"The learner at host:1 has not answered yet \(\d+ s\)\.", lines[0])
@@ -87,33 +87,51 @@ def test_a_late_server_is_waited_for_with_messages(
 
 
 class Scripted:
-    """A Courier client whose calls go as a list says: answers, errors, and None for silence."""
+    """A client whose calls go as a list says: answers, errors, and None for silence."""
 
     def __init__(self, *script: Any) -> None:
-        self.begun: list[futures.Future[Any]] = []
+        self.begun: list[Scripted.Answer] = []
         script_left = iter(script)
 
-        def call(*_: Any) -> "futures.Future[Any]":
-            future: futures.Future[Any] = futures.Future()
-            outcome = next(script_left)
-            if isinstance(outcome, Exception):
-                future.set_exception(outcome)
-            elif outcome is not None:
-                future.set_result(outcome)
-            self.begun.append(future)
-            return future
+        def call(*_: Any) -> Scripted.Answer:
+            self.begun.append(Scripted.Answer(next(script_left)))
+            return self.begun[-1]
 
         self.futures = SimpleNamespace(call=call)
 
+    class Answer:
+        def __init__(self, outcome: Any) -> None:
+            self._outcome = outcome
+            self.is_done = outcome is not None
 
-def _broken(code: str) -> StatusNotOk:
-    error = StatusNotOk("the socket was closed")
-    error.code = SimpleNamespace(name=code)
-    return error
+        def result(self, timeout: float) -> Any:
+            if isinstance(self._outcome, Exception):
+                raise self._outcome
+            if self._outcome is None:
+                time.sleep(timeout)
+                raise TimeoutError
+            return self._outcome
+
+        def cancel(self) -> None:
+            self.is_done = True
+
+
+class Broken(grpc.RpcError):
+    """As gRPC has it."""
+
+    def __init__(self, code: grpc.StatusCode) -> None:
+        self.code = lambda: code
+        self.details = lambda: "the socket was closed"
+
+
+def _broken(code: grpc.StatusCode) -> CallError:
+    return CallError(Broken(code))
 
 
 @pytest.mark.parametrize("code", servers.GONE)
-def test_a_call_that_broke_off_is_made_again(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_call_that_broke_off_is_made_again(
+    code: grpc.StatusCode, capsys: pytest.CaptureFixture[str]
+) -> None:
     client = Scripted(_broken(code), _broken(code), "answer")
     assert _client(client).call() == "answer"
     assert len(client.begun) == 3
@@ -131,15 +149,15 @@ def test_a_call_whose_answer_was_lost_is_made_again(
     monkeypatch.setattr(servers, "REPEAT_SECONDS", 0.12)
     client = Scripted(None, "answer")
     assert _client(client).call() == "answer"
-    assert client.begun[0].cancelled()
+    assert client.begun[0].is_done
     assert "answers again" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("outcome", [None, _broken("UNAVAILABLE")])
+@pytest.mark.parametrize("outcome", [None, _broken(grpc.StatusCode.UNAVAILABLE)])
 def test_a_process_that_is_asked_to_end_waits_no_longer(outcome: Any) -> None:
     stop = threading.Event()
     threading.Timer(0.02, stop.set).start()
     client = Scripted(*[outcome] * 100)
     with pytest.raises(StoppedError, match="The learner at host:1"):
         _client(client, stop).call()
-    assert all(future.done() for future in client.begun)
+    assert all(answer.is_done for answer in client.begun)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from courier import credentials
 from launch.graph.program import make_program
 from launch.hosts import artefact, job
 from run_folder import settings
@@ -74,7 +75,7 @@ def test_a_written_pools_nodes_find_addresses_in_the_environment(
     for pool in written:
         files = (folder / pool.name).rglob("*")
         shipped = {str(f.relative_to(folder / pool.name)) for f in files if f.is_file()}
-        assert shipped == sources | {"job.pkl", "pool.json"}
+        assert shipped == sources | {"job.pkl", "pool.json", "secret"}
     addresses = {
         "workerpool0": ["10.0.0.3:2222"],
         "workerpool1": ["10.0.0.1:2222", "10.0.0.2:2223"],
@@ -102,11 +103,13 @@ def test_a_job_is_its_writers_alone(tmp_path: pathlib.Path) -> None:
         os.umask(before)
     for pool in job.read(tmp_path / "job").values():
         assert stat.S_IMODE(pool.path.stat().st_mode) == 0o700
-        assert stat.S_IMODE((pool.path / "job.pkl").stat().st_mode) == 0o600
+        for name in ("job.pkl", "secret"):
+            assert stat.S_IMODE((pool.path / name).stat().st_mode) == 0o600
         pool.check()
+        assert pool.secret() == credentials.secret()
 
 
-@pytest.mark.parametrize("name", ["job.pkl", "."])
+@pytest.mark.parametrize("name", ["job.pkl", "secret", "."])
 @pytest.mark.parametrize("mode", [0o020, 0o002])
 def test_what_others_can_write_is_not_loaded(name: str, mode: int, tmp_path: pathlib.Path) -> None:
     artefact.write(_run(tmp_path), {}, tmp_path / "job")

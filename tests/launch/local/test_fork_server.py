@@ -35,7 +35,7 @@ def ended(server):
 def _start(tmp_path: pathlib.Path, script: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-c", _BEGINNING + textwrap.dedent(script), str(tmp_path)],
-        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "2"},
+        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

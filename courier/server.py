@@ -52,8 +52,6 @@ class Server(grpc.GenericRpcHandler):
         """Serves a function under a name."""
         self._functions[method] = function
 
-    Bind = BindHandler
-
     def Start(self) -> None:
         """Listens.
 

@@ -1,5 +1,6 @@
 """Trains an agent: python -m launch.train --agent=r2d2 --env=atari:pong --run_dir=runs/pong"""
 
+import pathlib
 import signal
 import sys
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from agents import fields
 from agents.requirements import LARGEST
 from launch import command_line, trial
 from launch.gcp import options
-from run_folder import configs, crews, places, presets, run_lock, settings
+from run_folder import bucket, configs, crews, places, presets, run_lock, settings
 from run_folder.settings import Settings, SettingsError
 
 _RESUME = flags.DEFINE_boolean("resume", False, "Go on with the run in --run_dir.")
@@ -95,6 +96,13 @@ def new_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
     return made
 
 
+def _check_recorded(values: dict[str, Any]) -> None:
+    """Raises SettingsError where the folder of a run that goes on holds none, as far as it is here."""
+    settings.require(values, "run_dir")
+    if not bucket.is_bucket(values["run_dir"]):
+        settings.load(pathlib.Path(values["run_dir"]))
+
+
 def _first_line(run: Settings | None) -> str:
     """What is said seconds before there is more to say; nothing where no run starts here."""
     if command_line.JOB.value or command_line.of_launchpad(sys.argv):
@@ -111,6 +119,8 @@ def main(_: Sequence[str]) -> None:
         for flag in (_RESUME_STEP, _WITHOUT_REPLAY):
             if flag.value not in (None, False) and not _RESUME.value:
                 raise SettingsError(f"--{flag.name} says how a run goes on: add --resume.")
+        if _RESUME.value:
+            _check_recorded(values)
         run = None if _RESUME.value else new_run(values, overrides)
         starting = command_line.later("launch.starting", _first_line(run))
         command_line.parse_flags(sys.argv)

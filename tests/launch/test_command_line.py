@@ -194,6 +194,8 @@ _TYPED = (  # what was typed -> a part of the sentence that answers it
     ("train --agent=r2d2 --env=catch --run_dir=run --max_actor_steps=1.5", "or 1e6, got '1.5'"),
     ("train --agent=r2d2 --env=catch --run_dir=run --max_actor_steps=1e99", "or 1e6, got '1e99'"),
     ("train --agent=popart --env=catch --run_dir=run --lp_x=y --num_actors=0", "got 0."),
+    ("train --resume", "--run_dir must be given."),
+    ("train --resume --run_dir=none", "none holds no run"),
     ("evaluate --run_dir=none", "none holds no run"),
     ("export --run_dir=none", "none holds no run"),
     ("diagnose --run_dir=none", "none holds no run"),

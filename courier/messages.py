@@ -3,16 +3,20 @@
 Numbers, words, bytes, None, lists, maps and arrays come as they were sent; a tuple as a list, one
 of numpy's numbers as Python's. Nothing that is received is ever executed.
 
-An array is its bytes, then a message of its type and shape, then that message's length in two
-bytes: so its bytes begin where memory is aligned.
+A message is the length of what msgpack made, in eight bytes; that; and the bytes of its arrays one
+after another, each beginning at a multiple of 16. msgpack knows of an array its type, its shape and
+where it begins. So an array is copied once when it is sent, and not at all when it has come.
 """
 
+import math
 from typing import Any
 
 import msgpack
 import numpy as np
 
+_ALIGNED = 16
 _ARRAY = 1  # number of the extension
+_LENGTH = 8
 _KINDS = "biufcSU?"  # of numpy's types: plain numbers and words
 
 
@@ -22,8 +26,24 @@ def pack(value: Any) -> bytes:
     Raises:
       TypeError: the value, or a part of it, is not plain.
     """
-    packed: bytes = msgpack.packb(value, default=_plain)
-    return packed
+    arrays: list[bytes | memoryview] = []
+    size = 0
+
+    def plain(value: Any) -> Any:
+        nonlocal size
+        if isinstance(value, np.generic) and value.dtype.kind in _KINDS:
+            return value.item()
+        if isinstance(value, np.ndarray) and value.dtype.kind in _KINDS:
+            known = msgpack.packb((value.dtype.str, value.shape, size))
+            arrays.extend((np.ascontiguousarray(value).data, _padding(value.nbytes)))
+            size += value.nbytes + len(arrays[-1])
+            return msgpack.ExtType(_ARRAY, known)
+        what = f"{type(value).__name__}: {value!r:.80}"
+        raise TypeError(f"A call takes plain data and arrays, got {what}")
+
+    head = msgpack.packb(value, default=plain)
+    length = len(head).to_bytes(_LENGTH, "little")
+    return b"".join((length, head, _padding(_LENGTH + len(head)), *arrays))
 
 
 def unpack(message: bytes) -> Any:
@@ -32,31 +52,25 @@ def unpack(message: bytes) -> Any:
     Raises:
       ValueError: nobody has packed this.
     """
+    end = _LENGTH + int.from_bytes(message[:_LENGTH], "little")
+    arrays = memoryview(message)[end + len(_padding(end)) :]
+
+    def array(number: int, known: bytes) -> np.ndarray:
+        if number != _ARRAY:
+            raise ValueError(f"there is no extension {number}")
+        name, shape, begin = msgpack.unpackb(known)
+        kind = np.dtype(name)
+        if kind.kind not in _KINDS:
+            raise ValueError(f"{kind} is no type of plain numbers")
+        size = kind.itemsize * math.prod(shape)
+        return np.frombuffer(arrays[begin : begin + size], kind).reshape(shape)
+
     try:
-        return msgpack.unpackb(message, ext_hook=_array, strict_map_key=False)
+        return msgpack.unpackb(message[_LENGTH:end], ext_hook=array, strict_map_key=False)
     except Exception as error:  # of msgpack's own kinds, and numpy's
         raise ValueError(f"{len(message)} bytes are no message of plain data: {error}") from error
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic) and value.dtype.kind in _KINDS:
-        return value.item()
-    if isinstance(value, np.ndarray) and value.dtype.kind in _KINDS:
-        head = msgpack.packb((value.dtype.str, value.shape))
-        parts = (value.tobytes(), head, len(head).to_bytes(2, "little"))
-        return msgpack.ExtType(_ARRAY, b"".join(parts))
-    what = f"{type(value).__name__}: {value!r:.80}"
-    raise TypeError(f"A call takes plain data and arrays, got {what}")
-
-
-def _array(number: int, data: bytes | memoryview) -> np.ndarray:
-    if number != _ARRAY:
-        raise ValueError(f"there is no extension {number}")
-    data = memoryview(data)
-    end = len(data) - 2
-    begin = end - int.from_bytes(data[end:], "little")
-    name, shape = msgpack.unpackb(data[begin:end])
-    kind = np.dtype(name)
-    if kind.kind not in _KINDS:
-        raise ValueError(f"{kind} is no type of plain numbers")
-    return np.frombuffer(data[:begin], kind).reshape(shape)
+def _padding(size: int) -> bytes:
+    """What follows so many bytes, for the next ones to be aligned."""
+    return bytes(-size % _ALIGNED)

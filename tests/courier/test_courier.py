@@ -77,20 +77,29 @@ def test_what_nobody_packed_is_a_value_error_or_plain(message: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "head", "said"),
+    ("number", "known", "said"),
     [
-        (1, ("O", [1]), "no type of plain numbers"),
-        (1, ("<f4", [3]), "cannot reshape array of size 2"),
-        (1, ("<f4", [2**62, 2]), "no message"),
+        (1, ("O", [1], 0), "no type of plain numbers"),
+        (1, ("<f4", [3], 0), "cannot reshape array of size 2"),
+        (1, ("<f4", [1], 8), "cannot reshape array of size 0"),
+        (1, ("<f4", [1], -2), "cannot reshape array of size 0"),
+        (1, ("<f4", [2**62, 2], 0), "no message"),
         (1, "<f4", "no message"),
-        (2, ("<f4", [1]), "no extension 2"),
+        (2, ("<f4", [1], 0), "no extension 2"),
     ],
 )
-def test_what_only_looks_like_an_array_is_refused(number: int, head: Any, said: str) -> None:
-    packed = msgpack.packb(head)
-    data = b"12345678" + packed + len(packed).to_bytes(2, "little")
+def test_what_only_looks_like_an_array_is_refused(number: int, known: Any, said: str) -> None:
+    head = msgpack.packb(msgpack.ExtType(number, msgpack.packb(known)))
+    message = (len(head).to_bytes(8, "little") + head).ljust(32)
     with pytest.raises(ValueError, match=said):
-        messages.unpack(msgpack.packb(msgpack.ExtType(number, data)))
+        messages.unpack(message + b"12345678")
+
+
+@pytest.mark.parametrize("length", [0, 1, 10_000])
+def test_a_message_of_another_length_is_refused(length: int) -> None:
+    message = messages.pack([np.arange(3)])
+    with pytest.raises(ValueError, match="no message of plain data"):
+        messages.unpack(length.to_bytes(8, "little") + message[8:])
 
 
 CALLED: list[Any] = []

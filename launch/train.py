@@ -97,7 +97,7 @@ def new_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
 
 
 def _check_recorded(values: dict[str, Any]) -> None:
-    """Raises SettingsError where the folder of a run that goes on holds none, as far as it is here."""
+    """Raises SettingsError where the folder of a run that goes on, if it is here, holds none."""
     settings.require(values, "run_dir")
     if not bucket.is_bucket(values["run_dir"]):
         settings.load(pathlib.Path(values["run_dir"]))

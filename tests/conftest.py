@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import thread
 
+import hypothesis
 import numpy as np
 import pytest
 from absl import flags
@@ -30,6 +31,20 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 os.environ.setdefault(
     "HYPOTHESIS_STORAGE_DIRECTORY", f"{tempfile.gettempdir()}/hypothesis-{os.getuid()}"
 )
+
+# No seed of the day, no file of examples and no clock: whoever runs a test draws the same.
+hypothesis.settings.register_profile(
+    "alike",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=150,
+    suppress_health_check=[
+        hypothesis.HealthCheck.too_slow,
+        hypothesis.HealthCheck.function_scoped_fixture,
+    ],
+)
+hypothesis.settings.load_profile("alike")
 
 # Launchpad asks flags that a command would have parsed.
 flags.FLAGS.mark_as_parsed()

@@ -7,20 +7,10 @@ import operator
 from collections.abc import Iterator
 from typing import Any
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from agents.requirements import LARGEST
 from run_folder.settings import Settings
-
-# No seed of the day, no file of examples and no clock: whoever runs a test draws the same.
-FUZZ = settings(
-    derandomize=True,
-    deadline=None,
-    database=None,
-    max_examples=150,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
 
 _NUMBERS = (
     *("nan", "inf", "-inf", "1e400", "-1e400", "1e-400", "-0.0", "0", "1", "-1", "2", "7", "1.5"),

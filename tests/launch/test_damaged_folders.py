@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -151,9 +151,7 @@ def test_a_damaged_file_is_read_or_named(
 
 @pytest.mark.usefixtures("_nothing_is_drawn")
 @pytest.mark.parametrize("file", FILES)
-@hypothesis_settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@hypothesis_settings(max_examples=10)
 @given(place=st.integers(0, 400), instead=st.binary(max_size=12), length=st.integers(0, 40))
 def test_bytes_in_the_place_of_others_break_nobody(
     file: str,

@@ -21,7 +21,7 @@ from launch import command_line, train
 from run_folder import building, catalogue, crews, resuming, settings
 from run_folder.settings import Settings
 from tests import fuzzing
-from tests.fuzzing import FUZZ, TEXTS
+from tests.fuzzing import TEXTS
 
 _RUNS = ("r2d2", "impala", "popart", "stacx", "r2d2,impala", "popart,r2d2_plus")
 _ENVS = ("catch", "catch,catch:large_rewards", "memory:recall", "atari:pong")
@@ -112,7 +112,6 @@ def _try(argv: Sequence[str], recorded: pathlib.Path) -> None:
     assert settings.load(recorded.parent) == dataclasses.replace(run, run_dir=str(recorded.parent))
 
 
-@FUZZ
 @given(typed=_TYPED, env=st.sampled_from(_ENVS))
 def test_what_is_typed_is_a_run_or_is_refused(
     typed: tuple[str, list[str]], env: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
@@ -123,7 +122,6 @@ def test_what_is_typed_is_a_run_or_is_refused(
     _try(argv, tmp_path / "config.json")
 
 
-@FUZZ
 @given(typed=_TYPED)
 def test_what_is_typed_beside_resume_goes_on_or_is_refused(
     typed: tuple[str, list[str]], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,7 @@ from agents.requirements import LARGEST
 from run_folder import checkpoints, snapshots
 from run_folder.checkpoints import MANIFEST, CheckpointError, Manifest
 from tests import fuzzing
-from tests.fuzzing import FUZZ, JSON, Edits
+from tests.fuzzing import JSON, Edits
 from tests.run_folder.saving import COUNTS, Place
 
 _STEP = 3
@@ -61,7 +61,6 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
     return place.folder
 
 
-@FUZZ
 @given(edits=_EDITS)
 def test_an_edited_manifest_is_whole_or_is_refused(edits: Edits, folder: pathlib.Path) -> None:
     refused = _read(folder, MANIFEST, json.dumps(fuzzing.edited(_MANIFEST, edits)).encode())
@@ -69,13 +68,11 @@ def test_an_edited_manifest_is_whole_or_is_refused(edits: Edits, folder: pathlib
     assert refused is None or any(fuzzing.quotes(refused, name) for name in (*names, "missing"))
 
 
-@FUZZ
 @given(said=JSON)
 def test_any_other_json_is_refused(said: Any, folder: pathlib.Path) -> None:
     assert _read(folder, MANIFEST, json.dumps(said).encode())
 
 
-@FUZZ
 @given(share=st.floats(0, 1), more=st.binary(max_size=5))
 def test_a_part_of_a_manifest_is_refused(share: float, more: bytes, folder: pathlib.Path) -> None:
     text = json.dumps(_MANIFEST, indent=2).encode()
@@ -83,7 +80,6 @@ def test_a_part_of_a_manifest_is_refused(share: float, more: bytes, folder: path
     assert _read(folder, MANIFEST, text[:cut] + more) or cut == len(text)
 
 
-@FUZZ
 @given(edits=_EDITS, name=st.sampled_from(["3", "4", "03", "x"]))
 def test_an_edited_manifest_of_a_kept_learner_is_of_its_step_or_is_refused(
     edits: Edits, name: str, folder: pathlib.Path

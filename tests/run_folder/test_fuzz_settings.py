@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from run_folder import building, settings
 from run_folder.settings import SettingsError
 from tests import fuzzing
-from tests.fuzzing import FUZZ, JSON, Edits
+from tests.fuzzing import JSON, Edits
 
 _RUNS = ("r2d2", "popart", "stacx", "r2d2,impala")
 
@@ -32,7 +32,6 @@ _EDITS = st.sampled_from(_RUNS).flatmap(
 )
 
 
-@FUZZ
 @given(edits=_EDITS)
 def test_an_edited_config_json_is_a_run_or_is_refused(
     edits: tuple[str, Edits], tmp_path: pathlib.Path
@@ -43,13 +42,11 @@ def test_an_edited_config_json_is_a_run_or_is_refused(
     assert refused is None or any(fuzzing.quotes(refused, name) for name in names)
 
 
-@FUZZ
 @given(said=JSON)
 def test_any_other_json_is_refused(said: Any, tmp_path: pathlib.Path) -> None:
     assert _read(tmp_path, json.dumps(said).encode())
 
 
-@FUZZ
 @given(agent=st.sampled_from(_RUNS), share=st.floats(0, 1), more=st.binary(max_size=5))
 def test_a_part_of_a_config_json_is_refused(
     agent: str, share: float, more: bytes, tmp_path: pathlib.Path

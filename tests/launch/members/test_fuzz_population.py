@@ -19,7 +19,7 @@ from population.folder import PopulationFolder
 from population.settings import Population
 from run_folder.settings import Settings, SettingsError
 from tests import fuzzing
-from tests.fuzzing import FUZZ, JSON, Edits
+from tests.fuzzing import JSON, Edits
 from tests.population.populations import decision_of, settings_of
 
 _SWEEP = dict(
@@ -122,7 +122,6 @@ _KINDS = pytest.mark.parametrize(("whole", "read"), _FILES)
 @pytest.mark.parametrize(
     ("whole", "read", "edited"), [(*each, fuzzing.edits(each[0])) for each in _FILES]
 )
-@FUZZ
 @given(data=st.data())
 def test_an_edited_file_is_one_or_is_refused(
     data: st.DataObject,
@@ -138,7 +137,6 @@ def test_an_edited_file_is_one_or_is_refused(
 
 
 @_KINDS
-@FUZZ
 @given(said=JSON)
 def test_any_other_json_is_refused(
     said: Any, whole: Any, read: _Read, folder: PopulationFolder
@@ -147,7 +145,6 @@ def test_any_other_json_is_refused(
 
 
 @_KINDS
-@FUZZ
 @given(share=st.floats(0, 1), more=st.binary(max_size=5))
 def test_a_part_of_a_file_is_refused(
     share: float, more: bytes, whole: Any, read: _Read, folder: PopulationFolder

@@ -15,6 +15,7 @@ from launchpad.nodes.courier import courier_utils
 from courier.client import CallError, Client
 from launch.graph import servers
 from launch.graph.servers import PatientClient, StoppedError
+from tests.patience import PATIENCE, wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -58,12 +59,14 @@ def _client(client: Any, stop: threading.Event | None = None) -> PatientClient:
 
 
 def test_an_answer_is_passed_on_without_a_word(
-    address: str, serve: Callable[[], None], capsys: pytest.CaptureFixture[str]
+    address: str,
+    serve: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.setattr(servers, "MESSAGE_SECONDS", PATIENCE)
     serve()
     client = _client(Client(address))
-    client.double(1)  # the connection may take longer than the messages allow here
-    capsys.readouterr()
     assert client.double(number=21) == 42
     assert capsys.readouterr().out == ""
 
@@ -77,13 +80,23 @@ def test_an_error_on_the_server_is_the_callers(address: str, serve: Callable[[],
 def test_a_late_server_is_waited_for_with_messages(
     address: str, serve: Callable[[], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    timer = threading.Timer(0.3, serve)
-    timer.start()
+    said = ""
+
+    def is_told_of_twice() -> bool:
+        nonlocal said
+        said += capsys.readouterr().out
+        return said.count("\n") >= 2
+
+    def serve_late() -> None:
+        wait_for(is_told_of_twice)
+        serve()
+
+    late = threading.Thread(target=serve_late)
+    late.start()
     assert _client(Client(address)).double(21) == 42
-    timer.join()
-    lines = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(r"The learner at host:1 has not answered yet \(\d+ s\)\.", lines[0])
-    assert len(lines) >= 2
+    late.join()
+    for line in said.splitlines():
+        assert re.fullmatch(r"The learner at host:1 has not answered yet \(\d+ s\)\.", line)
 
 
 class Scripted:
@@ -157,7 +170,7 @@ def test_a_call_whose_answer_was_lost_is_made_again(
 def test_a_process_that_is_asked_to_end_waits_no_longer(outcome: Any) -> None:
     stop = threading.Event()
     threading.Timer(0.02, stop.set).start()
-    client = Scripted(*[outcome] * 100)
+    client = Scripted(*[outcome] * 10_000)
     with pytest.raises(StoppedError, match="The learner at host:1"):
         _client(client, stop).call()
     assert all(answer.is_done for answer in client.begun)

@@ -102,7 +102,7 @@ def test_all_end_together() -> None:
     with futures.ThreadPoolExecutor(3) as threads:
         ends = [threads.submit(lead, learners[0])]
         ends += [threads.submit(follow, learner) for learner in learners[1:]]
-        assert [end.result(20) for end in ends] == [4, 4, 4]
+        assert [end.result(PATIENCE) for end in ends] == [4, 4, 4]
 
 
 class _Breaks(AddReward):

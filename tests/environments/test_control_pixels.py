@@ -31,7 +31,7 @@ make_environment_spec("control:cartpole/swingup")
 for _ in range(2):
     child = multiprocessing.get_context("fork").Process(target=play, args=({TASK!r},))
     child.start()
-    child.join(60)
+    child.join()
     print(child.exitcode)
     child.kill()
 """

@@ -4,6 +4,7 @@ import pathlib
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import numpy as np
 import portpicker
@@ -11,7 +12,7 @@ import pytest
 import reverb
 
 from replay import dataset, tables
-from replay.insistence import Watch
+from replay.insistence import ASK_SECONDS, Watch
 from replay.priorities import PriorityUpdater
 from replay.writer import SequenceWriter, WriterStopped
 from tests.patience import wait_for
@@ -137,12 +138,14 @@ def test_writers_and_the_reader_go_on_when_killed_servers_are_back(
 def test_who_waits_for_a_server_that_is_away_says_so_now_and_then(
     ports: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("replay.insistence.ASK_SECONDS", 0.5)
+    now = 0.0
+    clock = SimpleNamespace(monotonic=lambda: now, sleep=lambda _: None)
+    monkeypatch.setattr("replay.insistence.time", clock)
     watch = Watch([reverb.Client(f"localhost:{ports[0]}")])
     watch.wait()
     watch.wait()
     assert capsys.readouterr().out == ""
-    time.sleep(0.5)
+    now = ASK_SECONDS
     watch.wait()
     watch.wait()
     (said,) = capsys.readouterr().out.splitlines()

@@ -9,7 +9,7 @@ import reverb
 import tensorflow as tf
 
 from replay.stream import Stream
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, wait_for
 
 
 def _threads() -> int:
@@ -56,10 +56,7 @@ def test_it_ends_for_a_thread_that_waits_for_the_next() -> None:
     _wait_and_close()
     before, count = _threads(), 4  # those included that TensorFlow keeps from the first on
     assert sum(_wait_and_close() for _ in range(count)) > 2 * count
-    until = time.monotonic() + 10
-    while _threads() > before and time.monotonic() < until:
-        time.sleep(0.05)
-    assert _threads() < before + count  # a pool of TensorFlow's may have grown meanwhile
+    wait_for(lambda: _threads() < before + count)  # a pool of TensorFlow's may have grown meanwhile
 
 
 def test_one_that_is_closed_gives_nothing_more() -> None:

@@ -10,6 +10,7 @@ import reverb
 from replay.layout import BlockLayout, Layout
 from replay.structures import TableSpec
 from replay.tables import block_layout, fills, make_tables, max_blocks, num_items
+from tests.patience import PATIENCE
 from tests.replay import streams
 
 LAYOUT = Layout(0, 4, 4)
@@ -68,15 +69,17 @@ def test_a_queue_hands_out_each_item_once_in_order() -> None:
 
 def test_what_a_table_waits_for_is_known() -> None:
     _, client = filled(table(min_size=5), 2)
-    assert fills([client, client], timeout=10) == {table().name: (4, 10)}  # of two shards
+    assert fills([client, client], timeout=int(PATIENCE)) == {
+        table().name: (4, 10)
+    }  # of two shards
     assert num_items([client]) == 2
 
 
 def test_a_queue_waits_for_nothing() -> None:
     _, client = filled(table(kind="queue"), 2)
-    assert fills([client], timeout=10) == {table().name: (2, 0)}
+    assert fills([client], timeout=int(PATIENCE)) == {table().name: (2, 0)}
     sampled(client, 2)
-    assert fills([client], timeout=10) == {table().name: (0, 0)}
+    assert fills([client], timeout=int(PATIENCE)) == {table().name: (0, 0)}
 
 
 def test_a_queue_that_does_not_pace_drops_its_oldest_items() -> None:

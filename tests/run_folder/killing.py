@@ -31,6 +31,7 @@ from run_folder.checkpoints import Manifest
 from run_folder.layout import learner_label
 from run_folder.settings import Settings
 from tests.forks import fork
+from tests.patience import PATIENCE
 from tests.run_folder import saved_runs
 
 AGENT = "r2d2"
@@ -132,7 +133,7 @@ def learn(
 
 def check_items(clients: list[reverb.Client], last: Manifest | None) -> None:
     """Fails unless the servers hold the items that a manifest counts, each of them whole."""
-    sizes = [client.server_info(timeout=10)[AGENT].current_size for client in clients]
+    sizes = [client.server_info(timeout=int(PATIENCE))[AGENT].current_size for client in clients]
     assert sum(sizes) == (last.replay_items if last else 0), (sizes, last)
     for client, size in zip(clients, sizes, strict=True):
         for sample in client.sample(AGENT, size, emit_timesteps=False) if size else ():

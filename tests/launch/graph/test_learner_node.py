@@ -249,7 +249,7 @@ def test_the_learner_goes_on_while_a_replay_is_written(
     assert not torn.notices
 
 
-@pytest.mark.parametrize(("seconds_left", "count"), [(math.inf, 2), (9.0, 2), (-1.0, 1)])
+@pytest.mark.parametrize(("seconds_left", "count"), [(math.inf, 2), (PATIENCE, 2), (-1.0, 1)])
 def test_the_end_waits_for_a_replay_that_is_being_written_while_it_may(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,

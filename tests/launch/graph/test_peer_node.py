@@ -35,6 +35,8 @@ class Peer:
 
     def skip(self, timeout: float) -> bool:
         self.skipped += 1
+        if self.skipped == 3:
+            process.stop_event().set()
         return True
 
 
@@ -56,10 +58,9 @@ def stop(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
 def test_it_learns_until_all_end_and_blocks_no_one_afterwards(stop: threading.Event) -> None:
     peer = Peer(updates=3)
-    threading.Timer(0.2, stop.set).start()
     _node(peer).run()
-    assert peer.steps == 3
-    assert peer.skipped > 0
+    assert (peer.steps, peer.skipped) == (3, 3)
+    assert stop.is_set()
 
 
 def test_what_breaks_off_an_update_ends_it(stop: threading.Event) -> None:

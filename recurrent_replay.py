@@ -29,7 +29,7 @@ LOCK, GPU_LOCK = "requirements.lock", "requirements-gpu.lock"
 LAUNCHPAD_LOCK = "requirements-launchpad.lock"
 # Rooms that others import. Their names are no rarer than anybody's.
 ROOMS = (
-    *("courier", "environments", "replay", "agents"),
+    *("courier", "tensor_ops", "environments", "replay", "agents"),
     *("r2d2", "run_folder", "population", "analysis"),
 )
 # What moves together or not at all, since compiled parts load beside one TensorFlow each.

@@ -21,10 +21,10 @@ from acme.tf import variable_utils
 from agents.contract import Agent, EnvironmentAction, Network, Policy
 from agents.finite import check_rewards
 from agents.masking import where_rows
-from agents.networks.loops import without_loops
 from agents.networks.network import is_discrete
 from replay.frames import FrameStack, is_image
 from replay.structures import FIRST, LAST, MID, NO_ACTION, Nest, NetworkInput, Step
+from tensor_ops.loops import without_loops
 
 AnyNetwork = TypeVar("AnyNetwork", bound=Network)
 _DISCRETE = specs.DiscreteArray(1)

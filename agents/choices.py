@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from agents.networks.kernels import TORSO_EXAMPLE
+from agents.networks.named import TORSO_EXAMPLE
 from agents.requirements import Requirement
 from environments.import_path import is_import_path
 

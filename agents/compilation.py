@@ -6,8 +6,8 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from agents.networks import xla
 from agents.peers import ALONE
+from tensor_ops import xla
 
 
 class update_function:

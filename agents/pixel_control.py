@@ -16,9 +16,9 @@ import sonnet as snt
 import tensorflow as tf
 
 from agents.masking import zero_where_masked
-from agents.networks import xla
-from agents.networks.layers import as_float
 from agents.networks.network import apply_to_rows
+from tensor_ops import xla
+from tensor_ops.elementwise import as_float
 
 CELL = 4  # pixels on a side
 DISCOUNT = 0.9

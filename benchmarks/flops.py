@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import sonnet as snt
 
-from agents.networks.kernels import CONVOLUTIONS
+from agents.networks.named import CONVOLUTIONS
 
 
 class Layer(NamedTuple):

@@ -22,16 +22,16 @@ _TYPES = {
 }
 # Where an operation was made: part of a file's path, a colon, and the function.
 _GRADIENTS = {
-    "agents/networks/convolution.py:_of_inputs": BY_INPUT,
-    "agents/networks/convolution.py:_of_weights": BY_FILTER,
-    "agents/networks/winograd.py:_of_inputs": BY_INPUT,
-    "agents/networks/winograd.py:_of_weights": BY_FILTER,
+    "tensor_ops/convolution.py:_of_inputs": BY_INPUT,
+    "tensor_ops/convolution.py:_of_weights": BY_FILTER,
+    "tensor_ops/winograd.py:_of_inputs": BY_INPUT,
+    "tensor_ops/winograd.py:_of_weights": BY_FILTER,
 }
 _SOURCES = {
-    "agents/networks/winograd.py:": FORWARD,
-    "agents/networks/pooling.py:": POOLING,
-    "agents/networks/layers.py:_sum_of_rows": REST,
-    "agents/networks/recurrence.py:": LSTM,
+    "tensor_ops/winograd.py:": FORWARD,
+    "tensor_ops/pooling.py:": POOLING,
+    "tensor_ops/elementwise.py:_sum_of_rows": REST,
+    "tensor_ops/lstm.py:": LSTM,
     "agents/optimization.py:": OPTIMIZER,
     "sonnet/src/optimizers/": OPTIMIZER,
 }

@@ -15,7 +15,6 @@ import tensorflow as tf
 from absl import flags
 
 from agents.contract import Update
-from agents.networks import llvm
 from agents.networks.network import is_discrete
 from environments import import_path
 from launch import trial
@@ -39,6 +38,7 @@ from run_folder import (
 )
 from run_folder.checkpoints import Manifests
 from run_folder.settings import Settings, SettingsError
+from tensor_ops import llvm
 
 flags.FLAGS.set_default("lp_launch_type", "local_mp")  # Launchpad's own default is threads
 flags.FLAGS.set_default(

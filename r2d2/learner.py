@@ -111,7 +111,6 @@ class R2D2Update(tf.Module):
     def evaluate(self, batch: Batch) -> Evaluation:
         """The loss of a batch. Only the online network's trained rows have a gradient."""
         config = self._config
-        batch = batch._replace(inputs=self.network.prepare(batch.inputs))  # once for both
         state, reset = self._initial_state(batch), self._resets(batch)
         arguments = (batch, state, reset, config.burn_in)
         online_q = unroll_trained(self.network, *arguments, learns=True)

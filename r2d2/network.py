@@ -5,11 +5,12 @@ import tensorflow as tf
 from acme import specs
 
 from agents.networks.core import make_core
-from agents.networks.layers import Linear, relu
+from agents.networks.layers import Linear
 from agents.networks.network import RecurrentNetwork
 from agents.networks.parts import torso_of
 from r2d2.config import Config
 from r2d2.joint import JointActions
+from tensor_ops.elementwise import relu
 
 
 class DuelingHead(snt.Module):

@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.entry import Entry, Kind, Values
 from agents.fields import Field
-from agents.networks.kernels import CONVOLUTIONS, least_side
+from agents.networks.named import CONVOLUTIONS, least_side
 from environments import continuous, conversion, suites
 
 PRESETS = ("local", "paper")

@@ -6,16 +6,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 _LAYERS = (
-    *("courier", "environments", "replay", "agents", "r2d2", "run_folder", "population"),
-    *("analysis", "launch", "benchmarks", "studies"),
+    *("courier", "tensor_ops", "environments", "replay", "agents", "r2d2", "run_folder"),
+    *("population", "analysis", "launch", "benchmarks", "studies"),
 )
 
 # Each room with those it may import: from `agents` on, all that stand before it.
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "courier": frozenset(),
+    "tensor_ops": frozenset(),
     "environments": frozenset({"courier"}),
     "replay": frozenset({"courier"}),
-    **{room: frozenset(_LAYERS[:i]) for i, room in enumerate(_LAYERS) if i >= 3},
+    **{room: frozenset(_LAYERS[:i]) for i, room in enumerate(_LAYERS) if i >= 4},
     "bazel": frozenset(),
     "tests": frozenset({*_LAYERS, "bazel"}),
 }

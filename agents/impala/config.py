@@ -6,7 +6,7 @@ from typing import Literal
 from agents import fields
 from agents.choices import TORSO, Precision, RewardTransform
 from agents.fields import field
-from agents.networks.kernels import TORSO_EXAMPLE
+from agents.networks.named import TORSO_EXAMPLE
 from agents.requirements import (
     BATCH_SIZE,
     BURN_IN,

@@ -10,13 +10,11 @@ from typing import Protocol
 import sonnet as snt
 import tensorflow as tf
 
-from agents.networks import recurrence
-from agents.networks.layers import add_bias, initial_weights
-from agents.networks.xla import within_xla
+from agents.networks.layers import initial_weights
 from replay.structures import Nest
+from tensor_ops import lstm
 
 FORGET_BIAS = 1.0
-_ALIGNMENT = 8  # numbers
 
 
 class Core(Protocol):
@@ -64,7 +62,7 @@ class LSTM(snt.Module):
     def advance(self, gates: tf.Tensor, state: snt.LSTMState) -> tuple[tf.Tensor, snt.LSTMState]:
         """As `step`, with the inputs' part of the gates `[B, 4H]` known."""
         gates = tf.cast(gates, state.hidden.dtype) + tf.matmul(state.hidden, self._w_hidden)
-        hidden, cell = recurrence.advance(gates, state.cell)
+        hidden, cell = lstm.advance(gates, state.cell)
         return hidden, snt.LSTMState(hidden, cell)
 
     def unroll(
@@ -82,7 +80,7 @@ class LSTM(snt.Module):
           Outputs `[T, B, H]`, which mean nothing on invalid rows, and the state after the last row.
         """
         gates = self._project_rows(inputs)  # makes the variables
-        outputs, hidden, cell = recurrence.unroll(
+        outputs, hidden, cell = lstm.unroll(
             gates, self._w_hidden, state.hidden, state.cell, reset, valid
         )
         return outputs, snt.LSTMState(hidden, cell)
@@ -91,9 +89,7 @@ class LSTM(snt.Module):
         """The inputs' part of the gates: `[N, D]` -> `[N, 4H]`, still in their precision."""
         self._create_variables(inputs)
         inputs, w, bias = (tf.cast(x, self._dtype) for x in (inputs, self._w_input, self._bias))
-        if within_xla():
-            inputs, w = _aligned(inputs, w)
-        return add_bias(tf.matmul(inputs, w), bias)
+        return lstm.project(inputs, w, bias)
 
     def _project_rows(self, inputs: tf.Tensor) -> tf.Tensor:
         """All rows in one matrix product: `[T, B, D]` -> `[T, B, 4H]`."""
@@ -108,15 +104,6 @@ class LSTM(snt.Module):
         zeros = tf.zeros([size])
         bias = tf.concat([zeros, zeros + FORGET_BIAS, zeros, zeros], axis=0)
         self._bias = tf.Variable(bias, name="bias")
-
-
-def _aligned(x: tf.Tensor, w: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """x and w with as many columns and rows more, of zeros, as a GPU's units for matrices like.
-
-    With an odd number of columns cuBLAS takes twice the time.
-    """
-    more = -w.shape[0] % _ALIGNMENT
-    return tf.pad(x, [[0, 0], [0, more]]), tf.pad(w, [[0, more], [0, 0]])
 
 
 class NoMemory(snt.Module):

@@ -14,7 +14,7 @@ import tensorflow as tf
 from acme import specs
 
 from agents.networks.core import LSTM
-from agents.networks.xla import within_xla
+from tensor_ops.xla import within_xla
 
 EMBEDDING_SIZE = 20
 LSTM_SIZE = 64

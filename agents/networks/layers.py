@@ -1,21 +1,16 @@
 """Layers that compute in a precision of their own; their variables are float32.
 
-Sonnet's layers compute in the precision of their variables. The loops that are compiled here are
-those whose kernels in TensorFlow are not vectorised on processors: they would take a tenth of an
-update. A gradient that is differentiated again by what it was given, as a metagradient is, has its
-own way here where TensorFlow's would write out what can be added on the way.
+Sonnet's layers compute in the precision of their variables.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import sonnet as snt
 import tensorflow as tf
 
-from agents.networks import sum_code, xla
-from agents.networks.loops import fits, sums_of_parts
-
-_MANY = 2**23  # numbers, of which a loop has the sum sooner than TensorFlow
+from tensor_ops.convolution import conv2d
+from tensor_ops.elementwise import add_bias
 
 
 class Linear(snt.Module):
@@ -51,76 +46,48 @@ class Linear(snt.Module):
         self._b = tf.Variable(tf.zeros([self._size]), name="b")
 
 
-def as_float(x: tf.Tensor, dtype: tf.DType = tf.float32) -> tf.Tensor:
-    """`uint8` scaled to [0, 1], anything else as it is; in that floating type."""
-    x = tf.convert_to_tensor(x)
-    return _fractions(x, dtype) if x.dtype == tf.uint8 else tf.cast(x, dtype)
+class Conv2D(snt.Module):
+    """A convolution with square kernels, and its bias.
 
-
-@tf.custom_gradient
-def relu(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-    """max(x, 0)."""
-    y = _positive(x)
-    return y, lambda of_y: _where_positive(y, of_y)
-
-
-@tf.custom_gradient
-def relu_beside(
-    x: tf.Tensor,
-) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[[tf.Tensor, tf.Tensor], tf.Tensor]]:
-    """max(x, 0), and x itself for what passes by: one loop adds what is learned of both."""
-    y = _positive(x)
-    return (y, x), lambda of_y, of_x: _where_positive_and(y, of_y, of_x)
-
-
-@tf.custom_gradient
-def add_bias(
-    x: tf.Tensor, b: tf.Tensor
-) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
-    """x + b, of `[..., C]` and `[C]`.
-
-    The gradient of `tf.nn.bias_add` would be taken together with that of a convolution's weights,
-    which doubles the time of both.
+    Args:
+      channels: of the outputs.
+      kernel: pixels of its side.
+      stride: pixels.
+      padding: `VALID` or `SAME`.
+      pool: whether the largest of 3 x 3 outputs is taken, at every other.
+      w_init: of the weights; None is Sonnet's default.
+      dtype: of the arithmetic and of the outputs.
     """
-    return x + b, of_sum
 
+    def __init__(
+        self,
+        channels: int,
+        kernel: int,
+        stride: int = 1,
+        *,
+        padding: str = "SAME",
+        pool: bool = False,
+        w_init: snt.initializers.Initializer | None = None,
+        dtype: tf.DType = tf.float32,
+    ) -> None:
+        super().__init__()
+        self._channels = channels
+        self._kernel = kernel
+        self._how = dict(stride=stride, padding=padding, pool=pool, dtype=dtype)
+        self._w_init = w_init
 
-@tf.custom_gradient
-def of_sum(of_y: tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[..., tf.Tensor]]:
-    """The gradients of x + b by x and b; its own is again a sum, in which b is not written out."""
-    return (of_y, _sum_of_rows(of_y)), add_bias
+    def __call__(
+        self, x: tf.Tensor, *, after_relu: bool = False, plus: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        """`[B, H, W, C]` -> `[B, H', W', channels]`; arguments as for `conv2d`."""
+        self._create_variables(x.shape[3])
+        return conv2d(x, self._w, self._b, after_relu=after_relu, plus=plus, **self._how)
 
-
-@tf.custom_gradient
-def add_beside(
-    x: tf.Tensor, y: tf.Tensor, b: tf.Tensor
-) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]]:
-    """x + y + b, of `[..., C]`, `[..., C]` and `[C]`: what passes by a layer, the layer, its bias.
-
-    In one loop, where TensorFlow would make two.
-    """
-    return _add_three(x, y, b), lambda of_z: (of_z, *of_sum(of_z))
-
-
-def _positive(x: tf.Tensor) -> tf.Tensor:
-    if x.dtype == tf.bfloat16 and tf.config.list_logical_devices("GPU"):
-        return tf.maximum(x, 0)  # ReLU in bfloat16 has no kernel there
-    return tf.nn.relu(x)
-
-
-def _sum_of_rows(x: tf.Tensor) -> tf.Tensor:
-    """`[..., C]` -> `[C]`.
-
-    In float32 a product with ones is the quickest sum, in bfloat16 a loop where they are many.
-    """
-    features = x.shape[-1]
-    rows = tf.reshape(x, [-1, features])
-    if x.dtype == tf.bfloat16 and (x.shape.num_elements() or 0) >= _MANY and fits(features):
-        total = sums_of_parts(sum_code.rows(features, x.dtype.name), [rows], features)
-        return tf.cast(total, x.dtype)
-    if x.dtype != tf.float32:
-        return tf.reduce_sum(rows, axis=0)
-    return tf.matmul(tf.ones([1, tf.shape(rows)[0]]), rows)[0]
+    @snt.once
+    def _create_variables(self, num_channels: int) -> None:
+        shape = [self._kernel, self._kernel, num_channels, self._channels]
+        self._w = make_weights(shape, self._w_init)
+        self._b = tf.Variable(tf.zeros([self._channels]), name="b")
 
 
 def initial_weights(shape: Sequence[int]) -> tf.Tensor:
@@ -131,23 +98,3 @@ def initial_weights(shape: Sequence[int]) -> tf.Tensor:
 def make_weights(shape: Sequence[int], w_init: snt.initializers.Initializer | None) -> tf.Variable:
     initial = w_init(shape, tf.float32) if w_init else initial_weights(shape)
     return tf.Variable(initial, name="w")
-
-
-@xla.compiled
-def _fractions(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    return tf.cast(tf.cast(x, tf.float32) / 255.0, dtype)
-
-
-@xla.compiled
-def _where_positive(y: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
-    return tf.where(y > 0, x, tf.zeros_like(x))
-
-
-@xla.compiled
-def _where_positive_and(y: tf.Tensor, x: tf.Tensor, beside: tf.Tensor) -> tf.Tensor:
-    return beside + tf.where(y > 0, x, tf.zeros_like(x))
-
-
-@xla.compiled
-def _add_three(x: tf.Tensor, y: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
-    return x + (y + b)

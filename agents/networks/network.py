@@ -9,7 +9,7 @@ the head, and only the core's own recurrence runs step by step.
 
 import math
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import sonnet as snt
@@ -23,16 +23,6 @@ from replay.structures import Batch, Nest, NetworkInput
 PREVIOUS_REWARD_LIMIT = 1.0
 
 Rows: TypeAlias = tuple[NetworkInput, tf.Tensor, tf.Tensor]  # inputs, reset, valid: [T, B, ...]
-
-
-class Torso(Protocol):
-    """From one observation to one vector."""
-
-    def prepare(self, observation: Nest) -> Nest:
-        """What `__call__` does before there are parameters: several networks can share it."""
-
-    def __call__(self, observation: Nest) -> tf.Tensor:
-        """`[B, ...]`, prepared or not -> `[B, D]`, of any floating type."""
 
 
 class RecurrentNetwork(snt.Module):
@@ -50,7 +40,7 @@ class RecurrentNetwork(snt.Module):
 
     def __init__(
         self,
-        torso: Torso,
+        torso: Callable[[Nest], tf.Tensor],
         core: Core,
         head: Callable[[tf.Tensor], Nest],
         actions: specs.BoundedArray,
@@ -92,13 +82,6 @@ class RecurrentNetwork(snt.Module):
     def initial_state(self, batch_size: int) -> Nest:
         """The core state before an episode's first step."""
         return self._core.initial_state(batch_size)
-
-    def prepare(self, inputs: NetworkInput) -> NetworkInput:
-        """Inputs `[T, B, ...]` with what torsos do to images before there are parameters done.
-
-        This network reads them as it reads others, and so does any of the same make.
-        """
-        return inputs._replace(observation=apply_to_rows(self._torso.prepare, inputs.observation))
 
     def step(self, inputs: NetworkInput, core_state: Nest) -> tuple[Nest, Nest]:
         """One step: inputs and state `[B, ...]` -> outputs `[B, ...]` and the next state."""

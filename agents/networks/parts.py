@@ -35,10 +35,6 @@ class Words(snt.Module):
         super().__init__()
         self._language = Language(num_words)
 
-    def prepare(self, observation: tf.Tensor) -> tf.Tensor:
-        """The same."""
-        return observation
-
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
         """`[B, L]` -> `[B, 64]`."""
         return self._language(observation)
@@ -60,12 +56,6 @@ class Parts(snt.Module):
         self._names, self._words = tuple(torsos), tuple(words)
         self._torso, *self._others = torsos.values()
         self._language = language
-
-    def prepare(self, observation: Mapping[str, Nest]) -> Mapping[str, Nest]:
-        """What `__call__` does before there are parameters, of each part."""
-        parts = enumerate(self._names)
-        prepared = {name: self._of(i).prepare(observation[name]) for i, name in parts}
-        return {**observation, **prepared}
 
     def __call__(self, observation: Mapping[str, Nest]) -> tf.Tensor:
         """-> `[B, D]`: the torsos' vectors in their order, then the words'."""

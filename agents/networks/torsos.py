@@ -10,11 +10,10 @@ from typing import Any
 import sonnet as snt
 import tensorflow as tf
 
-from agents.networks.convolution import Blocks, Conv2D
-from agents.networks.kernels import CONVOLUTIONS, TORSO_EXAMPLE, Convolution, least_side
-from agents.networks.layers import Linear, as_float, relu
-from agents.networks.pooling import max_pool
+from agents.networks.layers import Conv2D, Linear
+from agents.networks.named import CONVOLUTIONS, TORSO_EXAMPLE, Convolution, least_side
 from environments import import_path
+from tensor_ops.elementwise import as_float, relu
 
 
 class ConvolutionalTorso(snt.Module):
@@ -39,27 +38,18 @@ class ConvolutionalTorso(snt.Module):
             Conv2D(*layer, padding="VALID", w_init=w_init, dtype=dtype) for layer in layers
         ]
         self._least_side = least_side(layers)
-        self._dtype = dtype
         self._output = Linear(output_size, w_init=w_init, dtype=dtype) if output_size else None
 
-    def prepare(self, observation: tf.Tensor | Blocks) -> tf.Tensor | Blocks:
-        """What `__call__` does before there are parameters: several networks can share it.
+    def __call__(self, observation: tf.Tensor) -> tf.Tensor:
+        """Images `[B, H, W, C]` -> `[B, D]`.
 
         Raises:
           ValueError: for anything but images large enough for the kernels.
         """
-        if isinstance(observation, Blocks):
-            return observation
-        image = tf.convert_to_tensor(observation)
-        _check_images(image, self._least_side)
-        return self._convolutions[0].prepare(image)
-
-    def __call__(self, observation: tf.Tensor | Blocks) -> tf.Tensor:
-        """Images `[B, H, W, C]`, prepared or not -> `[B, D]`."""
-        first, *others = self._convolutions
-        x = first(self.prepare(observation))
-        for convolution in others:
-            x = convolution.of_relu(x)
+        x = tf.convert_to_tensor(observation)
+        _check_images(x, self._least_side)
+        for place, convolution in enumerate(self._convolutions):
+            x = convolution(x, after_relu=place > 0)
         x = snt.flatten(relu(x))  # [B, D]
         return x if self._output is None else relu(self._output(x))
 
@@ -74,8 +64,7 @@ class ResidualBlock(snt.Module):
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         """`[B, H, W, C]` -> the same shape."""
         first, second = self._convolutions
-        y, x = first.of_relu_beside(x)
-        return second.of_relu(y, beside=x)
+        return second(first(x, after_relu=True), after_relu=True, plus=x)
 
 
 class ResidualSection(snt.Module):
@@ -83,12 +72,12 @@ class ResidualSection(snt.Module):
 
     def __init__(self, channels: int, dtype: tf.DType = tf.float32) -> None:
         super().__init__()
-        self._convolution = Conv2D(channels, 3, dtype=dtype)
+        self._convolution = Conv2D(channels, 3, pool=True, dtype=dtype)
         self._blocks = snt.Sequential([ResidualBlock(channels, dtype) for _ in range(2)])
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         """`[B, H, W, C]` -> `[B, ⌈H / 2⌉, ⌈W / 2⌉, channels]`."""
-        return self._blocks(max_pool(*self._convolution.apart(x)))
+        return self._blocks(self._convolution(x))
 
 
 class ResidualTorso(snt.Module):
@@ -111,13 +100,9 @@ class ResidualTorso(snt.Module):
         self._output = Linear(output_size, dtype=dtype)
         self._dtype = dtype
 
-    def prepare(self, observation: tf.Tensor) -> tf.Tensor:
-        """As `ConvolutionalTorso.prepare`: bytes become fractions."""
-        return as_float(observation, self._dtype)
-
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
         """Images `[B, H, W, C]` -> `[B, output_size]`."""
-        x = self.prepare(observation)
+        x = as_float(observation, self._dtype)
         _check_images(x, least_side=1)
         return relu(self._output(snt.flatten(relu(self._sections(x)))))
 
@@ -152,13 +137,9 @@ class StridedTorso(snt.Module):
         self._sections = snt.Sequential([StridedSection(c, dtype) for c in channels])
         self._dtype = dtype
 
-    def prepare(self, observation: tf.Tensor) -> tf.Tensor:
-        """As `ConvolutionalTorso.prepare`: bytes become fractions."""
-        return as_float(observation, self._dtype)
-
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
         """Images `[B, H, W, C]` -> `[B, ⌈H / 8⌉ ⌈W / 8⌉ channels]` with three sections."""
-        x = self.prepare(observation)
+        x = as_float(observation, self._dtype)
         _check_images(x, least_side=1)
         return snt.flatten(relu(self._sections(x)))
 
@@ -176,13 +157,9 @@ class MLPTorso(snt.Module):
         self._layers = [Linear(size, dtype=dtype) for size in hidden_sizes]
         self._dtype = dtype
 
-    def prepare(self, observation: tf.Tensor) -> tf.Tensor:
-        """As `ConvolutionalTorso.prepare`: bytes become fractions."""
-        return as_float(observation, self._dtype)
-
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
         """`[B, ...]` -> `[B, hidden_sizes[-1]]`."""
-        x = snt.flatten(self.prepare(observation))
+        x = snt.flatten(as_float(observation, self._dtype))
         for layer in self._layers:
             x = relu(layer(x))
         return x
@@ -206,17 +183,13 @@ class OwnTorso(snt.Module):
         self._named = name
         self._dtype = dtype
 
-    def prepare(self, observation: tf.Tensor) -> tf.Tensor:
-        """As `ConvolutionalTorso.prepare`: bytes become fractions."""
-        return as_float(observation)
-
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
         """`[B, ...]` -> `[B, D]`.
 
         Raises:
           ValueError: the torso raises, or gives anything else.
         """
-        inputs = self.prepare(observation)
+        inputs = as_float(observation)
         try:
             x = self._torso(inputs)
         except Exception as error:  # whatever somebody's torso raises

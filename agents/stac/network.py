@@ -13,9 +13,10 @@ from agents.impala.network import (
     make_network_with,
     policy_form,
 )
-from agents.networks.layers import Linear, relu
+from agents.networks.layers import Linear
 from agents.networks.network import RecurrentNetwork
 from agents.stac.config import Config
+from tensor_ops.elementwise import relu
 
 
 class Perceptron(snt.Module):

@@ -23,12 +23,12 @@ from acme import specs
 
 from agents.actor import network_input
 from agents.contract import Agent, Network, Policy, PolicyOutput
-from agents.networks.loops import without_loops
 from analysis.playing.evaluation import Player
 from replay.frames import is_image
 from replay.structures import Nest, NetworkInput
 from run_folder import building
 from run_folder.settings import SettingsError
+from tensor_ops.loops import without_loops
 
 State = dict[str, Any]
 """`core`: leaves of the core state; `frames`: of each leaf of an observation that is stacked, the

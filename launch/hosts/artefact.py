@@ -31,7 +31,17 @@ from run_folder import bucket, checkpoints
 from run_folder.settings import Settings, SettingsError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ROOMS = ("courier", "environments", "replay", "agents", "r2d2", "run_folder", "analysis", "launch")
+ROOMS = (
+    "courier",
+    "tensor_ops",
+    "environments",
+    "replay",
+    "agents",
+    "r2d2",
+    "run_folder",
+    "analysis",
+    "launch",
+)
 _BELOW_ALL = "recurrent_replay.py"  # which rooms ask whether their neighbours are the project's
 POOL_OF = {"coordinator": "actor", "evaluator": "actor"}  # else there were more than four
 

@@ -16,12 +16,12 @@ from agents.actor import AcmeActor, RecurrentActor, Variables, make_evaluator
 from agents.contract import Policy
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.limited_memory import limit_memory
-from agents.networks.loops import fits
 from replay.structures import FIRST, LAST, MID, NO_ACTION
+from tensor_ops.loops import fits
 from tests.agents import steering
-from tests.agents.networks.vectors import lanes
 from tests.agents.recording import BOUNDED, DISCRETE, Recorder, Source, bounded_policy, policy
 from tests.batches import environment_spec
+from tests.tensor_ops.vectors import lanes
 
 
 def _actor(

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from agents.compilation import is_refused, update_function
-from agents.networks.xla import within_xla
+from tensor_ops.xla import within_xla
 
 
 class Doubling(tf.Module):

@@ -13,9 +13,9 @@ from agents.actor import network_input
 from agents.popart import agent as popart
 from benchmarks import flops
 from r2d2 import agent as r2d2
-from tests.agents.networks.vectors import lanes
 from tests.batches import NUM_ACTIONS, environment_spec
 from tests.r2d2.batches import small_config
+from tests.tensor_ops.vectors import lanes
 
 _SIDE = 44
 _SPEC = environment_spec((_SIDE, _SIDE), np.uint8)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from agents.networks import convolution
 from benchmarks import batches, operations, subject
-from tests.agents.networks.vectors import lanes
+from tensor_ops import convolution
 from tests.benchmarks.commands import TINY
+from tests.tensor_ops.vectors import lanes
 
 MS = 10**9  # picoseconds
 

@@ -59,25 +59,23 @@ def test_impala_sizes_with_a_vocabulary_of_a_thousand_words(kind: str, millions:
     assert round(sum(int(tf.size(v)) for v in variables) / 1e6, 1) == millions
 
 
-@pytest.mark.parametrize("prepares", [False, True])
-def test_every_part_has_its_say(prepares: bool) -> None:
+def test_every_part_has_its_say() -> None:
     """A change in any of them alone changes its own part of the vector, and bytes are fractions."""
     tf.random.set_seed(0)
     torso = torso_of(SEEN, "mlp", (8,))
     zeros = _stacked(_zeros(SEEN))
-    see = (lambda x: torso(torso.prepare(x))) if prepares else torso
-    nothing = see(zeros)
+    nothing = torso(zeros)
     assert nothing.shape == (2, 3 * 8 + 2 * 64)
     places = dict(left=0, right=8, joints=16, first=24, second=88, end=152)
     ends = list(places.values())[1:]
     for (name, begin), end in zip(places.items(), ends, strict=False):
-        changed = see({**zeros, name: np.full_like(zeros[name], 5)})
+        changed = torso({**zeros, name: np.full_like(zeros[name], 5)})
         moved = np.flatnonzero(np.abs(changed - nothing).max(axis=0) > 1e-6)
         assert len(moved)
         assert begin <= moved.min() <= moved.max() < end
     bytes_, fractions = np.uint8(51), np.float32(0.2)
     left = tf.fill(zeros["left"].shape, bytes_), tf.fill(zeros["left"].shape, fractions)
-    x, y = (see({**zeros, "left": image}) for image in left)
+    x, y = (torso({**zeros, "left": image}) for image in left)
     np.testing.assert_allclose(x, y, rtol=1e-5)
 
 
@@ -96,7 +94,7 @@ def test_one_array_is_given_to_its_torso_alone() -> None:
     words = torso_of(WORDS, "mlp", (3,))
     assert isinstance(words, Words)
     ids = np.array([[3, 1, 0, 0]], np.int32)
-    assert words(words.prepare(ids)).shape == (1, 64)
+    assert words(ids).shape == (1, 64)
 
 
 def test_it_is_trained_in_all_its_parts() -> None:

@@ -17,7 +17,6 @@ from agents.stac import agent as stac
 from r2d2 import agent as r2d2
 from replay.structures import Batch
 from tests.agents.impala import batches as impala_batches
-from tests.agents.networks.vectors import lanes
 from tests.agents.popart import batches as popart_batches
 from tests.agents.stac import batches as stac_batches
 from tests.batches import environment_spec, random_batch
@@ -25,6 +24,7 @@ from tests.eager import eagerly
 from tests.images import IMAGE, with_images
 from tests.instructions import spec_with_words, with_words
 from tests.r2d2 import batches as r2d2_batches
+from tests.tensor_ops.vectors import lanes
 from tests.updates import parameters_of, same
 
 

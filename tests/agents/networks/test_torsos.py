@@ -7,11 +7,9 @@ import pytest
 import sonnet as snt
 import tensorflow as tf
 
-from agents.networks import convolution
-from agents.networks.convolution import Blocks, Conv2D
-from agents.networks.layers import as_float
+from agents.networks.layers import Conv2D
 from agents.networks.torsos import ResidualBlock, ResidualSection, StridedSection, make_torso
-from tests.agents.networks.vectors import lanes
+from tests.tensor_ops.vectors import lanes
 
 
 @pytest.mark.parametrize(
@@ -68,35 +66,6 @@ def test_bytes_are_scaled_to_one_and_floats_left_alone(kind: str) -> None:
     torso = make_torso(kind, hidden_sizes=(8,))
     image = np.random.default_rng(0).integers(256, size=(2, 40, 40, 2), dtype=np.uint8)
     np.testing.assert_allclose(torso(image), torso(image / np.float32(255)), atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("kind", "dtype", "onednn", "in_blocks"),
-    [
-        ("dqn", tf.float32, False, True),
-        ("dqn", tf.float32, True, False),
-        ("shallow", tf.bfloat16, True, True),
-        ("strided", tf.bfloat16, False, False),
-        ("mlp", tf.bfloat16, True, False),
-    ],
-)
-def test_prepared_images_are_read_as_others_are(
-    kind: str, dtype: tf.DType, onednn: bool, in_blocks: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(convolution, "uses_onednn", lambda: onednn)
-    torso = make_torso(kind, hidden_sizes=(8,), dtype=dtype)
-    image = np.random.default_rng(0).integers(256, size=(2, 40, 44, 2), dtype=np.uint8)
-    prepared = torso.prepare(image)
-    assert isinstance(prepared, Blocks) == in_blocks
-    np.testing.assert_array_equal(
-        tf.cast(torso(prepared), tf.float32), tf.cast(torso(image), tf.float32)
-    )
-
-
-def test_as_float_of_other_types() -> None:
-    np.testing.assert_array_equal(as_float(np.array([0, 255], np.uint8)), [0.0, 1.0])
-    np.testing.assert_array_equal(as_float(np.array([-3.5, 255.0])), [-3.5, 255.0])
-    assert as_float(np.array([2], np.int32)).dtype == tf.float32
 
 
 @pytest.mark.parametrize(
@@ -235,10 +204,9 @@ def test_a_torso_of_ones_own_sees_fractions_and_gives_vectors(
 ) -> None:
     torso = make_torso(f"torsos_of_a_test:{name}", dtype=dtype)
     images = np.full((2, 3, 4, 1), 51, np.uint8)
-    for observation in (images, torso.prepare(images)):
-        vectors = torso(observation)
-        assert (vectors.shape, vectors.dtype) == ((2, 12), dtype)
-        np.testing.assert_allclose(tf.cast(vectors, tf.float32), 0.2, rtol=1e-2)
+    vectors = torso(images)
+    assert (vectors.shape, vectors.dtype) == ((2, 12), dtype)
+    np.testing.assert_allclose(tf.cast(vectors, tf.float32), 0.2, rtol=1e-2)
 
 
 def test_a_keras_model_learns_and_is_saved(own: None, tmp_path: pathlib.Path) -> None:

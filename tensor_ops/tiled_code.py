@@ -15,9 +15,9 @@ times as long to load.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from agents.networks.llvm import ir
-from agents.networks.tiles import COLUMNS, COUNT, ROWS, Tiles
-from agents.networks.vector_code import Code, Half, Index, Place, Pointer, Shared, compiled_once
+from tensor_ops.llvm import ir
+from tensor_ops.tiles import COLUMNS, COUNT, ROWS, Tiles
+from tensor_ops.vector_code import Code, Half, Index, Place, Pointer, Shared, compiled_once
 
 _PIXELS = 512  # at least, of images that are multiplied together: sums are loaded for each product
 _MOST = 2**17  # numbers of a line, which stay in a core's second cache

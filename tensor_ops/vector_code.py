@@ -20,8 +20,8 @@ from typing import Any, ParamSpec, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from agents.networks import llvm
-from agents.networks.llvm import ir
+from tensor_ops import llvm
+from tensor_ops.llvm import ir
 
 Pointer, Shared = ir.PointerType(), ir.PointerType()
 Index = ir.IntType(64)

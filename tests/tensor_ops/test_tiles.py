@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from agents.networks import tiles
-from agents.networks.tiles import COLUMNS, COUNT, ROWS, Tiles
-from agents.networks.vector_code import Code, Pointer, multiplies_tiles
-from tests.agents.networks.vectors import lanes
+from tensor_ops import tiles
+from tensor_ops.tiles import COLUMNS, COUNT, ROWS, Tiles
+from tensor_ops.vector_code import Code, Pointer, multiplies_tiles
+from tests.tensor_ops.vectors import lanes
 
 
 @pytest.fixture(autouse=True, params=["processor", "arrays"])

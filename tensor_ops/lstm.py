@@ -7,7 +7,7 @@ product over all T x B rows gives that of the weights:
     ∂L/∂W = Σ_t h_{t−1}ᵀ ∂L/∂z_t = [h_0 … h_{T−1}]ᵀ [∂L/∂z_1 … ∂L/∂z_T]
 
 On a processor with vectors for the units all steps are one loop, forwards and backwards, in which a
-core goes its own way with some items (`recurrence_code`). Elsewhere, and for second derivatives,
+core goes its own way with some items (`lstm_code`). Elsewhere, and for second derivatives,
 steps are operations of TensorFlow's: what one does between two matrix products is compiled into one
 loop over its elements, as single operations would be too short for two cores. Backwards computes a
 step's activations again, which costs less than to have stored them.
@@ -22,8 +22,11 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from agents.networks import recurrence_code, vector_code, xla
-from agents.networks.loops import Output, fits, in_parts, num_threads
+from tensor_ops import lstm_code, vector_code, xla
+from tensor_ops.elementwise import add_bias
+from tensor_ops.loops import Output, fits, in_parts, num_threads
+
+_ALIGNMENT = 8  # numbers
 
 Gradients = tuple[tf.Tensor, ...]
 
@@ -84,6 +87,22 @@ def unroll(
     hidden, cell = (tf.where(resets[0], tf.zeros_like(x), x) for x in (hidden, cell))
     outputs, hidden, cell = run(gates, w_hidden, hidden, cell)
     return outputs, hidden, cell
+
+
+def project(inputs: tf.Tensor, w: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """The inputs' part of z: `[N, D]`, `[D, 4H]` and `[4H]` -> `[N, 4H]`."""
+    if xla.within_xla():
+        inputs, w = _aligned(inputs, w)
+    return add_bias(tf.matmul(inputs, w), b)
+
+
+def _aligned(x: tf.Tensor, w: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """x and w with as many columns and rows more, of zeros, as a GPU's units for matrices like.
+
+    With an odd number of columns cuBLAS takes twice the time.
+    """
+    more = -w.shape[0] % _ALIGNMENT
+    return tf.pad(x, [[0, 0], [0, more]]), tf.pad(w, [[0, more], [0, 0]])
 
 
 def advance(z: tf.Tensor, cell: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -191,12 +210,12 @@ def _code(
     resets: Sequence[tf.Tensor],
 ) -> tuple[Gradients, Callable[..., Gradients]]:
     """As `_steps`."""
-    unrolled = recurrence_code.Unroll(len(valids), hidden.shape[1], gates.dtype.name)
+    unrolled = lstm_code.Unroll(len(valids), hidden.shape[1], gates.dtype.name)
     flags = [tf.cast(tf.stack(rows)[..., 0], tf.float32) for rows in (valids, resets)]
     batch, units, num_steps = tf.shape(hidden)[0], unrolled.units, unrolled.steps
 
     outputs, z, hiddens, cells = in_parts(
-        recurrence_code.forwards(unrolled),
+        lstm_code.forwards(unrolled),
         [hidden, cell, gates, _packed(w_hidden, 4), *flags],
         [
             Output([num_steps, batch, units]),
@@ -221,7 +240,7 @@ def _code(
         made = [Output(of_numbers), *[Output([batch, units])] * 2]
         apart = gates.dtype != of_hidden.dtype
         of_z, *of_state = in_parts(
-            recurrence_code.backwards(unrolled),
+            lstm_code.backwards(unrolled),
             [of_hidden, of_cell, of_outputs, z, cells, _packed(tf.transpose(w_hidden), 1), *flags],
             [*made, Output(of_numbers, gates.dtype)] if apart else made,
             num_threads(),

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from agents.networks.llvm import ir
-from agents.networks.vector_code import (
+from tensor_ops.llvm import ir
+from tensor_ops.vector_code import (
     CACHE_LINE,
     SIZES,
     Code,

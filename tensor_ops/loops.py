@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from agents.networks import vector_code
-from agents.networks.xla import within_xla
+from tensor_ops import vector_code
+from tensor_ops.xla import within_xla
 
 _has_none = contextvars.ContextVar("_has_none", default=False)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from agents.networks.vector_code import Code, Index, Pointer, Shared, compiled_once
+from tensor_ops.vector_code import Code, Index, Pointer, Shared, compiled_once
 
 _AT_ONCE = 4  # vectors of a row, whose sums stay in registers
 

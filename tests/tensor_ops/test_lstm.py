@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from agents.networks import loops, recurrence
-from tests.agents.networks.vectors import lanes
+from tensor_ops import loops, lstm
+from tests.tensor_ops.vectors import lanes
 
 T, H = 7, 3
 
@@ -127,14 +127,14 @@ WAYS = pytest.mark.parametrize(
 
 @WAYS
 def test_equals_the_loop(wrap: Callable[..., Any]) -> None:
-    actual = _unrolled(wrap(recurrence.unroll), _arguments())
+    actual = _unrolled(wrap(lstm.unroll), _arguments())
     _assert_close(actual, _unrolled(_naive, _arguments()))
 
 
 @WAYS
 def test_gradients_equal_those_of_the_loop(wrap: Callable[..., Any]) -> None:
     arguments = _arguments()
-    actual = wrap(lambda *x: _first(recurrence.unroll, x, EVERYTHING))(*arguments)
+    actual = wrap(lambda *x: _first(lstm.unroll, x, EVERYTHING))(*arguments)
     expected = _first(_naive, arguments, EVERYTHING)
     assert all(np.abs(x).max() > 1e-2 for x in expected)
     _assert_close(actual, expected)
@@ -142,9 +142,7 @@ def test_gradients_equal_those_of_the_loop(wrap: Callable[..., Any]) -> None:
 
 def test_no_gradient_passes_a_reset_and_every_gradient_passes_invalid_rows() -> None:
     enters_after_the_last_row = (False, True, True)
-    of_gates, _, of_hidden, of_cell = _first(
-        recurrence.unroll, _arguments(), enters_after_the_last_row
-    )
+    of_gates, _, of_hidden, of_cell = _first(lstm.unroll, _arguments(), enters_after_the_last_row)
     rng = np.random.default_rng(1)
     _, whole_hidden, whole_cell = (_constant(rng, *s) for s in [(T, B, H), (B, H), (B, H)])
     for b, column in enumerate(COLUMNS):
@@ -167,7 +165,7 @@ def test_second_derivatives_equal_those_of_the_loop(wrap: Callable[..., Any]) ->
             loss = tf.add_n([tf.reduce_sum(x**2) for x in first])
         return tape.gradient(loss, arguments)
 
-    actual = wrap(lambda *x: second(recurrence.unroll, x))(*_arguments())
+    actual = wrap(lambda *x: second(lstm.unroll, x))(*_arguments())
     expected = second(_naive, _arguments())
     assert all(np.abs(x).max() > 1e-2 for x in expected)
     _assert_close(actual, expected, atol=2e-5)
@@ -178,11 +176,11 @@ def test_gates_of_bfloat16_are_all_that_is_of_it() -> None:
     gates, *others = _arguments()
     rounded = tf.cast(gates, tf.bfloat16)
     exact = tf.cast(rounded, tf.float32)
-    results = _unrolled(recurrence.unroll, [rounded, *others])
-    _assert_close(results, _unrolled(recurrence.unroll, [exact, *others]), rtol=1e-6, atol=1e-7)
+    results = _unrolled(lstm.unroll, [rounded, *others])
+    _assert_close(results, _unrolled(lstm.unroll, [exact, *others]), rtol=1e-6, atol=1e-7)
     assert all(x.dtype == tf.float32 for x in results)
-    of_gates, *of_others = _first(recurrence.unroll, [rounded, *others], EVERYTHING)
-    expected, *expected_others = _first(recurrence.unroll, [exact, *others], EVERYTHING)
+    of_gates, *of_others = _first(lstm.unroll, [rounded, *others], EVERYTHING)
+    expected, *expected_others = _first(lstm.unroll, [exact, *others], EVERYTHING)
     assert of_gates.dtype == tf.bfloat16
     assert all(x.dtype == tf.float32 for x in of_others)
     np.testing.assert_allclose(tf.cast(of_gates, tf.float32), expected, rtol=2**-8, atol=1e-7)
@@ -197,7 +195,7 @@ def test_a_compiled_unroll_is_a_loop() -> None:
         gates, *others = _arguments()
         arguments = (tf.tile(gates, [num_rows, 1, 1]), *others)
         flags = [tf.constant(np.tile(x, [num_rows, 1])) for x in (RESET, VALID)]
-        graph = COMPILED(lambda *x: recurrence.unroll(*x, *flags)).get_concrete_function(*arguments)
+        graph = COMPILED(lambda *x: lstm.unroll(*x, *flags)).get_concrete_function(*arguments)
         definition = graph.graph.as_graph_def()
         nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
         return sum(node.op in ("MatMul", "BatchMatMulV2") for node in nodes)
@@ -217,13 +215,13 @@ def test_rows_that_are_gathered_teach_as_others() -> None:
             loss = tf.reduce_sum(tf.gather(outputs, [1, 4, 4]) ** 2)
         return tape.gradient(loss, arguments)
 
-    _assert_close(taught(recurrence.unroll), taught(_naive))
+    _assert_close(taught(lstm.unroll), taught(_naive))
 
 
 def test_where_all_steps_are_one_loop(units: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def types() -> set[str]:
         arguments = _arguments()
-        traced = tf.function(lambda *x: _first(recurrence.unroll, x, EVERYTHING), autograph=False)
+        traced = tf.function(lambda *x: _first(lstm.unroll, x, EVERYTHING), autograph=False)
         operations = traced.get_concrete_function(*arguments).graph.get_operations()
         return {op.type for op in operations} & {"PyFunc", "PartitionedCall"}
 
@@ -236,6 +234,6 @@ def test_where_all_steps_are_one_loop(units: int, monkeypatch: pytest.MonkeyPatc
 def test_saturated_gates_have_finite_gradients() -> None:
     gates, *others = _arguments()
     arguments = [1e4 * gates, *others]
-    actual = _first(recurrence.unroll, arguments, EVERYTHING)
+    actual = _first(lstm.unroll, arguments, EVERYTHING)
     assert all(np.isfinite(x).all() for x in actual)
     _assert_close(actual, _first(_naive, arguments, EVERYTHING))

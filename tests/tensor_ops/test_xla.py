@@ -7,7 +7,7 @@ import sys
 import pytest
 import tensorflow as tf
 
-from agents.networks.xla import within_xla, xla_flags
+from tensor_ops.xla import within_xla, xla_flags
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -25,7 +25,7 @@ def test_what_is_traced_knows_whether_it_is_compiled(compiled: bool) -> None:
 
 _QUIET = """
 import tensorflow as tf
-from agents.networks import xla
+from tensor_ops import xla
 assert xla.compiled(tf.exp)(tf.zeros([3])).shape == 3
 """
 

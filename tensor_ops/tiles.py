@@ -8,8 +8,8 @@ is tested there, but would not pay.
 import contextlib
 from collections.abc import Iterator
 
-from agents.networks.llvm import ir
-from agents.networks.vector_code import Byte, Code, Index, Place, multiplies_tiles
+from tensor_ops.llvm import ir
+from tensor_ops.vector_code import Byte, Code, Index, Place, multiplies_tiles
 
 COUNT = 8  # tiles
 ROWS, COLUMNS = 16, 32  # of a tile of bfloat16

@@ -8,7 +8,7 @@ An image has few channels, which fill neither a vector nor a tile, but the featu
 from collections.abc import Callable
 from typing import NamedTuple
 
-from agents.networks.vector_code import Code, Index, Pointer, Shared, compiled_once
+from tensor_ops.vector_code import Code, Index, Pointer, Shared, compiled_once
 
 # Sums that a loop keeps in registers: AVX-512 has 32 of them, AVX2 has 16.
 MOST_SUMS = {16: 24, 8: 12}

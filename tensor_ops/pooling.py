@@ -15,10 +15,10 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from agents.networks import pooling_code, xla
-from agents.networks.layers import of_sum
-from agents.networks.loops import Output, fits, in_parts
-from agents.networks.pooling_code import NOWHERE, Offsets, margins, offsets
+from tensor_ops import pooling_code, xla
+from tensor_ops.elementwise import of_sum
+from tensor_ops.loops import Output, fits, in_parts
+from tensor_ops.pooling_code import NOWHERE, Offsets, margins, offsets
 
 _LINE = 2**15  # floats of a row of pixels, of which loops keep up to six
 _OUTSIDE = NOWHERE + 1  # of a pixel that a window does not hold

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from agents.networks import vector_code
-from agents.networks.vector_code import Byte, Code, Index, Pointer
-from tests.agents.networks.vectors import lanes
+from tensor_ops import vector_code
+from tensor_ops.vector_code import Byte, Code, Index, Pointer
+from tests.tensor_ops.vectors import lanes
 
 _lanes = vector_code.lanes
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from agents.networks import loops
-from agents.networks.loops import Output, in_parts, num_parts
-from agents.networks.vector_code import Code, Index, Pointer, Shared
-from tests.agents.networks.vectors import lanes
+from tensor_ops import loops
+from tensor_ops.loops import Output, in_parts, num_parts
+from tensor_ops.vector_code import Code, Index, Pointer, Shared
 from tests.forks import fork
+from tests.tensor_ops.vectors import lanes
 
 
 @pytest.fixture(autouse=True, params=[8, 16])

@@ -19,145 +19,94 @@ thirds of the time of these.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
-import sonnet as snt
 import tensorflow as tf
 from tensorflow.python.util import _pywrap_util_port
 
-from agents.networks import direct_code, tiled_code, vector_code, winograd, xla
-from agents.networks.layers import (
-    add_beside,
-    add_bias,
-    as_float,
-    make_weights,
-    relu,
-    relu_beside,
-)
-from agents.networks.loops import fits, sums_of_parts
+from tensor_ops import direct_code, tiled_code, vector_code, winograd, xla
+from tensor_ops.elementwise import add_beside, add_bias, as_float, relu
+from tensor_ops.loops import fits, sums_of_parts
+from tensor_ops.pooling import max_pool
 
 _LINE = 2**14  # floats of a row of pixels, of which a loop keeps a kernel's rows
 
 
-class Blocks(NamedTuple):
-    """Images as the blocks that a convolution strides over; a block's pixels are row by row."""
-
-    pixels: tf.Tensor  # [B, H / s, W / s, s² C], floating
-
-
-class Conv2D(snt.Module):
-    """A convolution with square kernels.
+def conv2d(
+    x: tf.Tensor,
+    w: tf.Tensor,
+    b: tf.Tensor,
+    *,
+    stride: int = 1,
+    padding: str = "SAME",
+    dtype: tf.DType = tf.float32,
+    after_relu: bool = False,
+    plus: tf.Tensor | None = None,
+    pool: bool = False,
+) -> tf.Tensor:
+    """A convolution with square kernels, and what stands around it.
 
     Args:
-      channels: of the outputs.
-      kernel: pixels of its side.
+      x: `[B, H, W, C]`; bytes are fractions of 255.
+      w: `[k, k, C, F]`, float32.
+      b: `[F]`, float32.
       stride: pixels.
       padding: `VALID` or `SAME`.
-      w_init: of the weights; None is Sonnet's default.
       dtype: of the arithmetic and of the outputs.
+      after_relu: the convolution is one of max(x, 0).
+      plus: `[B, H', W', F]`, to be added; None is nothing.
+      pool: the outputs are max-pooled; then there is no `plus`.
+
+    Returns:
+      `[B, H', W', F]`, to be differentiated as often as one likes.
     """
-
-    def __init__(
-        self,
-        channels: int,
-        kernel: int,
-        stride: int = 1,
-        *,
-        padding: str = "SAME",
-        w_init: snt.initializers.Initializer | None = None,
-        dtype: tf.DType = tf.float32,
-    ) -> None:
-        super().__init__()
-        self._channels = channels
-        self._kernel = kernel
-        self._stride = stride
-        self._padding = padding
-        self._w_init = w_init
-        self._dtype = dtype
-
-    def prepare(self, image: tf.Tensor) -> tf.Tensor | Blocks:
-        """What `__call__` does before there are parameters: several networks can share it.
-
-        Args:
-          image: `[B, H, W, C]`; bytes become fractions, and blocks where that is quicker, or stay
-            bytes where a loop reads them.
-        """
-        if image.dtype == tf.uint8:
-            if self._by_winograd(image):
-                return image
-            quicker = self._dtype == tf.bfloat16 or not _onednn_convolves()
-            if quicker and self._has_blocks(image):
-                return Blocks(to_blocks(image, self._stride, self._dtype))
-        return as_float(image, self._dtype)
-
-    def __call__(self, x: tf.Tensor | Blocks) -> tf.Tensor:
-        """`[B, H, W, C]`, prepared or not -> `[B, H', W', channels]`."""
-        if self._by_winograd(x):
-            return winograd.convolve(*self._given(x), self._b)
-        return add_bias(*self.apart(x))
-
-    def apart(self, x: tf.Tensor | Blocks) -> tuple[tf.Tensor, tf.Tensor]:
-        """The same before the bias is added, and the bias `[channels]`."""
-        if self._by_winograd(x):
-            return winograd.convolve(*self._given(x)), tf.cast(self._b, self._dtype)
-        x = x if isinstance(x, Blocks) else tf.cast(x, self._dtype)
-        self._create_variables(
-            x.pixels.shape[3] // self._stride**2 if isinstance(x, Blocks) else x.shape[3]
+    x = tf.convert_to_tensor(x)
+    kernel, features = w.shape[0], w.shape[3]
+    if _by_winograd(x, kernel, stride, padding, features, dtype):
+        x = x if x.dtype == tf.uint8 else tf.cast(x, dtype)
+        y = winograd.convolve(
+            x,
+            kernel_of_blocks(w, stride),
+            stride,
+            padding,
+            dtype,
+            None if pool else b,
+            after_relu=after_relu,
+            beside=plus,
         )
-        w, b = (tf.cast(value, self._dtype) for value in (self._w, self._b))
-        return self._convolve(x, w), b
+        return max_pool(y, tf.cast(b, dtype)) if pool else y
+    w, b = tf.cast(w, dtype), tf.cast(b, dtype)
+    y = _convolve(relu(x) if after_relu else x, w, stride, padding)
+    if pool:
+        return max_pool(y, b)
+    return add_bias(y, b) if plus is None else add_beside(plus, y, b)
 
-    def of_relu(self, x: tf.Tensor, beside: tf.Tensor | None = None) -> tf.Tensor:
-        """What the layer makes of max(x, 0); `beside`, `[B, H', W', channels]`, is added."""
-        if self._by_winograd(x):
-            return winograd.convolve(*self._given(x), self._b, after_relu=True, beside=beside)
-        if beside is None:
-            return self(relu(x))
-        return add_beside(beside, *self.apart(relu(x)))
 
-    def of_relu_beside(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """What the layer makes of max(x, 0), and x itself, which passes by."""
-        if self._by_winograd(x):
-            x, w, _, padding, _ = self._given(x)
-            return winograd.convolve_beside(x, w, padding, self._b)
-        y, x = relu_beside(x)
-        return self(y), x
+def _by_winograd(
+    x: tf.Tensor, kernel: int, stride: int, padding: str, features: int, dtype: tf.DType
+) -> bool:
+    if dtype == tf.bfloat16 and vector_code.has_tiles() and _onednn_convolves():
+        return False
+    return winograd.convolves(x, kernel, stride, padding, features)
 
-    def _by_winograd(self, x: tf.Tensor | Blocks) -> bool:
-        by_tiles = self._dtype == tf.bfloat16 and vector_code.has_tiles() and _onednn_convolves()
-        if by_tiles or isinstance(x, Blocks):
-            return False
-        return winograd.convolves(x, self._kernel, self._stride, self._padding, self._channels)
 
-    def _given(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, int, str, tf.DType]:
-        x = tf.convert_to_tensor(x)
-        self._create_variables(x.shape[3])
-        x = x if x.dtype == tf.uint8 else tf.cast(x, self._dtype)
-        w = kernel_of_blocks(self._w, self._stride)
-        return x, w, self._stride, self._padding, self._dtype
+def _convolve(x: tf.Tensor, w: tf.Tensor, stride: int, padding: str) -> tf.Tensor:
+    """The convolution alone, in the type of w."""
+    by_blocks = _has_blocks(x, w.shape[0], stride, padding)
+    if x.dtype == tf.uint8 and by_blocks and (w.dtype == tf.bfloat16 or not _onednn_convolves()):
+        return convolve(to_blocks(x, stride, w.dtype), kernel_of_blocks(w, stride))
+    x = as_float(x, w.dtype)
+    if not _onednn_convolves() and by_blocks:  # oneDNN strides well over floats
+        return convolve(tf.nn.space_to_depth(x, stride), kernel_of_blocks(w, stride))
+    if _onednn_convolves() or (stride == 1 and padding == "SAME"):
+        return convolve(x, w, padding, stride)
+    return tf.nn.conv2d(x, w, stride, padding)
 
-    def _convolve(self, x: tf.Tensor | Blocks, w: tf.Tensor) -> tf.Tensor:
-        if isinstance(x, Blocks):
-            return convolve(x.pixels, kernel_of_blocks(w, self._stride))
-        if not _onednn_convolves() and self._has_blocks(x):  # oneDNN strides well over floats
-            return convolve(
-                tf.nn.space_to_depth(x, self._stride), kernel_of_blocks(w, self._stride)
-            )
-        if _onednn_convolves() or (self._stride == 1 and self._padding == "SAME"):
-            return convolve(x, w, self._padding, self._stride)
-        return tf.nn.conv2d(x, w, self._stride, self._padding)
 
-    def _has_blocks(self, image: tf.Tensor) -> bool:
-        """Whether the kernel strides over whole blocks of more than one pixel."""
-        if self._padding != "VALID" or self._stride == 1:
-            return False
-        return not any(side % self._stride for side in (self._kernel, *image.shape[1:3]))
-
-    @snt.once
-    def _create_variables(self, num_channels: int) -> None:
-        shape = [self._kernel, self._kernel, num_channels, self._channels]
-        self._w = make_weights(shape, self._w_init)
-        self._b = tf.Variable(tf.zeros([self._channels]), name="b")
+def _has_blocks(image: tf.Tensor, kernel: int, stride: int, padding: str) -> bool:
+    """Whether the kernel strides over whole blocks of more than one pixel."""
+    if padding != "VALID" or stride == 1:
+        return False
+    return not any(side % stride for side in (kernel, *image.shape[1:3]))
 
 
 def uses_onednn() -> bool:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents.networks import vector_code
-from agents.networks.llvm import ir
-from agents.networks.vector_code import Byte, Code, Float, Half
+from tensor_ops import vector_code
+from tensor_ops.llvm import ir
+from tensor_ops.vector_code import Byte, Code, Float, Half
 
 _array = Code.array
 

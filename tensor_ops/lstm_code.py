@@ -7,8 +7,8 @@ a batch through all steps, and what a product makes is used where it was made.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from agents.networks.llvm import ir
-from agents.networks.vector_code import Code, Index, Place, Pointer, Shared, Vector, compiled_once
+from tensor_ops.llvm import ir
+from tensor_ops.vector_code import Code, Index, Place, Pointer, Shared, Vector, compiled_once
 
 # Items at a time: as many sums as there are registers for, of four gates each and then of one.
 # AVX-512 has 32 registers, AVX2 has 16.

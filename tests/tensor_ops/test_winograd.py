@@ -8,20 +8,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from agents.networks import convolution, loops, winograd
-from agents.networks.convolution import Conv2D, kernel_of_blocks
-from agents.networks.winograd_code import matrices, transform, transform_both
-from tests.agents.networks.vectors import lanes
+from tensor_ops import convolution, loops, winograd
+from tensor_ops.convolution import conv2d, kernel_of_blocks
+from tensor_ops.winograd_code import matrices, transform, transform_both
+from tests.tensor_ops.numbers import normal, random_bytes
+from tests.tensor_ops.vectors import lanes
 
 FORMS = [(4, 3), (3, 3), (2, 3), (4, 2), (3, 2), (2, 2)]  # outputs and weights of a side
-
-
-def _normal(*shape: int, seed: int = 0) -> tf.Tensor:
-    return tf.constant(np.random.default_rng(seed).normal(size=shape), tf.float32)
-
-
-def _bytes(*shape: int) -> tf.Tensor:
-    return tf.constant(np.random.default_rng(0).integers(256, size=shape, dtype=np.uint8))
 
 
 def _naive(x: np.ndarray, w: np.ndarray, stride: int, margin: int) -> np.ndarray:
@@ -95,11 +88,11 @@ LINES = (28, 36, 4, 32, 8, 4, "VALID")  # a block's lines are whole vectors
 def _arrays(size: tuple[Any, ...], dtype: tf.DType = tf.float32) -> list[tf.Tensor]:
     """x, w, b, and something of the outputs' shape."""
     height, width, channels, features, kernel, stride, padding = size
-    x = tf.cast(_normal(2, height, width, channels), dtype)
-    w = _normal(kernel, kernel, channels, features, seed=1) / kernel / channels**0.5
+    x = tf.cast(normal(2, height, width, channels), dtype)
+    w = normal(kernel, kernel, channels, features, seed=1) / kernel / channels**0.5
     outputs = tf.nn.conv2d(tf.cast(x, tf.float32), w, stride, padding).shape
-    beside = tf.cast(_normal(*outputs, seed=3), dtype)
-    return [x, w, _normal(features, seed=2), beside]
+    beside = tf.cast(normal(*outputs, seed=3), dtype)
+    return [x, w, normal(features, seed=2), beside]
 
 
 def _ours(size: tuple[Any, ...], dtype: tf.DType, after_relu: bool) -> Callable[..., tf.Tensor]:
@@ -133,7 +126,7 @@ def test_outputs_are_those_of_naive_loops(size: tuple[Any, ...], vectors: int) -
     """Of floats, and of bytes, which are fractions."""
     height, width, channels, features, kernel, stride, padding = size
     x, w, *_ = _arrays(size)
-    bytes_ = _bytes(2, height, width, channels)
+    bytes_ = random_bytes(2, height, width, channels)
     with lanes(vectors):
         assert winograd.convolves(x, kernel, stride, padding, features)
         for images, numbers in ((x, x.numpy()), (bytes_, bytes_.numpy() / 255)):
@@ -176,28 +169,6 @@ def test_gradients_are_tensorflows_and_so_are_theirs(
         np.testing.assert_allclose(actual, wanted, rtol=1e-3, atol=1e-3)
 
 
-def test_what_passes_by_is_added_to_what_the_inputs_learn() -> None:
-    """To the second order, too; traced, as a learner has it."""
-    given = _arrays(BEYOND)[:3]
-
-    def run(function: Any) -> list[tf.Tensor]:
-        with tf.GradientTape() as outer:
-            outer.watch(given)
-            with tf.GradientTape() as inner:
-                inner.watch(given)
-                y, passing = function(*given)
-                loss = tf.reduce_sum(tf.sin(y)) + 3 * tf.reduce_sum(tf.cos(passing))
-            gradients = inner.gradient(loss, given)
-            again = sum(tf.reduce_sum(tf.sin(g / 10)) for g in gradients)
-        return [y, passing, *gradients, *outer.gradient(again, given)]
-
-    with lanes(16):
-        ours = tf.function(lambda: run(lambda x, w, b: winograd.convolve_beside(x, w, "SAME", b)))()
-    theirs = run(lambda x, w, b: (tf.nn.conv2d(tf.nn.relu(x), w, 1, "SAME") + b, x))
-    for actual, wanted in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(actual, wanted, rtol=1e-3, atol=1e-3)
-
-
 @pytest.mark.parametrize("size", [BEYOND, STRIDED])
 def test_bfloat16_is_rounded_once(size: tuple[Any, ...]) -> None:
     given = _arrays(size, tf.bfloat16)
@@ -206,7 +177,7 @@ def test_bfloat16_is_rounded_once(size: tuple[Any, ...]) -> None:
         with tf.GradientTape() as tape:
             tape.watch(given)
             y = function(*given)
-            loss = tf.reduce_sum(tf.cast(y, tf.float32) * _normal(*y.shape, seed=4))
+            loss = tf.reduce_sum(tf.cast(y, tf.float32) * normal(*y.shape, seed=4))
         return [y, *tape.gradient(loss, given)]
 
     with lanes(16):
@@ -237,7 +208,7 @@ def test_images_that_are_gathered_teach_as_others() -> None:
 
 
 def test_bytes_learn_nothing_and_what_reads_them_does() -> None:
-    x, w = _bytes(3, 28, 36, 4), _normal(8, 8, 4, 16)
+    x, w = random_bytes(3, 28, 36, 4), normal(8, 8, 4, 16)
 
     def run(function: Any) -> tf.Tensor:
         with tf.GradientTape() as tape:
@@ -323,7 +294,7 @@ def test_loops_take_what_they_gain_by(
 
 
 def test_neither_gpus_nor_xla_know_these_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    x = _normal(2, 12, 12, 16)
+    x = normal(2, 12, 12, 16)
     answers = []
 
     @tf.function(jit_compile=True)
@@ -357,8 +328,11 @@ def test_bfloat16_is_left_to_a_processor_that_multiplies_tiles(
 ) -> None:
     monkeypatch.setattr(convolution, "uses_onednn", lambda: onednn)
     with lanes(16, tiles=tiles):
-        graph = tf.function(Conv2D(16, 3, dtype=dtype)).get_concrete_function(
-            tf.TensorSpec([2, 12, 12, 16], dtype)
+        graph = tf.function(conv2d).get_concrete_function(
+            tf.TensorSpec([2, 12, 12, 16], dtype),
+            tf.TensorSpec([3, 3, 16, 16]),
+            tf.TensorSpec([16]),
+            dtype=dtype,
         )
     found = {op.type for op in graph.graph.get_operations()} & {"PyFunc", "Conv2D"}
     assert found == {"PyFunc" if by_loops else "Conv2D"}
@@ -369,36 +343,31 @@ def test_bfloat16_is_left_to_a_processor_that_multiplies_tiles(
     [(BEYOND, tf.bfloat16), (LINES, tf.float32)],
     ids=["same-half", "strided"],
 )
-def test_a_layer_is_the_same_by_either_way(size: tuple[Any, ...], dtype: tf.DType) -> None:
-    """With ReLUs before it, what is added to it, and what passes by it."""
-    height, width, channels, features, kernel, stride, padding = size
-    layer = Conv2D(features, kernel, stride, padding=padding, dtype=dtype)
-    x = tf.cast(_normal(2, height, width, channels), dtype)
-    image = _bytes(2, height, width, channels)
-    beside = tf.cast(_normal(*layer(x).shape, seed=1), dtype)
-    w, b = sorted(layer.trainable_variables, key=lambda v: -v.shape.rank)
-    b.assign(_normal(features, seed=2))
+def test_a_convolution_is_the_same_by_either_way(size: tuple[Any, ...], dtype: tf.DType) -> None:
+    """With a ReLU before it, with what is added to it, and pooled."""
+    x, w, b, beside = _arrays(size, dtype)
+    image = random_bytes(*x.shape)
+    how: dict[str, Any] = dict(stride=size[-2], padding=size[-1], dtype=dtype)
 
     def run() -> list[tf.Tensor]:
+        given = [x, w, b, beside]
         with tf.GradientTape() as tape:
-            tape.watch([x, beside])
+            tape.watch(given)
             ys = [
-                layer(x),
-                tf.add(*layer.apart(x)),
-                layer.of_relu(x),
-                layer.of_relu(x, beside),
-                layer(layer.prepare(image)),
+                conv2d(x, w, b, **how),
+                conv2d(x, w, b, after_relu=True, **how),
+                conv2d(x, w, b, after_relu=True, plus=beside, **how),
+                conv2d(image, w, b, **how),
             ]
-            if stride == 1:
-                ys += layer.of_relu_beside(x)
+            if dtype == tf.float32:  # rounding would find another one the largest
+                ys.append(conv2d(x, w, b, pool=True, **how))
             loss = sum(
-                tf.reduce_sum(tf.cast(y, tf.float32) * _normal(*y.shape, seed=i))
+                tf.reduce_sum(tf.cast(y, tf.float32) * normal(*y.shape, seed=i))
                 for i, y in enumerate(ys)
             )
-        return ys + tape.gradient(loss, [x, beside, w, b])
+        return ys + tape.gradient(loss, given)
 
     with lanes(16):
-        assert layer.prepare(image) is image  # the loop reads bytes
         ours = run()
     with lanes(0):
         theirs = run()

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from agents.networks.loops import Output, fits, in_parts, sums_of_parts
-from agents.networks.winograd_code import ARRAYS, Extras, Images, Layer, forwards, weights
+from tensor_ops.loops import Output, fits, in_parts, sums_of_parts
+from tensor_ops.winograd_code import ARRAYS, Extras, Images, Layer, forwards, weights
 
 _KERNELS = (2, 3)  # blocks of a side: beyond, the sums lose digits
 _CACHE = 2**20  # what a loop may need of a core's own, in bytes
@@ -71,27 +71,6 @@ def convolve(
     """
     around = _Around(_margin(padding), stride, after_relu=after_relu)
     return _convolve(x, w, dtype, around, {"b": b, "beside": beside})
-
-
-@tf.autograph.experimental.do_not_convert
-def convolve_beside(
-    x: tf.Tensor, w: tf.Tensor, padding: str, b: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """The convolution of max(x, 0), and x, which passes by: what both learn of x is one sum."""
-    around = _Around(_margin(padding), after_relu=True)
-
-    @tf.custom_gradient
-    def run(
-        x: tf.Tensor, w: tf.Tensor, b: tf.Tensor
-    ) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[..., tuple[tf.Tensor, ...]]]:
-        def gradient(of_y: tf.Tensor, of_x: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            of_y = tf.convert_to_tensor(of_y)
-            of_w, of_b = _of_weights(x, of_y, w.shape[0], around)
-            return _of_inputs(x, w, of_y, around, {"beside": of_x}), of_w, of_b
-
-        return (_convolve(x, w, x.dtype, around, {"b": b}), x), gradient
-
-    return run(x, w, b)
 
 
 class _Around(NamedTuple):

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from agents.networks import llvm, vector_code
+from tensor_ops import llvm, vector_code
 from tests.rooms import modules
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 SAID = "No loops are compiled for this processor ({}): TensorFlow's operations stand in for them"
 
@@ -37,14 +37,14 @@ def test_networks_are_imported_where_there_is_no_llvmlite() -> None:
     """The modules of loops here, which need no TensorFlow; nothing else knows of llvmlite."""
     files = [path for path in modules(ROOT) if path.parts[0] != "tests"]
     assert [str(path) for path in files if "import llvmlite" in (ROOT / path).read_text()] == [
-        "agents/networks/llvm.py"
+        "tensor_ops/llvm.py"
     ]
-    names = [f"agents.networks.{path.stem}" for path in _loops()]
-    assert "agents.networks.winograd_code" in names
+    names = [f"tensor_ops.{path.stem}" for path in _loops()]
+    assert "tensor_ops.winograd_code" in names
     program = (
         "import sys; sys.modules['llvmlite'] = None\n"
         f"import {', '.join(names)}\n"
-        "from agents.networks import vector_code\n"
+        "from tensor_ops import vector_code\n"
         "assert (vector_code.lanes(), vector_code.has_tiles()) == (0, False)"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -56,4 +56,4 @@ def test_networks_are_imported_where_there_is_no_llvmlite() -> None:
 
 
 def _loops() -> list[pathlib.Path]:
-    return sorted((ROOT / "agents" / "networks").glob("*_code.py"))
+    return sorted((ROOT / "tensor_ops").glob("*_code.py"))

@@ -6,7 +6,7 @@ cache.
 
 from collections.abc import Callable
 
-from agents.networks.vector_code import Byte, Code, Index, Pointer, Shared, compiled_once
+from tensor_ops.vector_code import Byte, Code, Index, Pointer, Shared, compiled_once
 
 _ROWS = 2  # of windows at a time
 NOWHERE = 9  # the place in a window that is none

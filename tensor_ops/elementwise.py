@@ -1,0 +1,94 @@
+"""Operations over single numbers, and sums of them.
+
+The loops that XLA compiles here are those whose kernels in TensorFlow are not vectorised on
+processors: they would take a tenth of an update. A gradient that is differentiated again by what it
+was given, as a metagradient is, has its own way here where TensorFlow's would write out what can be
+added on the way.
+"""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from tensor_ops import sum_code, xla
+from tensor_ops.loops import fits, sums_of_parts
+
+_MANY = 2**23  # numbers, of which a loop has the sum sooner than TensorFlow
+
+
+def as_float(x: tf.Tensor, dtype: tf.DType = tf.float32) -> tf.Tensor:
+    """`uint8` scaled to [0, 1], anything else as it is; in that floating type."""
+    x = tf.convert_to_tensor(x)
+    return _fractions(x, dtype) if x.dtype == tf.uint8 else tf.cast(x, dtype)
+
+
+@tf.custom_gradient
+def relu(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+    """max(x, 0)."""
+    y = _positive(x)
+    return y, lambda of_y: _where_positive(y, of_y)
+
+
+@tf.custom_gradient
+def add_bias(
+    x: tf.Tensor, b: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
+    """x + b, of `[..., C]` and `[C]`.
+
+    The gradient of `tf.nn.bias_add` would be taken together with that of a convolution's weights,
+    which doubles the time of both.
+    """
+    return x + b, of_sum
+
+
+@tf.custom_gradient
+def of_sum(of_y: tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[..., tf.Tensor]]:
+    """The gradients of x + b by x and b; its own is again a sum, in which b is not written out."""
+    return (of_y, _sum_of_rows(of_y)), add_bias
+
+
+@tf.custom_gradient
+def add_beside(
+    x: tf.Tensor, y: tf.Tensor, b: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]]:
+    """x + y + b, of `[..., C]`, `[..., C]` and `[C]`: what passes by a layer, the layer, its bias.
+
+    In one loop, where TensorFlow would make two.
+    """
+    return _add_three(x, y, b), lambda of_z: (of_z, *of_sum(of_z))
+
+
+def _positive(x: tf.Tensor) -> tf.Tensor:
+    if x.dtype == tf.bfloat16 and tf.config.list_logical_devices("GPU"):
+        return tf.maximum(x, 0)  # ReLU in bfloat16 has no kernel there
+    return tf.nn.relu(x)
+
+
+def _sum_of_rows(x: tf.Tensor) -> tf.Tensor:
+    """`[..., C]` -> `[C]`.
+
+    In float32 a product with ones is the quickest sum, in bfloat16 a loop where they are many.
+    """
+    features = x.shape[-1]
+    rows = tf.reshape(x, [-1, features])
+    if x.dtype == tf.bfloat16 and (x.shape.num_elements() or 0) >= _MANY and fits(features):
+        total = sums_of_parts(sum_code.rows(features, x.dtype.name), [rows], features)
+        return tf.cast(total, x.dtype)
+    if x.dtype != tf.float32:
+        return tf.reduce_sum(rows, axis=0)
+    return tf.matmul(tf.ones([1, tf.shape(rows)[0]]), rows)[0]
+
+
+@xla.compiled
+def _fractions(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    return tf.cast(tf.cast(x, tf.float32) / 255.0, dtype)
+
+
+@xla.compiled
+def _where_positive(y: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    return tf.where(y > 0, x, tf.zeros_like(x))
+
+
+@xla.compiled
+def _add_three(x: tf.Tensor, y: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    return x + (y + b)

@@ -3,16 +3,29 @@
 Reverb's own streams, of writers and samplers, find their server again, and what they send is sent
 again; they say nothing. Its single calls do not: they end in a RuntimeError, whether the server was
 out of reach or refused.
+
+A stream that only waits does not hear that the server's side of its connection is gone, as it is
+20 s after a cable was pulled. Reverb has nobody ask; so whoever waits long has the kernel ask.
 """
 
+import contextlib
+import socket
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import psutil
 import reverb
 
 ASK_SECONDS = 10  # that a server may take to answer before it is said that it does not
 LOOK_SECONDS = 1  # the same while others wait for who asks
+
+_PROBES = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10),  # seconds
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 20_000),  # milliseconds without an answer
+)
 
 T = TypeVar("T")
 
@@ -72,7 +85,22 @@ class Watch:
                     f"Replay at {client.server_address} does not answer ({seconds:.0f} s).",
                     flush=True,
                 )
+        _have_connections_probed(self._clients)
         self._asked = time.monotonic()
+
+
+def _have_connections_probed(clients: Sequence[reverb.Client]) -> None:
+    """Breaks off those of this process's connections to servers at whose other end nobody is."""
+    ports = {int(client.server_address.rpartition(":")[2]) for client in clients}
+    for connection in psutil.Process().net_connections("tcp"):
+        if not connection.raddr or connection.raddr.port not in ports:
+            continue
+        with (
+            contextlib.suppress(OSError),  # it has been closed meanwhile
+            socket.fromfd(connection.fd, connection.family, connection.type) as ours,
+        ):
+            for level, option, value in _PROBES:
+                ours.setsockopt(level, option, value)
 
 
 def _ask(client: reverb.Client, seconds: int) -> dict[str, Any] | None:

@@ -74,6 +74,10 @@ class Host:
         """Puts the cable back."""
         _ip("-n", self._switch, "link", "set", self._port, "master", "bridge")
 
+    def forget(self, address: str) -> None:
+        """Gives up the connections with another host, which is not told while its cable is out."""
+        subprocess.run(self.within(["ss", "-K", "-tn", "dst", address]), check=True)
+
     def lose_power(self) -> None:
         """Ends every process, with no word to anybody outside; the cable is out from then on."""
         self.cut()
@@ -81,9 +85,13 @@ class Host:
 
     def kill(self) -> None:
         """Ends every process of the host at once."""
+        self.signal(signal.SIGKILL)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal to every process of the host."""
         for pid in _ip("netns", "pids", self._namespace).split():
             with contextlib.suppress(ProcessLookupError):
-                os.kill(int(pid), signal.SIGKILL)
+                os.kill(int(pid), number)
 
 
 class Network:

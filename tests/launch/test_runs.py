@@ -169,7 +169,7 @@ def test_a_stop_in_the_first_seconds_leaves_nothing_behind(
 
 
 def test_a_killed_node_ends_the_run_and_is_named(tmp_path: pathlib.Path) -> None:
-    with Run(tmp_path / "run", *SMALL) as run:
+    with Run(tmp_path / "run", *SMALL, "--restarts=0") as run:
         run.wait_until_learning()
         nodes = run.nodes()
         run.node("actor/0").kill()

@@ -3,6 +3,7 @@
 import csv
 import json
 import pathlib
+import signal
 import time
 from collections.abc import Callable, Iterator
 
@@ -65,6 +66,22 @@ def _cut_for_a_while(cluster: Cluster, *labels: str) -> None:
     cluster.wait_until(lambda: time.monotonic() > over)
     for label in labels:
         cluster.hosts[label].reconnect()
+
+
+def _cut_while_it_waits(cluster: Cluster) -> None:
+    """The learner waits for items, and has nothing to send, when servers give its streams up."""
+    for actor in ACTORS:
+        cluster.hosts[actor].signal(signal.SIGSTOP)
+    trained = -1
+    while trained != cluster.count("learner_steps"):
+        trained = cluster.count("learner_steps")
+        time.sleep(5.0)  # the coordinator writes each second
+    cluster.hosts[LEARNER].cut()
+    for replay in REPLAYS:
+        cluster.hosts[replay].forget(cluster.hosts[LEARNER].address)
+    cluster.hosts[LEARNER].reconnect()
+    for actor in ACTORS:
+        cluster.hosts[actor].signal(signal.SIGCONT)
 
 
 def _kill_and_start_again(cluster: Cluster, label: str) -> str:
@@ -174,6 +191,8 @@ def test_any_host_may_be_cut_off_for_a_while(network: Network, tmp_path: pathlib
     cluster = Cluster(network, tmp_path, *CATCH, "--evaluation_episodes=0")
     cluster.start(*cluster.labels)
     cluster.wait_until(_grows(lambda: cluster.count("learner_steps"), by=20))
+    _cut_while_it_waits(cluster)
+    cluster.wait_until(_grows(lambda: cluster.count("learner_steps"), by=50))
     for cut in ([LEARNER], [REPLAYS[1], "coordinator/0"]):
         _cut_for_a_while(cluster, *cut)
         cluster.wait_until(_grows(lambda: cluster.count("learner_steps"), by=50))

@@ -1,11 +1,13 @@
 """A call of a server that is away is made again once it answers; one that is refused is not."""
 
 import re
+import socket
 import threading
 from types import SimpleNamespace
 from typing import Any
 
 import portpicker
+import psutil
 import pytest
 import reverb
 
@@ -59,6 +61,34 @@ def test_a_server_that_went_away_is_waited_for(
     gone, away = said.splitlines()
     assert gone.startswith(f"Replay at localhost:{port} is gone")
     assert re.fullmatch(rf"Replay at localhost:{port} does not answer \(\d+ s\)\.", away)
+
+
+def test_who_waits_long_has_connections_probed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no others: a stream does not hear that its server has given it up."""
+    now = 0.0
+    monkeypatch.setattr(insistence, "time", SimpleNamespace(monotonic=lambda: now))
+    awaited, other = (_server(portpicker.pick_unused_port()) for _ in range(2))
+    clients = [reverb.Client(f"localhost:{server.port}") for server in (awaited, other)]
+    for client in clients:
+        client.server_info()
+    watch = insistence.Watch(clients[:1])
+    watch.wait()
+    assert _probed(awaited.port) == _probed(other.port) == {0}
+    now = insistence.ASK_SECONDS
+    watch.wait()
+    assert (_probed(awaited.port), _probed(other.port)) == ({1}, {0})
+    for server in (awaited, other):
+        server.stop()
+
+
+def _probed(port: int) -> set[int]:
+    """Of this process's connections to a server, whether the kernel asks after its other end."""
+    found = set()
+    for connection in psutil.Process().net_connections("tcp"):
+        if connection.raddr and connection.raddr.port == port:
+            with socket.fromfd(connection.fd, connection.family, connection.type) as ours:
+                found.add(ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE))
+    return found
 
 
 def test_what_a_server_refuses_is_an_error() -> None:

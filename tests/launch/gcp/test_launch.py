@@ -104,7 +104,7 @@ def _check_image(context: pathlib.Path, pool: str, *, gpu: bool) -> None:
     }
     recipe = (context / "Dockerfile").read_text()
     assert recipe.startswith("FROM python:3.11-")
-    assert f"CLOUD_ML_REGION={vertex.REGION}\n" in recipe
+    assert f" CLOUD_ML_REGION={vertex.REGION} " in recipe
     assert json.loads(recipe.rpartition("ENTRYPOINT ")[2])[:3] == ["python", "-m", "launch.node"]
 
 

@@ -60,7 +60,7 @@ def as_float(x: tf.Tensor, dtype: tf.DType = tf.float32) -> tf.Tensor:
 @tf.custom_gradient
 def relu(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
     """max(x, 0)."""
-    y = _positive(x)
+    y = tf.nn.relu(x)
     return y, lambda of_y: _where_positive(y, of_y)
 
 
@@ -69,7 +69,7 @@ def relu_beside(
     x: tf.Tensor,
 ) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[[tf.Tensor, tf.Tensor], tf.Tensor]]:
     """max(x, 0), and x itself for what passes by: one loop adds what is learned of both."""
-    y = _positive(x)
+    y = tf.nn.relu(x)
     return (y, x), lambda of_y, of_x: _where_positive_and(y, of_y, of_x)
 
 
@@ -100,12 +100,6 @@ def add_beside(
     In one loop, where TensorFlow would make two.
     """
     return _add_three(x, y, b), lambda of_z: (of_z, *of_sum(of_z))
-
-
-def _positive(x: tf.Tensor) -> tf.Tensor:
-    if x.dtype == tf.bfloat16 and tf.config.list_logical_devices("GPU"):
-        return tf.maximum(x, 0)  # ReLU in bfloat16 has no kernel there
-    return tf.nn.relu(x)
 
 
 def _sum_of_rows(x: tf.Tensor) -> tf.Tensor:

@@ -8,7 +8,7 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
-from absl import flags
+from absl import flags, logging
 
 from launch import command_line, opening, playing_flags
 from run_folder import disk
@@ -33,6 +33,7 @@ def main(_: Sequence[str]) -> None:
         command_line.fail(str(error))
     tf = command_line.later("tensorflow")
     tf.get_logger().setLevel("ERROR")  # it would tell of assets, of which there are none
+    logging.set_verbosity(logging.ERROR)  # and of a fingerprint
     files = command_line.later("analysis.playing.files")
     named = files.vacant(player.run.folder.exports, files.name(player.played), "")
     folder = pathlib.Path(asked) if asked else named

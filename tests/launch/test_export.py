@@ -10,6 +10,7 @@ from analysis.playing import saved_model
 from analysis.playing.evaluation import Player
 from launch import export
 from run_folder.settings import SettingsError
+from tests.commands import Commands
 from tests.launch import typed
 from tests.run_folder import saved_runs
 
@@ -31,12 +32,13 @@ def test_a_policy_is_written_below_the_run_and_none_is_overwritten(
         assert (run_dir / "exports" / name / "saved_model.pb").exists()
 
 
-def test_a_policy_is_written_where_it_is_wanted(
-    run_dir: pathlib.Path, tmp_path: pathlib.Path
+def test_a_policy_is_written_where_it_is_wanted_without_a_word_of_tensorflows(
+    run_dir: pathlib.Path, tmp_path: pathlib.Path, commands: Commands
 ) -> None:
     folder = tmp_path / "policies" / "catch"
     how = ("--agent=impala", f"--export_dir={folder}")
-    assert typed.run(export.main, f"--run_dir={run_dir}", *how) == 0
+    ended = commands.run("launch.export", f"--run_dir={run_dir}", *how)
+    assert (ended.code, ended.err) == (0, "")
     policy = tf.saved_model.load(str(folder))
     action, _ = policy.step(
         np.zeros((2, 10, 5), np.uint8),

@@ -217,6 +217,11 @@ GPU_ROWS = [
     _against(
         "pytorch_tuned", "IMPALA's step, deep, float32, and tuned PyTorch's", f"{_IMPALA} {_GPU}"
     ),
+    _against(
+        "pytorch_tuned --peer_bfloat16",
+        "IMPALA's step, deep, bfloat16, and tuned PyTorch's in bfloat16",
+        f"{_IMPALA} --impala.precision=bfloat16 {_GPU}",
+    ),
     _of_roof(
         "R2D2 step, float32, useful work and the roof", f"{_R2D2} {_GPU} --peer=pytorch_tuned"
     ),

@@ -25,7 +25,7 @@ def as_float(x: tf.Tensor, dtype: tf.DType = tf.float32) -> tf.Tensor:
 @tf.custom_gradient
 def relu(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
     """max(x, 0)."""
-    y = _positive(x)
+    y = tf.nn.relu(x)
     return y, lambda of_y: _where_positive(y, of_y)
 
 
@@ -56,12 +56,6 @@ def add_beside(
     In one loop, where TensorFlow would make two.
     """
     return _add_three(x, y, b), lambda of_z: (of_z, *of_sum(of_z))
-
-
-def _positive(x: tf.Tensor) -> tf.Tensor:
-    if x.dtype == tf.bfloat16 and tf.config.list_logical_devices("GPU"):
-        return tf.maximum(x, 0)  # ReLU in bfloat16 has no kernel there
-    return tf.nn.relu(x)
 
 
 def _sum_of_rows(x: tf.Tensor) -> tf.Tensor:

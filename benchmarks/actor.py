@@ -4,11 +4,6 @@ For every number of environments the environments alone, inference alone, and bo
 loop runs them. Nothing is written and no parameters are fetched.
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")  # a peer shares the GPU
-
 import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence

@@ -5,10 +5,6 @@ environments, inference and learner make of the same steps when each has the mac
 after the other: the other two commands measure them first. With another `--env` there are no parts.
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
 import json
 import pathlib
 import subprocess

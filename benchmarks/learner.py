@@ -8,15 +8,11 @@ actor steps, and whose learner makes five updates a second (Section 2.3). `--dev
 measure a processor, `--device=cpu` keeps a GPU out of it.
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")  # a peer shares the GPU
-
 import contextlib
 import dataclasses
 import itertools
 import math
+import os
 import resource
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -4,12 +4,9 @@ One learner with all cores and whole batches; several that learn as one, each wi
 cores and of each batch; and the same that learn apart, which shows what it costs to agree.
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
 import contextlib
 import math
+import os
 from collections.abc import Sequence
 from concurrent import futures
 from typing import Any

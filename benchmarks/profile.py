@@ -7,10 +7,6 @@ noise: what a replay's batches cost beside the step, `benchmarks.learner --with_
 is of the processor, where a GPU is too: there XLA leaves nothing of single operations.
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
 import itertools
 import pathlib
 import tempfile

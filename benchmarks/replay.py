@@ -6,11 +6,8 @@ one: from each server as many items of every batch. `sampled` is what Reverb's c
 agent's own prioritized table, context rows included.
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
 import functools
+import os
 from collections.abc import Sequence
 
 import reverb

@@ -4,10 +4,6 @@ Starts `launch.train` and waits until every actor has acted, then interrupts it;
 kills its learner, which `--restarts=0` makes the run's end, and says how long each end takes.
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
 import pathlib
 import tempfile
 from collections.abc import Sequence

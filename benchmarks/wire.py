@@ -7,10 +7,6 @@ and acknowledgements included, so give the command a network of its own:
 unshare --net sh -c 'ip link set lo up && python -m benchmarks.wire --agent=r2d2'
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
 import time
 from collections.abc import Sequence
 

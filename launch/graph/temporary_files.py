@@ -55,12 +55,16 @@ def _make() -> tuple[str, int]:
     """A new folder, and the descriptor that locks it."""
     while True:
         folder = tempfile.mkdtemp(prefix=_PREFIX)
-        lock = os.open(folder, os.O_RDONLY)
+        # Before it is locked, another run may take it for one that was left.
+        try:
+            lock = os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
         with contextlib.suppress(OSError):  # of a file system without locks nothing is removed
             fcntl.flock(lock, fcntl.LOCK_EX)
         if os.path.exists(folder):
             return folder, lock
-        os.close(lock)  # before it was locked, another run took it for one that was left
+        os.close(lock)
 
 
 def _remove_left() -> None:

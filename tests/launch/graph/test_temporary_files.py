@@ -1,5 +1,6 @@
 """What a run leaves in the system's temporary folder: nothing."""
 
+import fcntl
 import os
 import pathlib
 import subprocess
@@ -9,7 +10,7 @@ import tempfile
 import pytest
 
 from launch.graph import temporary_files
-from launch.local import node_process
+from launch.local import descendants, node_process
 
 
 def test_files_are_made_in_a_folder_that_goes(tmp_path: pathlib.Path) -> None:
@@ -28,10 +29,43 @@ def test_the_nodes_of_a_server_that_was_killed_remove_it(
 ) -> None:
     codes: list[int] = []
     monkeypatch.setattr(os, "_exit", codes.append)
+    monkeypatch.setattr(descendants, "kill", lambda: codes.append(0))  # the tests' own, here
     with temporary_files.folder_of_a_run() as folder:
         node_process._end_with(-1)  # nobody's parent
         assert not folder.exists()
-    assert codes == [1]
+    assert codes == [0, 1]
+
+
+@pytest.mark.parametrize("moment", ["mkdtemp", "open"])
+def test_one_that_another_run_removes_before_it_is_locked_is_made_anew(
+    moment: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    make, lock = tempfile.mkdtemp, fcntl.flock
+    taken: list[pathlib.Path] = []
+
+    def take() -> None:
+        if not taken:
+            taken.extend(tmp_path.iterdir())
+            taken[0].rmdir()
+
+    def make_and_lose(**how: str) -> str:
+        folder = make(**how)
+        take()
+        return folder
+
+    def lose_and_lock(descriptor: int, how: int) -> None:
+        take()
+        lock(descriptor, how)
+
+    if moment == "mkdtemp":
+        monkeypatch.setattr(tempfile, "mkdtemp", make_and_lose)
+    else:
+        monkeypatch.setattr(fcntl, "flock", lose_and_lock)
+    with temporary_files.folder_of_a_run() as folder:
+        assert folder.exists()
+        assert folder not in taken
+    assert not any(tmp_path.iterdir())
 
 
 _KILLED = """

@@ -4,14 +4,13 @@
     action                             --environment--> reward, continuation [N]
     reward, continuation [N]           --observe-->     one row for the writer
 
-`RecurrentActor` knows nothing of where the observations come from; `AcmeActor` feeds it from
-`acme.EnvironmentLoop` (N = 1), `agents.environment_loop` from a gymnasium `VectorEnv`.
+`RecurrentActor` knows nothing of where the observations come from: `agents.environment_loop` feeds
+it from a gymnasium `VectorEnv`, `agents.single_process` from `acme.EnvironmentLoop` (N = 1).
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
-import dm_env
 import numpy as np
 import tensorflow as tf
 import tree
@@ -19,11 +18,10 @@ from acme import core, specs
 from acme.tf import variable_utils
 
 from agents.contract import Agent, EnvironmentAction, Network, Policy
-from agents.finite import check_rewards
 from agents.masking import where_rows
 from agents.networks.network import is_discrete
 from replay.frames import FrameStack, is_image
-from replay.structures import FIRST, LAST, MID, NO_ACTION, Nest, NetworkInput, Step
+from replay.structures import FIRST, NO_ACTION, Nest, NetworkInput, Step
 from tensor_ops.loops import without_loops
 
 AnyNetwork = TypeVar("AnyNetwork", bound=Network)
@@ -270,43 +268,3 @@ def _no_action(actions: specs.BoundedArray, num_environments: int) -> np.ndarray
     """The previous actions of N episodes' first steps: `NO_ACTION`, or zeros for bounded ones."""
     none = NO_ACTION if is_discrete(actions) else 0
     return np.full((num_environments, *actions.shape), none, actions.dtype)
-
-
-class AcmeActor(core.Actor):
-    """A `RecurrentActor` of one environment behind Acme's interface."""
-
-    def __init__(self, actor: RecurrentActor) -> None:
-        self._actor = actor
-        self._step_type = FIRST
-
-    def select_action(self, observation: Any) -> np.ndarray:
-        """The action of one step; observation without a batch axis."""
-        batched = tree.map_structure(lambda x: np.asarray(x)[np.newaxis], observation)
-        return self._actor.act(batched, np.array([self._step_type]), np.zeros(1, np.uint8))[0]
-
-    def observe_first(self, timestep: dm_env.TimeStep) -> None:
-        """A new episode begins."""
-        self._step_type = FIRST
-
-    def observe(self, action: Any, next_timestep: dm_env.TimeStep) -> None:
-        """The outcome of the last action. An episode's last observation becomes its own row.
-
-        Raises:
-          NotFiniteError: when the reward is not; the writer has seen nothing of such a step.
-        """
-        discount = 1.0 if next_timestep.discount is None else next_timestep.discount
-        self._observe(next_timestep.reward, float(discount > 0))
-        self._step_type = MID
-        if next_timestep.last():
-            self._step_type = LAST
-            self.select_action(next_timestep.observation)
-            self._observe(0.0, 1.0)
-
-    def update(self, wait: bool = False) -> None:
-        """Fetches parameters, as `RecurrentActor.update`."""
-        self._actor.update(wait)
-
-    def _observe(self, reward: float, continuation: float) -> None:
-        rewards = np.array([reward], np.float32)
-        check_rewards(rewards, ("The environment",))
-        self._actor.observe(rewards, np.array([continuation], np.float32))

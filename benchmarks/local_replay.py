@@ -20,7 +20,8 @@ from acme import specs
 from benchmarks import processes
 from benchmarks.recording import NUM_ENVIRONMENTS, recorded
 from benchmarks.subject import Subject
-from replay import compression, dataset, tables
+from replay import dataset, tables
+from replay.blocks import decompressed
 from replay.layout import BlockLayout
 from replay.structures import Block, Nest, TableSpec
 from replay.writer import SequenceWriter
@@ -122,8 +123,8 @@ class LocalReplay:
         )
 
     def decompressed(self, blocks: Block) -> Block:
-        """An item's blocks, as `replay.compression.decompressed`."""
-        return compression.decompressed(blocks, self._spec, self._blocks)
+        """An item's blocks, as `replay.blocks.decompressed`."""
+        return decompressed(blocks, self._spec, self._blocks)
 
     def _make_writer(self, client: reverb.Client) -> SequenceWriter:
         return SequenceWriter(

@@ -1,6 +1,7 @@
 """What an environment takes and gives, in Acme's terms.
 
-Apart from `suites`, which answers a misspelt name in less time than Acme takes to be imported.
+Apart from `suites`, which answers a misspelt name in less time than Acme takes to be imported, and
+which an agent that plays somebody's own environment in one process needs not at all.
 """
 
 import contextlib
@@ -11,8 +12,6 @@ import numpy as np
 from acme import specs
 from gymnasium import spaces
 from gymnasium.vector import VectorEnv
-
-from environments import multitask, suites
 
 
 def make_environment_spec(name: str, *, full_action_space: bool = True) -> specs.EnvironmentSpec:
@@ -25,6 +24,8 @@ def make_environment_spec(name: str, *, full_action_space: bool = True) -> specs
     Raises:
       ValueError: the name is unknown, or two tasks differ in their observations or actions.
     """
+    from environments import multitask, suites
+
     suites.check(name)
     samples = _samples(suites.tasks(name), full_action_space)
     return spec_of(*multitask.shared_spaces(samples))
@@ -32,6 +33,8 @@ def make_environment_spec(name: str, *, full_action_space: bool = True) -> specs
 
 def _samples(names: Sequence[str], full_action_space: bool) -> Iterator[tuple[str, VectorEnv]]:
     """Makes one environment of each task, each closed before the next."""
+    from environments import suites
+
     games = 0
     for name in names:
         games += name.startswith("atari:")

@@ -7,7 +7,6 @@ from acme import specs
 from agents.actor import with_variables
 from agents.contract import Agent
 from agents.networks.network import RecurrentNetwork
-from agents.peers import ALONE, Peers
 from agents.single_process import SingleProcessAgent
 from r2d2 import network as networks
 from r2d2 import policy, targets
@@ -58,6 +57,7 @@ def make(config: Config, name: str = "r2d2") -> Agent:
         make_update=functools.partial(_make_update, config),
         initial_priority=targets.make_initial_priority(config),
         estimates=lambda update, values, task: policy.estimates(config, values),
+        can_be_several=True,
         has_action_values=True,
         is_recurrent=config.lstm_size > 0,
     )
@@ -80,8 +80,6 @@ def _make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> Re
     return with_variables(network, environment_spec, config.frame_stack)
 
 
-def _make_update(
-    config: Config, environment_spec: specs.EnvironmentSpec, peers: Peers = ALONE
-) -> R2D2Update:
+def _make_update(config: Config, environment_spec: specs.EnvironmentSpec) -> R2D2Update:
     make_network = functools.partial(_make_network, config, environment_spec)
-    return R2D2Update(make_network(), make_network(), config, peers)
+    return R2D2Update(make_network(), make_network(), config)

@@ -21,7 +21,7 @@ import tensorflow as tf
 import tree
 from acme import specs
 
-from replay import records
+from replay.blocks import width
 from replay.insistence import wait_for
 from replay.layout import BlockLayout, Layout
 from replay.structures import Block, Header, Item, Nest, TableSpec
@@ -145,10 +145,9 @@ def signature(
         shape = (blocks.num_rows, *leaf.shape)
         return tf.TensorSpec([None], tf.string, name=f"{leaf.dtype}{shape}")  # told by nothing else
 
-    width = records.width(environment_spec.actions)
     block = Block(
         observation=tree.map_structure(strings, environment_spec.observations),
-        records=tf.TensorSpec([None, blocks.num_rows, width], np.int32),
+        records=tf.TensorSpec([None, blocks.num_rows, width(environment_spec.actions)], np.int32),
     )
     header = tf.TensorSpec([len(Header._fields)], np.int64)
     state = tree.map_structure(lambda leaf: tf.TensorSpec(leaf.shape, leaf.dtype), core_state)

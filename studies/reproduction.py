@@ -19,8 +19,7 @@ import tensorflow as tf
 
 from agents.actor import make_evaluator
 from agents.environment_loop import VectorEnvironmentLoop
-from agents.in_process import InProcess
-from agents.single_process import pace_of
+from agents.single_process import InProcess, pace_of
 from environments import suites
 from environments.spec import make_environment_spec
 from studies import arguments

@@ -30,7 +30,7 @@ from tests.rooms import MAY_IMPORT
 
 # By the time one of these is called, everything that a command was told has been accepted.
 _BEGINNINGS = (
-    "agents.in_process.InProcess",
+    "agents.single_process.InProcess",
     "benchmarks.report.Report",
     "studies.records.read",
     "studies.performance_results.read",

@@ -4,7 +4,6 @@ import dataclasses
 from typing import Literal
 
 from agents import fields
-from agents.choices import TORSO, Precision, RewardTransform
 from agents.fields import field
 from agents.networks.named import TORSO_EXAMPLE
 from agents.requirements import (
@@ -19,7 +18,10 @@ from agents.requirements import (
     NOT_NEGATIVE,
     OPTIONAL_LAYER_SIZE,
     POSITIVE,
+    TORSO,
+    Precision,
     Requirement,
+    RewardTransform,
     check_layers,
     number,
     or_infinite,

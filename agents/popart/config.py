@@ -3,10 +3,9 @@
 import dataclasses
 
 from agents import fields
-from agents.choices import RewardTransform
 from agents.fields import field
 from agents.impala.config import Config as ImpalaConfig
-from agents.requirements import FRACTION, POSITIVE, or_infinite, whole
+from agents.requirements import FRACTION, POSITIVE, RewardTransform, or_infinite, whole
 
 
 @dataclasses.dataclass(frozen=True)

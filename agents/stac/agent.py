@@ -11,7 +11,6 @@ from agents.actor import with_variables
 from agents.contract import Agent
 from agents.impala import agent as impala
 from agents.networks.network import RecurrentNetwork
-from agents.peers import ALONE, Peers
 from agents.single_process import SingleProcessAgent
 from agents.stac import network as networks
 from agents.stac.config import (
@@ -89,11 +88,9 @@ def _make_update(
     config: Config,
     make_network: Callable[[specs.EnvironmentSpec], RecurrentNetwork],
     environment_spec: specs.EnvironmentSpec,
-    peers: Peers = ALONE,
 ) -> StacUpdate:
     return StacUpdate(
         make_network(environment_spec),
         config,
         lagging_network=make_network(environment_spec) if config.policy_lag else None,
-        peers=peers,
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from agents.peers import ALONE, Peers, Together
+from agents.several_learners import ALONE, Learners, Together, among
 from benchmarks import batches, subject
 from benchmarks.peers import protocol
 
@@ -13,13 +13,18 @@ from benchmarks.peers import protocol
 def make_step(settings: protocol.Settings) -> Callable[[], object]:
     """The update, always of the same batch."""
     os.sched_setaffinity(0, settings["cores"])  # TensorFlow has as many threads
-    peers: Peers = ALONE
+    learners: Learners = ALONE
     if settings["addresses"]:
-        peers = Together(settings["addresses"], settings["rank"])
+        learners = Together(settings["addresses"], settings["rank"])
     measured = subject.make(settings["agent"], settings["preset"], settings["overrides"])
-    update = measured.agent.make_update(measured.spec, peers)
+    update = measured.agent.make_update(measured.spec)
     batch = batches.synthetic(measured)
-    return lambda: update(batch)[1]["loss"].numpy()
+
+    def step() -> object:
+        with among(learners):
+            return update(batch)[1]["loss"].numpy()
+
+    return step
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ class LearnerNode:
         self._settings = settings
         self._name = name
         self._coordinator = coordinator
-        peers = meetings.join(coordinator, name, 0, settings.learners_per_agent)
+        learners = meetings.join(coordinator, name, 0, settings.learners_per_agent)
         self._counter = counting.Counter()
         self._saving = threading.Lock()
         self._over = threading.Event()
@@ -54,10 +54,10 @@ class LearnerNode:
         self._metrics: dict[str, tf.Tensor] = {}
         self._counts = dict.fromkeys(("actor_steps", "episodes", "walltime"), 0.0)  # as last heard
         self._learning = make_learning(
-            settings, name, replays, peers, self._counter, self._metrics.update
+            settings, name, replays, learners, self._counter, self._metrics.update
         )
         self._learner = self._learning.learner
-        self._waiting = Waiting(self._learner) if peers.size > 1 else None
+        self._waiting = Waiting(self._learner) if learners.size > 1 else None
         folder = settings.folder.checkpoints
         manifest = origin.of_learner(settings, name)
         if manifest is not None:

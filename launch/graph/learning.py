@@ -1,4 +1,4 @@
-"""A learner and the part of each batch that it learns from: all of it, or one of several peers'."""
+"""A learner, alone or one of several, and the part of each batch that it learns from."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,7 @@ import tensorflow as tf
 from acme.utils import counting
 
 from agents.learner import Learner
-from agents.peers import Peers
+from agents.several_learners import Learners
 from launch.graph import heartbeats
 from replay import dataset, insistence, priorities, tables
 from run_folder.building import all_tables, core_state_spec, environment_spec, make_agents, seed_of
@@ -46,7 +46,7 @@ def make_learning(
     settings: Settings,
     name: str,
     replays: Sequence[reverb.Client],
-    peers: Peers,
+    learners: Learners,
     counter: counting.Counter | None = None,
     on_metrics: Callable[[Mapping[str, tf.Tensor]], None] = lambda metrics: None,
 ) -> Learning:
@@ -56,24 +56,23 @@ def make_learning(
       settings: of the run.
       name: the agent's.
       replays: clients of all shards.
-      peers: of which it is one.
+      learners: of which it is one.
       counter, on_metrics: as of `Learner`.
     """
     tf.random.set_seed(seed_of(settings, "network"))
     agents = make_agents(settings)
     agent, spec = agents[name], environment_spec(settings)
-    own = own_shards(replays, peers.rank, peers.size)
+    own = own_shards(replays, learners.rank, learners.size)
     table = agent.tables[0]
     updater = priorities.PriorityUpdater(own, table.name)
-    # Alone, an agent need not know what peers are.
-    update = agent.make_update(spec, peers) if peers.size > 1 else agent.make_update(spec)
+    update = agent.make_update(spec)
     batches = dataset.make_dataset(
         [replay.server_address for replay in own],
         agent.tables,
         spec,
         core_state_spec(agent, spec),
         tables.block_layout(all_tables(agents)),
-        [size // peers.size for size in agent.batch_sizes],
+        [size // learners.size for size in agent.batch_sizes],
     )
     learner = Learner(
         update,
@@ -82,9 +81,9 @@ def make_learning(
         priorities=updater,
         counter=counter,
         on_metrics=on_metrics,
-        peers=peers,
+        learners=learners,
     )
-    batch_spec, part = batches.element_spec, agent.batch_size // peers.size
+    batch_spec, part = batches.element_spec, agent.batch_size // learners.size
     item_bytes = raw_item_bytes(batch_spec, part, agent.frame_stack)
     return Learning(learner, updater, insistence.Watch(own), batch_spec, item_bytes)
 

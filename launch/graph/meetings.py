@@ -11,7 +11,7 @@ from typing import Any
 import portpicker
 import tensorflow as tf
 
-from agents.peers import ALONE, Peers, Together
+from agents.several_learners import ALONE, Learners, Together
 from launch.graph import heartbeats, process
 from launch.graph.servers import StoppedError
 
@@ -46,8 +46,10 @@ class Meetings:
 
 
 @heartbeats.while_busy()
-def join(coordinator: Any, agent: str, rank: int, size: int) -> Peers:
-    """One learner's peers, once all are there. Called before its process runs a TensorFlow op.
+def join(coordinator: Any, agent: str, rank: int, size: int) -> Learners:
+    """An agent's learners as one of them sees them, once all are there.
+
+    It is called before the process runs a TensorFlow op.
 
     Of several GPUs of one host each learner has its own.
 

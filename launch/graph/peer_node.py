@@ -29,12 +29,12 @@ class PeerNode:
     ) -> None:
         process.enter(settings.run_dir, f"{name}'s learner of rank {rank}")
         heartbeats.stay_busy()  # it waits for the others, which may save; who stands still is seen
-        peers = meetings.join(coordinator, name, rank, settings.learners_per_agent)
-        self._learning = make_learning(settings, name, replays, peers)
+        learners = meetings.join(coordinator, name, rank, settings.learners_per_agent)
+        self._learning = make_learning(settings, name, replays, learners)
         self._over = threading.Event()
 
     def run(self) -> None:
-        """Learns until all peers end together."""
+        """Learns until all learners end together."""
         stop = process.stop_event()
         threading.Thread(target=self._end_when_torn_down, args=(stop,), daemon=True).start()
         learning = self._learning
@@ -47,7 +47,7 @@ class PeerNode:
             while not process.wait_for_stop(0):  # it blocks no one meanwhile
                 learning.learner.skip(timeout=REPORT_SECONDS)
         except Exception:
-            # After a crash elsewhere the replay, or a peer, may end before this node hears of it.
+            # After a crash elsewhere replay, or a learner, may end before this node hears of it.
             if not process.wait_for_stop(process.GRACE_SECONDS):
                 raise
 

@@ -1,9 +1,6 @@
 """Whether a run's replay and learners can be spread over as many nodes as they are asked to."""
 
-import inspect
-
 from agents.contract import Agent
-from agents.peers import ALONE
 from replay import dataset, tables
 from run_folder import building
 from run_folder.crews import crews
@@ -67,10 +64,8 @@ def _check_learners(settings: Settings, agent: Agent) -> None:
                 f"from table {table.name!r}, {size} items"
                 + (f", as {', '.join(fitting)} would." if fitting else ".")
             )
-    try:
-        inspect.signature(agent.make_update).bind(None, ALONE)
-    except TypeError:
+    if not agent.can_be_several:
         raise SettingsError(
-            f"--learners_per_agent={learners} is not for --agent={agent.name}: its make_update "
-            "takes no peers (docs/extending.md)."
-        ) from None
+            f"--learners_per_agent={learners} is not for --agent={agent.name}, which does not say "
+            "that it can be several (docs/extending.md)."
+        )

@@ -11,12 +11,12 @@ ROOT = Path(__file__).resolve().parents[2]
 # What is registered first is called last. Nothing here is closed.
 SAYS_WHAT_IS_LEFT = """
 import atexit, threading, time
-from agents import fetched
-fetched._END_SECONDS = 300.0  # on a busy machine a batch may be long on its way
+from agents import learner
+learner._END_SECONDS = 300.0  # on a busy machine a batch may be long on its way
 atexit.register(lambda: print("left:", *threading.enumerate()[1:]))
 """
 A_BATCH_IS_ON_ITS_WAY = """
-from agents.fetched import Fetched
+from agents.learner import Fetched
 
 def slow():
     while True:

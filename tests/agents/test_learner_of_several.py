@@ -1,4 +1,4 @@
-"""Learners that are peers make the same updates, or none, and end after the same one."""
+"""Several learners make the same updates, or none, and end after the same one."""
 
 import threading
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import tensorflow as tf
 from acme.utils import counting
 
 from agents.learner import BrokenOffError, Learner
-from agents.peers import Alone
+from agents.several_learners import Alone
 from replay.structures import Batch
 from tests.agents.adding import AddReward, Priorities, batch_of, for_ever, make_learner
 from tests.patience import PATIENCE
@@ -25,7 +25,7 @@ class Round:
 
 
 class Threaded(Alone):
-    """One of several learners whose updates are their own. Implements `Peers`."""
+    """One of several learners whose updates are their own. Implements `Learners`."""
 
     def __init__(self, rank: int, met: Round) -> None:
         self.rank = rank
@@ -47,8 +47,8 @@ def _late(event: threading.Event) -> Iterator[Batch]:
 
 def test_none_learns_before_all_can() -> None:
     met, comes = Round(2), threading.Event()
-    first, _ = make_learner(for_ever(), peers=Threaded(0, met))
-    second, _ = make_learner(_late(comes), peers=Threaded(1, met))
+    first, _ = make_learner(for_ever(), learners=Threaded(0, met))
+    second, _ = make_learner(_late(comes), learners=Threaded(1, met))
     with futures.ThreadPoolExecutor(2) as threads:
 
         def step(timeout: float = 0.05) -> list[bool]:
@@ -68,7 +68,7 @@ def test_all_count_what_all_replay_and_know_the_largest_priority() -> None:
     learners = [
         make_learner(
             (batch_of(reward) for _ in range(3)),
-            peers=Threaded(rank, met),
+            learners=Threaded(rank, met),
             counter=counters[rank],
             priorities=Priorities(),
         )[0]
@@ -84,7 +84,7 @@ def test_all_count_what_all_replay_and_know_the_largest_priority() -> None:
 
 def test_all_end_together() -> None:
     met = Round(3)
-    learners = [make_learner(for_ever(), peers=Threaded(rank, met))[0] for rank in range(3)]
+    learners = [make_learner(for_ever(), learners=Threaded(rank, met))[0] for rank in range(3)]
 
     def follow(learner: Learner) -> int:
         while not learner.has_ended:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from agents.rewards import RewardTransform, transform_reward
+from agents.masking import RewardTransform, transform_reward
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import tensorflow as tf
 from acme import specs
 
 from r2d2.agent import make
-from r2d2.joint import MOST_ACTIONS, JointActions
 from r2d2.learner import R2D2Update
+from r2d2.network import MOST_ACTIONS, JointActions
 from r2d2.policy import make_policy
 from replay.structures import NO_ACTION, NetworkInput
 from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE, environment_spec, random_batch

@@ -12,7 +12,7 @@ from r2d2.policy import (
     make_evaluation_policy,
     make_policy,
 )
-from r2d2.returns import h
+from r2d2.targets import h
 from replay.structures import NetworkInput
 from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE, environment_spec
 from tests.r2d2.batches import small_config

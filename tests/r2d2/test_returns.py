@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from r2d2.returns import double_q_values, h, h_inverse, n_step_returns
+from r2d2.targets import double_q_values, h, h_inverse, n_step_returns
 
 EPSILON = 1e-3
 SIZES = np.concatenate([[0.0], np.logspace(-8, 6, 200)])

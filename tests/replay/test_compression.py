@@ -6,7 +6,7 @@ import tensorflow as tf
 import tree
 from acme import specs
 
-from replay.compression import compressed, decompressed
+from replay.blocks import compressed, decompressed
 from replay.layout import BlockLayout
 from replay.structures import Block, Nest
 

@@ -5,9 +5,9 @@ import sys
 
 _SCRIPT = """
 import reverb
-from replay import quiet
+from replay import own_server
 if {silent}:
-    quiet.silence()
+    own_server.silence()
 server = reverb.Server([reverb.Table.queue("t", 1)])
 client = server.localhost_client()
 client.insert([1], {{"t": 1.0}})

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from acme import specs
 
-from replay import records
+from replay import blocks
 from replay.structures import Record, Step
 from tests.replay import streams
 
@@ -34,10 +34,10 @@ def _step(actions: specs.Array) -> Step:
 @pytest.mark.parametrize("actions", [streams.DISCRETE, streams.SEVERAL, streams.BOUNDED, ONE])
 def test_every_bit_comes_back(actions: specs.Array) -> None:
     step = _step(actions)
-    packed = records.pack(step)
-    assert (packed.shape, packed.dtype) == ((COUNT, records.width(actions)), np.int32)
+    packed = blocks.pack(step)
+    assert (packed.shape, packed.dtype) == ((COUNT, blocks.width(actions)), np.int32)
     for shape in ((COUNT,), (2, 3)):
-        found = records.unpack(tf.reshape(packed, [*shape, packed.shape[1]]), actions)
+        found = blocks.unpack(tf.reshape(packed, [*shape, packed.shape[1]]), actions)
         for name in Record._fields:
             given, got = getattr(step, name), np.asarray(getattr(found, name))
             assert got.dtype == given.dtype, name
@@ -47,5 +47,5 @@ def test_every_bit_comes_back(actions: specs.Array) -> None:
 
 def test_doubles_are_rounded_as_numpy_does() -> None:
     step = _step(streams.DISCRETE)._replace(reward=np.full(COUNT, 0.1))
-    found = records.unpack(tf.constant(records.pack(step)), streams.DISCRETE)
+    found = blocks.unpack(tf.constant(blocks.pack(step)), streams.DISCRETE)
     assert (np.asarray(found.reward) == np.float32(0.1)).all()

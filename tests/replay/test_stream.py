@@ -8,7 +8,7 @@ import numpy as np
 import reverb
 import tensorflow as tf
 
-from replay.stream import Stream
+from replay.dataset import Stream
 from tests.patience import PATIENCE, wait_for
 
 

@@ -16,11 +16,10 @@ from agents.contract import Agent
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.impala import agent as impala
 from agents.impala.distributions import SquashedGaussian, squashed, without_last
-from agents.impala.losses import vtrace_losses
 from agents.impala.network import make_network
-from agents.in_process import InProcess
+from agents.impala.vtrace import vtrace_losses
 from agents.popart import agent as popart
-from agents.single_process import SingleProcessAgent
+from agents.single_process import InProcess, SingleProcessAgent
 from agents.stac import agent as stac
 from environments import suites
 from environments.spec import make_environment_spec

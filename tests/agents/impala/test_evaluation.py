@@ -10,7 +10,7 @@ import tree
 from agents.impala.agent import Config, make
 from agents.impala.distributions import Categorical
 from agents.impala.learner import ImpalaUpdate
-from agents.impala.losses import Hyperparameters, Outputs
+from agents.impala.vtrace import Hyperparameters, Outputs
 from replay.structures import Batch, TrainedRows
 from tests.agents.impala import oracle
 from tests.agents.impala.batches import (

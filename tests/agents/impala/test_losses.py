@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from agents.impala.distributions import Categorical
-from agents.impala.losses import baseline_loss, policy_gradient_loss, regularisation_loss
+from agents.impala.vtrace import baseline_loss, policy_gradient_loss, regularisation_loss
 
 MASK = tf.constant([[1.0, 1.0], [1.0, 0.0]])
 

@@ -9,8 +9,7 @@ import tensorflow as tf
 import tree
 
 from agents.impala.distributions import Categorical
-from agents.impala.losses import Evaluation, Hyperparameters, Outputs, vtrace_losses
-from agents.impala.vtrace import Correction
+from agents.impala.vtrace import Correction, Evaluation, Hyperparameters, Outputs, vtrace_losses
 from replay.structures import TrainedRows
 from tests.agents.impala import oracle
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 from agents.impala import agent as impala
 from agents.impala.distributions import Categorical
 from agents.impala.learner import ImpalaUpdate
-from agents.impala.losses import Hyperparameters, Outputs
+from agents.impala.vtrace import Hyperparameters, Outputs
 from agents.popart.agent import make
 from replay.structures import Batch, TrainedRows
 from tests.agents.impala import oracle

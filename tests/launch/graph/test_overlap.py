@@ -9,8 +9,8 @@ import pytest
 from gymnasium.vector import VectorEnv
 
 from launch.graph.overlap import Overlapped
-from replay.cells import WriterStopped
 from replay.structures import Step
+from replay.writer import WriterStopped
 
 SECONDS = 30  # on a busy machine
 

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 import tree
 
-from agents.peers import ALONE, Peers, mean, whole_metrics
+from agents.several_learners import ALONE, Learners, among, mean, whole_metrics
 from tests.agents.together import CLIP, Case, Group, Learned, learn
 
 
@@ -19,28 +19,29 @@ def groups() -> Iterator[dict[int, Group]]:
         yield {2: two, 3: three}
 
 
-def _reduce(peers: Peers) -> dict[str, Any]:
+def _reduce(learners: Learners) -> dict[str, Any]:
     """What learners make of numbers that differ between them."""
 
     @tf.function(autograph=False)
     def reduce() -> dict[str, Any]:
-        x = tf.constant([[1.0, 2.0], [3.0, 4.0]]) * (peers.rank + 1)
-        count = tf.constant([10 + peers.rank], tf.int64)
+        x = tf.constant([[1.0, 2.0], [3.0, 4.0]]) * (learners.rank + 1)
+        count = tf.constant([10 + learners.rank], tf.int64)
         with tf.GradientTape() as tape:
             tape.watch(x)
-            (total,) = peers.sum([x])
+            (total,) = learners.sum([x])
             loss = tf.reduce_sum(total**2)
         metrics = {"loss": x[0, 0], "mean_q": x[0, 0]}
         return {
-            "sums": peers.sum([x, count, x[0]]),
-            "mean": mean(peers, [x])[0],
-            "gathered": peers.gather(tf.constant([peers.rank, 7], tf.int64)),
+            "sums": learners.sum([x, count, x[0]]),
+            "mean": mean([x])[0],
+            "gathered": learners.gather(tf.constant([learners.rank, 7], tf.int64)),
             "derivative": tape.gradient(loss, x),
-            "metrics": whole_metrics(peers, metrics, lambda name: name == "loss"),
+            "metrics": whole_metrics(metrics, lambda name: name == "loss"),
         }
 
-    found: dict[str, Any] = tree.map_structure(lambda x: x.numpy(), reduce())
-    return found | {"exchanged": peers.exchange(np.array([peers.rank, 0.5]))}
+    with among(learners):
+        found: dict[str, Any] = tree.map_structure(lambda x: x.numpy(), reduce())
+    return found | {"exchanged": learners.exchange(np.array([learners.rank, 0.5]))}
 
 
 @pytest.mark.parametrize("size", [2, 3])

@@ -190,13 +190,6 @@ def test_the_learner_step_of_the_parameters_in_use_is_written() -> None:
     assert actor.learner_step == 3
 
 
-def test_an_actor_without_a_learner_is_of_step_0() -> None:
-    actor, _ = _actor()
-    actor.update()
-    actor.update(wait=True)
-    assert actor.learner_step == 0
-
-
 # Episodes as (rewards, whether the last of them terminates or is cut off).
 EPISODES = [([1.0, 2.0, 3.0], True), ([4.0], True), ([5.0, 6.0], False), ([7.0, 8.0], True)]
 

@@ -2,10 +2,9 @@
 
 import pathlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-import acme
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -34,17 +33,6 @@ def test_a_step_learns_counts_and_writes_priorities_back() -> None:
     # Of each batch's three rows one is burn-in, and one of the second item's is padding.
     assert counter.get_counts() == {"steps": 2, "trained_steps": 6}
     assert metrics == [3.0, 9.0]
-
-
-def test_an_agent_may_have_no_priorities() -> None:
-    class Without(AddReward):
-        def __call__(self, batch: Batch) -> tuple[None, Mapping[str, tf.Tensor]]:
-            return None, super().__call__(batch)[1]
-
-    priorities = Priorities()
-    learner, _ = make_learner([batch_of(1.0)], Without(), priorities=priorities)
-    learner.step()
-    assert priorities.updates == []
 
 
 def test_waiting_for_a_batch_can_be_given_up() -> None:
@@ -82,31 +70,6 @@ def test_a_skipped_batch_teaches_nothing() -> None:
     np.testing.assert_array_equal(update.network.weight, [15.0, 15.0])  # 3 and 12: 6 was skipped
 
 
-def test_skipping_does_not_wait_longer_than_told_and_hears_of_errors() -> None:
-    arrives = threading.Event()
-
-    def late() -> Iterator[Batch]:
-        arrives.wait()
-        yield from ()
-
-    learner, _ = make_learner(late())
-    assert not learner.skip(timeout=0.01)
-    arrives.set()
-    with pytest.raises(RuntimeError, match="stream of batches broke off"):
-        learner.skip(timeout=60.0)
-
-
-def test_the_largest_priority_is_of_all_steps() -> None:
-    learner, _ = make_learner(
-        [batch_of(1.0), batch_of(4.0), batch_of(2.0)], priorities=Priorities()
-    )
-    seen = [learner.largest_priority]
-    for _ in range(3):
-        learner.step()
-        seen.append(learner.largest_priority)
-    assert seen == [0.0, 2.0, 8.0, 8.0]
-
-
 def _breaks() -> Iterator[Batch]:
     yield batch_of(1.0)
     raise OSError("the replay server is gone")
@@ -124,15 +87,6 @@ def test_a_stream_that_breaks_off_is_an_error(
         with pytest.raises(RuntimeError, match="stream of batches broke off") as error:
             learner.try_step(timeout=60.0)
         assert isinstance(error.value.__cause__, cause)
-
-
-def test_variables_come_with_the_step_they_are_from() -> None:
-    learner, _ = make_learner(for_ever())
-    for step in range(3):
-        ((weight, at),) = learner.get_variables(["policy"])
-        assert int(at) == step
-        np.testing.assert_array_equal(weight, [3.0 * step] * 2)
-        learner.step()
 
 
 def test_variables_are_never_of_two_steps() -> None:
@@ -234,14 +188,3 @@ def test_another_agents_checkpoint_is_refused(
     learner.write_checkpoint(str(tmp_path / "0"))
     with pytest.raises((ValueError, AssertionError)):
         make_learner(for_ever(), other())[0].read_checkpoint(str(tmp_path / "0"))
-
-
-def test_a_missing_checkpoint_is_an_error(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(tf.errors.NotFoundError):
-        make_learner(for_ever())[0].read_checkpoint(str(tmp_path / "nowhere"))
-
-
-def test_it_is_a_learner_of_acme() -> None:
-    learner, _ = make_learner(for_ever())
-    assert isinstance(learner, acme.Learner)
-    assert isinstance(learner, acme.VariableSource | acme.Saveable)

@@ -137,13 +137,3 @@ def test_what_an_update_leaves_behind_that_broke_off_is_neither_saved_nor_served
     np.testing.assert_equal(learner.save(), before)
     learner.step()
     assert learner.learner_steps == 2
-
-
-def test_nothing_is_served_that_never_was() -> None:
-    update = _Breaks()
-    update._calls = 1
-    learner, _ = make_learner(for_ever(), update)
-    with pytest.raises(tf.errors.UnavailableError):
-        learner.step()
-    with pytest.raises(BrokenOffError, match=r"^Update 1 broke off\.$"):
-        learner.get_variables(["policy"])

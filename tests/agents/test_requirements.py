@@ -33,16 +33,6 @@ MAY_BE_INFINITE = {"rho_bar", "c_bar", "scale_max"}
 MAY_BE_NEGATIVE = {"log_sigma_min", "log_sigma_max"}
 
 
-@dataclasses.dataclass
-class Settings:
-    """Of nothing."""
-
-    a: int = 1
-    b: int = 0
-    c: Colour = "red"
-    d: float | None = 0.5
-
-
 @pytest.mark.parametrize(
     ("requirement", "good", "bad"),
     [

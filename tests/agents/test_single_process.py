@@ -134,21 +134,6 @@ def test_an_agent_of_bounded_actions_learns_in_acmes_loop() -> None:
     agent.close()
 
 
-def test_the_environment_gets_whole_numbers_of_its_own_size() -> None:
-    environment = dm.make("catch")
-    spec = acme.make_environment_spec(environment)
-    wide = spec._replace(actions=spec.actions.replace(dtype=np.int64))
-    agent = impala.IMPALA(wide, _impala(), seed=3)
-    loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
-    for _ in range(2):
-        loop.run_episode()
-    assert agent.learner.learner_steps > 0
-    timestep = environment.reset()
-    agent.observe_first(timestep)
-    wide.actions.validate(agent.select_action(timestep.observation))
-    agent.close()
-
-
 class Lift(dm_env.Environment):
     """Floors are numbered from -1, a picture's channels stand first; to go up is right."""
 
@@ -273,17 +258,3 @@ def test_nobody_else_reaches_its_replay_and_no_folder_stays(
         socket.create_connection(("localhost", agent._process._server.port), timeout=0.5)
     agent.close()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_actor_has_the_learners_newest_parameters() -> None:
-    environment = dm.make("catch")
-    agent = impala.IMPALA(acme.make_environment_spec(environment), _impala(), seed=3)
-    loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
-    for _ in range(5):
-        loop.run_episode()
-    assert agent.learner.learner_steps > 0
-    (variables,) = agent.get_variables(["policy"])
-    assert int(variables[-1]) == agent.learner.learner_steps
-    for has, newest in zip(_acts_by(agent), variables, strict=True):
-        np.testing.assert_array_equal(has, newest)
-    agent.close()

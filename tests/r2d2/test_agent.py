@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from r2d2.agent import VARIANTS, Config, make
+from r2d2.agent import Config, make
 from replay.structures import TableSpec
 from tests.batches import NUM_ACTIONS, environment_spec
 from tests.r2d2.batches import small_config
@@ -22,18 +22,6 @@ def test_one_prioritized_table_as_the_paper_has_it() -> None:
             priority_exponent=0.9,
         ),
     )
-
-
-@pytest.mark.parametrize("name", sorted(VARIANTS))
-def test_a_variants_record_follows_its_config(name: str) -> None:
-    config = VARIANTS[name]
-    agent = make(config, name)
-    assert agent.name == agent.tables[0].name == name
-    assert agent.config is config
-    assert agent.batch_size == config.batch_size
-    assert agent.frame_stack == 4
-    assert agent.variable_update_period == 400
-    assert not agent.resets_on_life_loss
 
 
 @pytest.mark.parametrize(("life_loss", "resets"), [("none", 0), ("roll", 0), ("reset", 1)])

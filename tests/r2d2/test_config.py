@@ -8,7 +8,6 @@ import pytest
 
 from r2d2 import agent
 from r2d2.agent import DMLAB_VARIANTS, VARIANTS, Config
-from replay.layout import Layout
 from replay.structures import PriorityInput
 from tests.batches import environment_spec, random_batch
 from tests.configs import watched
@@ -81,10 +80,6 @@ def test_on_dmlab_there_are_no_stacks_of_frames() -> None:
     for name, config in DMLAB_VARIANTS.items():
         assert config.frame_stack == 1
         assert dataclasses.replace(config, frame_stack=4) == VARIANTS[name]
-
-
-def test_layout() -> None:
-    assert Config().layout == Layout(burn_in=40, length=80, period=40, frame_stack=4)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import tensorflow as tf
 import tree
 
 from r2d2.agent import make
-from r2d2.learner import q_learning_loss
 from replay.structures import Batch, PriorityInput
 from tests.batches import NUM_ACTIONS, random_batch
 from tests.eager import eagerly
@@ -75,21 +74,6 @@ def test_the_learner_sees_the_q_values_that_the_actor_logged(episode_start: int 
     later = batch._replace(core_state=tree.map_structure(lambda x: x + 1.0, batch.core_state))
     difference = np.abs(update.evaluate(later).q_taken - q_taken).max()
     assert (difference > 1e-4) == (episode_start is None)
-
-
-def test_each_network_is_burned_in_with_its_own_weights() -> None:
-    config = small_config()
-    batch = random_batch(config)
-    plain, perturbed = make_update(config), make_update(config)
-    for variable in perturbed.target_network.trainable_variables:
-        if "lstm" in variable.name:
-            variable.assign(variable * 1.5)
-    rows = (batch.inputs, batch.core_state, batch.reset, batch.valid)
-    states = [u.target_network.warm_up(*rows).cell.numpy() for u in (plain, perturbed)]
-    assert np.abs(states[0] - states[1]).max() > 1e-2
-    before, after = plain.evaluate(batch), perturbed.evaluate(batch)
-    np.testing.assert_array_equal(before.q_taken, after.q_taken)
-    assert np.abs(before.targets - after.targets).max() > 1e-3
 
 
 def test_no_gradient_reaches_the_burn_in_the_state_or_the_targets() -> None:
@@ -172,53 +156,6 @@ def test_an_episode_of_three_steps_contributes_its_three_steps() -> None:
     evaluation = update.evaluate(batch)
     errors = (evaluation.targets - evaluation.q_taken).numpy()[:3]
     assert loss == pytest.approx(0.5 * (errors**2).sum(), rel=1e-5)
-
-
-@eagerly()
-def test_burn_in_and_padding_leave_priorities_alone() -> None:
-    config = small_config()
-    batch = random_batch(config, **ITEMS)
-    _, priorities, _ = after_one_update(config, batch)
-    reward = batch.reward.numpy()
-    reward[: config.burn_in] = 100.0
-    reward[batch.mask.numpy() == 0] = 100.0
-    _, again, _ = after_one_update(config, batch._replace(reward=tf.constant(reward)))
-    np.testing.assert_array_equal(priorities, again)
-
-
-def test_loss_is_a_weighted_mean_of_sums_over_time() -> None:
-    q_taken = tf.constant([[1.0, 0.0], [2.0, 5.0], [7.0, 9.0]])
-    targets = tf.constant([[3.0, 1.0], [2.5, 5.0], [-np.inf, np.nan]])
-    mask = tf.constant([[1.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
-    loss = q_learning_loss(q_taken, targets, mask, tf.constant([1.0, 0.5]))
-    assert float(loss) == pytest.approx((0.5 * (4.0 + 0.25) + 0.5 * 0.5 * 1.0) / 2)
-
-
-@pytest.mark.parametrize("exponent", [0.0, 0.6, 1.0])
-@eagerly()
-def test_importance_weights_enter_the_loss_and_not_the_priorities(exponent: float) -> None:
-    config = small_config(importance_exponent=exponent, rescale=False)
-    batch, update = random_batch(config), make_update(config, perturbed=True)
-    expected = oracle.evaluate(update, batch, config)
-    weights = oracle.weights(batch, config)
-    assert (np.ptp(weights) > 0.05) == (exponent > 0)
-    assert weights.max() == 1.0
-    priorities, metrics = update(batch)
-    assert float(metrics["loss"]) == pytest.approx(expected.loss, rel=1e-4)
-    np.testing.assert_allclose(priorities, expected.priorities, rtol=1e-4)
-
-
-def test_items_of_a_batch_are_independent() -> None:
-    config = small_config(importance_exponent=0.0)
-    batch, update = random_batch(config), make_update(config)
-    before = update.evaluate(batch)
-    column = np.array([0, 1, 0, 0], bool)[:, None]
-    noisy = tf.where(column, 5.0, batch.inputs.observation)
-    after = update.evaluate(_with_observation(batch, noisy))
-    others = [0, 2, 3]
-    for x, y in [(before.q_taken, after.q_taken), (before.targets, after.targets)]:
-        np.testing.assert_allclose(x.numpy()[:, others], y.numpy()[:, others], atol=1e-6)
-        assert np.abs(x.numpy()[:, 1] - y.numpy()[:, 1]).max() > 1e-2
 
 
 def test_zero_state_ignores_the_stored_one() -> None:

@@ -42,18 +42,6 @@ def test_the_largest_product() -> None:
         JointActions(specs.BoundedArray((11,), np.int32, 0, 1))
 
 
-@pytest.mark.parametrize(
-    ("actions", "wanted"),
-    [
-        (specs.BoundedArray((2,), np.int32, 1, 3), "whole numbers from 0"),
-        (specs.BoundedArray((2,), np.float32, 0, 3), "discrete actions"),
-    ],
-)
-def test_others_are_refused(actions: specs.BoundedArray, wanted: str) -> None:
-    with pytest.raises(ValueError, match=rf"needs {wanted}, but .* are 2 numbers from"):
-        JointActions(actions)
-
-
 def test_the_greedy_combination_is_played() -> None:
     network = make(small_config()).make_network(SPEC)
     inputs = NetworkInput(

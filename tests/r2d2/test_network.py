@@ -1,9 +1,7 @@
 """The dueling head, and R2D2's network from its config."""
 
 import numpy as np
-import pytest
 import tensorflow as tf
-from acme import specs
 
 from r2d2.agent import VARIANTS
 from r2d2.network import DuelingHead, make_network
@@ -30,34 +28,6 @@ def test_dueling_head_is_value_plus_centred_advantage() -> None:
         expected = value + advantage - advantage.sum() / 4
         np.testing.assert_allclose(actual[b], expected, atol=1e-5)
     assert np.ptp(actual, axis=-1).min() > 1e-2
-
-
-def test_each_stream_has_its_own_hidden_layer() -> None:
-    head = DuelingHead(num_actions=18, hidden_size=512)
-    head(tf.zeros([1, 512]))
-    shapes = sorted(v.shape.as_list() for v in head.trainable_variables if v.shape.rank == 2)
-    assert shapes == [[512, 1], [512, 18], [512, 2 * 512]]
-
-
-@pytest.mark.parametrize("of_value", [True, False])
-def test_a_stream_sees_its_own_half_of_the_hidden_units_alone(of_value: bool) -> None:
-    """The mean over actions is the value, what differs between them the advantages."""
-    head = DuelingHead(num_actions=4, hidden_size=5)
-    x = np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32)
-    before = head(x).numpy()
-    (bias,) = [v for v in head._hidden.variables if v.shape.rank == 1]
-    half = np.repeat([of_value, not of_value], 5)
-    bias.assign(np.where(half, 9.0, 0.0))
-    after = head(x).numpy()
-    value, advantage = (np.abs(y).max() for y in _streams(after - before))
-    assert (value > 1e-2) == of_value
-    assert (advantage > 1e-2) == (not of_value)
-    assert min(value, advantage) < 1e-5
-
-
-def _streams(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    mean = q.mean(axis=-1, keepdims=True)
-    return mean, q - mean
 
 
 def test_in_bfloat16_only_the_hidden_layers_are() -> None:
@@ -101,9 +71,3 @@ def test_the_recurrent_network_sees_the_previous_step() -> None:
     for other in (_inputs(2, 0.0), _inputs(0, 1.0)):
         assert np.abs(network.step(other, state)[0] - first).max() > 1e-4
     assert np.abs(network.step(_inputs(0, 0.0), after)[0] - first).max() > 1e-4
-
-
-def test_bounded_actions_are_refused() -> None:
-    spec = environment_spec()._replace(actions=specs.BoundedArray((2,), np.float32, -1, 1))
-    with pytest.raises(ValueError, match="discrete actions, but this environment's are 2 numbers"):
-        make_network(small_config(), spec)

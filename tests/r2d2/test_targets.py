@@ -67,13 +67,6 @@ def test_clipped_ablation_clips_rewards_and_leaves_values_alone() -> None:
             assert targets[t, b] == pytest.approx(_two_step(clipped, VALUE, t, b, end), abs=1e-5)
 
 
-def test_asymmetric_rewards_enter_the_targets() -> None:
-    squashed = np.tanh(REWARD)
-    rewards = np.where(squashed < 0, 0.3 * squashed, 5 * squashed)
-    targets = _targets(reward_transform="asymmetric", rescale=False)
-    assert targets[0, 0] == pytest.approx(_two_step(rewards, VALUE, 0, 0, 6), abs=1e-5)
-
-
 @pytest.mark.parametrize("life_loss", ["roll", "reset"])
 def test_nothing_is_bootstrapped_across_a_lost_life(life_loss: str) -> None:
     plain = _targets(rescale=False)
@@ -99,21 +92,3 @@ def test_first_priority_mixes_largest_and_mean_error() -> None:
         real = errors[:end, b]
         expected = 0.7 * real.max() + 0.3 * real.mean()
         assert _first_priority(0.7, q_taken)[b] == pytest.approx(expected, rel=1e-4)
-
-
-def test_errors_of_opposite_sign_do_not_cancel() -> None:
-    signs = np.array([1, -1, 1, -1, 1, -1, 1])[:, None]
-    q_taken = np.concatenate([_targets(), VALUE[-1:]]) - signs
-    for eta in (0.0, 0.5, 1.0):
-        np.testing.assert_allclose(_first_priority(eta, q_taken), 1.0, rtol=1e-4)
-
-
-def test_first_priorities_of_any_number_of_items() -> None:
-    whole = _first_priority(0.9, VALUE)
-    for b in range(B):
-        part = slice(b, b + 1)
-        priority = make_initial_priority(small_config(eta=0.9, n_step=2, length=L))
-        values = {"q_taken": VALUE[:, part], "q_max": VALUE[:, part]}
-        fields = (x[:, part] for x in (REWARD, CONTINUATION, LIFE_LOST, MASK))
-        np.testing.assert_allclose(priority(PriorityInput(values, *fields)), whole[part])
-    assert whole.dtype == np.float32

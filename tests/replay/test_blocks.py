@@ -1,7 +1,6 @@
 """When blocks begin and end, and what they hold beside their own rows."""
 
 import numpy as np
-import pytest
 
 from replay.blocks import BlockBuffer
 from replay.layout import BlockLayout
@@ -24,9 +23,3 @@ def test_an_episode_begins_a_block_unless_another_just_did() -> None:
     first, second = [(0, 4), (4, 5)], [(6, 10), (10, 14), (14, 17)]
     of_two_steps = [(18, 21), (22, 25)]  # two episodes in each
     assert found == [*first, *second, *of_two_steps, (26, 30), (30, 34), (34, 38), (38, 42)]
-
-
-@pytest.mark.parametrize(("length", "context"), [(0, 1), (4, 0)])
-def test_refuses_blocks_that_make_no_sense(length: int, context: int) -> None:
-    with pytest.raises(ValueError, match=f"of at least 1, got {length} and {context}"):
-        BlockLayout(length, context)

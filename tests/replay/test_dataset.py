@@ -73,19 +73,6 @@ def test_bounded_actions_of_an_episode_and_none_of_them_is_zero() -> None:
     )
 
 
-@pytest.mark.parametrize("num_steps", [1, 3, 6, 7])
-def test_a_short_episode_contributes_exactly_its_steps(num_steps: int) -> None:
-    """The one that terminates included; the row after the last step is only observed."""
-    rewards = [float(r) for r in range(1, num_steps + 1)]
-    rows = episode(rewards, continuation=0.0, spare_rows=2)
-    batch = first_item(rows, Layout(2, 6, 6))
-    real = batch.mask[2:].T == 1
-    trained = batch.reward[2:].T[real]
-    assert trained.tolist() == rewards
-    ends = batch.continuation[2:].T[real]
-    assert ends.tolist() == [1.0] * (num_steps - 1) + [0.0]
-
-
 def test_an_unroll_across_an_episode_s_end_resets_there() -> None:
     rows = episode([10, 20], continuation=0.0)
     batch = first_item(rows, Layout(0, 6, 6, 2, crosses_episodes=True))

@@ -115,22 +115,6 @@ def test_items_come_as_often_as_their_probability_says(num_shards: int) -> None:
             assert abs(share - 1 / num_items) < 6 * deviation / (num_items * p)
 
 
-def test_each_of_two_tables_in_a_batch_is_a_whole_of_its_own_shards() -> None:
-    priorities = PRIORITIES[2]
-    servers = serve([PRIORITIZED, UNIFORM], priorities)
-    clients = [reverb.Client(f"localhost:{server.port}") for server in servers]
-    clients[1].reset("u")  # so that the tables' sizes differ
-    writer = streams.make_writer(servers[1], [UNIFORM], 1, BLOCKS)
-    streams.write(writer, streams.random_stream(np.random.default_rng(9), 1, 13, longest=100))
-    batch = next(read(servers, [PRIORITIZED, UNIFORM], [4, 6]))
-    assert batch.shard.tolist() == [0, 0, 1, 1, 0, 0, 0, 1, 1, 1]
-    assert batch.table_size.tolist() == [11] * 4 + [2 + 3] * 6
-    for b, item in enumerate(items(batch)[:4]):
-        expected = naive_probability(priorities, batch.shard[b], item)
-        assert batch.probability[b] == pytest.approx(expected)
-    np.testing.assert_allclose(batch.probability[4:], [1 / 2 / 2] * 3 + [1 / 3 / 2] * 3)
-
-
 def test_queues_on_several_servers_hand_out_each_item_once_and_in_order() -> None:
     queue = streams.queue("q", LAYOUT)
     servers = serve([queue], [[1.0] * 12, [1.0] * 12, [1.0] * 12])
@@ -177,21 +161,6 @@ def test_priorities_go_back_to_the_shard_an_item_came_from(tmp_path: pathlib.Pat
     unchanged = dict.fromkeys(others, 1.0)
     assert priorities(clients[0]) == {a: 1.0, b: 3.0, **unchanged}
     assert priorities(clients[1]) == {a: 2.0, b: 4.0, **unchanged}
-
-
-def test_a_shard_without_news_is_not_asked() -> None:
-    class Client:
-        def __init__(self) -> None:
-            self.updates: list[dict[int, float]] = []
-
-        def mutate_priorities(self, table: str, updates: dict[int, float]) -> None:
-            self.updates.append(updates)
-
-    clients = [Client(), Client()]
-    updater = PriorityUpdater(clients, "p")
-    updater.update(np.ones(2, np.int32), np.asarray([5, 6], np.uint64), np.asarray([1.0, 2.0]))
-    updater.close()
-    assert [client.updates for client in clients] == [[], [{5: 1.0, 6: 2.0}]]
 
 
 @pytest.mark.parametrize(

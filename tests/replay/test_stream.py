@@ -57,11 +57,3 @@ def test_it_ends_for_a_thread_that_waits_for_the_next() -> None:
     before, count = _threads(), 4  # those included that TensorFlow keeps from the first on
     assert sum(_wait_and_close() for _ in range(count)) > 2 * count
     wait_for(lambda: _threads() < before + count)  # a pool of TensorFlow's may have grown meanwhile
-
-
-def test_one_that_is_closed_gives_nothing_more() -> None:
-    stream = Stream(tf.data.Dataset.range(3))
-    next(stream)
-    stream.close()
-    stream.close()
-    assert list(stream) == []

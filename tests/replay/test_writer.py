@@ -9,7 +9,6 @@ from acme import specs
 
 from replay.layout import BlockLayout, Layout
 from replay.structures import FIRST, LAST, MID, PriorityInput, TableSpec
-from replay.tables import block_layout
 from replay.writer import SequenceWriter, WriterStopped
 from tests.replay import naive, streams
 
@@ -81,21 +80,6 @@ def test_one_stream_feeds_two_kinds_of_table(
         naive.assert_equal(batch, naive.batch(rows, spec.layout, items))
 
 
-def test_the_random_cases_reach_every_kind_of_end() -> None:
-    layout = Layout(2, 4, 2, 4)
-    rows = streams.random_stream(np.random.default_rng(0), 3, 60, longest=12)
-    expected = naive.batch(
-        rows, layout, naive.spans(rows, layout, BlockLayout(2, 3, by_episode=True))
-    )
-    lengths = expected["mask"].sum(axis=0)
-    assert {1, 6} <= set(lengths)  # one-step episodes and full items
-    assert expected["life_lost"].any()
-    assert not expected["life_lost"].all()
-    last = [(row.step, rows[t + 1].step) for t, row in enumerate(rows[:-1])]
-    continuation = [a.continuation[n] for a, b in last for n in range(3) if b.step_type[n] == LAST]
-    assert {0.0, 1.0} == set(continuation)  # terminations and truncations
-
-
 @pytest.mark.parametrize("crosses", [False, True])
 @pytest.mark.parametrize("layout", [(0, 4, 4), (4, 4, 2), (2, 6, 4)])
 def test_every_step_is_trained_and_time_is_contiguous(
@@ -121,19 +105,6 @@ def test_every_step_is_trained_and_time_is_contiguous(
         if rows[t].step.step_type[n] != LAST
     }
     assert steps <= trained
-
-
-def test_a_period_of_one_block_shares_its_blocks() -> None:
-    """Two tables hold items of their own over the same blocks."""
-    rows = streams.random_stream(np.random.default_rng(4), 1, 41, longest=100)
-    layout = Layout(4, 8, 4)
-    one, two = streams.queue("one", layout), streams.queue("two", layout)
-    cut = streams.blocks([one, two], 4)
-    server = streams.serve([one, two], cut)
-    streams.write(streams.make_writer(server, [one, two], 1, cut), rows)
-    first, second = streams.read(server, one, cut), streams.read(server, two, cut)
-    np.testing.assert_array_equal(first.reward, second.reward)
-    assert not set(first.key.tolist()) & set(second.key.tolist())
 
 
 def test_a_long_episode_s_blocks_outlast_the_short_ones_of_its_neighbours() -> None:
@@ -244,15 +215,6 @@ def test_sampling_unblocks_the_writer() -> None:
     assert 5 <= len(sampled) <= 10
 
 
-def test_close_stops_a_writer_that_waits() -> None:
-    spec = streams.queue("q", Layout(0, 4, 4))
-    server = streams.serve([spec], BLOCKS)
-    writer = streams.make_writer(server, [spec], 1, BLOCKS)
-    streams.write(writer, streams.random_stream(np.random.default_rng(10), 1, 9, longest=100))
-    writer.close()
-    assert streams.num_items(server, spec) == 2
-
-
 @pytest.mark.parametrize(
     ("types", "row"),
     [([MID], 0), ([FIRST, FIRST], 1), ([FIRST, LAST, MID], 2), ([FIRST, MID, FIRST], 2)],
@@ -302,8 +264,3 @@ def test_refuses_a_field_of_another_number_of_environments() -> None:
         writer.append(
             row.step, core_state=row.core_state, values={"q": np.zeros(1)}, learner_step=0
         )
-
-
-def test_block_length_is_what_the_paper_s_layout_needs() -> None:
-    r2d2 = TableSpec("r2d2", "prioritized", Layout(40, 80, 40, 4), 1000)
-    assert block_layout([r2d2]) == BlockLayout(40, 3, by_episode=True)

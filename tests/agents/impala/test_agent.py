@@ -3,16 +3,10 @@
 import numpy as np
 import pytest
 
-from agents.impala.agent import ATARI, DMLAB, Config, make
+from agents.impala.agent import Config, make
 from replay.structures import TableSpec
-from tests.agents.impala.batches import make_update, small_config
+from tests.agents.impala.batches import small_config
 from tests.batches import NUM_ACTIONS, environment_spec
-
-
-def test_one_queue_without_replay() -> None:
-    agent = make(ATARI)
-    assert agent.tables == (TableSpec("impala", "queue", ATARI.layout, max_size=64),)
-    assert agent.batch_sizes == (32,)
 
 
 def test_half_of_a_batch_from_replay() -> None:
@@ -25,17 +19,6 @@ def test_half_of_a_batch_from_replay() -> None:
     )
     assert agent.batch_sizes == (16, 16)
     assert agent.batch_size == 32
-
-
-@pytest.mark.parametrize("config", [ATARI, DMLAB], ids=["atari", "dmlab"])
-def test_the_record_follows_its_config(config: Config) -> None:
-    agent = make(config)
-    assert agent.name == "impala"
-    assert agent.config is config
-    assert agent.frame_stack == config.frame_stack
-    assert agent.variable_update_period == config.length  # once per unroll
-    assert agent.resets_on_life_loss == config.life_loss
-    assert agent.initial_priority is None
 
 
 @pytest.mark.parametrize(
@@ -55,9 +38,3 @@ def test_networks_have_their_variables_at_once(
         assert acting.name == learning.name
     logits = [v.shape[-1] for v in network.variables if v.shape[-1] == NUM_ACTIONS]
     assert len(logits) == 2  # weights and bias
-
-
-def test_actors_fetch_what_is_learned_unless_they_are_to_lag() -> None:
-    plain, lagging = make_update(small_config()), make_update(small_config(policy_lag=1))
-    assert plain.network is plain.learned_network
-    assert lagging.network is not lagging.learned_network

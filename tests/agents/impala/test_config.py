@@ -9,7 +9,6 @@ import pytest
 
 from agents.impala import agent
 from agents.impala.agent import ATARI, CONTROL, CONTROL_IMAGE, DMLAB, Config
-from replay.layout import Layout
 from tests.agents.impala.batches import small_config
 from tests.batches import environment_spec, random_batch
 from tests.configs import watched
@@ -96,18 +95,6 @@ def test_without_a_period_unrolls_follow_one_another() -> None:
     assert Config(length=8, period=8).layout == Config(length=8).layout
 
 
-def test_what_the_paper_searched_for_lies_in_its_ranges() -> None:
-    """Table C.1."""
-    assert 5e-5 <= DMLAB.entropy_cost <= 1e-2
-    assert 5e-6 <= DMLAB.learning_rate <= 5e-3
-    assert DMLAB.rmsprop_epsilon in (1e-1, 1e-3, 1e-5, 1e-7)
-
-
-def test_unrolls_follow_one_another_across_episodes() -> None:
-    assert ATARI.layout == Layout(0, 20, 20, 4, crosses_episodes=True)
-    assert small_config(burn_in=3).layout == Layout(3, 7, 7, 1, crosses_episodes=True)
-
-
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
@@ -170,11 +157,6 @@ def test_unrolls_follow_one_another_across_episodes() -> None:
 def test_impossible_values_are_refused(field: str, value: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         Config(**{field: value})
-
-
-def test_importance_weights_need_no_limit() -> None:
-    config = Config(rho_bar=float("inf"), c_bar=float("inf"))
-    assert config.c_bar == config.rho_bar == float("inf")
 
 
 def test_a_whole_number_is_a_rate_too() -> None:

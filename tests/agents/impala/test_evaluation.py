@@ -70,54 +70,6 @@ def test_the_loss_of_a_batch_is_the_oracles_sum(correction: str, burn_in: int) -
     assert float(update.evaluate(batch).loss) == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("correction", ["epsilon", "none"])
-def test_actions_that_have_become_impossible(correction: str) -> None:
-    """π below 1e-12 for two actions of three: only there does ε show."""
-    config = small_config(correction=correction)
-    update, batch = make_update(config), _batch(config)
-    (bias,) = [v for v in update.learned_network.variables if v.shape == [NUM_ACTIONS]]
-    bias.assign([30.0, 0.0, 0.0])
-    expected = _expected_loss(update, batch, config)
-    assert float(update.evaluate(batch).loss) == pytest.approx(expected, rel=1e-4)
-
-
-@pytest.mark.parametrize("lstm_size", [0, 6])
-def test_an_unroll_of_two_episodes_equals_two_unrolls(lstm_size: int) -> None:
-    """The core state resets, and nothing is bootstrapped from the episode that follows."""
-    config = small_config(lstm_size=lstm_size, batch_size=1)
-    batch = with_ends(random_batch(config), {(3, 0): False})
-    update = make_update(config)
-    whole = float(update.evaluate(batch).loss)
-
-    def part(start: int, stop: int) -> float:
-        def rows(x: tf.Tensor) -> tf.Tensor:
-            return x[start : stop + (len(x) == config.length + 1)]
-
-        per_row = ("reset", "valid", "life_lost", "action", "log_probability", "reward")
-        piece = batch._replace(
-            inputs=tree.map_structure(rows, batch.inputs),
-            **{name: rows(getattr(batch, name)) for name in (*per_row, "continuation", "mask")},
-        )
-        return float(update.evaluate(piece).loss)
-
-    assert whole == pytest.approx(part(0, 3) + part(4, 7), rel=1e-5)
-
-
-def test_a_truncation_bootstraps_from_its_own_last_row_and_a_terminal_from_nothing() -> None:
-    config = small_config(batch_size=2, lstm_size=0)
-    batch = with_ends(random_batch(config), {(3, 0): True, (3, 1): False})
-    update = make_update(config)
-    observation = batch.inputs.observation.numpy()
-    before = gradients_of(update, batch)
-    for column, counts in [(0, False), (1, True)]:
-        changed = observation.copy()
-        changed[3, column] += 2.0
-        inputs = batch.inputs._replace(observation=tf.constant(changed))
-        after = gradients_of(update, batch._replace(inputs=inputs))
-        same = all(np.array_equal(x, y) for x, y in zip(before, after, strict=True))
-        assert same != counts
-
-
 @eagerly()
 def test_what_masked_rows_hold_changes_nothing() -> None:
     config = small_config()
@@ -139,19 +91,6 @@ def test_what_masked_rows_hold_changes_nothing() -> None:
     clean, other = make_update(config)(batch)[1], make_update(config)(dirty)[1]
     for name in clean:
         assert float(clean[name]) == float(other[name]), name
-
-
-def test_unrolls_of_a_batch_are_independent() -> None:
-    config = small_config()
-    update, batch = make_update(config), _batch(config)
-    before = update.evaluate(batch)
-    noisy = tf.where(np.array([0, 1, 0, 0], bool)[:, None], 5.0, batch.inputs.observation)
-    inputs = batch.inputs._replace(observation=noisy)
-    after = update.evaluate(batch._replace(inputs=inputs))
-    others = [0, 2, 3]
-    for x, y in [(before.value, after.value), (before.log_ratio, after.log_ratio)]:
-        np.testing.assert_allclose(x.numpy()[:, others], y.numpy()[:, others], atol=1e-6)
-        assert np.abs(x.numpy()[:, 1] - y.numpy()[:, 1]).max() > 1e-2
 
 
 def test_no_gradient_reaches_the_burn_in_or_the_bootstrap() -> None:
@@ -232,10 +171,3 @@ def test_rewards_are_transformed_first(transform: str, function: Any) -> None:
     update, plain = make_update(config), make_update(small_config())
     actual = float(update.evaluate(batch).loss)
     assert actual == pytest.approx(float(plain.evaluate(transformed).loss), rel=1e-5)
-
-
-def test_a_viewer_is_told_the_networks_value_whichever_task_it_plays() -> None:
-    update, agent = make_update(small_config()), make(small_config())
-    value = tf.constant([[0.5], [-2.0]])
-    for task in (0, 3):
-        assert agent.estimates(update, {"value": value}, task)["V"].numpy().tolist() == [0.5, -2.0]

@@ -54,29 +54,6 @@ def test_it_equals_the_oracle(alphas: tuple[float, float]) -> None:
     np.testing.assert_allclose(returns.q[real], q[real], rtol=1e-9)
 
 
-@pytest.mark.parametrize(("alpha", "bars"), [(1.0, (RHO_BAR, C_BAR)), (0.0, (np.inf, np.inf))])
-def test_its_ends_are_vtrace_and_importance_sampling(
-    alpha: float, bars: tuple[float, float]
-) -> None:
-    """As tensors too, of which nobody can tell that they are 1."""
-    ends = _leaky(1.0, 1.0, *bars)
-    for leaky in (_leaky(alpha, alpha), _leaky(*[tf.constant(alpha, tf.float64)] * 2)):
-        for xs, ys in zip(leaky, ends, strict=True):
-            for x, y in zip(xs, ys, strict=True):
-                np.testing.assert_allclose(x, y, rtol=1e-12)
-
-
-def test_one_alpha_keeps_rho_above_c_and_the_printed_inequality_does_not() -> None:
-    """The proof needs ρ ≥ c. Of equal clips ρ falls as α_ρ rises: α_ρ ≥ α_c is the wrong way."""
-    for alpha in (0.0, 0.4, 1.0):
-        rho, c, _ = _leaky(alpha, alpha, 1.0, 1.0)[0]
-        assert (rho * LAMBDA >= c - 1e-12).numpy().all()
-    rho, c, _ = _leaky(0.9, 0.1, 1.0, 1.0)[0]
-    assert (rho * LAMBDA < c - 1e-3).numpy().any()
-    rho, c, _ = _leaky(0.1, 0.9, 1.0, 1.0)[0]
-    assert (rho * LAMBDA >= c - 1e-12).numpy().all()
-
-
 EXTREMES = np.array([-1e4, -147, -88, 3, 12, 88.7, 89, 147, 1e4], np.float32)[:, np.newaxis]
 
 

@@ -1,7 +1,6 @@
 """IMPALA's head, and its networks from their configs."""
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +8,7 @@ import tensorflow as tf
 from acme import specs
 
 from agents.impala.agent import ATARI, DMLAB
-from agents.impala.distributions import Categorical, Form
-from agents.impala.network import ActorCriticHead, make_network
+from agents.impala.network import make_network
 from replay.structures import NetworkInput
 from tests.agents.impala.batches import small_config
 from tests.batches import OBSERVATION_SIZE, environment_spec
@@ -25,17 +23,6 @@ def _inputs(action: int, reward: float) -> NetworkInput:
 def _images(height: int, width: int, channels: int) -> NetworkInput:
     image = tf.zeros([1, height, width, channels], tf.uint8)
     return NetworkInput(image, tf.zeros([1], tf.int32), tf.zeros([1]))
-
-
-@pytest.mark.parametrize("num_values", [1, 3])
-def test_the_head_is_two_linear_layers(num_values: int) -> None:
-    head = ActorCriticHead(Form(4, Categorical), num_values)
-    x = np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32)
-    output: Any = head(x)
-    weights = {v.shape[-1]: v.numpy() for v in head.variables if v.shape.rank == 2}
-    np.testing.assert_allclose(output.policy.logits, x @ weights[4], atol=1e-5)
-    np.testing.assert_allclose(output.value, x @ weights[num_values], atol=1e-5)
-    np.testing.assert_array_equal(head.value_layer.w, weights[num_values])
 
 
 def test_networks_of_the_two_settings() -> None:

@@ -33,16 +33,6 @@ def test_draws_follow_the_probabilities_that_are_reported() -> None:
     np.testing.assert_allclose(np.exp(log_mu), PROBABILITIES[action.numpy()], rtol=1e-5)
 
 
-def test_log_probability_of_rows_and_columns() -> None:
-    rng = np.random.default_rng(0)
-    logits, action = rng.normal(size=(5, 2, 4)).astype(np.float32), rng.integers(4, size=(5, 2))
-    actual = Categorical(tf.constant(logits)).log_probability(tf.constant(action)).numpy()
-    for t, b in np.ndindex(5, 2):
-        exponentials = np.exp(logits[t, b])
-        expected = np.log(exponentials[action[t, b]] / exponentials.sum())
-        np.testing.assert_allclose(actual[t, b], expected, rtol=1e-5)
-
-
 def _play(seed: int, num_steps: int = 20) -> list[np.ndarray]:
     tf.random.set_seed(1)
     network = make_network(small_config(), environment_spec())

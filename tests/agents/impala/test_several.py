@@ -9,9 +9,8 @@ import tensorflow as tf
 from acme import specs
 
 from agents.impala.agent import make
-from agents.impala.distributions import Categorical, Several, form_of, without_last
+from agents.impala.distributions import Several, form_of
 from agents.impala.policy import environment_action, make_policy
-from agents.networks.network import is_discrete
 from replay.structures import NO_ACTION, NetworkInput
 from tests.agents.impala.batches import small_config
 from tests.batches import OBSERVATION_SIZE, environment_spec, random_batch
@@ -34,11 +33,6 @@ def _policy(seed: int, *shape: int) -> tuple[Several, np.ndarray]:
     return policy, np.stack(joint, axis=-1)
 
 
-def test_there_is_a_logit_for_each_value_of_each_number() -> None:
-    assert form_of(ACTIONS).size == 9
-    assert is_discrete(ACTIONS)
-
-
 @pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
 def test_the_joint_probabilities_entropy_and_divergence(wrap: Callable) -> None:
     (policy, joint), (other, of_other) = _policy(0, 2, 5), _policy(1, 2, 5)
@@ -53,22 +47,6 @@ def test_the_joint_probabilities_entropy_and_divergence(wrap: Callable) -> None:
     assert divergence.min() > 0.01
     np.testing.assert_allclose(wrap(policy.divergence)(other), divergence, rtol=1e-3)
     assert policy.regularisation_metric(tf.constant(-2.0)) == {"entropy": tf.constant(2.0)}
-
-
-def test_draws_follow_the_joint_probabilities() -> None:
-    policy, joint = _policy(2)
-    draws = 40_000
-    many = Several(tuple(Categorical(tf.tile(x.logits[None], [draws, 1])) for x in policy.parts))
-    action = many.sample(tf.random.Generator.from_seed(0))
-    assert (action.shape, action.dtype) == ((draws, 3), tf.int32)
-    index = np.ravel_multi_index(action.numpy().T, COUNTS)
-    np.testing.assert_allclose(np.bincount(index, minlength=24) / draws, joint, atol=0.01)
-
-
-def test_without_the_last_row() -> None:
-    policy, _ = _policy(3, 4, 2)
-    shorter = without_last(policy)
-    assert [part.logits.shape[:2] for part in shorter.parts] == [(3, 2)] * 3
 
 
 def test_it_acts_by_them_and_sees_the_previous_ones() -> None:

@@ -65,38 +65,6 @@ def test_every_correction_equals_the_oracle(
         np.testing.assert_array_equal(x[~real], UNROLLS.value[:-1][~real])
 
 
-def test_corrections_differ() -> None:
-    results = {c: _returns(UNROLLS, c, 1.0, 1.0, 1.0) for c in get_args(Correction)}
-    targets = {c: returns.value.numpy() for c, (_, returns) in results.items()}
-    policy = {c: weights.policy.numpy() for c, (weights, _) in results.items()}
-    assert np.abs(targets["vtrace"] - targets["one_step"]).max() > 0.1
-    assert np.abs(policy["one_step"] - policy["none"]).max() > 0.1
-    np.testing.assert_array_equal(policy["vtrace"], policy["one_step"])
-    np.testing.assert_array_equal(targets["one_step"], targets["none"])
-    np.testing.assert_array_equal(targets["epsilon"], targets["none"])
-
-
-def test_on_policy_targets_are_n_step_returns() -> None:
-    """Equation 2; and the last row's advantage bootstraps too."""
-    mask = np.ones((T, B), np.float32)
-    returns = _on_policy(UNROLLS._replace(mask=mask))
-    expected = UNROLLS.value[-1]
-    for t in reversed(range(T)):
-        expected = UNROLLS.reward[t] + UNROLLS.discount[t] * expected
-        np.testing.assert_allclose(returns.value[t], expected, atol=1e-4)
-        np.testing.assert_allclose(returns.q[t], expected, atol=1e-4)
-    last = UNROLLS.reward[-1] + UNROLLS.discount[-1] * UNROLLS.value[-1]
-    assert np.abs(last - UNROLLS.reward[-1]).max() > 0.5
-    np.testing.assert_allclose(returns.q[-1], last, atol=1e-5)
-
-
-def test_lambda_0_is_one_step_temporal_difference_learning() -> None:
-    mask = np.ones((T, B), np.float32)
-    _, returns = _returns(UNROLLS._replace(mask=mask), "none", 1.0, 1.0, 0.0)
-    expected = UNROLLS.reward + UNROLLS.discount * UNROLLS.value[1:]
-    np.testing.assert_allclose(returns.value, expected, atol=1e-5)
-
-
 @pytest.mark.parametrize("terminated", [False, True])
 def test_an_end_inside_an_unroll(terminated: bool) -> None:
     """Rows a b L c: a time limit bootstraps on L, its last observation; a terminal on nothing."""
@@ -114,56 +82,6 @@ def test_an_end_inside_an_unroll(terminated: bool) -> None:
     np.testing.assert_allclose(returns.q[:, 0], [1.0 + 0.5 * b, b, 8.0, 101.0])
 
 
-def test_nothing_of_an_episode_reaches_the_one_before() -> None:
-    mask = np.ones((T, B), np.float32)
-    mask[4] = 0
-    before = _on_policy(UNROLLS._replace(mask=mask))
-    changed = UNROLLS._replace(mask=mask, value=UNROLLS.value.copy(), reward=UNROLLS.reward.copy())
-    changed.value[5:] = 50.0
-    changed.reward[5:] = 50.0
-    after = _on_policy(changed)
-    for x, y in zip(before, after, strict=True):
-        np.testing.assert_array_equal(x[:5], y[:5])
-        assert (x[5:] != y[5:]).numpy().all()
-
-
-def test_masked_rows_may_hold_anything() -> None:
-    dirty = UNROLLS._replace(
-        **{
-            name: np.where(UNROLLS.mask > 0, getattr(UNROLLS, name), np.nan).astype(np.float32)
-            for name in ("reward", "discount", "log_ratio")
-        }
-    )
-    _, before = _returns(UNROLLS, "vtrace", 1.0, 1.0, 1.0)
-    _, after = _returns(dirty, "vtrace", 1.0, 1.0, 1.0)
-    for x, y in zip(before, after, strict=True):
-        np.testing.assert_array_equal(x, y)
-
-
-def test_columns_are_independent() -> None:
-    _, whole = _returns(UNROLLS, "vtrace", 1.0, 1.0, 1.0)
-    for b in range(B):
-        column = Unrolls(*(x[:, b : b + 1] for x in UNROLLS))
-        _, alone = _returns(column, "vtrace", 1.0, 1.0, 1.0)
-        for x, y in zip(whole, alone, strict=True):
-            np.testing.assert_allclose(x[:, b : b + 1], y, atol=1e-6)
-
-
-def test_targets_let_gradients_through() -> None:
-    """So that a metagradient of λ exists; the learner stops what it must."""
-    value, reward, discount, log_ratio, mask = (tf.constant(x) for x in UNROLLS)
-    lambda_ = tf.constant(0.8)
-    with tf.GradientTape() as tape:
-        tape.watch(lambda_)
-        weights = importance_weights(log_ratio, "vtrace", rho_bar=1.0, c_bar=1.0, lambda_=lambda_)
-        total = tf.reduce_sum(vtrace_returns(value, reward, discount, weights, mask).value)
-    sums = [
-        float(tf.reduce_sum(_returns(UNROLLS, "vtrace", 1.0, 1.0, 0.8 + step)[1].value))
-        for step in (-1e-2, 1e-2)
-    ]
-    assert float(tape.gradient(total, lambda_)) == pytest.approx((sums[1] - sums[0]) / 2e-2, 1e-2)
-
-
 @pytest.mark.parametrize("correction", get_args(Correction))
 def test_only_the_epsilon_correction_bounds_the_log_probability(correction: Correction) -> None:
     """A density may be beyond float32."""
@@ -173,8 +91,3 @@ def test_only_the_epsilon_correction_bounds_the_log_probability(correction: Corr
     if correction == "epsilon":
         expected = np.log([1e-6, 2e-6, np.exp(-1.0) + 1e-6, np.exp(147.0)])
     np.testing.assert_allclose(actual, expected, rtol=1e-5)
-
-
-def test_shapes_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="dimension"):
-        _on_policy(UNROLLS._replace(mask=UNROLLS.mask[:, 1:]))

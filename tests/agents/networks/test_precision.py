@@ -116,14 +116,6 @@ def test_outputs_and_states_are_float32_and_near(
         assert 1e-5 < _distance(actual, expected) < 0.02
 
 
-@pytest.mark.parametrize("name", ["r2d2", "impala"])
-def test_the_core_multiplies_its_inputs_in_bfloat16(name: str) -> None:
-    made = make(name, "vectors", 6, "bfloat16")
-    network: Any = made.update.network
-    x = network._embed(tree.map_structure(lambda rows: rows[0], made.batch.inputs))
-    assert x.dtype == network._core.project(x).dtype == tf.bfloat16
-
-
 @pytest.mark.parametrize(
     ("name", "observations", "lstm_size"),
     [("r2d2", "images", 6), ("popart", "words", 6), ("stac", "vectors", 0)],

@@ -7,33 +7,13 @@ from acme.utils import loggers
 
 from agents.actor import network_input
 from agents.popart.agent import (
-    ATARI,
-    DMLAB,
-    MULTIHEAD_ATARI,
-    MULTIHEAD_DMLAB,
-    Config,
     PopArtIMPALA,
     make,
 )
 from agents.popart.statistics import PopArt
 from environments import dm
-from replay.structures import TableSpec
 from tests.agents.popart.batches import NUM_TASKS, make_update, small_config
 from tests.batches import environment_spec
-
-
-@pytest.mark.parametrize("config", [ATARI, DMLAB, MULTIHEAD_ATARI, MULTIHEAD_DMLAB])
-def test_the_record_follows_its_config(config: Config) -> None:
-    agent = make(config, "some_name")
-    assert agent.name == "some_name"
-    assert agent.config is config
-    assert agent.tables == (TableSpec("some_name", "queue", config.layout, max_size=64),)
-    assert agent.batch_sizes == (32,)
-    assert agent.frame_stack == config.frame_stack
-    assert agent.variable_update_period == config.length
-    assert agent.resets_on_life_loss == config.life_loss
-    assert agent.initial_priority is None
-    assert make(config).name == "popart"
 
 
 @pytest.mark.parametrize("normalise", [True, False])

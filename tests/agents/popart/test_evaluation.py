@@ -21,8 +21,7 @@ from tests.agents.popart.batches import (
     small_config,
     statistics_of,
 )
-from tests.batches import NUM_ACTIONS, environment_spec
-from tests.eager import eagerly
+from tests.batches import environment_spec
 
 SCALED = 3  # the task whose rewards are multiplied
 
@@ -134,52 +133,6 @@ def test_the_scale_of_one_tasks_rewards_changes_no_update() -> None:
         np.testing.assert_allclose(x, y, atol=2e-4)
     sigma = statistics_of(update).sigma.numpy()
     np.testing.assert_allclose(metrics["sigma"], sigma * factor, rtol=1e-3)
-
-
-def test_without_normalisation_it_changes_the_policys_update() -> None:
-    config = small_config(normalise=False)
-    update, batch = make_update(config), batch_of_tasks(config)
-    sizes = [
-        np.linalg.norm(gradients_of(update, _scaled(batch, scale))[0]) for scale in (1.0, 1_000.0)
-    ]
-    assert sizes[1] > 100 * sizes[0]
-
-
-def test_unrolls_of_a_batch_are_independent() -> None:
-    config = small_config()
-    update, batch = make_update(config), batch_of_tasks(config)
-    changed = tf.where(np.array([False, True, False, False]), 50.0, batch.reward)
-    task = tf.constant([3, 2, 3, 1], tf.int64)
-    before, after = (
-        update.evaluate(batch),
-        update.evaluate(batch._replace(reward=changed, task=task)),
-    )
-    for x, y in [(before.target, after.target), (before.value, after.value)]:
-        np.testing.assert_array_equal(x.numpy()[:, [0, 2, 3]], y.numpy()[:, [0, 2, 3]])
-        assert (x.numpy()[:, 1] != y.numpy()[:, 1]).any()
-
-
-@eagerly()
-def test_what_masked_rows_hold_changes_nothing() -> None:
-    config = small_config()
-    batch = batch_of_tasks(config)
-    real = batch.mask > 0
-
-    def filled(x: tf.Tensor, value: float) -> tf.Tensor:
-        return tf.where(real, x, tf.cast(value, x.dtype))
-
-    dirty = batch._replace(
-        action=filled(batch.action, NUM_ACTIONS - 1),
-        **{
-            name: filled(getattr(batch, name), np.nan)
-            for name in ("reward", "continuation", "log_probability")
-        },
-    )
-    updates = [make_update(config) for _ in range(2)]
-    for update, content in zip(updates, (batch, dirty), strict=True):
-        update(content)
-    for x, y in zip(*(update.variables for update in updates), strict=True):
-        np.testing.assert_array_equal(x, y)
 
 
 @pytest.mark.parametrize("normalise", [True, False])

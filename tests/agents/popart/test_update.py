@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from agents.impala.learner import ImpalaUpdate
 from agents.learner import Learner
@@ -12,7 +11,6 @@ from replay.structures import Batch
 from tests.agents.impala.batches import outputs_of
 from tests.agents.popart.batches import (
     ABSENT,
-    NUM_TASKS,
     TASKS,
     batch_of_tasks,
     make_update,
@@ -66,43 +64,6 @@ def test_statistics_follow_the_targets_from_before_the_step(burn_in: int) -> Non
     np.testing.assert_allclose(statistics.nu, nu, rtol=1e-5)
     np.testing.assert_allclose(metrics["mu"], mu, rtol=1e-5)
     np.testing.assert_allclose(metrics["sigma"], np.sqrt(nu - mu**2), rtol=1e-5)
-
-
-@eagerly()
-def test_absent_tasks_keep_statistics_and_value_layer() -> None:
-    config = small_config()
-    update = make_update(config)
-    slots = {v.ref() for v in update._optimizer.variables}  # a mean square fades by itself
-    by_task = [
-        v
-        for v in update.variables
-        if v.shape.rank and v.shape[-1] == NUM_TASKS and v.ref() not in slots
-    ]
-    assert len(by_task) == 2 + 2  # μ, ν; weights and bias
-    before = [v.numpy() for v in by_task]
-    for step in range(3):
-        update(batch_of_tasks(config, seed=step))
-    for x, y in zip(before, by_task, strict=True):
-        np.testing.assert_array_equal(x[..., ABSENT], y[..., ABSENT])
-
-
-@eagerly()
-def test_without_normalisation_there_are_no_statistics() -> None:
-    config = small_config(normalise=False)
-    update = make_update(config)
-    _, metrics = update(batch_of_tasks(config))
-    assert not {"mu", "sigma"} & set(metrics)
-    assert all(metric.shape == () for metric in metrics.values())
-
-
-def test_no_gradient_reaches_the_statistics() -> None:
-    config = small_config()
-    update, batch = make_update(config), batch_of_tasks(config)
-    statistics = statistics_of(update)
-    with tf.GradientTape() as tape:
-        tape.watch([statistics.mu, statistics.nu])
-        loss = update.evaluate(batch).loss
-    assert tape.gradient(loss, [statistics.mu, statistics.nu]) == [None, None]
 
 
 def test_an_eager_update_equals_a_traced_one() -> None:

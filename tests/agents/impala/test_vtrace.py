@@ -1,4 +1,4 @@
-"""V-trace and the other corrections against a quadratic oracle that straddles both clips."""
+"""V-trace, leaky too, and other corrections against a quadratic oracle that straddles all clips."""
 
 from collections.abc import Callable
 from typing import get_args
@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from agents.impala.vtrace import (
+    MAX_WEIGHT,
     Correction,
     Returns,
     Weights,
@@ -91,3 +92,97 @@ def test_only_the_epsilon_correction_bounds_the_log_probability(correction: Corr
     if correction == "epsilon":
         expected = np.log([1e-6, 2e-6, np.exp(-1.0) + 1e-6, np.exp(147.0)])
     np.testing.assert_allclose(actual, expected, rtol=1e-5)
+
+
+RHO_BAR, C_BAR, LAMBDA = 1.5, 0.8, 0.9
+
+
+def _leaky(
+    alpha_rho: float, alpha_c: float, rho_bar: float = RHO_BAR, c_bar: float = C_BAR
+) -> tuple[Weights, Returns]:
+    value, reward, discount, log_ratio, mask = (tf.constant(x, tf.float64) for x in UNROLLS)
+    weights = importance_weights(
+        log_ratio,
+        "vtrace",
+        rho_bar=rho_bar,
+        c_bar=c_bar,
+        lambda_=LAMBDA,
+        alpha_rho=alpha_rho,
+        alpha_c=alpha_c,
+    )
+    return weights, vtrace_returns(value, reward, discount, weights, mask)
+
+
+@pytest.mark.parametrize("alphas", [(0.0, 0.0), (0.3, 0.3), (0.6, 0.2), (0.2, 1.0), (1.0, 1.0)])
+def test_it_equals_the_oracle(alphas: tuple[float, float]) -> None:
+    real = UNROLLS.mask > 0
+    ratio = np.exp(UNROLLS.log_ratio)[real]
+    for bar in (RHO_BAR, C_BAR):
+        assert 10 < (ratio > bar).sum() < ratio.size - 10
+    weights, returns = _leaky(*alphas)
+    rho, c, policy = oracle.weights(UNROLLS.log_ratio, "vtrace", RHO_BAR, C_BAR, LAMBDA, *alphas)
+    for actual, expected in zip(weights, (rho, c, policy), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-9)
+    v, q = oracle.returns(UNROLLS, rho, c)
+    np.testing.assert_allclose(returns.value[real], v[real], rtol=1e-9)
+    np.testing.assert_allclose(returns.q[real], q[real], rtol=1e-9)
+
+
+EXTREMES = np.array([-1e4, -147, -88, 3, 12, 88.7, 89, 147, 1e4], np.float32)[:, np.newaxis]
+
+
+@pytest.mark.parametrize("kind", [float, tf.constant])
+@pytest.mark.parametrize("alpha", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("correction", get_args(Correction))
+def test_ratios_beyond_float32_weigh_no_more_than_can_be_felt(
+    correction: Correction, alpha: float, kind: Callable
+) -> None:
+    """As in float64, but for the bound; of one beside others all is that one's, as without it."""
+    bounded = np.minimum(EXTREMES.astype(np.float64), np.log(MAX_WEIGHT))
+    bars = (RHO_BAR, C_BAR, LAMBDA)
+    options = dict(zip(("rho_bar", "c_bar", "lambda_"), bars, strict=True))
+    alphas = dict(alpha_rho=kind(alpha), alpha_c=kind(alpha))
+    weights = importance_weights(tf.constant(EXTREMES), correction, **options, **alphas)
+    for actual, expected in zip(
+        weights, oracle.weights(bounded, correction, *bars, alpha, alpha), strict=True
+    ):
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-35)
+    rows = EXTREMES[[3, 7]]  # 20 and beyond 10^63
+    weights = importance_weights(tf.constant(rows), correction, **options, **alphas)
+    for actual, expected in zip(
+        weights, oracle.weights(rows, correction, *bars, alpha, alpha), strict=True
+    ):
+        np.testing.assert_allclose(actual[0] / actual[1], expected[0] / expected[1], atol=1e-3)
+
+
+def test_no_row_weighs_more_in_a_target_than_can_be_felt() -> None:
+    """Derivatives of targets by rewards are the weights: those of a loop while it is bounded."""
+    log_ratio = (UNROLLS.log_ratio * 8).astype(np.float32)
+    value, reward, discount, log_ratios, mask = map(
+        tf.constant, UNROLLS._replace(log_ratio=log_ratio)
+    )
+    alphas = dict(alpha_rho=tf.constant(0.3), alpha_c=tf.constant(0.2))
+    options = dict(rho_bar=RHO_BAR, c_bar=C_BAR, lambda_=LAMBDA)
+    weights = importance_weights(log_ratios, "vtrace", **options, **alphas)
+    with tf.GradientTape() as tape:
+        tape.watch(reward)
+        targets = vtrace_returns(value, reward, discount, weights, mask).value
+    actual = tf.einsum("sbtb->bst", tape.jacobian(targets, reward)).numpy()
+    assert actual.max() == pytest.approx(MAX_WEIGHT, rel=1e-5)
+    rho, c = (x.numpy().astype(np.float64) for x in (weights.delta, weights.trace))
+    in_bounds = 0
+    for b in range(B):
+        for s in range(T):
+            exact = [_weight(rho[:, b], c[:, b], b, s, t) for t in range(s, T)]
+            later = [_weight(rho[:, b], c[:, b], b, i, t) for i in range(s, T) for t in range(i, T)]
+            if max(later) < MAX_WEIGHT:
+                np.testing.assert_allclose(actual[b, s, s:], exact, rtol=1e-4)
+                in_bounds += 1
+    assert 20 < in_bounds < T * B - 20
+
+
+def _weight(rho: np.ndarray, c: np.ndarray, b: int, s: int, t: int) -> float:
+    """Of row t in the target of row s; 0 beyond the episode's end."""
+    if not UNROLLS.mask[s : t + 1, b].all():
+        return 0.0
+    return float(np.prod(UNROLLS.discount[s:t, b] * c[s:t]) * rho[t])

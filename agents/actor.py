@@ -191,17 +191,8 @@ def make_actor(
       writer: takes its rows.
     """
     network = agent.make_network(environment_spec)
-    return RecurrentActor(
-        agent.make_policy(network, np.asarray(actors), num_actors, seed),
-        network.initial_state(len(actors)),
-        num_environments=len(actors),
-        frame_stack=agent.frame_stack,
-        actions=network.actions,
-        environment_action=agent.environment_action,
-        resets_on_life_loss=agent.resets_on_life_loss,
-        writer=writer,
-        variables=Variables.of(source, network, agent.variable_update_period),
-    )
+    policy = agent.make_policy(network, np.asarray(actors), num_actors, seed)
+    return _make(agent, network, policy, len(actors), source, writer)
 
 
 def make_evaluator(
@@ -220,9 +211,21 @@ def make_evaluator(
       source: the learner whose parameters it follows; None keeps those of the network.
       writer: sees its rows, to look on; None where nobody does.
     """
+    policy = agent.make_evaluation_policy(network, seed)
+    return _make(agent, network, policy, num_environments, source, writer)
+
+
+def _make(
+    agent: Agent,
+    network: Network,
+    policy: Policy,
+    num_environments: int,
+    source: core.VariableSource | None,
+    writer: Writer | None,
+) -> RecurrentActor:
     period = agent.variable_update_period
     return RecurrentActor(
-        agent.make_evaluation_policy(network, seed),
+        policy,
         network.initial_state(num_environments),
         num_environments=num_environments,
         frame_stack=agent.frame_stack,

@@ -30,7 +30,7 @@ from environments.spec import spec_of
 from replay import own_server, tables
 from replay.dataset import Stream, make_dataset
 from replay.priorities import PriorityUpdater
-from replay.structures import FIRST, LAST, MID, TableSpec
+from replay.structures import FIRST, LAST, MID
 from replay.writer import SequenceWriter
 
 PAPER_REPLAYS_PER_OBSERVATION = 0.8  # Kapturowski et al. 2019, "Extended results"
@@ -182,7 +182,7 @@ class AcmeActor(core.Actor):
 
 
 class SingleProcessAgent(core.Actor, core.VariableSource):
-    """Acts in one environment and learns in between.
+    """Acts in one environment and learns in between, for `acme.EnvironmentLoop`.
 
     No rate limiter paces the learner: `Pace` counts the rows written instead, and says when a
     learner step is due.
@@ -204,7 +204,11 @@ class SingleProcessAgent(core.Actor, core.VariableSource):
         if not flags.FLAGS.is_parsed():
             # acme.EnvironmentLoop.run asks Launchpad for a flag: an error outside absl's app.run.
             flags.FLAGS.mark_as_parsed()
-        seen, acted = _converted(environment_spec)
+        try:
+            seen = conversion.observed(space_of(environment_spec.observations))
+            acted = conversion.acted(space_of(environment_spec.actions))
+        except ValueError as error:
+            raise ValueError(f"The environment cannot be played: {error}") from None
         self._see, self._act = seen.convert, acted.convert
         environment_spec = spec_of(seen.space, acted.space)
         # The actor is updated after learner steps only; then it should be up to date.
@@ -268,17 +272,6 @@ class SingleProcessAgent(core.Actor, core.VariableSource):
         self._process.close()
 
 
-def _converted(
-    environment_spec: specs.EnvironmentSpec,
-) -> tuple[conversion.Observed, conversion.Acted]:
-    """How an environment's observations and actions are those that agents know."""
-    try:
-        seen = conversion.observed(space_of(environment_spec.observations))
-        return seen, conversion.acted(space_of(environment_spec.actions))
-    except ValueError as error:
-        raise ValueError(f"The environment cannot be played: {error}") from None
-
-
 @dataclasses.dataclass(frozen=True)
 class Pace:
     """When a learner that shares its actor's thread makes its steps.
@@ -306,20 +299,14 @@ def pace_of(agent: Agent) -> Pace:
     that the R2D2 paper reports.
     """
     table, batch_size = agent.tables[0], agent.batch_sizes[0]
-    layout = table.layout
+    layout, block = table.layout, tables.block_layout([table]).length
+    of_first = -(-layout.length // block) * block + 1  # whole blocks, and the row after them
     if table.kind == "queue":
-        of_first = _rows_of_first(table)
         return Pace((batch_size - 1) * layout.period + of_first, batch_size * layout.period)
     if table.samples_per_insert is not None:
         rows_per_sample = layout.period / table.samples_per_insert
     else:
         rows_per_sample = layout.length / PAPER_REPLAYS_PER_OBSERVATION
     # Enough to fill a table to its least size, and one item at least.
-    first = max(table.min_size * layout.period, _rows_of_first(table))
+    first = max(table.min_size * layout.period, of_first)
     return Pace(first, batch_size * rows_per_sample)
-
-
-def _rows_of_first(table: TableSpec) -> int:
-    """Rows after which the first item has left: whole blocks, and the row after them."""
-    length = tables.block_layout([table]).length
-    return -(-table.layout.length // length) * length + 1

@@ -25,13 +25,7 @@ MakeNormaliser = Callable[[snt.Linear], Normaliser]
 
 
 class IMPALA(SingleProcessAgent):
-    """IMPALA in one process, for `acme.EnvironmentLoop`.
-
-    Args:
-      environment_spec: of the environment, as `acme.make_environment_spec` gives it.
-      config: hyperparameters; the paper's for Atari by default, which want an image.
-      seed: of parameters and policy.
-    """
+    """IMPALA in one process. The default config is the paper's for Atari, which wants an image."""
 
     def __init__(
         self, environment_spec: specs.EnvironmentSpec, config: Config = ATARI, *, seed: int = 0

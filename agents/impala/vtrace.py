@@ -58,7 +58,7 @@ def importance_weights(
 
         ρ_t = min(ρ̄, π(a_t | x_t) / μ(a_t | x_t)),   c_t = λ min(c̄, π(a_t | x_t) / μ(a_t | x_t))
 
-    Both minima may leak (`leaky_minimum`).
+    Both minima may leak (`leaky_minimum`): `alpha_rho`, α_ρ, and `alpha_c`, α_c, of 1 truncate.
 
                      δ V        traces   policy gradient
         vtrace       ρ          c        ρ
@@ -68,12 +68,6 @@ def importance_weights(
 
     Args:
       log_ratio: `[T, B]`, log π(a_t | x_t) − log μ(a_t | x_t).
-      correction: which.
-      rho_bar: ρ̄.
-      c_bar: c̄.
-      lambda_: λ.
-      alpha_rho: α_ρ; 1 truncates.
-      alpha_c: α_c; 1 truncates.
     """
     ratio = importance_ratio(log_ratio)
     rho = leaky_minimum(ratio, rho_bar, alpha_rho)
@@ -92,10 +86,7 @@ def importance_ratio(log_ratio: tf.Tensor) -> tf.Tensor:
 def leaky_minimum(ratio: tf.Tensor, bar: Scalar, alpha: Scalar) -> tf.Tensor:
     """A truncation that leaks (Zahavy et al. 2020, Equation 5): α min(bar, IS) + (1 − α) IS.
 
-    Args:
-      ratio: IS, finite, of any shape.
-      bar: where it is truncated.
-      alpha: α; 1 truncates, 0 leaves the ratio as it is.
+    An α of 1 truncates, 0 leaves the ratio as it is, which is finite and of any shape.
     """
     return alpha * tf.minimum(ratio, bar) + (1.0 - alpha) * ratio
 
@@ -226,10 +217,7 @@ def vtrace_losses(
     through them only to those hyperparameters that are tensors; IMPALA has none.
 
     Args:
-      outputs: of the network.
       rows: what was played, with the learner's own rewards and continuations.
-      hyperparameters: of targets and losses.
-      correction: for off-policy data.
     """
     h, mask = hyperparameters, rows.mask
     # 0 times the NaN of a masked row would be NaN in a derivative by a hyperparameter.
@@ -281,14 +269,7 @@ def policy_gradient_loss(
 
         −Σ_tb mask_tb ρ_tb A_tb log π(a_tb | x_tb),   A = r_s + γ v_{s+1} − V(x_s)
 
-    Args:
-      log_pi: `[L, B]`, log π(a | x).
-      advantage: `[L, B]`, A.
-      rho: `[L, B]`, ρ.
-      mask: `[L, B]`, 1 on real steps.
-
-    Returns:
-      A scalar.
+    A scalar of log π, A, ρ and the mask, which is 1 on real steps, `[L, B]` each.
     """
     tf.debugging.assert_shapes([(x, ("L", "B")) for x in (log_pi, advantage, rho, mask)])
     weight = zero_where_masked(rho * advantage, mask)
@@ -300,13 +281,7 @@ def baseline_loss(value: tf.Tensor, target: tf.Tensor, mask: tf.Tensor) -> tf.Te
 
         ½ Σ_tb mask_tb (v_tb − V(x_tb))²
 
-    Args:
-      value: `[L, B]`, V(x).
-      target: `[L, B]`, v.
-      mask: `[L, B]`, 1 on real steps.
-
-    Returns:
-      A scalar.
+    A scalar of V, v and the mask, `[L, B]` each.
     """
     tf.debugging.assert_shapes([(x, ("L", "B")) for x in (value, target, mask)])
     error = zero_where_masked(target - value, mask)
@@ -314,18 +289,12 @@ def baseline_loss(value: tf.Tensor, target: tf.Tensor, mask: tf.Tensor) -> tf.Te
 
 
 def regularisation_loss(policy: Distribution, mask: tf.Tensor) -> tf.Tensor:
-    """What keeps the policy broad (Section 4.2), summed over batch and time (Table C.1).
+    """The term that keeps the policy broad (Section 4.2), summed over batch and time (Table C.1).
 
         Σ_tb mask_tb Σ_a π(a | x_tb) log π(a | x_tb)
 
-    is the negative entropy of a categorical policy; each kind has its own.
-
-    Args:
-      policy: `[L, B]`, π.
-      mask: `[L, B]`, 1 on real steps.
-
-    Returns:
-      A scalar.
+    is the negative entropy of a categorical policy; each kind has its own. A scalar of π and the
+    mask, `[L, B]` each.
     """
     each = policy.regularisation()
     tf.debugging.assert_shapes([(x, ("L", "B")) for x in (each, mask)])

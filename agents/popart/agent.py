@@ -14,27 +14,15 @@ from agents.popart.config import ATARI, DMLAB, MULTIHEAD_ATARI, MULTIHEAD_DMLAB,
 from agents.popart.statistics import PopArt
 from agents.single_process import SingleProcessAgent
 
-__all__ = [
-    "ATARI",
-    "DMLAB",
-    "MULTIHEAD_ATARI",
-    "MULTIHEAD_DMLAB",
-    "Config",
-    "PopArtIMPALA",
-    "make",
-]
-
+__all__ = ["ATARI", "DMLAB", "MULTIHEAD_ATARI", "MULTIHEAD_DMLAB", "Config", "PopArtIMPALA", "make"]
 
 Made = TypeVar("Made")
 
 
 class PopArtIMPALA(SingleProcessAgent):
-    """PopArt-IMPALA in one process, for `acme.EnvironmentLoop`: its environment is task 0.
+    """PopArt-IMPALA in one process: its environment is task 0.
 
-    Args:
-      environment_spec: of the environment, as `acme.make_environment_spec` gives it.
-      config: hyperparameters; the paper's for Atari by default, which want an image.
-      seed: of parameters and policy.
+    The default config is the paper's for Atari, which wants an image.
     """
 
     def __init__(

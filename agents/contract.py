@@ -36,7 +36,6 @@ class Network(Protocol):
         """T steps: inputs `[T, B, ...]` -> outputs `[T, B, ...]` and the state after the last row.
 
         Args:
-          inputs: `[T, B, ...]`.
           core_state: `[B, ...]`, the state before row 0.
           reset: `[T, B]` bool; the state becomes the initial one before such a row.
           valid: `[T, B]` bool; a row that is not leaves the state as it is.

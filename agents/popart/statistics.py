@@ -22,8 +22,7 @@ class PopArt(tf.Module):
     Args:
       value_layer: gives n `[..., K]`; its variables exist.
       decay: β.
-      scale_min: the least σ.
-      scale_max: the greatest σ.
+      scale_min, scale_max: the least and the greatest σ.
     """
 
     def __init__(
@@ -61,9 +60,7 @@ class PopArt(tf.Module):
         Comes after the optimizer's step ("Implementation notes").
 
         Args:
-          target: `[L, B]`, v-trace targets, unnormalised.
-          mask: `[L, B]`, 1 on real steps.
-          task: `[B]`.
+          target: `[L, B]`, v-trace targets, unnormalised; mask: 1 on real steps; task: `[B]`.
 
         Returns:
           The new `mu` and `sigma`, `[K]` each.
@@ -88,13 +85,7 @@ class PopArt(tf.Module):
 def rollout_means(
     target: tf.Tensor, mask: tf.Tensor, task: tf.Tensor, num_tasks: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The mean target of each rollout, and which task it counts for.
-
-    Args:
-      target: `[L, B]`.
-      mask: `[L, B]`, 1 on real steps.
-      task: `[B]`.
-      num_tasks: K.
+    """Of targets and mask `[L, B]` the mean target of each rollout, and which task it counts for.
 
     Returns:
       `[B, K]` float64, 1 at a rollout's task and 0 elsewhere, all 0 without real steps; and the

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from agents.actor import AcmeActor, RecurrentActor
+from agents.actor import RecurrentActor
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.finite import NotFiniteError, check_update
 from agents.learner import MAX_UNCHECKED, Learner
+from agents.single_process import AcmeActor
 from replay.structures import Batch
 from tests.agents.adding import AddReward, Priorities, for_ever, make_learner
 from tests.agents.recording import Recorder, policy

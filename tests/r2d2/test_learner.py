@@ -120,44 +120,6 @@ def test_the_content_of_padding_changes_nothing() -> None:
     }
 
 
-@eagerly()
-def test_the_length_of_padding_changes_nothing() -> None:
-    """The same four steps of an episode, right-padded by 2 or by 7 rows."""
-    short = small_config(burn_in=0, period=1)
-    long = small_config(burn_in=0, length=short.length + 5, period=1)
-    batch = random_batch(short, num_real=[4] * 4, terminated=[True, False] * 2)
-
-    def lengthened(x: tf.Tensor) -> tf.Tensor:
-        return tf.pad(x, [[0, 5]] + [[0, 0]] * (x.shape.rank - 1))
-
-    row_wise = ("reset", "valid", "life_lost", "action", "reward", "continuation", "mask")
-    padded = batch._replace(
-        inputs=tree.map_structure(lengthened, batch.inputs),
-        **{name: lengthened(getattr(batch, name)) for name in row_wise},
-    )
-    parameters, priorities, _ = after_one_update(short, batch)
-    other_parameters, other_priorities, _ = after_one_update(long, padded)
-    np.testing.assert_allclose(priorities, other_priorities, rtol=1e-6)
-    for x, y in zip(parameters, other_parameters, strict=True):
-        np.testing.assert_allclose(x, y, atol=1e-6)
-
-
-def test_an_episode_of_three_steps_contributes_its_three_steps() -> None:
-    """The terminal one included; its last observation and the padding contribute nothing."""
-    config = small_config(batch_size=1)
-    batch = random_batch(config, padding=[3], num_real=[3], terminated=[True])
-    update = make_update(config)
-    loss = float(update.evaluate(batch).loss)
-    for row in range(3, 9):
-        reward = batch.reward.numpy()
-        reward[row] += 10.0
-        changed = update.evaluate(batch._replace(reward=tf.constant(reward)))
-        assert (float(changed.loss) != loss) == (row < 6), row
-    evaluation = update.evaluate(batch)
-    errors = (evaluation.targets - evaluation.q_taken).numpy()[:3]
-    assert loss == pytest.approx(0.5 * (errors**2).sum(), rel=1e-5)
-
-
 def test_zero_state_ignores_the_stored_one() -> None:
     batch = random_batch(small_config())
     zeros = batch._replace(core_state=tree.map_structure(tf.zeros_like, batch.core_state))

@@ -28,14 +28,6 @@ def test_it_is_numpys_numbering_both_ways() -> None:
     np.testing.assert_array_equal(joint.index(action), index)
 
 
-def test_one_number_stays_what_it_is() -> None:
-    joint = JointActions(specs.DiscreteArray(5000))
-    assert joint.count == 5000
-    one = tf.constant([3, 4])
-    assert joint.index(one) is one
-    assert joint.action(one) is one
-
-
 def test_the_largest_product() -> None:
     assert JointActions(specs.BoundedArray((10,), np.int32, 0, 1)).count == MOST_ACTIONS
     with pytest.raises(ValueError, match=r"2 x 2 x .* = 2,048 combinations .* takes 1,024 at most"):
@@ -103,19 +95,6 @@ def test_dueling_head_is_value_plus_centred_advantage() -> None:
         expected = value + advantage - advantage.sum() / 4
         np.testing.assert_allclose(actual[b], expected, atol=1e-5)
     assert np.ptp(actual, axis=-1).min() > 1e-2
-
-
-def test_in_bfloat16_only_the_hidden_layers_are() -> None:
-    exact, rounded = (DuelingHead(4, 5, dtype) for dtype in (tf.float32, tf.bfloat16))
-    x = np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32)
-    for head in (exact, rounded):
-        head(x)
-    for ours, other in zip(rounded.variables, exact.variables, strict=True):
-        ours.assign(other)
-    assert rounded(x).dtype == tf.float32
-    assert rounded._hidden(x).dtype == tf.bfloat16
-    error = np.abs(rounded(x) - exact(x)).max()
-    assert 1e-5 < error < 0.02 * np.abs(exact(x)).max()
 
 
 def test_the_papers_network_feeds_the_flattened_convolutions_to_the_lstm() -> None:

@@ -165,7 +165,7 @@ def test_rescaled_targets() -> None:
     unscaled = np.vectorize(_h_inverse)(VALUE, EPSILON)
     for b, end in enumerate(ENDS):
         for t in range(end):
-            expected = _h(_two_step(REWARD, unscaled, t, b, end))
+            expected = _h(np.array(_two_step(REWARD, unscaled, t, b, end)))
             assert _targets()[t, b] == pytest.approx(expected, abs=1e-4)
 
 

@@ -60,43 +60,6 @@ def test_an_episode_of_four_steps(continuation: float) -> None:
     assert stacks == [[0, 0]] * 2 + [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]] + [[0, 0]] * 2
 
 
-def test_bounded_actions_of_an_episode_and_none_of_them_is_zero() -> None:
-    """As above, with vectors: what was done before the first step and what pads are zeros alike."""
-    types = np.asarray([[FIRST, MID, MID, LAST, FIRST, *[MID] * 8]], np.uint8)
-    rows = streams.stream(np.random.default_rng(0), types, streams.BOUNDED)
-    for t, row in enumerate(rows):
-        row.step.action[:] = [t + 1, -t - 1]
-    spec = streams.queue("q", Layout(2, 6, 6))
-    batch = streams.through_reverb(rows, spec, 1, streams.BOUNDED)
-    done = np.asarray([0, 0, 1, 2, 3, 0, 0, 0], np.float32)
-    before = np.asarray([0, 0, 0, 1, 2, 3, 0, 0, 0], np.float32)
-    np.testing.assert_array_equal(batch.action[:, 0], np.stack([done, -done], axis=1))
-    np.testing.assert_array_equal(
-        batch.inputs.previous_action[:, 0], np.stack([before, -before], axis=1)
-    )
-
-
-def test_an_unroll_across_an_episode_s_end_resets_there() -> None:
-    rows = episode([10, 20], continuation=0.0)
-    batch = first_item(rows, Layout(0, 6, 6, 2, crosses_episodes=True))
-    assert batch.reset[:, 0].tolist() == [True, False, False, True, False, False, False]
-    assert batch.valid[:, 0].all()
-    assert batch.mask[:, 0].tolist() == [1, 1, 0, 1, 1, 1]
-    assert batch.inputs.previous_action[:, 0].tolist() == [NO_ACTION, 1, 2, NO_ACTION, 4, 5, 6]
-    stacks = batch.inputs.observation["frame"][:, 0, 0, 0].tolist()
-    assert stacks == [[0, 1], [1, 2], [2, 3], [0, 4], [4, 5], [5, 6], [6, 7]]
-
-
-def test_a_lost_life_is_seen_where_it_was_lost() -> None:
-    rows = episode([1, 1, 1, 1, 1], continuation=0.0)
-    for row, lives in zip(rows, [3, 3, 2, 2, 2, 0, 5, 5], strict=False):
-        row.step.lives[:] = lives
-    batch = first_item(rows, Layout(1, 2, 2))
-    lost = batch.life_lost[:, :3].T.tolist()
-    # The items' rows are x 0 1 2, then 1 2 3 4, then 3 4 5; a life is lost at rows 2 and 5.
-    assert lost == [[False] * 3 + [True], [False, True, False, False], [False, False, True, False]]
-
-
 def test_the_stack_is_the_one_the_actor_acted_on() -> None:
     rows = streams.random_stream(np.random.default_rng(1), 1, 61, longest=12)
     stack = FrameStack(4)

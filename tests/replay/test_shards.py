@@ -1,7 +1,6 @@
 """One table on several servers: sampled as if it were one, and written back to where it is."""
 
 import pathlib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -88,31 +87,6 @@ def test_weights_are_those_of_one_table_that_holds_every_shard_s_items(num_shard
         np.testing.assert_allclose(weights, np.asarray(raw) / max(raw), rtol=1e-5)
         smallest = min(smallest, float(np.min(weights)))
     assert smallest < 0.3
-
-
-@pytest.mark.parametrize("num_shards", PRIORITIES)
-def test_items_come_as_often_as_their_probability_says(num_shards: int) -> None:
-    """And weights of β = 1 undo that: each item then counts 1 / N of the whole."""
-    priorities = PRIORITIES[num_shards]
-    servers = serve([PRIORITIZED], priorities)
-    batches = read(servers, [PRIORITIZED], [24])
-    counts: Counter[tuple[int, int]] = Counter()
-    weighted: Counter[tuple[int, int]] = Counter()
-    num_samples = 0
-    for _ in range(300):
-        batch = next(batches)
-        for b, where in enumerate(zip(batch.shard.tolist(), items(batch), strict=True)):
-            counts[where] += 1
-            weighted[where] += 1 / (batch.table_size[b] * batch.probability[b])
-            num_samples += 1
-    num_items = sum(len(of_shard) for of_shard in priorities)
-    for shard, of_shard in enumerate(priorities):
-        for item in range(len(of_shard)):
-            p = naive_probability(priorities, shard, item)
-            deviation = np.sqrt(p * (1 - p) / num_samples)
-            assert abs(counts[shard, item] / num_samples - p) < 6 * deviation
-            share = weighted[shard, item] / num_samples
-            assert abs(share - 1 / num_items) < 6 * deviation / (num_items * p)
 
 
 def test_queues_on_several_servers_hand_out_each_item_once_and_in_order() -> None:

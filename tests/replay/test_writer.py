@@ -198,23 +198,6 @@ def test_a_rate_limiter_blocks_until_asked_to_stop() -> None:
     assert stopped_at == 4 * 7
 
 
-def test_sampling_unblocks_the_writer() -> None:
-    spec = prioritized(samples_per_insert=1.0, min_size=3)
-    server = streams.serve([spec], BLOCKS)
-    client = reverb.Client(f"localhost:{server.port}")
-    sampled = []
-
-    def sample_instead_of_stopping() -> bool:
-        sampled.extend(client.sample("r2d2", 2, emit_timesteps=False))
-        return False
-
-    writer = streams.make_writer(server, [spec], 1, BLOCKS, should_stop=sample_instead_of_stopping)
-    rows = streams.random_stream(np.random.default_rng(9), 1, 41, longest=1000)
-    streams.write(writer, rows)
-    assert streams.num_items(server, spec) == 10
-    assert 5 <= len(sampled) <= 10
-
-
 @pytest.mark.parametrize(
     ("types", "row"),
     [([MID], 0), ([FIRST, FIRST], 1), ([FIRST, LAST, MID], 2), ([FIRST, MID, FIRST], 2)],

@@ -15,7 +15,7 @@ from agents.impala.network import make_network
 from agents.impala.policy import environment_action, make_evaluation_policy, make_policy
 from replay.structures import NO_ACTION, NetworkInput
 from tests.agents.impala.batches import small_config
-from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE, environment_spec, random_batch
+from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE, environment_spec
 
 
 def _inputs(action: int, reward: float) -> NetworkInput:
@@ -184,31 +184,3 @@ def test_it_acts_by_them_and_sees_the_previous_ones() -> None:
         previous[:, place] = 1
         after = network.step(inputs._replace(previous_action=previous), state)[0].value
         assert np.abs(after - before).max() > 1e-4
-
-
-def test_an_update_learns_from_them() -> None:
-    """Unrolls of one action, always rewarded, become more probable."""
-    config = small_config(learning_rate=1e-2, rmsprop_epsilon=1e-3, lstm_size=0)
-    tf.random.set_seed(0)
-    update = make(config).make_update(SPEC)
-    batch = random_batch(config, seed=1)
-    chosen = np.broadcast_to(np.array([2, 0, 3], np.int32), (*batch.action.shape, 3))
-    before = np.concatenate([chosen[:1] * 0 + NO_ACTION, chosen])
-    batch = batch._replace(
-        action=tf.constant(chosen),
-        inputs=batch.inputs._replace(previous_action=tf.constant(before)),
-        log_probability=tf.fill(batch.action.shape, np.float32(np.log(1 / 24))),
-        reward=tf.ones(batch.action.shape),
-    )
-
-    def probability() -> float:
-        rows = batch.inputs.observation[:-1]
-        output, _ = update.network.step(
-            NetworkInput(rows[0], before[0], np.zeros(config.batch_size, np.float32)), ()
-        )
-        return float(np.exp(output.policy.log_probability(batch.action[0])).mean())
-
-    first = probability()
-    for _ in range(20):
-        update(batch)
-    assert probability() > 2 * first

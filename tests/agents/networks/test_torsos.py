@@ -4,7 +4,6 @@ import pathlib
 
 import numpy as np
 import pytest
-import sonnet as snt
 import tensorflow as tf
 
 from agents.networks.torsos import ResidualBlock, ResidualSection, StridedSection, make_torso
@@ -122,15 +121,6 @@ def test_every_layer_takes_the_precision_that_it_is_given(kind: str, size: int) 
     assert {op.outputs[0].dtype for op in [*loops, *products]} - {tf.float32} == {tf.bfloat16}
     assert all(op.outputs[0].dtype == tf.bfloat16 for op in loops)
     assert all(v.dtype == tf.float32 for v in torso.trainable_variables)
-
-
-@pytest.mark.parametrize(("kind", "num_layers"), [("dqn", 3), ("shallow", 3)])
-def test_every_layer_takes_the_initial_weights_that_it_is_given(kind: str, num_layers: int) -> None:
-    torso = make_torso(kind, w_init=snt.initializers.Constant(0.25))
-    torso(np.zeros((1, 84, 84, 4), np.uint8))
-    weights = [v for v in torso.trainable_variables if v.shape.rank > 1]
-    assert len(weights) == num_layers
-    assert all((v.numpy() == 0.25).all() for v in weights)
 
 
 OWN = """

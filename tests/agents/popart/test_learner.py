@@ -80,30 +80,6 @@ def test_an_unroll_trains_the_value_of_its_own_task_alone(normalise: bool) -> No
         assert (gradient[..., [0, 1, 3]] != 0).any(axis=tuple(range(gradient.ndim - 1))).all()
 
 
-def _with_equal_tasks(update: ImpalaUpdate) -> None:
-    statistics = statistics_of(update)
-    statistics.mu.assign([0.5] * NUM_TASKS)
-    statistics.nu.assign([4.0] * NUM_TASKS)
-    for variable in update.learned_network.trainable_variables:
-        if variable.shape[-1] == NUM_TASKS:
-            variable.assign(tf.repeat(variable[..., :1], NUM_TASKS, axis=-1))
-
-
-def test_the_policy_never_sees_the_task() -> None:
-    """If all tasks value alike, which one it is decides nothing but whose value is trained."""
-    config = small_config()
-    update, batch = make_update(config), batch_of_tasks(config)
-    _with_equal_tasks(update)
-    other = batch._replace(task=tf.constant((TASKS + 1) % NUM_TASKS))
-    pairs = zip(gradients_of(update, batch), gradients_of(update, other), strict=True)
-    for x, y in pairs:
-        shifted = np.roll(x, 1, axis=-1) if x.shape[-1] == NUM_TASKS else x
-        np.testing.assert_allclose(shifted, y, atol=1e-6)
-    np.testing.assert_array_equal(
-        update.evaluate(batch).log_ratio, update.evaluate(other).log_ratio
-    )
-
-
 def _scaled(batch: Batch, scale: float) -> Batch:
     of_task = TASKS == SCALED
     return batch._replace(reward=tf.where(of_task, scale * batch.reward, batch.reward))

@@ -82,8 +82,13 @@ def make_dataset(
     """
     num_shards = len(server_addresses)
     check_shares(tables, batch_sizes, num_shards)
-    _check_layouts(tables)
     layout = tables[0].layout
+    for table in tables:
+        if table.layout != layout:
+            raise ValueError(
+                f"The tables of one batch need one layout; {tables[0].name!r} has {layout}, "
+                f"{table.name!r} has {table.layout}."
+            )
     item = signature(environment_spec, core_state, blocks)
     num_rows = sum(batch_sizes) * (layout.burn_in + layout.length)
     count = max_blocks(layout, blocks.length) + 1  # and one that begins with zeros
@@ -199,15 +204,6 @@ def check_shares(tables: Sequence[TableSpec], batch_sizes: Sequence[int], num_sh
                 f"Queue {table.name!r} must hold more than a batch and one item ({share + 1}) in "
                 f"each shard, or its writers and its reader wait for each other; got max_size "
                 f"{table.max_size} for {num_shards} in all."
-            )
-
-
-def _check_layouts(tables: Sequence[TableSpec]) -> None:
-    for table in tables:
-        if table.layout != tables[0].layout:
-            raise ValueError(
-                f"The tables of one batch need one layout; {tables[0].name!r} has "
-                f"{tables[0].layout}, {table.name!r} has {table.layout}."
             )
 
 

@@ -163,19 +163,6 @@ def test_sizes_are_divided_and_all_else_stays(
 
 
 @pytest.mark.parametrize(
-    ("shard", "num_shards", "message"),
-    [
-        (2, 2, "shard must lie between 0 and 1, got 2"),
-        (-1, 2, "shard must lie between 0 and 1, got -1"),
-        (0, 101, "Table 'p' holds 100 items: too few for 101 shards"),
-    ],
-)
-def test_refuses_a_shard_that_cannot_be(shard: int, num_shards: int, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        shard_of(PRIORITIZED, shard, num_shards)
-
-
-@pytest.mark.parametrize(
     ("num_shards", "max_size", "message"),
     [
         (0, 100, "At least one replay server is needed, got 0"),

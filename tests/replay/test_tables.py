@@ -168,10 +168,6 @@ def test_refuses_what_makes_no_sense(overrides: dict[str, Any], message: str) ->
         make_tables([table(**overrides)], streams.environment_spec(), {"t": ()}, BLOCKS)
 
 
-def test_refuses_no_table_and_equal_names() -> None:
-    with pytest.raises(ValueError, match="got none"):
-        make_tables([], streams.environment_spec(), {}, BLOCKS)
-    with pytest.raises(ValueError, match="got none"):
-        block_layout([])
+def test_refuses_equal_names() -> None:
     with pytest.raises(ValueError, match=r"its own name, got \['t', 't'\]"):
         make_tables([table(), table()], streams.environment_spec(), {"t": ()}, BLOCKS)

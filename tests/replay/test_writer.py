@@ -210,35 +210,6 @@ def test_refuses_a_first_row_in_the_wrong_place(types: list[int], row: int) -> N
         streams.write(writer, rows)
 
 
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (
-            {"blocks": BlockLayout(3, 1)},
-            r"length of blocks \(3\) must divide the period of table 'q', which is 4",
-        ),
-        (
-            {"tables": [streams.queue("q", Layout(0, 4, 4, frame_stack=4))]},
-            "must repeat the 3 rows before an item that table 'q' needs; they repeat 1",
-        ),
-        (
-            {"tables": [streams.queue("q", Layout(0, 4, 4, crosses_episodes=True))]},
-            "Items of table 'q' cross episodes, so blocks cannot go by episode",
-        ),
-        ({"actors": np.arange(2)}, r"got shapes \(2,\) and \(1,\)"),
-        ({"actors": np.zeros(0, int), "tasks": np.zeros(0, int)}, r"N >= 1, got shapes \(0,\)"),
-        ({"tables": []}, "at least one table"),
-    ],
-)
-def test_refuses_what_makes_no_sense(overrides: dict[str, Any], message: str) -> None:
-    spec = streams.queue("q", Layout(0, 4, 4))
-    server = streams.serve([spec], BLOCKS)
-    arguments: dict[str, Any] = {"tables": [spec], "blocks": BLOCKS, "actors": np.arange(1)}
-    arguments |= {"tasks": np.arange(1), "agent": 0, **overrides}
-    with pytest.raises(ValueError, match=message):
-        SequenceWriter(reverb.Client(f"localhost:{server.port}"), **arguments)
-
-
 def test_refuses_a_field_of_another_number_of_environments() -> None:
     spec = streams.queue("q", Layout(0, 4, 4))
     writer = streams.make_writer(streams.serve([spec], BLOCKS), [spec], 2, BLOCKS)

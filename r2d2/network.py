@@ -6,10 +6,8 @@ import sonnet as snt
 import tensorflow as tf
 from acme import specs
 
-from agents.networks.core import make_core
 from agents.networks.layers import Linear
-from agents.networks.network import RecurrentNetwork, choices_of
-from agents.networks.parts import torso_of
+from agents.networks.network import RecurrentNetwork, choices_of, network_under
 from r2d2.config import Config
 from tensor_ops.elementwise import relu
 
@@ -91,18 +89,9 @@ class DuelingHead(snt.Module):
 def make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> RecurrentNetwork:
     """The network of a config; its outputs are action values `[..., A]`.
 
-    Without a core it does not see the previous step either: that is memory of a kind.
-
     Raises:
       ValueError: as `JointActions`.
     """
     num_actions = JointActions(environment_spec.actions).count
-    dtype = tf.as_dtype(config.precision)
-    seen = environment_spec.observations
-    return RecurrentNetwork(
-        torso=torso_of(seen, config.torso, config.hidden_sizes, dtype=dtype),
-        core=make_core(config.lstm_size, dtype),
-        head=DuelingHead(num_actions, config.head_size, dtype),
-        actions=environment_spec.actions,
-        sees_previous_step=config.lstm_size > 0,
-    )
+    head = DuelingHead(num_actions, config.head_size, tf.as_dtype(config.precision))
+    return network_under(head, config, environment_spec)

@@ -21,13 +21,13 @@ def test_a_full_disk_leaves_what_was_there_and_nothing_else(
 ) -> None:
     path = tmp_path / "file.json"
     disk.write(path, "first")
-    write = pathlib.Path.write_text
+    write = pathlib.Path.write_bytes
 
-    def write_half(file: pathlib.Path, text: str) -> int:
-        write(file, text[: len(text) // 2])
+    def write_half(file: pathlib.Path, data: bytes) -> int:
+        write(file, data[: len(data) // 2])
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(pathlib.Path, "write_text", write_half)
+    monkeypatch.setattr(pathlib.Path, "write_bytes", write_half)
     with pytest.raises(OSError, match="No space left"):
         disk.write(path, "second")
     assert path.read_text() == "first"

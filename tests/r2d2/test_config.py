@@ -3,14 +3,10 @@
 import dataclasses
 from typing import Any
 
-import numpy as np
 import pytest
 
-from r2d2 import agent
 from r2d2.agent import DMLAB_VARIANTS, VARIANTS, Config, make
-from replay.structures import PriorityInput, TableSpec
-from tests.batches import NUM_ACTIONS, environment_spec, random_batch
-from tests.configs import watched
+from replay.structures import TableSpec
 from tests.r2d2.batches import small_config
 
 TABLE_2 = {
@@ -105,20 +101,6 @@ def test_impossible_values_are_refused(field: str, value: Any, sentence: str) ->
         Config(**{field: value})
 
 
-def test_every_field_is_read_by_something_that_is_made_from_the_config() -> None:
-    config, read = watched(small_config())
-    made = agent.make(config)
-    update = made.make_update(environment_spec())
-    update(random_batch(config))
-    made.make_policy(update.network, np.arange(2), 2, 0)
-    made.make_evaluation_policy(update.network, 0)
-    assert made.initial_priority is not None
-    rows = np.ones((config.length + 1, 2), np.float32)
-    values = {"q_taken": rows, "q_max": rows}
-    made.initial_priority(PriorityInput(values, rows[1:], rows[1:], rows > 0, rows[1:]))
-    assert read >= {field.name for field in dataclasses.fields(Config)}
-
-
 def test_one_prioritized_table_as_the_paper_has_it() -> None:
     config = Config()
     assert make(config).tables == (
@@ -137,21 +119,3 @@ def test_one_prioritized_table_as_the_paper_has_it() -> None:
 @pytest.mark.parametrize(("life_loss", "resets"), [("none", 0), ("roll", 0), ("reset", 1)])
 def test_only_reset_resets_the_core_state(life_loss: str, resets: int) -> None:
     assert make(small_config(life_loss=life_loss)).resets_on_life_loss == bool(resets)
-
-
-@pytest.mark.parametrize(
-    ("torso", "shape"), [("dqn", (84, 84)), ("resnet", (72, 96, 3)), ("mlp", (10, 5))]
-)
-def test_networks_have_their_variables_at_once(torso: str, shape: tuple[int, ...]) -> None:
-    agent = make(small_config(torso=torso, frame_stack=2))
-    spec = environment_spec(shape, np.uint8)
-    network = agent.make_network(spec)
-    count = len(network.trainable_variables)
-    assert count > 0
-    update = agent.make_update(spec)
-    assert len(update.network.variables) == count
-    for acting, learning in zip(network.variables, update.network.variables, strict=True):
-        assert acting.shape == learning.shape
-        assert acting.name == learning.name
-    q_shape = [v.shape[-1] for v in network.variables if v.shape[-1] == NUM_ACTIONS]
-    assert len(q_shape) == 2  # weights and bias of the last advantage layer

@@ -1,6 +1,5 @@
 """R2D2's update: a batch against an oracle, and each mistake that others have made."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -239,31 +238,3 @@ def test_items_in_which_another_agent_acted_have_no_parameter_lag() -> None:
     learner_step = tf.constant([UNKNOWN, 90, UNKNOWN, 70], tf.int64)
     _, metrics = update(random_batch(config)._replace(learner_step=learner_step))
     assert float(metrics["parameter_lag"]) == 20.0
-
-
-def test_an_eager_update_equals_a_traced_one() -> None:
-    config = small_config()
-    batch = random_batch(config, **ITEMS)
-    parameters, priorities, _ = after_one_update(config, batch)
-    with eagerly():
-        eager_parameters, eager_priorities, _ = after_one_update(config, batch)
-    np.testing.assert_allclose(priorities, eager_priorities, rtol=1e-5)
-    for x, y in zip(parameters, eager_parameters, strict=True):
-        np.testing.assert_allclose(x, y, atol=1e-5)
-
-
-def test_a_checkpoint_reproduces_the_next_updates_bit_for_bit(tmp_path: Path) -> None:
-    config = small_config(target_update_period=3)
-    update = make_update(config)
-    for step in range(2):
-        update(random_batch(config, seed=step))
-    path = tf.train.Checkpoint(update=update).write(str(tmp_path / "update"))
-    restored = make_update(config, seed=5)
-    tf.train.Checkpoint(update=restored).read(path).assert_consumed()
-    assert int(restored.step) == 2
-    for step in range(2, 5):  # which copies into the target network on the way
-        batch = random_batch(config, seed=step)
-        priorities, _ = update(batch)
-        again, _ = restored(batch)
-        np.testing.assert_array_equal(priorities, again)
-        assert same([v.numpy() for v in update.variables], [v.numpy() for v in restored.variables])

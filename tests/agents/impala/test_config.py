@@ -11,8 +11,7 @@ from agents.impala import agent
 from agents.impala.agent import ATARI, CONTROL, CONTROL_IMAGE, DMLAB, Config, make
 from replay.structures import TableSpec
 from tests.agents.impala.batches import small_config
-from tests.batches import NUM_ACTIONS, environment_spec, random_batch
-from tests.configs import watched
+from tests.batches import environment_spec, random_batch
 
 TABLE_F1 = {
     "frame_stack": 4,
@@ -123,15 +122,6 @@ def test_a_whole_number_is_a_rate_too() -> None:
     assert np.isfinite(update(random_batch(small_config()))[1]["loss"])
 
 
-def test_every_field_is_read_by_something_that_is_made_from_the_config() -> None:
-    config, read = watched(small_config(replay_fraction=0.5))
-    made = agent.make(config)
-    update = made.make_update(environment_spec())
-    update(random_batch(config))
-    made.make_policy(made.make_network(environment_spec()), np.arange(2), 2, 0)
-    assert read >= {field.name for field in dataclasses.fields(Config)}
-
-
 def test_half_of_a_batch_from_replay() -> None:
     """Section 5.2.2 and Table C.3."""
     config = Config(replay_fraction=0.5)
@@ -142,22 +132,3 @@ def test_half_of_a_batch_from_replay() -> None:
     )
     assert agent.batch_sizes == (16, 16)
     assert agent.batch_size == 32
-
-
-@pytest.mark.parametrize(
-    ("torso", "shape"), [("shallow", (84, 84)), ("resnet", (72, 96, 3)), ("mlp", (10, 5))]
-)
-@pytest.mark.parametrize("policy_lag", [0, 2])
-def test_networks_have_their_variables_at_once(
-    torso: str, shape: tuple[int, ...], policy_lag: int
-) -> None:
-    agent = make(small_config(torso=torso, frame_stack=2, policy_lag=policy_lag))
-    spec = environment_spec(shape, np.uint8)
-    network = agent.make_network(spec)
-    update = agent.make_update(spec)
-    assert len(network.variables) > 0
-    for acting, learning in zip(network.variables, update.network.variables, strict=True):
-        assert acting.shape == learning.shape
-        assert acting.name == learning.name
-    logits = [v.shape[-1] for v in network.variables if v.shape[-1] == NUM_ACTIONS]
-    assert len(logits) == 2  # weights and bias

@@ -1,6 +1,5 @@
 """IMPALA's update: a batch against the oracle; RMSProp, annealing, clipping, lag, checkpoints."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -315,38 +314,3 @@ def test_parameter_lag_counts_from_the_update_that_acted(lag: int, expected: flo
     _, metrics = update(random_batch(config)._replace(learner_step=learner_step))
     assert float(metrics["parameter_lag"]) == expected
     assert int(update.step) == 101
-
-
-def _after_one_update(config: Any, batch: Batch) -> list[np.ndarray]:
-    update = make_update(config)
-    update(batch)
-    return parameters_of(update)
-
-
-@pytest.mark.parametrize("correction", ["vtrace", "epsilon"])
-def test_an_eager_update_equals_a_traced_one(correction: str) -> None:
-    config = small_config(correction=correction, policy_lag=1)
-    batch = with_ends(random_batch(config), ENDS)
-    traced = _after_one_update(config, batch)
-    with eagerly():
-        eager = _after_one_update(config, batch)
-    for x, y in zip(traced, eager, strict=True):
-        np.testing.assert_allclose(x, y, atol=1e-5)
-
-
-@pytest.mark.parametrize("lag", [0, 2])
-def test_a_checkpoint_reproduces_the_next_updates_bit_for_bit(tmp_path: Path, lag: int) -> None:
-    config = annealed_in(10, small_config(policy_lag=lag))
-    update = make_update(config)
-    for step in range(3):
-        update(random_batch(config, seed=step))
-    path = tf.train.Checkpoint(update=update).write(str(tmp_path / "update"))
-    restored = make_update(config, seed=5)
-    tf.train.Checkpoint(update=restored).read(path).assert_consumed()
-    assert int(restored.step) == 3
-    for step in range(3, 6):
-        batch = random_batch(config, seed=step)
-        update(batch)
-        restored(batch)
-        assert same([v.numpy() for v in update.variables], [v.numpy() for v in restored.variables])
-        assert same(_fetched(update), _fetched(restored))

@@ -1,7 +1,5 @@
 """PopArt's update of a batch of several tasks, and the order of its parts."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -10,7 +8,6 @@ from agents.impala import agent as impala
 from agents.impala.distributions import Categorical
 from agents.impala.learner import ImpalaUpdate
 from agents.impala.vtrace import Hyperparameters, Outputs
-from agents.learner import Learner
 from agents.popart.agent import make
 from replay.structures import Batch, TrainedRows
 from tests.agents.impala import oracle
@@ -175,33 +172,3 @@ def test_statistics_follow_the_targets_from_before_the_step(burn_in: int) -> Non
     np.testing.assert_allclose(statistics.nu, nu, rtol=1e-5)
     np.testing.assert_allclose(metrics["mu"], mu, rtol=1e-5)
     np.testing.assert_allclose(metrics["sigma"], np.sqrt(nu - mu**2), rtol=1e-5)
-
-
-def test_an_eager_update_equals_a_traced_one() -> None:
-    config = small_config()
-    traced, eager = make_update(config), make_update(config)
-    traced(batch_of_tasks(config))
-    with eagerly():
-        eager(batch_of_tasks(config))
-    for x, y in zip(traced.variables, eager.variables, strict=True):
-        np.testing.assert_allclose(x, y, atol=1e-5)
-
-
-def test_a_checkpoint_holds_the_statistics_and_reproduces_the_next_updates(tmp_path: Path) -> None:
-    config = small_config()
-    update = make_update(config)
-    for step in range(3):
-        update(batch_of_tasks(config, seed=step))
-    learner = Learner(update, iter(()))
-    path = learner.write_checkpoint(str(tmp_path / "learner"))
-    restored = make_update(config, seed=5)
-    Learner(restored, iter(())).read_checkpoint(path)
-    old, new = statistics_of(update), statistics_of(restored)
-    assert (old.mu.numpy() == new.mu.numpy()).all()
-    assert (old.nu.numpy() == new.nu.numpy()).all()
-    for step in range(3, 6):
-        batch = batch_of_tasks(config, seed=step)
-        update(batch)
-        restored(batch)
-        for x, y in zip(update.variables, restored.variables, strict=True):
-            np.testing.assert_array_equal(x, y)

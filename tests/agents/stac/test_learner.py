@@ -1,7 +1,6 @@
 """STAC's update as a whole: what it shares with IMPALA's, and what it does to η."""
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -192,36 +191,3 @@ def test_a_stale_item_leaves_everything_finite() -> None:
     _, metrics = update(batch._replace(log_probability=tf.constant(log_probability)))
     found = {**metrics, **{v.name: v for v in update.variables}}
     assert [name for name, value in found.items() if not np.isfinite(value).all()] == []
-
-
-def test_an_eager_update_equals_a_traced_one() -> None:
-    """The graph reads the parameters before and after its own assignment, as Python does."""
-    config = small_config(num_heads=2, policy_lag=1)
-    traced, eager = make_update(config), make_update(config)
-    for step in range(2):
-        traced(_batch(config, seed=step))
-    with eagerly():
-        for step in range(2):
-            eager(_batch(config, seed=step))
-    for x, y in zip(traced.variables, eager.variables, strict=True):
-        np.testing.assert_allclose(x, y, atol=1e-5)
-
-
-@pytest.mark.parametrize("changes", [{}, dict(policy_lag=2, num_heads=3)])
-def test_a_checkpoint_reproduces_the_next_updates_bit_for_bit(
-    tmp_path: Path, changes: dict[str, Any]
-) -> None:
-    config = small_config(**changes)
-    config = dataclasses.replace(config, annealing_frames=10 * config.frames_per_update)
-    update = make_update(config)
-    for step in range(3):
-        update(_batch(config, seed=step))
-    path = tf.train.Checkpoint(update=update).write(str(tmp_path / "update"))
-    restored = make_update(config, seed=5)
-    tf.train.Checkpoint(update=restored).read(path).assert_consumed()
-    np.testing.assert_array_equal(_eta(restored), _eta(update))
-    for step in range(3, 6):
-        batch = _batch(config, seed=step)
-        update(batch)
-        restored(batch)
-        assert same([v.numpy() for v in update.variables], [v.numpy() for v in restored.variables])

@@ -5,6 +5,7 @@ Sonnet's layers compute in the precision of their variables.
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import sonnet as snt
 import tensorflow as tf
@@ -73,7 +74,7 @@ class Conv2D(snt.Module):
         super().__init__()
         self._channels = channels
         self._kernel = kernel
-        self._how = dict(stride=stride, padding=padding, pool=pool)
+        self._how: dict[str, Any] = dict(stride=stride, padding=padding, pool=pool)
         self._w_init = w_init
         self._dtype = dtype
 

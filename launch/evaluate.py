@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from absl import flags
 
 from environments.lost_simulators import CannotPlayError
-from launch import command_line, opening, playing_flags
+from launch import command_line, opening
 from run_folder.settings import SettingsError
 
+_PLAYER = opening.PlayerFlags()
 _EPISODES = command_line.define_whole(
     "episodes",
     None,
@@ -24,14 +25,15 @@ _EPISODES = command_line.define_whole(
 )
 _VIDEO = flags.DEFINE_boolean("video", False, "Film an episode of each task, into videos/.")
 _SECTIONS = {
-    "Who plays": playing_flags.NAMES,
+    "Who plays": _PLAYER.NAMES,
     "What": ("episodes", "video", "seed"),
 }
 
 
 def main(_: Sequence[str]) -> None:
     try:
-        player = playing_flags.player(opening.run())
+        agent, seed = command_line.AGENT.value, command_line.SEED.value
+        player = _PLAYER.player(opening.run(), agent, seed)
         session = command_line.later("analysis.playing.session")
         if _VIDEO.value:
             session.check_film(player)

@@ -8,7 +8,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from launch.local.drawing import Drawing
+from launch.local.view import Drawing
 from launch.members.state import Member
 from population.decisions import Decision
 from population.folder import name_of

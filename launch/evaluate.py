@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from absl import flags
 
 from environments.lost_simulators import CannotPlayError
-from launch import command_line, opening
+from launch import command_line, opening, playing_flags
 from run_folder.settings import SettingsError
 
-_PLAYER = opening.PlayerFlags()
 _EPISODES = command_line.define_whole(
     "episodes",
     None,
@@ -25,15 +24,14 @@ _EPISODES = command_line.define_whole(
 )
 _VIDEO = flags.DEFINE_boolean("video", False, "Film an episode of each task, into videos/.")
 _SECTIONS = {
-    "Who plays": _PLAYER.NAMES,
+    "Who plays": playing_flags.NAMES,
     "What": ("episodes", "video", "seed"),
 }
 
 
 def main(_: Sequence[str]) -> None:
     try:
-        agent, seed = command_line.AGENT.value, command_line.SEED.value
-        player = _PLAYER.player(opening.run(), agent, seed)
+        player = playing_flags.player(opening.run())
         session = command_line.later("analysis.playing.session")
         if _VIDEO.value:
             session.check_film(player)

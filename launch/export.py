@@ -10,18 +10,17 @@ from collections.abc import Sequence
 
 from absl import flags, logging
 
-from launch import command_line, opening
+from launch import command_line, opening, playing_flags
 from run_folder import disk
 from run_folder.settings import SettingsError
 
-_PLAYER = opening.PlayerFlags()
 _EXPORT_DIR = flags.DEFINE(
     command_line.FolderParser(),
     "export_dir",
     None,
     "A new folder for the model; by default one below the run's exports/.",
 )
-_SECTIONS = {"Whose policy": _PLAYER.NAMES, "Where and how": ("export_dir", "seed")}
+_SECTIONS = {"Whose policy": playing_flags.NAMES, "Where and how": ("export_dir", "seed")}
 
 
 def main(_: Sequence[str]) -> None:
@@ -29,8 +28,7 @@ def main(_: Sequence[str]) -> None:
     try:
         if asked == "" or (asked and pathlib.Path(asked).exists()):
             raise SettingsError(f"--export_dir must name a new folder, got {asked!r}.")
-        agent, seed = command_line.AGENT.value, command_line.SEED.value
-        player = _PLAYER.player(opening.run(), agent, seed)
+        player = playing_flags.player(opening.run())
     except SettingsError as error:
         command_line.fail(str(error))
     tf = command_line.later("tensorflow")

@@ -1,4 +1,4 @@
-"""The run that a command reads, as it was recorded, the code that it names, and who of it plays.
+"""The run that a command reads, as it was recorded, and the code that its config.json names.
 
 An environment, an agent or a torso may be a user's own: a name in config.json is enough to have its
 module run. So a command says which modules it imports and from where, and imports none for another
@@ -12,20 +12,15 @@ import pathlib
 import stat
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from absl import flags
 
-from agents.requirements import MOST_MEMORY_STEPS
 from environments import import_path
 from launch import command_line, trial
 from launch.hosts import own_code
 from run_folder import places, settings
 from run_folder.layout import RunFolder
 from run_folder.settings import Settings, SettingsError
-
-if TYPE_CHECKING:
-    from analysis.playing.evaluation import Player
 
 _TRUST = flags.DEFINE_boolean("trust", False, "Import the code that a run names, whoever wrote it.")
 _ROOT = 0
@@ -79,50 +74,3 @@ def _place(module: str) -> str:
     spec = importlib.util.find_spec(module)
     folders = list(spec.submodule_search_locations or ()) if spec else []
     return folders[0] if folders else (spec and spec.origin) or "nowhere on PYTHONPATH"
-
-
-class PlayerFlags:
-    """The flags of a command that takes what a run has learned; to be made once, by its module."""
-
-    NAMES = ("run_dir", "trust", "agent", "checkpoint", "epsilon", "memory_steps")
-
-    def __init__(self) -> None:
-        self._checkpoint = flags.DEFINE_string(
-            "checkpoint", "latest", "Whose parameters play: latest, or the update N of a kept one."
-        )
-        self._epsilon = flags.DEFINE_float(
-            "epsilon", None, "Probability of a random action; R2D2 only."
-        )
-        self._memory_steps = command_line.define_whole(
-            "memory_steps",
-            None,
-            "The agent remembers its last k inputs only; all by default.",
-            most=MOST_MEMORY_STEPS,
-        )
-
-    def player(self, run: Settings, agent: str | None, seed: int | None) -> "Player":
-        """Who of a run the command line asks for, with what `--agent` and `--seed` say.
-
-        Raises:
-          SettingsError: there is no such agent or checkpoint, or it cannot play so.
-        """
-        checkpoint, number = self._checkpoint.value, None
-        if checkpoint != "latest":
-            if not (checkpoint.isdecimal() and len(checkpoint) < 20):  # with which int64 ends
-                raise SettingsError(
-                    f"--checkpoint must be latest or the number of an update, got {checkpoint!r}."
-                )
-            number = int(checkpoint)
-        evaluation = command_line.later("analysis.playing.evaluation")
-        try:
-            found: Player = evaluation.load(
-                run,
-                agent or run.agents[0],
-                checkpoint=number,
-                epsilon=self._epsilon.value,
-                memory_steps=self._memory_steps.value,
-                seed=seed or 0,
-            )
-        except evaluation.CheckpointError as error:
-            raise SettingsError(str(error)) from None
-        return found

@@ -21,7 +21,7 @@ FAKES = ROOT / "tests" / "environments" / "fakes"  # DeepMind Lab's module
 LINES, COLUMNS = 45, 100
 # A population takes for its members all that a run takes, and helps with what matters most.
 PASSED_ON = {"launch.population": "launch.train"}
-DEFINE_FLAGS = ("command_line.py", "opening.py")
+DEFINE_FLAGS = ("command_line.py", "opening.py", "playing_flags.py")
 # Flags of launch.command_line.
 SHARED = {"AGENT": "agent", "RUN_DIR": "run_dir", "SEED": "seed", "JOB": "job"}
 

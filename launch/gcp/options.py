@@ -63,7 +63,6 @@ MACHINES = {
 # How many accelerators an N1 machine may have, and with how many of its processors at most.
 _ON_N1 = {"T4": {1: 16, 2: 32, 4: 96}, "V100": {1: 8, 2: 16, 4: 32, 8: 96}}
 _XMANAGER = {"T4": "T4", "V100": "V100", "A100": "A100", "L4": "L4_24TH"}  # its names for them
-_MISTAKEN = ("A100_80GB", "H100", "H200", "B200")  # xmanager 0.8.5 rents N1 machines for these
 _FORM = re.compile(r"([a-z0-9-]+)(?:\+([A-Z0-9_]+)(?:x([0-9]+))?)?")
 _EXAMPLES = "such as n1-highmem-8, n1-standard-8+T4, n1-standard-16+V100x2 or g2-standard-8"
 
@@ -96,6 +95,9 @@ class Hardware(NamedTuple):
 def parse_hardware(flag: str, text: str) -> Hardware:
     """Reads a flag such as `--gcp_learner=n1-standard-8+T4`.
 
+    Other accelerators than A100, L4, T4 and V100 cannot be had: xmanager 0.8.5 rents N1 machines
+    for them, which carry none.
+
     Raises:
       SettingsError: no such machine, or it cannot carry such accelerators.
     """
@@ -104,36 +106,27 @@ def parse_hardware(flag: str, text: str) -> Hardware:
     if name not in MACHINES:
         raise SettingsError(f"--{flag}={text} is no machine of Vertex AI's: take one {_EXAMPLES}.")
     machine = MACHINES[name]
-    if accelerator in _MISTAKEN:
-        raise SettingsError(
-            f"--{flag}={text} cannot be had: xmanager 0.8.5 would rent an N1 machine for "
-            f"{accelerator}, which carries none. Take A100, L4, T4 or V100."
-        )
+    built_in = Hardware(name, machine.accelerator, machine.number)
     if accelerator is None:
-        return Hardware(name, machine.accelerator, machine.number)
-    count = int(times or 1)
-    if machine.accelerator:
-        if (accelerator, count) != (machine.accelerator, machine.number):
-            built_in = Hardware(name, machine.accelerator, machine.number)
-            raise SettingsError(f"--{flag}={text} cannot be had: {name} is always {built_in}.")
-    else:
-        _check_n1(flag, text, name, accelerator, count)
-    return Hardware(name, accelerator, count)
+        return built_in
+    wanted = Hardware(name, accelerator, int(times or 1))
+    possible = [built_in] if machine.accelerator else _on_n1(name)
+    if wanted not in possible:
+        raise SettingsError(
+            f"--{flag}={text} cannot be had: take {', '.join(map(str, possible))}; A100 comes with "
+            "a2-highgpu-1g, L4 with g2-standard-8."
+        )
+    return wanted
 
 
-def _check_n1(flag: str, text: str, name: str, accelerator: str, count: int) -> None:
-    """Checks that an N1 machine may have so many accelerators."""
-    if accelerator not in _ON_N1:
-        raise SettingsError(
-            f"--{flag}={text} cannot be had: N1 machines carry {' or '.join(_ON_N1)}; "
-            "A100 comes with a2-highgpu-1g, L4 with g2-standard-8."
-        )
-    fitting = [n for n, most in _ON_N1[accelerator].items() if MACHINES[name].vcpus <= most]
-    if count not in fitting:
-        raise SettingsError(
-            f"--{flag}={text} cannot be had: {name} carries {', '.join(map(str, fitting))} of "
-            f"{accelerator}, got {count}."
-        )
+def _on_n1(name: str) -> list[Hardware]:
+    """An N1 machine with each number of accelerators that it may have."""
+    return [
+        Hardware(name, accelerator, number)
+        for accelerator, numbers in _ON_N1.items()
+        for number, most in numbers.items()
+        if MACHINES[name].vcpus <= most
+    ]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,11 +25,10 @@ from launch.local import fork_server, processes, supervisor, temporary_files, tr
 from launch.local.fork_server import ForkServer
 from replay import dataset, tables
 from run_folder import (
-    bucket,
     building,
     checkpoints,
     launches,
-    limits,
+    layout,
     places,
     progress,
     resuming,
@@ -38,7 +37,6 @@ from run_folder import (
     settings,
 )
 from run_folder.checkpoints import Manifests
-from run_folder.crews import crews
 from run_folder.settings import Settings, SettingsError
 from tensor_ops import llvm
 
@@ -152,7 +150,7 @@ def _accept(asked: Settings | Resumption, job: str | None) -> Settings:
     if isinstance(asked, Resumption):
         run = resuming.resumed(asked.values, asked.overrides)
         trial.try_each(run.env, run.hang_seconds)
-        limits.check(run, asked.step)
+        resuming.check_limits(run, asked.step)
     else:
         run = asked
         settings.check_vacant(run)  # of a bucket, only now is it known
@@ -186,7 +184,7 @@ def _check_place(run_dir: str | None, *, resume: bool) -> None:
             f"{' and '.join(options.given())} must come with "
             f"--lp_launch_type={options.LAUNCH_TYPE}, got --lp_launch_type=local_mp."
         )
-    elif bucket.is_bucket(run_dir or ""):
+    elif layout.is_bucket(run_dir or ""):
         raise SettingsError(
             f"--run_dir={run_dir} is for --lp_launch_type={options.LAUNCH_TYPE}; "
             "a run on hosts of your own needs a folder on a disk."
@@ -201,7 +199,7 @@ def check_shares(run: Settings) -> None:
     Raises:
       SettingsError: one has not.
     """
-    shards, nodes, learners = run.num_replay_shards, len(crews(run)), run.learners_per_agent
+    shards, nodes, learners = run.num_replay_shards, len(run.crews()), run.learners_per_agent
     if shards > nodes:
         raise SettingsError(
             f"--num_replay_shards={shards} needs as many actor nodes, each of which writes to "
@@ -316,7 +314,7 @@ def _begin(run: Settings, manifests: Manifests, resumption: Resumption | None) -
       SettingsError: another process runs it, or it cannot be written.
     """
     _make_folder("run_dir", run.path)
-    here = not bucket.is_bucket(run.run_dir)
+    here = not layout.is_bucket(run.run_dir)
     try:
         if here:
             run_lock.take(run.path)

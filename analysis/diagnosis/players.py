@@ -2,7 +2,7 @@
 
 from analysis.playing import evaluation
 from analysis.playing.evaluation import Player
-from run_folder import building, snapshots
+from run_folder import building, checkpoints
 from run_folder.settings import Settings, SettingsError
 
 
@@ -30,7 +30,7 @@ def newest_first(run: Settings, name: str, most: int) -> list[Player]:
     """
     newest = evaluation.load(run, name)
     step = newest.played.learner_steps
-    older = [s for s in snapshots.steps(run.folder.checkpoints, name) if s < step]
+    older = [s for s in checkpoints.kept_steps(run.folder.checkpoints, name) if s < step]
     chosen = sorted(older, reverse=True)[: most - 1]
     return [newest, *(evaluation.load(run, name, checkpoint=s) for s in chosen)]
 

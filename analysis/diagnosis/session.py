@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from analysis.diagnosis import ANALYSES, discrepancy, figures, lag, memory, output, players
-from run_folder import building, links
+from run_folder import building, places
 from run_folder.checkpoints import CheckpointError
 from run_folder.settings import Settings, SettingsError
 
@@ -86,7 +86,7 @@ def diagnose(wanted: Wanted, console: Console) -> None:
 def _diagnose(wanted: Wanted, console: Console) -> None:
     paths = [_path(wanted, analysis) for analysis in wanted.analyses]
     files = [path.with_suffix(suffix) for path in paths for suffix in (".csv", ".png")]
-    links.refuse(wanted.run.folder.diagnostics, *files)
+    places.refuse_links(wanted.run.folder.diagnostics, *files)
     for analysis in wanted.analyses:
         try:
             with Console(stderr=True).status(analysis) as status:

@@ -8,7 +8,7 @@ from analysis.report import page
 from analysis.report.page import Section
 from analysis.report.run import Run
 from environments import suites
-from run_folder import catalogue, configs, settings
+from run_folder import catalogue, settings
 from run_folder.settings import Settings
 
 _NAMES_OF_RUN = ("run_dir", "preset")
@@ -58,8 +58,7 @@ def as_in_paper(run: Settings) -> Settings:
     engine may be on another machine.
     """
     agents = catalogue.named(run.agent)
-    values, of_agents = settings.of_preset("paper", run.env, agents, run.acting)
-    made = configs.make(run.env, agents, of_agents, {})
+    values, made = settings.of_preset("paper", run.env, agents, run.acting, {})
     if suites.made_singly(run.tasks[0]):
         made = {name: _nearest(run, name, config) for name, config in made.items()}
     return dataclasses.replace(run, **values, configs=made)

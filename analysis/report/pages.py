@@ -26,7 +26,7 @@ from analysis.report.page import Section
 from analysis.report.population import Members
 from analysis.report.run import Run, lines, load
 from population.folder import is_population
-from run_folder import links
+from run_folder import places
 from run_folder.settings import SettingsError
 
 
@@ -122,7 +122,7 @@ def write(made: Page) -> pathlib.Path:
     charts = [chart for section in made.sections for chart in section.charts]
     figures = {made.folder / f"{chart.name}.png": chart.png for chart in charts}
     path = made.folder / "index.html"
-    links.refuse(*figures, path)
+    places.refuse_links(*figures, path)
     made.folder.mkdir(parents=True, exist_ok=True)
     for figure, png in figures.items():
         figure.write_bytes(png)

@@ -14,7 +14,7 @@ from analysis.playing import files
 from analysis.report import stored_priorities
 from analysis.report.figures import COLOURS
 from environments import suites
-from run_folder import building, catalogue, crews, launches, log_reader, progress, settings
+from run_folder import building, catalogue, launches, log_reader, progress, settings
 from run_folder.layout import RunFolder, evaluator_label, learner_label
 from run_folder.log_reader import Log
 
@@ -170,7 +170,7 @@ def _load(path: pathlib.Path, name: str, recorded: settings.Settings) -> Run:
 
 def _actors(recorded: settings.Settings, agent: str) -> list[int]:
     """Those that follow an agent's policy."""
-    return [a for crew in crews.crews(recorded) if crew.agent == agent for a in crew.actors]
+    return [a for crew in recorded.crews() if crew.agent == agent for a in crew.actors]
 
 
 def recent(log: Log, count: int = 100) -> float:

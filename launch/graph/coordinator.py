@@ -13,7 +13,7 @@ from launch.graph import process, rejoining
 from launch.graph.learning import Meetings
 from launch.graph.logs import LABELS, Writing
 from replay import tables
-from run_folder import bucket
+from run_folder import layout
 from run_folder.episodes import Ended
 from run_folder.layout import RunFolder
 
@@ -56,7 +56,7 @@ class Coordinator:
         replays: Sequence[reverb.Client],
     ) -> None:
         process.enter(run_dir, "coordinator", LOGS)
-        path = bucket.local(run_dir)
+        path = layout.local(run_dir)
         self._stop_file = RunFolder(path).stop
         self._paced_by = next(iter(learned))
         steps, trained_steps = learned[self._paced_by]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from replay.tables import Fill
-from run_folder import log_writer, task_returns, whole_files
+from run_folder import disk, log_writer, task_returns
 from run_folder.episodes import Episodes, mean
 from run_folder.layout import RunFolder
 
@@ -191,7 +191,7 @@ class Writing:
         """
         now = progress["counts"]["walltime"]
         try:
-            whole_files.write(self._progress, json.dumps(progress), lasting=False)
+            disk.write(self._progress, json.dumps(progress), lasting=False)
             self._written_at = now
         except OSError:  # a save may fill the disk before it is given up
             if now >= self._written_at + UNWRITTEN_SECONDS:

@@ -23,8 +23,7 @@ from launch.graph.learner_node import LearnerNode
 from launch.graph.learning import PeerNode
 from launch.graph.rejoining import Origin
 from launch.graph.servers import ServerNode
-from run_folder import bucket, building, checkpoints, mirrors, replay_files, saver
-from run_folder.crews import crews
+from run_folder import building, checkpoints, layout, mirrors, replay_files, saver
 from run_folder.layout import CHECKPOINTS
 from run_folder.settings import Settings
 
@@ -75,7 +74,7 @@ def replay_checkpointer(
     if replay is not None:
         mirror.fetch(f"{CHECKPOINTS}/{replay}/{shard}/*")
     checkpointer = saver.replay_checkpointer(settings.folder.checkpoints, replay, shard)
-    if bucket.is_bucket(settings.run_dir):
+    if layout.is_bucket(settings.run_dir):
         staging = f"{CHECKPOINTS}/staging/{shard}"
         replay_files.keep_shipping(mirror.path / staging, f"{mirror.root}/{staging}")
     return checkpointer
@@ -147,7 +146,7 @@ def add_actors(
 ) -> None:
     """`num_actors` environments in processes of `actors_per_node`; each writes to one shard."""
     with program.group("actor"):
-        for index, crew in enumerate(crews(settings)):
+        for index, crew in enumerate(settings.crews()):
             learner, replay = learners[crew.agent], replays[index % len(replays)]
             node = lp.PyClassNode(ActorNode, settings, crew, learner, replay, coordinator)
             program.add_node(node)

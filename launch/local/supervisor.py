@@ -13,7 +13,7 @@ from launch.graph.program import make_program
 from launch.local import processes, view
 from launch.local.fork_server import Ended, ForkServer, ServerLostError, how
 from recurrent_replay import command
-from run_folder import checkpoints, disk, limits, progress, whole_files
+from run_folder import checkpoints, disk, progress, resuming
 from run_folder.settings import Settings, SettingsError
 
 NOTICE_SECONDS = 4  # from the request to end, after all is saved, to the end of every process
@@ -76,7 +76,7 @@ def begin(settings: Settings) -> None:
     """
     folder = settings.folder
     folder.nodes.mkdir(parents=True, exist_ok=True)
-    whole_files.write(folder.config, settings.to_json())
+    disk.write(folder.config, settings.to_json())
     started = folder.nodes.glob(folder.started().name)
     for file in (folder.progress, folder.crash, folder.stop, *started):
         file.unlink(missing_ok=True)
@@ -362,7 +362,7 @@ def report(settings: Settings, crash: str) -> None:
     if manifest.replay is not None:
         replay = f"{manifest.replay_items:,} items of replay at update {manifest.replay_step:,}"
     run_dir = shlex.quote(settings.run_dir)
-    further = limits.raising(state["limits"], state["counts"]) if state else []
+    further = resuming.raised_limits(state["limits"], state["counts"]) if state else []
     print(
         f"Saved: the learner at update {manifest.learner_step:,}, {replay}.\n"
         f"Resume:   {command('train')} --run_dir={run_dir} {' '.join(['--resume', *further])}\n"

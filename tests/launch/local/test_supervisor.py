@@ -25,7 +25,7 @@ from launch.local.supervisor import (
     Restarts,
 )
 from recurrent_replay import command
-from run_folder import disk, whole_files
+from run_folder import disk
 from run_folder.checkpoints import CheckpointError
 from run_folder.settings import Settings
 from tests.run_folder import saved_runs
@@ -149,7 +149,7 @@ def _report(
     )
 
     def write() -> None:
-        whole_files.write(run.folder.progress, text)
+        disk.write(run.folder.progress, text)
 
     return write
 

@@ -42,14 +42,7 @@ class Launch:
 def record(
     run_dir: pathlib.Path, arguments: Sequence[str], *, actor_steps: int, walltime: float
 ) -> None:
-    """Adds a launch that begins now.
-
-    Args:
-      run_dir: the run folder.
-      arguments: of the command line, without the program's name.
-      actor_steps: that the run goes on from; 0 for a new one.
-      walltime: likewise, in seconds.
-    """
+    """Adds a launch that begins now: what was typed, and the counts that it goes on from."""
     launch = Launch(
         time=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         command=f"{recurrent_replay.command('train')} {shlex.join(arguments)}",

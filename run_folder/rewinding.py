@@ -78,7 +78,7 @@ def _rewind(
 
 def _rewind_rows(path: pathlib.Path, limits: Limits) -> None:
     """Removes rows that count more, and what is no whole row: a part, or a power cut's zeros."""
-    with path.open("rb") as rows, path.open("r+b") as kept:
+    with path.open("r+b") as rows:
         line = rows.readline()
         try:
             header = log_reader.columns(path, line.decode(errors="replace"))
@@ -95,17 +95,12 @@ def _rewind_rows(path: pathlib.Path, limits: Limits) -> None:
         begin = len(line) if header else 0  # cells whose columns are lost say nothing
         start = _where(begin, rows.seek(0, os.SEEK_END), row_after)
         rows.seek(start)
-        kept.seek(start)
-        removed = False
-        for row in rows:
-            if not stands(row):
-                removed = True
-            elif removed:
-                kept.write(row)
-            else:
-                kept.seek(len(row), os.SEEK_CUR)
-        if removed:
-            kept.truncate()
+        found = rows.readlines()
+        kept = list(filter(stands, found))
+        if len(kept) < len(found):  # which takes no more of the disk
+            rows.seek(start)
+            rows.writelines(kept)
+            rows.truncate()
 
 
 def _where(begin: int, end: int, standing_after: Callable[[int], int | None]) -> int:
@@ -121,14 +116,9 @@ def _where(begin: int, end: int, standing_after: Callable[[int], int | None]) ->
     return begin
 
 
-def _cells(row: bytes) -> list[str]:
-    """The cells of a whole row; none of anything else."""
-    lines = [row.decode(errors="replace")] if row.endswith(b"\n") else []
-    return next(log_reader.rows(lines), [])
-
-
 def _stands(header: Sequence[str], limits: Limits, row: bytes) -> bool:
-    cells = _cells(row)
+    lines = [row.decode(errors="replace")] if row.endswith(b"\n") else []
+    cells = next(log_reader.rows(lines), [])
     if not cells or len(cells) != len(header):
         return False
     counted = dict(zip(header, cells, strict=True))

@@ -1,8 +1,12 @@
-"""What is printed of an evaluation."""
+"""What is printed of an evaluation, and how far it is: a bar on a terminal, lines elsewhere."""
+
+import io
 
 import numpy as np
+import pytest
+from rich.console import Console
 
-from analysis.playing import intervals, summary
+from analysis.playing import intervals, session
 from environments import scores
 
 SCORES = scores.SCORES["atari:pong"]
@@ -10,7 +14,7 @@ RETURNS = np.array([20.0, 21.0, 19.0, 21.0])
 
 
 def test_a_task_with_human_scores() -> None:
-    line = summary.of_task("r2d2", "atari:pong", RETURNS)
+    line = session.of_task("r2d2", "atari:pong", RETURNS)
     low, high = intervals.of_mean(RETURNS)
     span = SCORES["human"] - SCORES["random"]
     normalised = [(x - SCORES["random"]) / span for x in (20.25, low, high)]
@@ -22,14 +26,14 @@ def test_a_task_with_human_scores() -> None:
 
 
 def test_a_task_without_and_a_single_episode() -> None:
-    assert summary.of_task("impala", "catch", np.array([-1.0])) == (
+    assert session.of_task("impala", "catch", np.array([-1.0])) == (
         "impala on catch: mean return -1.00 over 1 episodes, from -1.0 to -1.0"
     )
 
 
 def test_a_suite_is_summed_up_over_the_tasks_that_have_human_scores() -> None:
     returns = {"atari:pong": RETURNS, "catch": RETURNS, "atari:breakout": 10 * RETURNS}
-    (line,) = summary.of_suite("popart", returns)
+    (line,) = session.of_suite("popart", returns)
     means = [scores.human_normalised(task, returns[task].mean()) for task in returns]
     found = scores.aggregate([mean for mean in means if mean is not None])
     assert line.startswith("popart, human-normalised over 2 tasks: ")
@@ -41,10 +45,39 @@ def test_a_suite_is_summed_up_over_the_tasks_that_have_human_scores() -> None:
 
 def test_one_task_or_none_with_human_scores_is_no_suite() -> None:
     for tasks in (("catch", "memory:recall"), ("atari:pong", "catch")):
-        assert not list(summary.of_suite("popart", dict.fromkeys(tasks, RETURNS)))
+        assert not list(session.of_suite("popart", dict.fromkeys(tasks, RETURNS)))
 
 
 def test_single_episodes_have_no_interval_in_a_suite_either() -> None:
     one = dict.fromkeys(("atari:pong", "atari:breakout"), RETURNS[:1])
-    (line,) = summary.of_suite("popart", one)
+    (line,) = session.of_suite("popart", one)
     assert "[" not in line
+
+
+def _console(*, terminal: bool) -> tuple[Console, io.StringIO]:
+    text = io.StringIO()
+    return Console(file=text, force_terminal=terminal, width=120), text
+
+
+def test_no_terminal_has_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 100, 4))  # a step takes four seconds, and a line comes every ten
+    monkeypatch.setattr(session.time, "monotonic", lambda: next(clock))
+    console, text = _console(terminal=False)
+    with session.progressing("atari:pong", 30, console) as step:
+        for _ in range(5):
+            step(1_000, 2)
+    assert text.getvalue().splitlines() == [
+        "atari:pong: 6 of 30 episodes, 3,000 steps",
+    ]
+
+
+def test_a_terminal_has_a_bar_that_goes_when_it_is_full() -> None:
+    console, text = _console(terminal=True)
+    with session.progressing("atari:pong", 4, console) as step:
+        step(1_000, 3)
+        step(500, 1)
+    shown = text.getvalue()
+    assert "atari:pong" in shown
+    assert "4/4" in shown
+    assert "1,500 steps" in shown
+    assert shown.rstrip().endswith("\x1b[2K")  # the last line is erased

@@ -1,9 +1,4 @@
-"""How old the parameters are that made what is in replay, as a run's newest checkpoint holds it.
-
-The saved replay is loaded into a server of its own, and sampled as the learner would. One thing is
-changed first: its rate limiter, which was about to make the reader wait for actors, and here nobody
-acts.
-"""
+"""What a run's newest checkpoint holds of its replay: priorities, and how old the items are."""
 
 import contextlib
 import os
@@ -17,6 +12,7 @@ import numpy as np
 import reverb
 import tensorflow as tf
 import tree
+from reverb.cc import schema_pb2
 from reverb.cc.checkpointing import checkpoint_pb2
 
 from replay import own_server, tables
@@ -25,8 +21,38 @@ from run_folder import building, checkpoints, disk, replay_files
 from run_folder.checkpoints import CheckpointError
 from run_folder.settings import Settings
 
-_TABLES = "tables.tfrecord"
-_COMPRESSION = "ZLIB"
+_ITEMS, _TABLES, _COMPRESSION = "items.tfrecord", "tables.tfrecord", "ZLIB"  # of Reverb's own files
+_AT_ONCE = 1_000
+
+
+class Stored(NamedTuple):
+    """The items of one table when the replay was saved."""
+
+    priority: np.ndarray  # [items], before any exponent
+    times_sampled: np.ndarray  # [items]
+
+
+def stored(folder: pathlib.Path) -> dict[str, Stored]:
+    """By table, what the replay that the manifest names holds; nothing where there is none.
+
+    It is read from the files that Reverb's own checkpointer writes.
+
+    Args:
+      folder: a run's checkpoint folder. Of a run that goes on a checkpoint may be superseded, and
+        removed, while it is read: then there is nothing either.
+    """
+    found: dict[str, list[tuple[float, int]]] = {}
+    with contextlib.suppress(CheckpointError, tf.errors.OpError):
+        manifest = checkpoints.read(folder)
+        if manifest is None or manifest.replay is None:
+            return {}
+        files = sorted(str(file) for file in (folder / manifest.replay).glob(f"*/{_ITEMS}"))
+        for records in tf.data.TFRecordDataset(files, _COMPRESSION).batch(_AT_ONCE):
+            for record in records.numpy():
+                item = schema_pb2.PrioritizedItem.FromString(record)
+                found.setdefault(item.table, []).append((item.priority, item.times_sampled))
+        return {table: Stored(*np.asarray(items).T) for table, items in found.items()}
+    return {}
 
 
 class Sampled(NamedTuple):
@@ -75,7 +101,7 @@ def _sample_shard(
     item = tables.signature(spec, building.core_state_spec(agents[name], spec), blocks)
     header = [path for path, _ in tree.flatten_with_path(item)].index(("header",))
     replay_files.check_columns(replay / str(shard), building.tables_of_shard(run, shard))
-    with _served(run, replay, shard) as client:
+    with served(run, replay, shard) as client:
         size = client.server_info()[table.name].current_size
         most = size if table.kind == "queue" else count * (size > 0)
         drawn = min(count, most)  # Reverb takes 0 for an error
@@ -88,8 +114,11 @@ def _sample_shard(
 
 
 @contextlib.contextmanager
-def _served(run: Settings, replay: pathlib.Path, shard: int) -> Iterator[reverb.Client]:
-    """A server of a saved shard, while the context lasts."""
+def served(run: Settings, replay: pathlib.Path, shard: int) -> Iterator[reverb.Client]:
+    """A server of a saved shard, while the context lasts, from which the learner's part is drawn.
+
+    Its rate limiter is changed: it was about to make the reader wait for actors, and nobody acts.
+    """
     with tempfile.TemporaryDirectory(dir=run.path, prefix="replay-") as folder, _silent():
         copy = pathlib.Path(folder) / "copy"
         _copy(replay / str(shard), copy)

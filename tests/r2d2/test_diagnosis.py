@@ -10,9 +10,9 @@ import tree
 from agents.actor import RecurrentActor
 from agents.contract import Network
 from agents.limited_memory import limit_memory
+from r2d2 import diagnosis
 from r2d2.agent import make
-from r2d2.diagnosis import diagnostics, recording
-from r2d2.diagnosis.diagnostics import Strategy
+from r2d2.diagnosis import Strategy
 from replay.layout import Layout
 from replay.structures import FIRST, LAST, MID, NO_ACTION, Nest, NetworkInput, Step
 from tests.batches import NUM_ACTIONS, environment_spec
@@ -46,10 +46,10 @@ def _network(seed: int) -> Network:
     return network
 
 
-def _played(*, resets_on_life_loss: bool = False) -> recording.Played:
+def _played(*, resets_on_life_loss: bool = False) -> diagnosis.Played:
     """Random rows, with states that no network made but resets."""
     rng = np.random.default_rng(0)
-    recorder = recording.Recorder()
+    recorder = diagnosis.Recorder()
     initial = _network(0).initial_state(N)
     lost = np.zeros_like(STEP_TYPES, bool)
     lost[1:] = resets_on_life_loss & (LIVES[1:] < LIVES[:-1])
@@ -76,7 +76,7 @@ def _episode_start(t: int, n: int) -> int:
     return max(row for row in range(t + 1) if STEP_TYPES[row, n] == FIRST)
 
 
-def _input(played: recording.Played, t: int, n: int) -> NetworkInput:
+def _input(played: diagnosis.Played, t: int, n: int) -> NetworkInput:
     """One row's input `[1, ...]`, frame by frame."""
     start = _episode_start(t, n)
     frames = [
@@ -91,14 +91,14 @@ def _input(played: recording.Played, t: int, n: int) -> NetworkInput:
     )
 
 
-def _state(played: recording.Played, t: int, n: int) -> Nest:
+def _state(played: diagnosis.Played, t: int, n: int) -> Nest:
     return tree.map_structure(lambda x: x[t, n][None], played.core_state)
 
 
 def _naive(
     step: Callable,
     initial: Nest,
-    played: recording.Played,
+    played: diagnosis.Played,
     strategy: Strategy,
     trained: int,
     end: int,
@@ -123,14 +123,14 @@ def _naive(
 def test_inputs_are_rebuilt_as_the_actor_saw_them() -> None:
     played = _played()
     rows, environments = (x.ravel() for x in np.indices((T, N)))
-    inputs = recording.network_inputs(played.step, rows, environments, FRAMES)
+    inputs = diagnosis.network_inputs(played.step, rows, environments, FRAMES)
     for i, (t, n) in enumerate(zip(rows, environments, strict=True)):
         one = tree.map_structure(lambda x, i=i: x[i : i + 1], inputs)
         tree.map_structure(np.testing.assert_array_equal, one, _input(played, t, n))
 
 
 def test_sequences_are_cut_as_items_are_and_none_begins_an_episode() -> None:
-    cuts = recording.cut_sequences(_played(), LAYOUT, count=100, seed=0)
+    cuts = diagnosis.cut_sequences(_played(), LAYOUT, count=100, seed=0)
     found = sorted(zip(cuts.environment, cuts.start, cuts.trained, cuts.end, strict=True))
     assert found == [
         # Of nine steps: those from 2 and from 4 on, which is the first to reach the end. Of two
@@ -140,7 +140,7 @@ def test_sequences_are_cut_as_items_are_and_none_begins_an_episode() -> None:
         # The unfinished one: all for which the row after is known.
         *[(2, max(0, s - 3), s, s + 5) for s in range(2, T - 5, 2)],
     ]  # fmt: skip
-    few = recording.cut_sequences(_played(), LAYOUT, count=4, seed=0)
+    few = diagnosis.cut_sequences(_played(), LAYOUT, count=4, seed=0)
     assert len(few.trained) == 4
     chosen = set(zip(few.environment, few.trained, strict=True))
     assert len(chosen) == 4
@@ -150,17 +150,17 @@ def test_sequences_are_cut_as_items_are_and_none_begins_an_episode() -> None:
 def test_without_sequences_inside_an_episode_nothing_can_be_measured() -> None:
     long = Layout(burn_in=0, length=40, period=40)
     with pytest.raises(ValueError, match=r"All 5 sequences begin with an episode.* than 40 steps"):
-        recording.cut_sequences(_played(), long, count=10, seed=0)
+        diagnosis.cut_sequences(_played(), long, count=10, seed=0)
 
 
 @pytest.mark.parametrize("resets_on_life_loss", [False, True])
 def test_discrepancies_equal_a_naive_loop(resets_on_life_loss: bool) -> None:
     played, network = _played(resets_on_life_loss=resets_on_life_loss), _network(1)
-    cuts = recording.cut_sequences(played, LAYOUT, count=100, seed=0)
+    cuts = diagnosis.cut_sequences(played, LAYOUT, count=100, seed=0)
     inside = played.reset & (STEP_TYPES != FIRST)
     assert inside.sum() == (3 if resets_on_life_loss else 0)
     step = tf.function(network.step)
-    measured = diagnostics.q_discrepancies(network, played, cuts, STRATEGIES, FRAMES)
+    measured = diagnosis.q_discrepancies(network, played, cuts, STRATEGIES, FRAMES)
     assert list(measured) == STRATEGIES
     for strategy, found in measured.items():
         expected = [
@@ -174,7 +174,7 @@ def test_discrepancies_equal_a_naive_loop(resets_on_life_loss: bool) -> None:
             assert (found.first > 0.01).sum() > len(found.first) // 2
 
 
-def _actor(network: Network, writer: recording.Recorder | diagnostics.Means) -> RecurrentActor:
+def _actor(network: Network, writer: diagnosis.Recorder | diagnosis.Means) -> RecurrentActor:
     agent = make(small_config(frame_stack=FRAMES, lstm_size=LSTM))
     return RecurrentActor(
         agent.make_policy(network, np.arange(N), N, 0),
@@ -193,25 +193,25 @@ def _play(actor: RecurrentActor) -> None:
 
 
 def test_with_the_actors_own_parameters_the_stored_state_is_exact_and_zero_is_not() -> None:
-    network, recorder = _network(0), recording.Recorder()
+    network, recorder = _network(0), diagnosis.Recorder()
     _play(_actor(network, recorder))
     played = recorder.played(resets_on_life_loss=False)
-    cuts = recording.cut_sequences(played, LAYOUT, count=100, seed=0)
+    cuts = diagnosis.cut_sequences(played, LAYOUT, count=100, seed=0)
 
-    measured = diagnostics.q_discrepancies(network, played, cuts, STRATEGIES, FRAMES)
+    measured = diagnosis.q_discrepancies(network, played, cuts, STRATEGIES, FRAMES)
     for strategy, found in measured.items():
         if strategy.stored_state:
             np.testing.assert_allclose(found, 0, atol=1e-4)
         else:
             assert found.first.max() > 0.1
-    other = diagnostics.q_discrepancies(_network(1), played, cuts, [Strategy(True, 3)], FRAMES)
+    other = diagnosis.q_discrepancies(_network(1), played, cuts, [Strategy(True, 3)], FRAMES)
     assert other[Strategy(True, 3)].last.max() > 0.1
 
 
 def test_a_limited_policy_tells_how_far_from_the_unlimited_one_it_is() -> None:
     network = _network(2)
     limited = limit_memory(network, 2)
-    policy = tf.function(diagnostics.make_limited_policy(limited, network))
+    policy = tf.function(diagnosis.make_limited_policy(limited, network))
     played = _played()
     state = both = (limited.initial_state(1), network.initial_state(1))
     matches = []
@@ -232,7 +232,7 @@ def test_a_limited_policy_tells_how_far_from_the_unlimited_one_it_is() -> None:
 
 
 def test_means_are_over_each_environments_first_episode() -> None:
-    means = diagnostics.Means()
+    means = diagnosis.Means()
     x = np.random.default_rng(0).random((T, N))
     steps = _played().step
     for t in range(T):

@@ -45,7 +45,7 @@ from r2d2.diagnosis import (
 )
 from replay.layout import Layout
 from replay.structures import Nest
-from run_folder import building, links, log_reader, snapshots
+from run_folder import building, checkpoints, log_reader, places
 from run_folder.checkpoints import CheckpointError
 from run_folder.layout import learner_label
 from run_folder.settings import Settings, SettingsError
@@ -101,7 +101,7 @@ def _diagnose(wanted: Wanted, console: Console) -> None:
     folder = wanted.run.folder.diagnostics
     paths = {analysis: folder / f"{analysis}-{wanted.agent}" for analysis in wanted.analyses}
     files = [path.with_suffix(suffix) for path in paths.values() for suffix in (".csv", ".png")]
-    links.refuse(folder, *files)
+    places.refuse_links(folder, *files)
     for analysis, path in paths.items():
         try:
             with Console(stderr=True).status(analysis) as status:
@@ -235,7 +235,7 @@ def _measure_discrepancy(wanted: Wanted, tell: Tell) -> Measured:
     run, name, seed = wanted.run, wanted.agent, wanted.seed
     learner = evaluation.load(run, name)
     newest = learner.played.learner_steps
-    older = [s for s in snapshots.steps(run.folder.checkpoints, name) if s < newest]
+    older = [s for s in checkpoints.kept_steps(run.folder.checkpoints, name) if s < newest]
     older = sorted(older, reverse=True)[: _MOST_SNAPSHOTS - 1]
     actors = [learner, *(evaluation.load(run, name, checkpoint=step) for step in older)]
     strategies = [Strategy(stored, n) for stored in (False, True) for n in wanted.burn_ins]

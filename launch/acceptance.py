@@ -11,8 +11,7 @@ from typing import Any
 from agents import fields
 from launch import starting
 from launch.graph import shards
-from launch.members import turn
-from population import decisions, ranges
+from population import decisions
 from population.folder import PopulationFolder, name_of
 from population.settings import Population
 from run_folder import resuming, run_lock, settings
@@ -47,15 +46,15 @@ def check_here(said: Mapping[str, Any], path: pathlib.Path, members: Sequence[in
 def _run_of(population: Population, folder: PopulationFolder, member: int) -> Settings:
     """The settings of a member's next turn."""
     made = decisions.of_member(folder, member)
-    drawn = made[-1].new if made else ranges.draw(population.ranges, member, population.seed)
+    drawn = made[-1].new if made else population.draw(member)
     run = folder.member(member)
     try:
         if run.config.exists():
             given = dict.fromkeys(name for name in fields.declared(Settings) if name != "configs")
-            overrides = turn.overrides_of(population, drawn)
+            overrides = population.overrides_of(drawn)
             found = resuming.changed(settings.load(run.path), given | population.flags, overrides)
         else:
-            found = turn.settings_of(population, folder, member, drawn)
+            found = population.run_of(folder, member, drawn)
         shards.check(found)
     except SettingsError as error:
         raise _of(member, error) from None

@@ -23,7 +23,7 @@ from agents.fields import Field
 from agents.requirements import LARGEST
 from environments import suites
 from launch import paths
-from run_folder import catalogue, configs, presets, settings, texts
+from run_folder import catalogue, settings, texts
 
 
 class _WholeNumberParser(flags.IntegerParser):
@@ -67,7 +67,7 @@ _DEFINES: dict[type, Callable[..., flags.FlagHolder]] = {
 def define(name: str, field: Field) -> flags.FlagHolder:
     """A flag for a declared field; its value is None where it was not given."""
     (kind,) = {field.annotation, *get_args(field.annotation)} & set(_DEFINES)
-    values = [field.presets.get(preset) for preset in presets.PRESETS]
+    values = [field.presets.get(preset) for preset in catalogue.PRESETS]
     meaning = field.meaning
     if None not in values and kind is not bool:
         local, paper = values
@@ -170,15 +170,15 @@ def agent_help(agent: str, argv: Sequence[str]) -> str:
       argv: may say `--env` and `--preset`, whose values are shown then; else the paper's.
     """
     said = {key: value for key, _, value in (a.lstrip("-").partition("=") for a in argv)}
-    env, preset = said.get("env", ""), said.get("preset", presets.PRESETS[0])
+    env, preset = said.get("env", ""), said.get("preset", catalogue.PRESETS[0])
     try:
         (name,) = named = catalogue.named(agent)
         paper = catalogue.config(agent, env) if env else catalogue.entry(agent).config
         config, of = paper, "the paper's, for Atari"
         if env:
             suites.check(env)
-            _, values = settings.of_preset(preset, env, named, [name])
-            config, of = configs.make(env, named, values, {})[name], f"{env}, --preset={preset}"
+            _, configs = settings.of_preset(preset, env, named, [name], {})
+            config, of = configs[name], f"{env}, --preset={preset}"
     except ValueError as error:
         fail(str(error))
     lines = [f"--agent={agent}: {of}"]

@@ -22,7 +22,7 @@ from launch import command_line
 from launch.gcp import host
 from launch.graph import process, program, rejoining, servers
 from launch.hosts import cluster_spec, job
-from run_folder import bucket, progress
+from run_folder import layout, progress
 from run_folder.layout import RunFolder
 
 POLL_SECONDS = 2.0  # between two looks at the run folder
@@ -47,7 +47,7 @@ def main(_: Sequence[str]) -> None:
         place = cluster_spec.read(os.environ, {name: pool.labels for name, pool in pools.items()})
         pool = pools[place.pool]
         label = pool.labels[place.index]
-        run_dir = bucket.local(pool.run_dir)
+        run_dir = layout.local(pool.run_dir)
         if progress.ended_in_order(run_dir):
             return
         pool.check()
@@ -78,7 +78,7 @@ def _tls() -> credentials.Tls | None:
         command_line.fail(f"--tls: {error.filename} cannot be read: {error.strerror}.")
 
 
-def was_started(run_dir: bucket.RunDir, label: str) -> bool:
+def was_started(run_dir: layout.RunDir, label: str) -> bool:
     """Whether a node that remembers was started before by the same job; notes that it is now.
 
     What a learner, a replay shard or the coordinator knew is in the run folder, where one that is
@@ -87,11 +87,11 @@ def was_started(run_dir: bucket.RunDir, label: str) -> bool:
     Raises:
       JobError: it cannot go on; or all hosts are to share the run folder, and this one has it not.
     """
-    folder = RunFolder(bucket.local(run_dir))
+    folder = RunFolder(layout.local(run_dir))
     if label.split("/")[0] not in _REMEMBER:
         return False
     started = folder.started(label)
-    if bucket.is_bucket(run_dir):
+    if layout.is_bucket(run_dir):
         host.claim(run_dir, started.name)
         return False
     if not folder.config.exists():
@@ -112,12 +112,12 @@ def hosts(place: cluster_spec.Place) -> list[str]:
     return sorted({address.rpartition(":")[0] for address in addresses})
 
 
-def _end_with_run(run_dir: bucket.RunDir, stop: threading.Event) -> None:
+def _end_with_run(run_dir: layout.RunDir, stop: threading.Event) -> None:
     """Ends this process when the run folder says that the run has ended."""
-    while not progress.ended_in_order(bucket.local(run_dir)):
+    while not progress.ended_in_order(layout.local(run_dir)):
         if stop.wait(POLL_SECONDS):
             return
-    if bucket.is_bucket(run_dir):  # each host has its own part; the coordinator's says it
+    if layout.is_bucket(run_dir):  # each host has its own part; the coordinator's says it
         host.end_job(run_dir)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(END_SECONDS)

@@ -24,11 +24,10 @@ from launch.hosts import artefact
 from launch.local import fork_server, private_network, supervisor, tracker
 from launch.local.fork_server import ForkServer
 from run_folder import (
-    bucket,
     building,
     checkpoints,
     launches,
-    limits,
+    layout,
     places,
     progress,
     resuming,
@@ -150,7 +149,7 @@ def _accept(asked: Settings | Resumption, job: str | None) -> Settings:
     if isinstance(asked, Resumption):
         run = resuming.resumed(asked.values, asked.overrides)
         trial.try_each(run.env, run.hang_seconds)
-        limits.check(run, asked.step)
+        resuming.check_limits(run, asked.step)
     else:
         run = asked
         settings.check_vacant(run)  # of a bucket, only now is it known
@@ -190,7 +189,7 @@ def _check_place(run_dir: str | None, *, resume: bool) -> None:
             f"{' and '.join(options.given())} must come with "
             f"--lp_launch_type={options.LAUNCH_TYPE}, got --lp_launch_type=local_mp."
         )
-    elif bucket.is_bucket(run_dir or ""):
+    elif layout.is_bucket(run_dir or ""):
         raise SettingsError(
             f"--run_dir={run_dir} is for --lp_launch_type={options.LAUNCH_TYPE}; "
             "a run on hosts of your own needs a folder on a disk."
@@ -263,7 +262,7 @@ def _begin(run: Settings, manifests: Manifests, resumption: Resumption | None) -
     """
     _make_folder("run_dir", run.path)
     try:
-        if not bucket.is_bucket(run.run_dir):
+        if not layout.is_bucket(run.run_dir):
             run_lock.take(run.path)
             places.check(run.folder)
         counts = checkpoints.counts(manifests)
@@ -273,7 +272,7 @@ def _begin(run: Settings, manifests: Manifests, resumption: Resumption | None) -
             actor_steps=int(counts["actor_steps"]),
             walltime=float(counts["walltime"]),
         )
-        if resumption is not None and not bucket.is_bucket(run.run_dir):
+        if resumption is not None and not layout.is_bucket(run.run_dir):
             if progress.ended_in_order(run.path) and resumption.step is None:
                 rewinding.cut(run.folder)
             else:

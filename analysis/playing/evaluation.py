@@ -25,7 +25,7 @@ from agents.environment_loop import Episode
 from agents.limited_memory import limit_memory
 from analysis.playing.files import Played
 from environments import suites
-from run_folder import building, checkpoints, snapshots
+from run_folder import building, checkpoints
 from run_folder.checkpoints import CheckpointError, Manifest
 from run_folder.settings import Settings, SettingsError
 
@@ -188,4 +188,6 @@ def _find(run: Settings, name: str, step: int | None) -> Manifest:
     newest = checkpoints.read(folder, checkpoints.manifest_name(name, run.paced_by))
     if newest is None:
         raise CheckpointError(f"{folder} holds no checkpoint of {name} yet.")
-    return newest if step in (None, newest.learner_step) else snapshots.read(folder, name, step)
+    if step in (None, newest.learner_step):
+        return newest
+    return checkpoints.read_kept(folder, name, step)

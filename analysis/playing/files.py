@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.environment_loop import Episode
-from run_folder import log_reader, recorded
+from run_folder import log_reader, texts
 from run_folder.layout import RunFolder
 from run_folder.settings import SettingsError
 
@@ -136,7 +136,7 @@ def _parse(path: pathlib.Path, number: int, cells: Sequence[str]) -> Row:
         if len(cells) != len(_COLUMNS):
             raise ValueError(f"there must be {len(_COLUMNS)} cells, got {len(cells)}")
         values = {name: _value(name, text) for name, text in zip(_COLUMNS, cells, strict=True)}
-        return Row(**recorded.fields(Row, values))
+        return Row(**texts.fields_of(Row, values))
     except ValueError as error:
         said = str(error).removesuffix(".")
         raise SettingsError(f"{path} cannot be read: of line {number}, {said}.") from None

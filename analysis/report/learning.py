@@ -14,7 +14,7 @@ from analysis.report.charts import COLOURS, Trace, binned
 from analysis.report.page import Page, number
 from analysis.report.run import Line, Run
 from environments import suites
-from run_folder import catalogue, configs
+from run_folder import catalogue
 from run_folder import settings as run_settings
 from run_folder.log_reader import COUNTERS, Log
 from run_folder.settings import Settings
@@ -355,8 +355,7 @@ def as_in_paper(run: Settings) -> Settings:
     engine may be on another machine.
     """
     agents = catalogue.named(run.agent)
-    values, of_agents = run_settings.of_preset("paper", run.env, agents, run.acting)
-    made = configs.make(run.env, agents, of_agents, {})
+    values, made = run_settings.of_preset("paper", run.env, agents, run.acting, {})
     if suites.made_singly(run.tasks[0]):
         made = {name: _nearest(run, name, config) for name, config in made.items()}
     return dataclasses.replace(run, **values, configs=made)

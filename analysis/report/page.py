@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from analysis.report import charts
 from analysis.report.charts import COLOURS, Legend
-from run_folder import links
+from run_folder import places
 
 MANY = 8  # of what is shown one by one
 FEW = 3  # columns of a table that a phone shows side by side
@@ -157,7 +157,7 @@ class Page:
         """
         path = self.folder / "index.html"
         files = {self.folder / f"{name}.png": given for name, given in self.figures.items()}
-        links.refuse(*files, path)
+        places.refuse_links(*files, path)
         self.folder.mkdir(parents=True, exist_ok=True)
         path.write_text(self.document())
         for file, (figure, legend) in files.items():

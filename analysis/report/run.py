@@ -18,7 +18,6 @@ from environments import suites
 from run_folder import (
     building,
     catalogue,
-    crews,
     launches,
     log_reader,
     progress,
@@ -114,7 +113,7 @@ class Line(NamedTuple):
             return log
         mine = log.texts["task"] == task
         if len(recorded.agents) > 1:
-            followers = [crew.actors for crew in crews.crews(recorded) if crew.agent == self.agent]
+            followers = [crew.actors for crew in recorded.crews() if crew.agent == self.agent]
             mine &= np.isin(log["actor"], [actor for actors in followers for actor in actors])
         return log.where(mine)
 

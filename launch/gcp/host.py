@@ -7,12 +7,12 @@ import tensorflow as tf
 from launchpad.program_stopper import program_stopper
 
 from launch.hosts import job
-from run_folder import bucket, mirrors
+from run_folder import layout, mirrors
 
 JOB = "CLOUD_ML_JOB_ID"  # environment variable that Vertex AI sets on each of its hosts
 
 
-def claim(run_dir: bucket.RunDir, name: str) -> None:
+def claim(run_dir: layout.RunDir, name: str) -> None:
     """Notes in the bucket that a node was started which must not be started twice.
 
     Vertex AI starts a process that crashed again, and gives the job up, as failed, when that fails.
@@ -30,7 +30,7 @@ def claim(run_dir: bucket.RunDir, name: str) -> None:
         file.write(os.environ.get(JOB, ""))
 
 
-def end_job(run_dir: bucket.RunDir) -> None:
+def end_job(run_dir: layout.RunDir) -> None:
     """Ends every host of a run that has ended: its job is then cancelled, while a crash fails it.
 
     Called where the coordinator runs. All that is still to be written is written first.

@@ -20,9 +20,8 @@ from launch.graph import cadence, heartbeats, overlap, process
 from replay import insistence, tables, writer
 from replay.structures import Nest, PriorityInput
 from run_folder import building
-from run_folder.crews import Crew
 from run_folder.episodes import Ended
-from run_folder.settings import Settings
+from run_folder.settings import Crew, Settings
 
 REPORT_SECONDS = 1.0
 

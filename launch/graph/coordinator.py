@@ -17,7 +17,7 @@ from launch.graph.logs import LABELS, LogRow, Logs
 from launch.graph.meetings import Meetings
 from launch.graph.rates import Rates
 from replay import tables
-from run_folder import bucket, task_returns, whole_files
+from run_folder import disk, layout, task_returns
 from run_folder.episodes import Ended, Episodes
 from run_folder.layout import RunFolder
 
@@ -63,7 +63,7 @@ class Coordinator:
         replays: Sequence[reverb.Client],
     ) -> None:
         process.enter(run_dir, "coordinator", LOGS)
-        self._path = bucket.local(run_dir)
+        self._path = layout.local(run_dir)
         self._first = next(iter(learned))
         steps, trained_steps = learned[self._first]
         self._counts = dict(
@@ -303,7 +303,7 @@ class Coordinator:
         now = time.monotonic()
         try:
             path = RunFolder(self._path).progress
-            whole_files.write(path, json.dumps(state), lasting=False)
+            disk.write(path, json.dumps(state), lasting=False)
             self._written_at = now
         except OSError:  # a save may fill the disk before it is given up
             if now >= self._written_at + UNWRITTEN_SECONDS:

@@ -22,7 +22,6 @@ from launch.graph.peer_node import PeerNode
 from launch.graph.rejoining import Origin
 from launch.graph.servers import ServerNode
 from run_folder import checkpoints
-from run_folder.crews import crews
 from run_folder.settings import Settings
 
 
@@ -122,7 +121,7 @@ def add_actors(
 ) -> None:
     """`num_actors` environments in processes of `actors_per_node`; each writes to one shard."""
     with program.group("actor"):
-        for index, crew in enumerate(crews(settings)):
+        for index, crew in enumerate(settings.crews()):
             program.add_node(
                 lp.PyClassNode(
                     actor_node.ActorNode,

@@ -4,7 +4,7 @@ import reverb
 
 from launch.graph import heartbeats, process
 from launch.graph.rejoining import Origin
-from run_folder import bucket, building, mirrors, replay_files, saver
+from run_folder import building, layout, mirrors, replay_files, saver
 from run_folder.layout import CHECKPOINTS
 from run_folder.settings import Settings
 
@@ -25,7 +25,7 @@ def replay_checkpointer(
     if replay is not None:
         mirror.fetch(f"{CHECKPOINTS}/{replay}/{shard}/*")
     checkpointer = saver.replay_checkpointer(settings.folder.checkpoints, replay, shard)
-    if bucket.is_bucket(settings.run_dir):
+    if layout.is_bucket(settings.run_dir):
         staging = f"{CHECKPOINTS}/staging/{shard}"
         replay_files.keep_shipping(mirror.path / staging, f"{mirror.root}/{staging}")
     return checkpointer

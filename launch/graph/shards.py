@@ -6,7 +6,6 @@ from agents.contract import Agent
 from agents.peers import ALONE
 from replay import dataset, tables
 from run_folder import building
-from run_folder.crews import crews
 from run_folder.settings import Settings, SettingsError
 
 
@@ -18,7 +17,7 @@ def check(settings: Settings) -> None:
     Raises:
       SettingsError: one has not.
     """
-    num_shards, num_nodes = settings.num_replay_shards, len(crews(settings))
+    num_shards, num_nodes = settings.num_replay_shards, len(settings.crews())
     if num_shards > num_nodes:
         raise SettingsError(
             f"--num_replay_shards={num_shards} needs as many actor nodes, each of which writes to "

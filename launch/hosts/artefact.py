@@ -27,7 +27,7 @@ from courier import credentials
 from launch.graph.program import make_program
 from launch.hosts import own_code
 from launch.hosts.job import NODES_FILE, POOL_FILE, POOL_NAMES, SECRET_FILE
-from run_folder import bucket, checkpoints
+from run_folder import checkpoints, layout
 from run_folder.settings import Settings, SettingsError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -151,7 +151,7 @@ def write(settings: Settings, manifests: checkpoints.Manifests, folder: pathlib.
     Returns:
       The pools that were written.
     """
-    if not bucket.is_bucket(settings.run_dir):
+    if not layout.is_bucket(settings.run_dir):
         settings = dataclasses.replace(settings, run_dir=str(settings.path.resolve()))
     found = pools(make_program(settings, manifests))
     bind(found)

@@ -5,7 +5,7 @@ import shlex
 import sys
 
 from recurrent_replay import command
-from run_folder import checkpoints, limits, progress
+from run_folder import checkpoints, progress, resuming
 from run_folder.settings import Settings
 
 
@@ -46,7 +46,7 @@ def _describe_checkpoint(settings: Settings) -> None:
         replay = f"{manifest.replay_items:,} items of replay at update {manifest.replay_step:,}"
     run_dir = shlex.quote(settings.run_dir)
     state = progress.read(settings.path)
-    further = limits.raising(state["limits"], state["counts"]) if state else []
+    further = resuming.raised_limits(state["limits"], state["counts"]) if state else []
     print(
         f"Saved: the learner at update {manifest.learner_step:,}, {replay}.\n"
         f"Resume:   {command('train')} --run_dir={run_dir} {' '.join(['--resume', *further])}\n"

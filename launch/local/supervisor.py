@@ -11,7 +11,7 @@ from launch.graph.program import make_program
 from launch.local import ending, outcome, view
 from launch.local.fork_server import Ended, ForkServer, ServerLostError, how
 from launch.local.restarts import PROGRAM, Restarts
-from run_folder import checkpoints, disk, progress, whole_files
+from run_folder import checkpoints, disk, progress
 from run_folder.settings import Settings, SettingsError
 
 NOTICE_SECONDS = 4  # from the request to end, after all is saved, to the end of every process
@@ -70,7 +70,7 @@ def begin(settings: Settings) -> None:
     """
     folder = settings.folder
     folder.nodes.mkdir(parents=True, exist_ok=True)
-    whole_files.write(folder.config, settings.to_json())
+    disk.write(folder.config, settings.to_json())
     started = folder.nodes.glob(folder.started().name)
     for file in (folder.progress, folder.crash, folder.stop, *started):
         file.unlink(missing_ok=True)

@@ -1,27 +1,92 @@
 """Gives the members of a population their turns, and lets them decide in between."""
 
 import contextlib
+import ctypes
+import signal
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
 
+import recurrent_replay
 from agents.requirements import LARGEST
 from launch.local import ending
-from launch.members import turn, view
-from launch.members.state import Member, State
-from launch.members.turn import Turn
-from launch.members.view import View
+from launch.members.view import View, sentence
 from population import decisions
-from population.decisions import Decision
+from population.decisions import Decision, Member, State
 from population.folder import PopulationFolder, name_of
 from population.settings import Population
-from run_folder import run_lock
-from run_folder.settings import SettingsError
+from run_folder import progress, run_lock, texts
+from run_folder.settings import EVERY_AGENT, SettingsError
 
 POLL_SECONDS = 0.5
 MOST_FAILURES = 3  # turns of a member in a row
 LOCKED_SECONDS = 60.0  # until runs whose population was killed have saved, and are gone
 _REFUSED = 2  # how launch.train ends when it cannot use its settings
+_PR_SET_PDEATHSIG = 1  # of Linux
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_LAST_LINES = 15
+
+
+class Turn:
+    """A run of a member, begun or resumed. It ends in order when this process is gone.
+
+    Args:
+      folder: the population's.
+      member: whose turn it is.
+      arguments: of `launch.train`.
+
+    Raises:
+      OSError: it cannot be started.
+    """
+
+    def __init__(self, folder: PopulationFolder, member: int, arguments: list[str]) -> None:
+        self.member = member
+        self._run = folder.member(member)
+        self._output = folder.output(member)
+        self._output.parent.mkdir(exist_ok=True)
+        with self._output.open("a") as output:
+            self._begins = output.tell()
+            self._process = subprocess.Popen(
+                [sys.executable, recurrent_replay.__file__, "train", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for the population
+                preexec_fn=_end_with_parent,
+            )
+
+    def ended(self) -> int | None:
+        """The exit code; None while it lasts."""
+        return self._process.poll()
+
+    def stop(self) -> None:
+        """Asks for its end in order, again and again if need be: a run that begins forgets it."""
+        with contextlib.suppress(OSError):  # its folder may not be there yet
+            self._run.stop.touch()
+
+    def signal(self) -> None:
+        """Asks for its end even before it has begun."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGTERM)
+
+    def progress(self) -> dict[str, Any] | None:
+        """What its coordinator wrote last."""
+        return progress.read(self._run.path)
+
+    def said(self) -> str:
+        """The last lines that it printed."""
+        with contextlib.suppress(OSError), self._output.open("rb") as output:
+            output.seek(self._begins)
+            lines = output.read().decode(errors="replace").splitlines()
+            return "\n".join(lines[-_LAST_LINES:])
+        return ""
+
+
+def _end_with_parent() -> None:
+    """Asks the kernel for a SIGTERM when the process that starts this one is gone."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class Loop:
@@ -46,7 +111,6 @@ class Loop:
     ) -> None:
         self._population = population
         self._folder = folder
-        self._flags = population.flags
         self._view = shown
         self._state = State(population, folder)
         self._stop = threading.Event()
@@ -69,7 +133,8 @@ class Loop:
             while self._turns or not self._is_over():
                 self._give_turns()
                 self._look_after_turns()
-                self._show()
+                told = {member: turn.progress() for member, turn in self._turns.items()}
+                self._view.show(self._population, self._members, told, self._next_decision)
                 time.sleep(POLL_SECONDS)
         finally:
             for each in self._turns.values():
@@ -122,16 +187,24 @@ class Loop:
                 self._turns[member] = self._start(member)
 
     def _start(self, member: int) -> Turn:
-        found = self._members[member]
-        until = min(found.actor_steps + self._population.turn_steps, LARGEST)
-        limit = self._flags.get("max_actor_steps")
-        flags = dict(self._flags, max_actor_steps=until if limit is None else min(until, limit))
+        population, found = self._population, self._members[member]
+        until = min(found.actor_steps + population.turn_steps, LARGEST)
+        limit = population.flags.get("max_actor_steps")
+        flags = population.flags | dict(
+            max_actor_steps=until if limit is None else min(until, limit)
+        )
         run = self._folder.member(member)
-        resume = run.config.exists()
-        if not resume:
-            flags["seed"] = self._population.seed_of(member)
-        overrides = turn.overrides_of(self._population, found.decision.new)
-        return Turn(self._folder, member, turn.arguments(run.path, flags, overrides, resume=resume))
+        typed = [f"--run_dir={run.path}"]
+        if run.config.exists():
+            typed.append("--resume")
+        else:
+            flags["seed"] = population.seed_of(member)
+        given = {name: value for name, value in flags.items() if value is not None}
+        typed += [f"--{name}={texts.typed(value)}" for name, value in given.items()]
+        for agent, own in population.overrides_of(found.decision.new).items():
+            dotted = f"{agent}." if agent != EVERY_AGENT else ""
+            typed += [f"--{dotted}{name}={text}" for name, text in own.items()]
+        return Turn(self._folder, member, typed)
 
     def _look_after_turns(self) -> None:
         for member, running in list(self._turns.items()):
@@ -141,17 +214,10 @@ class Loop:
                 self._after(member, code, running)
             elif self._stop.is_set():
                 running.signal()
-            elif self._counts_enough(member, running.progress()):
-                running.stop()
-
-    def _counts_enough(self, member: int, progress: dict[str, Any] | None) -> bool:
-        """Whether a member whose turn it is has counted enough to decide."""
-        if progress is None:
-            return False
-        counts = progress["counts"]
-        return self._state.is_ready(
-            self._members[member].decision, counts["actor_steps"], counts["episodes"]
-        )
+            elif (told := running.progress()) is not None:
+                counts, newest = told["counts"], self._members[member].decision
+                if self._state.is_ready(newest, counts["actor_steps"], counts["episodes"]):
+                    running.stop()
 
     def _after(self, member: int, code: int, ended: Turn) -> None:
         """What follows from the end of a turn."""
@@ -179,8 +245,9 @@ class Loop:
             decision = self._decide(member, has_failed=True)
             if decision is not None and decision.adopted is not None:
                 return
-        self._members[member].left_out = "it failed again and again"
-        self._view.tell(f"Member {name_of(member)} has no more turns: it failed again and again.")
+        found = self._members[member]
+        found.left_out = "it failed again and again"
+        self._view.tell(f"Member {name_of(member)} has no more turns: {found.left_out}.")
 
     def _decide(self, member: int, *, has_failed: bool = False) -> Decision | None:
         try:
@@ -192,14 +259,6 @@ class Loop:
         self._view.tell(sentence(decision))
         return decision
 
-    def _show(self) -> None:
-        self._view.show(
-            self._population,
-            self._members,
-            {member: running.progress() for member, running in self._turns.items()},
-            self._next_decision,
-        )
-
     def _next_decision(self, decision: Decision, actor_steps: int, episodes: int) -> str:
         """How far a member is from its next decision."""
         frames, burn_in = self._state.frames(actor_steps), self._population.burn_in_frames
@@ -209,15 +268,3 @@ class Loop:
             return f"burn-in, {frames:,} of {burn_in:,} frames"
         since, needed = episodes - decision.episodes, self._population.ready_episodes
         return f"after {max(needed - since, 0):,} episodes"
-
-
-def sentence(decision: Decision) -> str:
-    """What a member decided."""
-    shown = ", ".join(f"{name} {view.text(value)}" for name, value in decision.new.items())
-    score = "no score" if decision.score is None else f"{decision.score:.4g}"
-    rival = "no score" if decision.rival_score is None else f"{decision.rival_score:.4g}"
-    takes = "takes over" if decision.adopted is not None else "keeps its own, not"
-    return (
-        f"Member {name_of(decision.member)} ({score}) {takes} what member "
-        f"{name_of(decision.rival or 0)} ({rival}) has; now {shown}."
-    )

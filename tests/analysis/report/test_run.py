@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from analysis.report import run
-from run_folder import crews
 from run_folder.settings import SettingsError
 from tests.analysis.report.made_up import Folder
 
@@ -41,7 +40,7 @@ def test_a_folder_may_have_been_moved(tmp_path: pathlib.Path) -> None:
 def test_episodes_are_of_the_agent_that_acted(tmp_path: pathlib.Path) -> None:
     folder = Folder(tmp_path / "run", "r2d2,popart", "catch,catch:large_rewards", num_actors=4)
     folder.act([float(i) for i in range(40)], actors=4)
-    followers = {c.agent: c.actors for c in crews.crews(folder.settings)}
+    followers = {c.agent: c.actors for c in folder.settings.crews()}
     assert {name: set(actors) for name, actors in followers.items()} == {
         "r2d2": {0, 1},
         "popart": {2, 3},

@@ -15,7 +15,7 @@ from environments import scores
 from launch.graph import coordinator, process, rejoining
 from launch.graph.coordinator import Coordinator
 from launch.graph.logs import Logs
-from run_folder import whole_files
+from run_folder import disk
 from run_folder.layout import RunFolder
 from tests.run_folder.saving import table_info
 
@@ -365,14 +365,14 @@ def test_progress_that_cannot_be_written_for_long_ends_the_node(
     """Or its notices, such as of saves that fail, and the run itself would be seen by nobody."""
     node = _make(tmp_path)
     began, full = clock.now, OSError(errno.ENOSPC, "No space left on device")
-    write = whole_files.write
+    write = disk.write
 
     def write_while_there_is_room(*args: Any, **options: Any) -> None:
         if clock.now - began > 100 or 5 < clock.now - began < 30:
             raise full
         write(*args, **options)
 
-    monkeypatch.setattr(whole_files, "write", write_while_there_is_room)
+    monkeypatch.setattr(disk, "write", write_while_there_is_room)
     with pytest.raises(OSError, match="No space left") as error:
         node.run()
     assert error.value is full

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from launch.graph import program
-from run_folder import crews, settings
+from run_folder import settings
 
 
 def _run(**given: Any) -> settings.Settings:
@@ -41,7 +41,7 @@ def test_a_run_has_the_nodes_that_are_announced(given: dict[str, Any], labels: s
     run = _run(**given)
     nodes = program.local_nodes(program.make_program(run, {}))
     assert list(nodes) == labels.split()
-    assert crews.num_nodes(run) == len(nodes)
+    assert run.num_nodes() == len(nodes)
 
 
 def test_servers_have_ports_of_their_own() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from launch.graph import learning, process, program, replay_node, shards
 from run_folder import building, settings
-from run_folder.crews import crews
 
 
 def _resolve(agent: str, overrides: dict[str, str], **given: Any) -> settings.Settings:
@@ -51,7 +50,7 @@ def test_what_the_shards_could_not_give_is_refused(
 ) -> None:
     given = dict(num_replay_shards=num_shards, num_actors=2 * num_nodes, actors_per_node=2)
     run = _resolve(agent, overrides, **given)
-    assert len(crews(run)) == num_nodes
+    assert len(run.crews()) == num_nodes
     with pytest.raises(settings.SettingsError, match=said):
         shards.check(run)
 

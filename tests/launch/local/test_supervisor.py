@@ -18,7 +18,7 @@ from launch.graph import coordinator, process
 from launch.local import restarts, supervisor
 from launch.local.fork_server import Ended
 from recurrent_replay import command
-from run_folder import disk, whole_files
+from run_folder import disk
 from run_folder.checkpoints import CheckpointError
 from run_folder.settings import Settings
 from tests.run_folder import saved_runs
@@ -142,7 +142,7 @@ def _report(
     )
 
     def write() -> None:
-        whole_files.write(run.folder.progress, text)
+        disk.write(run.folder.progress, text)
 
     return write
 

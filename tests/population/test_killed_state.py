@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from launch.members.state import State
 from population import adoption, decisions
+from population.decisions import State
 from population.folder import PopulationFolder
-from run_folder import checkpoints, snapshots, whole_files
+from run_folder import checkpoints, disk
 from run_folder.settings import SettingsError
 from tests.population.learners import again
 from tests.population.populations import AGENT, contents, settings_of
@@ -32,8 +32,8 @@ def _die(*_: object, **__: object) -> Any:
         (decisions, "write", False),
         (adoption, "publish", True),
         (checkpoints, "write", True),
-        (snapshots, "keep", True),
-        (whole_files, "write", True),
+        (checkpoints, "keep", True),
+        (disk, "write", True),
     ],
 )
 def test_a_kill_amid_a_decision_leaves_all_or_nothing(
@@ -57,7 +57,7 @@ def test_a_kill_amid_a_decision_leaves_all_or_nothing(
         assert found.decision.rival is not None
         assert learning.values() == again(folder.member(found.decision.rival), 1.0).values()
         assert learning.learner_steps == 6
-        assert snapshots.steps(folder.member(0).checkpoints, AGENT) == [2, 5, 6]
+        assert checkpoints.kept_steps(folder.member(0).checkpoints, AGENT) == [2, 5, 6]
     else:
         assert learning.values() == before
         made = state.decide(0, has_failed=True)

@@ -6,15 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from launch.members.state import LABEL, State
 from population import decisions, ranges, rule
-from population.decisions import Decision
+from population.decisions import LABEL, Decision, State
 from population.folder import PopulationFolder
 from run_folder import checkpoints, log_reader, rewinding
-from tests.launch.members.playing import RETURNS
 from tests.population import populations
 from tests.population.learners import again, saved
-from tests.population.populations import AGENT, decision_of, log_episodes, settings_of
+from tests.population.populations import AGENT, RETURNS, decision_of, log_episodes, settings_of
 
 
 def _until_adopted(state: State, member: int, folder: PopulationFolder) -> Decision:

@@ -33,7 +33,6 @@ from agents.limited_memory import limit_memory
 from analysis import saved_replay
 from analysis.playing import evaluation, intervals
 from analysis.playing.evaluation import Player
-from analysis.report.charts import LITERAL
 from r2d2.diagnosis import (
     Means,
     Played,
@@ -57,7 +56,7 @@ _HUES = {"zero": "Reds", "stored": "Blues"}
 _LINE, _OTHER_LINE = "#1f6fb4", "#cf4b3a"
 _BINS = 12  # of the lags' histogram
 _WIDTH = 80  # of a table, where nobody says how wide the lines may be
-_literal = matplotlib.rc_context(LITERAL)
+_literal = matplotlib.rc_context({"text.parse_math": False})  # a task's name is none
 
 Tell = Callable[[str], None]  # is told what comes next
 

@@ -49,11 +49,9 @@ _TICKS = {1.5: (1, 2, 5), 3.0: (1, 3)}  # in each decade, by how many there are;
 _MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 7200)
 _CLOCK = (1, 2, 5, 10, 15, 30, *(60 * minutes for minutes in _MINUTES))  # seconds between marks
 
-LITERAL = {"text.parse_math": False}
-"""For `matplotlib.rc_context`: a folder may be named `$\\frac{1}$`, and that is no mathematics."""
 _styled = matplotlib.rc_context(
-    LITERAL
-    | {
+    {
+        "text.parse_math": False,  # a folder may be named `$\\frac{1}$`
         "axes.edgecolor": INK,
         "axes.labelcolor": INK,
         "axes.spines.right": False,

@@ -329,8 +329,8 @@ def segments(members: Members, lanes: Sequence[Member]) -> list[Segment]:
         for decision, colour in zip(member.adoptions, colours[1:], strict=True):
             assert decision.rival is not None
             rival = places[decision.rival]
-            begin = _saved(lanes[rival], decision)
-            found.append(Segment(rival, begin, place, decision.actor_steps, colour))
+            saved = _saved(lanes[rival], decision)
+            found.append(Segment(rival, saved, place, decision.actor_steps, colour))
     return found
 
 

@@ -9,8 +9,7 @@ import tempfile
 
 import pytest
 
-from launch.graph import temporary_files
-from launch.local import descendants, node_process
+from launch.local import fork_server, processes, temporary_files
 
 
 def test_files_are_made_in_a_folder_that_goes(tmp_path: pathlib.Path) -> None:
@@ -29,9 +28,9 @@ def test_the_nodes_of_a_server_that_was_killed_remove_it(
 ) -> None:
     codes: list[int] = []
     monkeypatch.setattr(os, "_exit", codes.append)
-    monkeypatch.setattr(descendants, "kill", lambda: codes.append(0))  # the tests' own, here
+    monkeypatch.setattr(processes, "kill_children", lambda: codes.append(0))  # the tests' own, here
     with temporary_files.folder_of_a_run() as folder:
-        node_process._end_with(-1)  # nobody's parent
+        fork_server._end_with(-1)  # nobody's parent
         assert not folder.exists()
     assert codes == [0, 1]
 
@@ -70,7 +69,7 @@ def test_one_that_another_run_removes_before_it_is_locked_is_made_anew(
 
 _KILLED = """
 import os, signal
-from launch.graph import temporary_files
+from launch.local import temporary_files
 with temporary_files.folder_of_a_run() as folder:
     if os.fork():
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,11 +1,11 @@
-"""When a log's next row is due."""
+"""When a log's next row is due, and how fast a run goes."""
 
 import math
 
 import pytest
 
-from launch.graph import cadence
-from launch.graph.cadence import Cadence
+from launch.graph import logs
+from launch.graph.logs import Cadence, Rates
 
 NO_LIMIT: dict[str, int | None] = dict(actor_steps=None, learner_steps=None)
 
@@ -41,4 +41,29 @@ def test_a_run_that_goes_on_has_no_row_before_its_first_step_and_one_that_asks_a
 def test_a_quarter_of_the_actors_reports_after_a_quarter_of_a_hundredth(
     limit: int | None, steps: float
 ) -> None:
-    assert cadence.steps_between(limit, 0.25) == steps
+    assert logs.steps_between(limit, 0.25) == steps
+
+
+def _counts(walltime: float, actor: float, learner: float) -> dict[str, float]:
+    return dict(walltime=walltime, actor_steps=actor, learner_steps=learner, episodes=9)
+
+
+def test_they_are_what_counts_grew_by_over_the_seconds_between() -> None:
+    rates = Rates()
+    assert rates.now() == dict(actor_steps=0.0, learner_steps=0.0)
+    rates.take(_counts(10.0, 100, 5))
+    assert rates.now() == dict(actor_steps=0.0, learner_steps=0.0)
+    rates.take(_counts(12.0, 160, 6))
+    rates.take(_counts(14.0, 180, 9))
+    assert rates.now() == dict(actor_steps=20.0, learner_steps=1.0)
+
+
+def test_what_is_long_ago_and_what_was_undone_counts_no_more() -> None:
+    rates = Rates()
+    for second in range(60):
+        rates.take(_counts(second, 0 if second < 30 else 29.0 * (second - 30), 0))
+    assert rates.now()["actor_steps"] == 29.0
+    rates.clear()
+    rates.take(_counts(60.0, 5, 0))
+    rates.take(_counts(61.0, 7, 0))
+    assert rates.now()["actor_steps"] == 2.0

@@ -1,4 +1,4 @@
-"""A run's servers are reached from its own network alone; the terminal says so if not."""
+"""A network of a run's own, and which of the kernel's counts of what it killed is believed."""
 
 import os
 import pathlib
@@ -10,13 +10,13 @@ from typing import Any
 import psutil
 import pytest
 
-from launch import starting, train
-from launch.local import private_network
+from launch import train
+from launch.local import processes
 from tests.forks import garbage_is_kept
 from tests.launch import typed
 from tests.launch.local.test_fork_server import run_script
 
-NOT_HERE = private_network.why_not()
+NOT_HERE = processes.why_no_private_network()
 
 
 @pytest.mark.skipif(bool(NOT_HERE), reason=NOT_HERE)
@@ -67,8 +67,8 @@ def test_a_run_that_is_open_says_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     typed.instead_of_starting(monkeypatch)
-    monkeypatch.setattr(private_network, "why_not", lambda: why)
-    monkeypatch.setattr(starting.private_network, "reached_by", lambda: "everybody")
+    monkeypatch.setattr(processes, "why_no_private_network", lambda: why)
+    monkeypatch.setattr(processes, "reached_by", lambda: "everybody")
     argv = ("--agent=impala", "--env=catch", f"--run_dir={tmp_path / 'run'}", *flags)
     assert typed.run(train.main, *argv) == 0
     lines = capsys.readouterr().out.splitlines()[1:]
@@ -101,7 +101,7 @@ def test_who_reaches_a_server_that_listens_everywhere(
 ) -> None:
     found: Callable[[], Any] = lambda: {"any": [_address(*each) for each in addresses]}  # noqa: E731
     monkeypatch.setattr(psutil, "net_if_addrs", found)
-    assert private_network.reached_by() == reached_by
+    assert processes.reached_by() == reached_by
 
 
 def test_a_network_that_cannot_be_had_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,11 +110,44 @@ def test_a_network_that_cannot_be_had_is_told_in_words(monkeypatch: pytest.Monke
 
     def why_not() -> str:
         with garbage_is_kept():
-            return private_network.why_not()
+            return processes.why_no_private_network()
 
-    monkeypatch.setattr(private_network, "enter", enter)
+    monkeypatch.setattr(processes, "enter_private_network", enter)
     assert why_not() == "Operation not permitted"
-    monkeypatch.setattr(private_network, "enter", lambda: None)
+    monkeypatch.setattr(processes, "enter_private_network", lambda: None)
     assert why_not() == ""
-    monkeypatch.setattr(private_network, "enter", lambda: 1 / 0)
+    monkeypatch.setattr(processes, "enter_private_network", lambda: 1 / 0)
     assert why_not() == "it failed"
+
+
+V2 = "0::/user.slice/run.scope\n"
+V1 = "9:name=systemd:/\n4:memory:/docker/a:b\n0::/\n"
+MACHINE = {"proc/vmstat": "pgfault 12\noom_kill 9\n"}
+
+
+@pytest.mark.parametrize(
+    ("group", "files", "kills"),
+    [
+        (V2, {"user.slice/run.scope/memory.events": "oom 5\noom_kill 2\noom_group_kill 7\n"}, 2),
+        (V2, {"memory.events": "oom 5\noom_kill 3\n"}, 3),  # a container's
+        (V1, {"memory/docker/a:b/memory.oom_control": "under_oom 0\noom_kill 4\n"}, 4),
+        (V1, {"memory/memory.oom_control": "under_oom 0\noom_kill 5\n"}, 5),
+        (V1, {"memory/docker/a:b/memory.oom_control": "under_oom 0\n"}, 9),  # before Linux 4.13
+        (V2, {}, 9),
+        ("", {}, 9),
+    ],
+)
+def test_the_nearest_count_is_believed(
+    group: str,
+    files: dict[str, str],
+    kills: int,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(processes, "_ROOT", tmp_path)
+    assert processes.out_of_memory_kills() == 0  # nothing can be read
+    of_groups = {f"sys/fs/cgroup/{name}": text for name, text in files.items()}
+    for name, text in {"proc/self/cgroup": group, **of_groups, **MACHINE}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert processes.out_of_memory_kills() == kills

@@ -1,12 +1,11 @@
-"""Which runs can spread their replay over several nodes, and what each node then holds."""
+"""Which runs can spread their replay and their learners over several nodes."""
 
 import dataclasses
 from typing import Any
 
-import launchpad as lp
 import pytest
 
-from launch.graph import learning, process, program, replay_node, shards
+from launch import starting
 from run_folder import building, settings
 
 
@@ -19,7 +18,7 @@ def _resolve(agent: str, overrides: dict[str, str], **given: Any) -> settings.Se
 def test_one_shard_is_the_default() -> None:
     run = _resolve("r2d2", {})
     assert run.num_replay_shards == 1
-    shards.check(run)
+    starting.check_shares(run)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +51,7 @@ def test_what_the_shards_could_not_give_is_refused(
     run = _resolve(agent, overrides, **given)
     assert len(run.crews()) == num_nodes
     with pytest.raises(settings.SettingsError, match=said):
-        shards.check(run)
+        starting.check_shares(run)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +89,7 @@ def test_what_several_learners_cannot_share_is_refused(
 ) -> None:
     run = _resolve(agent, overrides, num_actors=8, actors_per_node=1, **given)
     with pytest.raises(settings.SettingsError, match=said):
-        shards.check(run)
+        starting.check_shares(run)
 
 
 def test_an_agent_that_knows_no_peers_has_one_learner(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,67 +103,6 @@ def test_an_agent_that_knows_no_peers_has_one_learner(monkeypatch: pytest.Monkey
         "make_agent",
         lambda run, name: dataclasses.replace(make_agent(run, name), make_update=make_update),
     )
-    shards.check(_resolve("r2d2", {}))
+    starting.check_shares(_resolve("r2d2", {}))
     with pytest.raises(settings.SettingsError, match="its make_update takes no peers"):
-        shards.check(_resolve("r2d2", {}, learners_per_agent=2))
-
-
-@pytest.mark.parametrize(
-    ("rank", "size", "num_shards", "own"),
-    [
-        (0, 1, 3, [0, 1, 2]),
-        (0, 2, 4, [0, 1]),
-        (1, 2, 4, [2, 3]),
-        (1, 2, 2, [1]),
-        (0, 4, 2, [0]),
-        (3, 4, 2, [1]),
-        (2, 3, 1, [0]),
-    ],
-)
-def test_which_shards_a_learner_samples(
-    rank: int, size: int, num_shards: int, own: list[int]
-) -> None:
-    assert list(learning.own_shards(range(num_shards), rank, size)) == own
-
-
-@pytest.mark.parametrize(
-    ("agent", "overrides"),
-    [("r2d2", {}), ("impala", {}), ("impala", {"replay_fraction": "0.5"}), ("popart", {})],
-)
-def test_shards_together_hold_what_one_node_would(
-    agent: str, overrides: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(process, "enter", lambda *_: None)
-    run = _resolve(agent, overrides, num_replay_shards=4, num_actors=4, actors_per_node=1)
-    shards.check(run)
-    whole = replay_node.make_tables(dataclasses.replace(run, num_replay_shards=1), 0)
-    parts = [replay_node.make_tables(run, shard) for shard in range(4)]
-    for table, *of_shards in zip(whole, *parts, strict=True):
-        assert {part.info.name for part in of_shards} == {table.info.name}
-        assert sum(part.info.max_size for part in of_shards) == table.info.max_size
-
-
-def test_every_actor_node_writes_to_one_shard_and_every_learner_reads_all(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Whichever node of a program takes a handle is wired to what the handle is of."""
-    run = _resolve("r2d2", {}, num_replay_shards=2, num_actors=5, actors_per_node=1)
-    added: dict[str, list[Any]] = {}
-    add = lp.Program.add_node
-
-    def record(self: lp.Program, node: Any) -> Any:
-        added.setdefault(self._current_group, []).append(node)
-        return add(self, node)
-
-    monkeypatch.setattr(lp.Program, "add_node", record)
-    program.make_program(run, {})
-    servers = [node.reverb_address for node in added["replay"]]
-    assert len(servers) == 2
-
-    def read_by(node: Any) -> list[int]:
-        addresses = [getattr(handle, "_address", None) for handle in node._input_handles]
-        return [servers.index(address) for address in addresses if address in servers]
-
-    assert [read_by(node) for node in added["actor"]] == [[0], [1], [0], [1], [0]]
-    assert [read_by(node) for node in added["learner"]] == [[0, 1]]
-    assert [read_by(node) for node in added["coordinator"]] == [[0, 1]]
+        starting.check_shares(_resolve("r2d2", {}, learners_per_agent=2))

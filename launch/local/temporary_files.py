@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Iterator
 
 _PREFIX = "recurrent-replay-"
-_VARIABLE = "TMPDIR"  # where Python and others look first
 
 
 @contextlib.contextmanager
@@ -25,15 +24,15 @@ def folder_of_a_run() -> Iterator[pathlib.Path]:
       OSError: it cannot be made.
     """
     _remove_left()
-    before = os.environ.get(_VARIABLE), tempfile.tempdir
     folder, lock = _make()
-    os.environ[_VARIABLE] = tempfile.tempdir = folder
+    before = os.environ.get("TMPDIR"), tempfile.tempdir
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
     try:
         yield pathlib.Path(folder)
     finally:
-        os.environ.pop(_VARIABLE)
+        del os.environ["TMPDIR"]
         if before[0] is not None:
-            os.environ[_VARIABLE] = before[0]
+            os.environ["TMPDIR"] = before[0]
         tempfile.tempdir = before[1]
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
@@ -55,16 +54,13 @@ def _make() -> tuple[str, int]:
     """A new folder, and the descriptor that locks it."""
     while True:
         folder = tempfile.mkdtemp(prefix=_PREFIX)
-        # Before it is locked, another run may take it for one that was left.
-        try:
+        with contextlib.suppress(FileNotFoundError):  # another run took it for one that was left
             lock = os.open(folder, os.O_RDONLY)
-        except FileNotFoundError:
-            continue
-        with contextlib.suppress(OSError):  # of a file system without locks nothing is removed
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        if os.path.exists(folder):
-            return folder, lock
-        os.close(lock)
+            with contextlib.suppress(OSError):  # of a file system without locks none is removed
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            if os.path.exists(folder):
+                return folder, lock
+            os.close(lock)
 
 
 def _remove_left() -> None:

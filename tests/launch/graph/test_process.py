@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from environments import waiting
-from launch.graph import heartbeats
-from launch.graph.heartbeats import Heartbeats
+from launch.graph import process
+from launch.graph.process import Heartbeats
 from tests.forks import fork
 from tests.patience import wait_for
 
@@ -17,10 +17,10 @@ from tests.patience import wait_for
 @pytest.fixture(autouse=True)
 def nobody(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """This process is no node but within a test."""
-    monkeypatch.setattr(heartbeats, "BUSY_SECONDS", 0.05)
-    before = heartbeats._own, waiting.on_wait
+    monkeypatch.setattr(process, "BUSY_SECONDS", 0.05)
+    before = process._own, waiting.on_wait
     yield
-    heartbeats._own, waiting.on_wait = before
+    process._own, waiting.on_wait = before
 
 
 def _fork(watched: Heartbeats, label: str, do: Callable[[], None]) -> int:
@@ -39,17 +39,17 @@ def _end(pid: int) -> None:
 
 def _beat_for_ever() -> None:
     while True:
-        heartbeats.beat()
+        process.beat()
         time.sleep(0.05)
 
 
 def _busy_for_ever() -> None:
-    with heartbeats.while_busy():
+    with process.while_busy():
         time.sleep(60)
 
 
 def _wait_for_ever() -> None:
-    heartbeats.beat()
+    process.beat()
     time.sleep(60)
 
 
@@ -86,14 +86,14 @@ def test_what_was_busy_is_silent_afterwards() -> None:
     watched = Heartbeats(["a"])
     watched.begin("a")
     watched.use("a")
-    with heartbeats.while_busy():
+    with process.while_busy():
         time.sleep(0.4)
         wait_for(lambda: watched.silence("a") < 0.2)
     wait_for(lambda: watched.silence("a") > 0.4)
 
 
 def test_nobody_is_watched_where_nothing_was_forked() -> None:
-    heartbeats._own = None
-    heartbeats.beat()
-    with heartbeats.while_busy():
+    process._own = None
+    process.beat()
+    with process.while_busy():
         pass

@@ -8,7 +8,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from launch.local.drawing import Drawing
+from launch.local.view import Drawing
 from population.decisions import Decision, Member
 from population.folder import name_of
 from population.settings import Population

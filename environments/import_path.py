@@ -1,4 +1,4 @@
-"""From `package.module:name` to what stands there: how a user's own code is named."""
+"""`package.module:name` names a user's own code: whether a text has that form, and its import."""
 
 import contextlib
 import contextvars
@@ -7,6 +7,8 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 from typing import Any
+
+from environments.copies.dead_simulators import first_line
 
 _not_here = contextvars.ContextVar("_not_here", default=False)
 
@@ -88,12 +90,6 @@ def near(package: str) -> str:
     """The module that could be imported whose name is most like a missing one's, or nothing."""
     there = sorted(found.name for found in pkgutil.iter_modules())
     return next(iter(difflib.get_close_matches(package, there, n=1, cutoff=0.75)), "")
-
-
-def first_line(error: BaseException) -> str:
-    """An exception's type and the first line of what it says, if it says anything."""
-    kind, words = type(error).__name__, str(error).strip()
-    return f"{kind}: {words.splitlines()[0]}" if words else f"{kind}."
 
 
 def _leads_to(missing: str | None, module: str) -> bool:

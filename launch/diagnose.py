@@ -17,7 +17,7 @@ from rich.console import Console
 
 from agents.requirements import MOST_MEMORY_STEPS
 from analysis.diagnosis import ANALYSES
-from environments.lost_simulators import CannotPlayError
+from environments.copies.dead_simulators import CannotPlayError
 from launch import command_line, opening
 from run_folder.settings import SettingsError
 

@@ -16,7 +16,7 @@ from absl import flags
 
 from agents.contract import Update
 from agents.networks.network import is_discrete
-from environments import import_path
+from environments.copies.dead_simulators import first_line
 from launch import trial
 from launch.gcp import launcher, options
 from launch.graph import shards, temporary_files
@@ -228,7 +228,7 @@ def make_updates(run: Settings) -> dict[str, Update]:
             traceback.print_exc()
             raise SettingsError(
                 f"--agent={run.agent} cannot play --env={run.env}: making its update raised "
-                f"{import_path.first_line(error)}"
+                f"{first_line(error)}"
             ) from None
     if len(forms) > 1 and not is_discrete(spec.actions):
         raise SettingsError(

@@ -13,7 +13,7 @@ from agents.entry import EXAMPLE, Entry
 from agents.impala import entry as impala
 from agents.popart import entry as popart
 from agents.stac import entry as stac
-from environments import continuous, import_path, suites
+from environments import import_path, suites
 from r2d2 import entry as r2d2
 
 _LONGEST = 64
@@ -109,6 +109,6 @@ def _paper(found: Entry, env: str) -> Any:
     special = None
     if suites.kind(env) == "dmlab":
         special = found.dmlab
-    elif found.control is not None and continuous.is_continuous(env):
-        special = found.control_image if continuous.shows_pixels(env) else found.control
+    elif found.control is not None and suites.is_continuous(env):
+        special = found.control_image if suites.shows_pixels(env) else found.control
     return found.config if special is None else special

@@ -11,7 +11,8 @@ from typing import Any
 from agents.entry import Entry, Kind, Values
 from agents.fields import Field
 from agents.networks.named import CONVOLUTIONS, least_side
-from environments import continuous, conversion, suites
+from environments import suites
+from environments.copies import conversion
 
 PRESETS = ("local", "paper")
 
@@ -88,8 +89,8 @@ def kind_of(env: str) -> Kind:
         return "atari"
     if _is_dmlab(env):
         return "dmlab"
-    if continuous.is_continuous(env):
-        return "control_image" if continuous.shows_pixels(env) else "control"
+    if suites.is_continuous(env):
+        return "control_image" if suites.shows_pixels(env) else "control"
     shapes = conversion.images(suites.observation_space(env))
     least = least_side(CONVOLUTIONS["shallow"])
     large = shapes and all(min(shape[:2]) >= least for shape in shapes)

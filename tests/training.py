@@ -12,7 +12,7 @@ from agents.contract import Agent, Network
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.in_process import InProcess
 from environments import suites
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 
 RECENT = 500  # episodes; of returns of ±1, a mean of 0.9 has a standard error of 0.02
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from environments import waiting
+from environments.dmlab import engine
 
 BUSY_SECONDS = 1.0  # between two beats of a busy node
 
@@ -41,7 +41,7 @@ class Heartbeats:
         global _own
         place = self._places[label]
         _own = self._times[place : place + 1]
-        waiting.on_wait = beat
+        engine.on_wait = beat
 
     def silence(self, label: str) -> float:
         """Seconds since a node was last heard of."""

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 from launchpad.launch import worker_manager
 
-from environments.lost_simulators import CannotPlayError
+from environments.copies.dead_simulators import CannotPlayError
 from launch.graph import process, temporary_files
 from launch.graph.program import environment_of
 from launch.local import descendants

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from environments.dmlab import DMLab
+from environments.dmlab.environment import DMLab
 from tests.environments.fakes import deepmind_lab as fake
 from tests.environments.lab import engines
 

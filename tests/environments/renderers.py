@@ -4,8 +4,6 @@ import importlib.util
 
 import pytest
 
-from environments import control_renderer
-
 
 def choose(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has a test draw by EGL or OSMesa, or skips it where neither does."""
@@ -15,7 +13,7 @@ def choose(monkeypatch: pytest.MonkeyPatch) -> None:
     for renderer in ("egl", "osmesa"):
         monkeypatch.setenv("MUJOCO_GL", renderer)
         try:
-            control_renderer.check("control-pixels:cartpole/swingup")
+            renderer.check("control-pixels:cartpole/swingup")
             return
         except ValueError as error:
             said = str(error)

@@ -10,7 +10,8 @@ from ale_py.vector_env import AtariVectorEnv
 from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
-from environments import atari, seeding
+from environments import atari
+from environments.copies import vector
 
 PAPER: dict[str, Any] = {
     "full_action_space": True,
@@ -50,7 +51,7 @@ def _play(env: VectorEnv, seeds: Any, steps: int = 300) -> Play:
 
 def _reference(game: str, **settings: Any) -> Play:
     env = AtariVectorEnv(game, 2, stack_num=4, **{**PAPER, **settings})
-    return _play(env, seeding.spread(3, 2))
+    return _play(env, vector.spread(3, 2))
 
 
 @pytest.mark.parametrize("game", ["breakout", "ms_pacman"])

@@ -3,7 +3,7 @@
 import numpy as np
 from gymnasium import spaces
 
-from environments.batched import BatchedEnv
+from environments.small_tasks import BatchedEnv
 
 
 class EveryStepPaysAndEnds(BatchedEnv):

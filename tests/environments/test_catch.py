@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from environments import catch, suites
+from environments import small_tasks, suites
 
 
 class NaiveCatch:
@@ -76,14 +76,14 @@ def test_following_the_ball_wins_and_fleeing_it_loses(towards: int, expected: fl
 
 @pytest.mark.parametrize("actions", [[0, 3], [-1, 0], [0], [[0, 1]], [0.5, 1.0]])
 def test_bad_actions_are_refused(actions: list) -> None:
-    env = catch.Catch(2)
+    env = small_tasks.Catch(2)
     env.reset(seed=0)
     with pytest.raises(ValueError, match=r"Actions must lie in .*, got"):
         env.step(np.array(actions))
 
 
 def test_large_rewards_are_those_of_catch_upside_down() -> None:
-    plain, large = catch.Catch(6), catch.LargeRewards(6)
+    plain, large = small_tasks.Catch(6), small_tasks.LargeRewards(6)
     board, _ = plain.reset(seed=4)
     flipped, _ = large.reset(seed=4)
     rng = np.random.default_rng(0)

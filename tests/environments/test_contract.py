@@ -8,7 +8,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from environments import suites
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 
 NUM_ENVS = 3
 SEED = 11

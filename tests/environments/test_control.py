@@ -10,8 +10,11 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 
-from environments import control, control_renderer, control_tasks, dm, suites
-from environments.spec import make_environment_spec
+from environments import dm, suites
+from environments.control import environment as control
+from environments.control import renderer
+from environments.control import tasks as control_tasks
+from environments.dm import make_environment_spec
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("dm_control") is None,
@@ -51,7 +54,7 @@ def _differ(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> bool:
 
 
 def test_the_names_are_the_suites() -> None:
-    with control_renderer.without():
+    with renderer.without():
         from dm_control import suite
     assert sorted(map("/".join, suite.BENCHMARKING)) == sorted(control_tasks.BENCHMARKING)
     names = {"/".join(task) for task in suite.ALL_TASKS}

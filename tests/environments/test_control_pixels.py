@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from environments import screens, suites
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 from tests.environments import renderers
 
 TASK = "control-pixels:cartpole/swingup"
@@ -17,7 +17,7 @@ TASK = "control-pixels:cartpole/swingup"
 _FORKED = f"""
 import multiprocessing
 from environments import suites
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 from tests.environments import renderers
 
 def play(name):

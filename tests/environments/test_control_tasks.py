@@ -6,7 +6,10 @@ import sys
 
 import pytest
 
-from environments import control, control_renderer, control_tasks, suites
+from environments import suites
+from environments.control import environment as control
+from environments.control import renderer
+from environments.control import tasks as control_tasks
 
 BAD_NAMES = {
     "control": "expected control:<domain>/<task>, one of acrobot/swingup, acrobot/swingup_spar",
@@ -91,7 +94,7 @@ def test_a_renderer_that_does_not_draw_is_quoted_and_tried_once(
         tried.append(command)
         return subprocess.CompletedProcess(command, 1, "", "Traceback\nImportError: no libEGL\n")
 
-    control_renderer._failure.cache_clear()
+    renderer._failure.cache_clear()
     monkeypatch.setattr(control, "_is_installed", lambda package: True)
     monkeypatch.setattr(subprocess, "run", fail)
     monkeypatch.setenv("MUJOCO_GL", "egl")
@@ -101,4 +104,4 @@ def test_a_renderer_that_does_not_draw_is_quoted_and_tried_once(
         ):
             suites.check("control-pixels:cartpole/swingup")
     assert len(tried) == 1
-    control_renderer._failure.cache_clear()
+    renderer._failure.cache_clear()

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from environments import conversion, instructions
-from environments.leaves import leaves
+from environments.copies import conversion
+from environments.copies.leaves import leaves
 
 BYTES = dict(low=0, high=255, dtype=np.uint8)
 FLOATS = dict(low=0, high=1, dtype=np.float32)
@@ -47,8 +47,8 @@ ONE: dict[str, tuple[spaces.Space, tuple[int, ...], Any]] = {
     "stacked colours": (_image(4, 20, 18, 3), (20, 18, 12), np.uint8),
     "stacked, channels first": (_image(2, 3, 20, 18, **FLOATS), (20, 18, 6), np.float32),
     "text": (spaces.Text(9), (5,), np.int32),
-    "long text": (spaces.Text(10_000), (instructions.MAX_WORDS_OF_TEXT,), np.int32),
-    "missions": (Missions(), (instructions.MAX_WORDS_OF_TEXT,), np.int32),
+    "long text": (spaces.Text(10_000), (conversion.MAX_WORDS_OF_TEXT,), np.int32),
+    "missions": (Missions(), (conversion.MAX_WORDS_OF_TEXT,), np.int32),
     "vectors": (
         spaces.Tuple([spaces.Discrete(3), spaces.Dict(x=spaces.Box(0, 1, (2,)))]),
         (5,),
@@ -90,9 +90,7 @@ def test_parts_have_names_and_what_is_joined_has_those_of_its_parts() -> None:
     assert seen.space.contains(shown)
     # One choice of four, and bytes as fractions.
     np.testing.assert_allclose(shown["direction+touch"], [0, 0, 1, 0, 0.2, 1])
-    np.testing.assert_array_equal(
-        shown["said/0"], instructions.word_ids(observation["said"][0], 10)
-    )
+    np.testing.assert_array_equal(shown["said/0"], conversion.word_ids(observation["said"][0], 10))
 
 
 def test_channels_are_put_last() -> None:
@@ -240,7 +238,7 @@ def test_what_is_not_checked_is_taken_as_it_is(
         (_image(3), [1.0, 2.0, 3.0], [1, 2, 3]),
         (_image(2), np.array([True, False]), [1, 0]),
         (spaces.Box(-9, 9, (2,), np.int64), [1, -2], [1, -2]),
-        (spaces.Text(9), np.array("go"), instructions.word_ids("go", 5)),
+        (spaces.Text(9), np.array("go"), conversion.word_ids("go", 5)),
     ],
 )
 def test_what_loses_nothing_is_taken(space: spaces.Space, observation: Any, shown: Any) -> None:

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from environments import copies, lost_simulators, suites
-from environments.copies import LIVES
-from environments.leaves import UNCHECKED
+from environments import suites
+from environments.copies import dead_simulators, made_singly
+from environments.copies.leaves import UNCHECKED
+from environments.copies.made_singly import LIVES
 
 LOW, HIGH = np.array([0.7, -3.0]), np.array([1.1, 5.0])
 
@@ -37,7 +38,7 @@ class Echo(gymnasium.Env):
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_vectors_reach_each_copy_in_its_own_type_and_bounds(dtype: Any) -> None:
-    env = copies.Copies(lambda: Echo(dtype), 3)
+    env = made_singly.Copies(lambda: Echo(dtype), 3)
     space = env.single_action_space
     assert isinstance(space, spaces.Box)
     assert space.dtype == env.action_space.dtype == np.float32
@@ -95,7 +96,7 @@ class Odd(gymnasium.Env):
 def test_of_what_an_environment_says_beside_it_only_its_lives_are_read(
     said: list[Any], lives: int
 ) -> None:
-    env = copies.Copies(lambda: Odd(said), 2)
+    env = made_singly.Copies(lambda: Odd(said), 2)
     all_infos = [env.reset(seed=0)[1]]
     for _ in range(11):
         *_, truncated, infos = env.step(np.zeros(2, np.int64))
@@ -128,9 +129,9 @@ def test_an_observation_that_is_not_in_its_space_is_told_and_loses_its_episode(
     space: spaces.Space | None, good: Any, bad: Any, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sentences: list[str] = []
-    monkeypatch.setattr(lost_simulators, "_told", set())
+    monkeypatch.setattr(dead_simulators, "_told", set())
     monkeypatch.setattr(
-        lost_simulators, "on_new_kind", lambda sentence, kind: sentences.append(sentence)
+        dead_simulators, "on_new_kind", lambda sentence, kind: sentences.append(sentence)
     )
     for is_checked in (True, False):
         given = iter([bad, good, good])
@@ -140,7 +141,7 @@ def test_an_observation_that_is_not_in_its_space_is_told_and_loses_its_episode(
             env.metadata = {UNCHECKED: not is_checked}
             return env
 
-        env = copies.Copies(make, 2, what="environments of 'my.tasks:make'")
+        env = made_singly.Copies(make, 2, what="environments of 'my.tasks:make'")
         env.reset()
         env.step(np.zeros(2, np.int64))
         *_, truncated, infos = env.step(np.zeros(2, np.int64))
@@ -161,14 +162,14 @@ def test_copies_may_differ_in_bounds() -> None:
         env.action_space = spaces.Box(-high, high, (2,), np.float32)
         return env
 
-    env = copies.Copies(make, 3)
+    env = made_singly.Copies(make, 3)
     env.reset()
     observations, *_ = env.step(np.full((3, 2), 2, np.float32))
     np.testing.assert_array_equal(observations, [[1, 1], [2, 2], [2, 2]])  # kept within its own
 
 
 def test_one_that_takes_no_options_and_cannot_be_closed_is_played() -> None:
-    env = copies.Copies(lambda: Odd(length=1), 2)
+    env = made_singly.Copies(lambda: Odd(length=1), 2)
     env.reset(seed=0)
     for _ in range(4):
         *_, infos = env.step(np.zeros(2, np.int64))

@@ -8,9 +8,11 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
-from environments import dm, dmlab, dmlab_engine, instructions, suites
-from environments.dmlab_engine import Engine
-from environments.spec import make_environment_spec
+from environments import dm, suites
+from environments.copies import conversion
+from environments.dm import make_environment_spec
+from environments.dmlab import environment as dmlab
+from environments.dmlab.engine import Engine
 from tests.environments.lab import engines
 from tests.environments.lab.engines import FIXED, FORWARD, LANGUAGE, RIGHT
 
@@ -183,7 +185,7 @@ def test_what_is_said(make_dmlab: engines.Make) -> None:
     heard = env.reset(seed=2)[0]["instruction"]
     assert (heard[:, 0] > 0).all()
     assert (heard[:, -1] == 0).all()
-    assert heard.max() < instructions.NUM_WORDS
+    assert heard.max() < conversion.NUM_WORDS
     assert not make_dmlab(FIXED).reset(seed=2)[0]["instruction"].any()
 
 
@@ -264,11 +266,11 @@ def test_a_suites_spec_needs_no_engine(
     make_dmlab: engines.Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del make_dmlab
-    monkeypatch.setattr(dmlab_engine, "Engine", None)
+    monkeypatch.setattr(Engine, "__init__", None)
     spec = make_environment_spec("dmlab30")
     assert spec == make_environment_spec(f"dmlab:{FIXED}")
     assert spec.observations["image"].shape == (72, 96, 3)
-    assert (spec.observations["instruction"].maximum == instructions.NUM_WORDS - 1).all()
+    assert (spec.observations["instruction"].maximum == conversion.NUM_WORDS - 1).all()
     assert spec.actions.num_values == 15
     nine = make_environment_spec("dmlab30", full_action_space=False)
     assert nine.actions.num_values == 9
@@ -283,6 +285,6 @@ def test_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_levels() -> None:
-    levels = dmlab.levels()
+    levels = suites._TASKS["dmlab"]()
     assert len(levels) == len(set(levels)) == 12 + 30 + 2
     assert {FIXED, LANGUAGE, "rooms_collect_good_objects_train"} <= set(levels)

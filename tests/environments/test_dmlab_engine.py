@@ -10,8 +10,8 @@ import numpy as np
 import psutil
 import pytest
 
-from environments import dmlab
-from environments.dmlab_engine import Engine, EngineLost
+from environments.dmlab import environment as dmlab
+from environments.dmlab.engine import Engine, EngineLost
 from tests.environments.lab import engines
 from tests.environments.lab.engines import FIXED, FORWARD, RIGHT
 from tests.environments.lab.play import CRASH

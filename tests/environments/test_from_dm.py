@@ -9,7 +9,7 @@ from dm_env import specs
 from gymnasium import spaces
 
 from environments import dm
-from environments.from_dm import FromDm, space_of
+from environments.copies.from_dm import FromDm, space_of
 
 
 class Scripted(dm_env.Environment):

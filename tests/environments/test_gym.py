@@ -9,7 +9,7 @@ import pytest
 from gymnasium import spaces
 
 from environments import gym, suites
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 
 
 class Probe(gymnasium.Env):

@@ -5,9 +5,9 @@ import sys
 
 import numpy as np
 import pytest
+from environments.copies.conversion import MAX_WORDS, NUM_WORDS, word_ids
 
-from environments import instructions
-from environments.instructions import MAX_WORDS, NUM_WORDS, word_ids
+from environments.copies import conversion
 
 
 def test_known_ids() -> None:
@@ -16,7 +16,7 @@ def test_known_ids() -> None:
 
 
 def test_another_process_agrees() -> None:
-    code = f"from {instructions.__name__} import word_ids; print(word_ids('Get the red balloon'))"
+    code = f"from {conversion.__name__} import word_ids; print(word_ids('Get the red balloon'))"
     said = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout

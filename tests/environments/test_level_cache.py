@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from environments import level_cache
-from environments.level_cache import LevelCache
+from environments.dmlab import process
+from environments.dmlab.process import LevelCache
 
 
 def _file(path: Path, content: bytes) -> str:
@@ -79,10 +79,10 @@ def test_a_map_that_cannot_be_kept_is_no_error(
 @pytest.mark.parametrize("unset", [None, ""])
 def test_the_users_own_folder(monkeypatch: pytest.MonkeyPatch, unset: str | None) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
-    assert level_cache.default_folder() == Path("/caches/recurrent-replay/dmlab-levels")
+    assert process.default_cache() == Path("/caches/recurrent-replay/dmlab-levels")
     monkeypatch.delenv("XDG_CACHE_HOME")
     if unset is not None:
         monkeypatch.setenv("XDG_CACHE_HOME", unset)
     monkeypatch.setenv("HOME", "/home/someone")
     expected = Path("/home/someone/.cache/recurrent-replay/dmlab-levels")
-    assert level_cache.default_folder() == expected
+    assert process.default_cache() == expected

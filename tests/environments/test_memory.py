@@ -7,27 +7,27 @@ import gymnasium
 import numpy as np
 import pytest
 
-from environments import memory, suites
+from environments import small_tasks, suites
 
 Policy = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 
 
 def test_recall_shows_the_cue_once_and_pays_at_the_query() -> None:
-    env = memory.Recall(2 * memory.NUM_CUES)
+    env = small_tasks.Recall(2 * small_tasks.NUM_CUES)
     observations, _ = env.reset(seed=0)
     cues = observations.argmax(axis=1)
     assert len(set(cues)) > 1
     np.testing.assert_array_equal(observations, np.eye(5)[cues])
     actions = cues.copy()
-    actions[::2] = (cues[::2] + 1) % memory.NUM_CUES
-    for time in range(1, memory.DELAY + 2):
+    actions[::2] = (cues[::2] + 1) % small_tasks.NUM_CUES
+    for time in range(1, small_tasks.DELAY + 2):
         observations, rewards, terminated, _, _ = env.step(actions)
-        blank = np.zeros(5) if time <= memory.DELAY else np.eye(5)[4]
+        blank = np.zeros(5) if time <= small_tasks.DELAY else np.eye(5)[4]
         np.testing.assert_array_equal(observations, np.tile(blank, (len(cues), 1)))
         assert not rewards.any()
         assert not terminated.any()
     _, rewards, terminated, truncated, _ = env.step(actions)
-    np.testing.assert_array_equal(rewards, np.tile([-1, 1], memory.NUM_CUES))
+    np.testing.assert_array_equal(rewards, np.tile([-1, 1], small_tasks.NUM_CUES))
     assert terminated.all()
     assert not truncated.any()
 
@@ -38,7 +38,7 @@ def test_recall_memoryless_optimum_by_enumeration() -> None:
     Deterministic ones suffice: the expected return is linear in the distribution of the action at
     the query, which is the only one that counts, so its maximum lies at a corner.
     """
-    num_cues = memory.NUM_CUES
+    num_cues = small_tasks.NUM_CUES
     symbols = num_cues + 2  # the cues, the query, a blank
     policies = np.array(list(itertools.product(range(num_cues), repeat=symbols)))  # [P, symbols]
     env = suites.make("memory:recall", len(policies), seed=0)
@@ -48,7 +48,7 @@ def test_recall_memoryless_optimum_by_enumeration() -> None:
     while np.isnan(returns).any():
         cues = observations.argmax(axis=1)
         episode_returns = np.zeros(len(policies))
-        for _ in range(memory.DELAY + 2):
+        for _ in range(small_tasks.DELAY + 2):
             blank = ~observations.any(axis=1)
             symbol = np.where(blank, symbols - 1, observations.argmax(axis=1))
             observations, rewards, terminated, _, _ = env.step(policies[rows, symbol])
@@ -59,7 +59,7 @@ def test_recall_memoryless_optimum_by_enumeration() -> None:
         returns[rows, cues] = episode_returns
         observations, *_ = env.step(np.zeros(len(policies), np.int64))
     optimum = returns.mean(axis=1).max()  # the cues are equally likely
-    task = memory.TASKS["recall"]
+    task = small_tasks.MEMORY["recall"]
     assert optimum == task.memoryless_optimum == -0.5
     assert task.pass_mark >= optimum + 1
 
@@ -74,8 +74,8 @@ def test_recall_can_be_carried_by_the_previous_action() -> None:
     env = suites.make("memory:recall", 20, seed=0)
     observations, _ = env.reset()
     actions = np.zeros(20, np.int64)
-    for _ in range(memory.DELAY + 2):
-        cue = observations[:, : memory.NUM_CUES]
+    for _ in range(small_tasks.DELAY + 2):
+        cue = observations[:, : small_tasks.NUM_CUES]
         actions = np.where(cue.any(axis=1), cue.argmax(axis=1), actions)
         observations, rewards, *_ = env.step(actions)
     np.testing.assert_array_equal(rewards, 1)
@@ -83,7 +83,7 @@ def test_recall_can_be_carried_by_the_previous_action() -> None:
 
 def test_cartpole_is_gymnasiums_without_velocities() -> None:
     whole = gymnasium.make_vec("CartPole-v1", 4, vectorization_mode="vector_entry_point")
-    env = memory.PositionCartPole(4)
+    env = small_tasks.PositionCartPole(4)
     rng = np.random.default_rng(0)
     expected = whole.reset(seed=5)[0]
     actual = env.reset(seed=5)[0]
@@ -100,7 +100,7 @@ def test_cartpole_is_gymnasiums_without_velocities() -> None:
 
 def _mean_returns(policy: Policy, policies: int, episodes: int, seed: int) -> np.ndarray:
     """Plays one episode in each of P x M rows; `policy` maps [P, M, 2] to actions [P, M]."""
-    env = memory.PositionCartPole(policies * episodes)
+    env = small_tasks.PositionCartPole(policies * episodes)
     rng = np.random.default_rng(seed)
     observations, _ = env.reset(seed=seed)
     returns = np.zeros(env.num_envs)
@@ -154,7 +154,7 @@ def _search(family: Callable[[np.ndarray], Policy], size: int, iterations: int =
 def test_cartpole_memoryless_optimum_by_search() -> None:
     """Random policies contain the deterministic ones as the limit of large logits."""
     found = max(_search(_cubic, 10), _search(_table, 64))
-    task = memory.TASKS["cartpole"]
+    task = small_tasks.MEMORY["cartpole"]
     assert found == pytest.approx(task.memoryless_optimum, abs=3)
     assert task.pass_mark > 2 * found
 
@@ -171,4 +171,4 @@ def test_cartpole_with_a_memory_reaches_the_time_limit() -> None:
         observations, _, terminated, truncated, _ = env.step((lean > 0).astype(int))
         assert not terminated.any()
         assert truncated.all() == (time == 499)
-    assert memory.TASKS["cartpole"].pass_mark < 500
+    assert small_tasks.MEMORY["cartpole"].pass_mark < 500

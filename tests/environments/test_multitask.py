@@ -8,7 +8,8 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
-from environments import atari, catch, memory, multitask, scores, seeding, suites
+from environments import atari, scores, small_tasks, suites
+from environments.copies import vector
 from environments.multitask import MultiTaskEnv
 
 SEED = 5
@@ -21,7 +22,7 @@ class Recorded(VectorWrapper):
         super().__init__(env)
         self._name, self._log = name, log
 
-    def step(self, actions: np.ndarray) -> multitask.Step:
+    def step(self, actions: np.ndarray) -> vector.Step:
         self._log.append(f"{self._name} steps")
         *arrays, _ = self.env.step(actions)
         return *arrays, {"lives": np.full(self.num_envs, 2, np.int32)}
@@ -37,7 +38,7 @@ class Sending(Recorded):
         self._log.append(f"{self._name} is sent")
         self._actions = actions
 
-    def recv(self) -> multitask.Step:
+    def recv(self) -> vector.Step:
         self._log.append(f"{self._name} is received")
         return self.env.step(self._actions)
 
@@ -59,7 +60,7 @@ def _runs(names: Sequence[str]) -> list[tuple[str, slice]]:
 def test_equals_the_parts_stepped_alone(names: list[str], steps: int) -> None:
     runs = _runs(names)
     joined = suites.make_each(names, seed=SEED)
-    seeds = seeding.spread(SEED, len(runs))
+    seeds = vector.spread(SEED, len(runs))
     parts = [
         (suites.make(name, rows.stop - rows.start, seed=seed), rows)
         for (name, rows), seed in zip(runs, seeds, strict=True)
@@ -92,9 +93,9 @@ def test_all_are_sent_before_any_is_waited_for() -> None:
     log: list[str] = []
     env = MultiTaskEnv(
         {
-            "a": Sending(catch.Catch(1), "a", log),
-            "b": Recorded(catch.Catch(2), "b", log),
-            "c": Sending(catch.Catch(1), "c", log),
+            "a": Sending(small_tasks.Catch(1), "a", log),
+            "b": Recorded(small_tasks.Catch(2), "b", log),
+            "c": Sending(small_tasks.Catch(1), "c", log),
         }
     )
     env.reset(seed=0)
@@ -107,14 +108,14 @@ def test_all_are_sent_before_any_is_waited_for() -> None:
 
 
 def test_atari_is_one_that_can_be_sent_to() -> None:
-    assert isinstance(atari.Atari("pong", 1), multitask.TwoPart)
-    assert not isinstance(catch.Catch(1), multitask.TwoPart)
+    assert isinstance(atari.Atari("pong", 1), vector.TwoPart)
+    assert not isinstance(small_tasks.Catch(1), vector.TwoPart)
 
 
 @pytest.mark.parametrize("actions", [[0, 1, 3], [0, 1], [0, -1, 0], [[0, 1, 2]]])
 def test_bad_actions_reach_no_part(actions: list) -> None:
     log: list[str] = []
-    parts = {name: Sending(catch.Catch(n), name, log) for name, n in (("a", 2), ("b", 1))}
+    parts = {name: Sending(small_tasks.Catch(n), name, log) for name, n in (("a", 2), ("b", 1))}
     env = MultiTaskEnv(parts)
     env.reset(seed=0)
     with pytest.raises(ValueError, match=r"Actions must lie in .*got array"):
@@ -123,7 +124,7 @@ def test_bad_actions_reach_no_part(actions: list) -> None:
 
 
 def test_each_part_has_a_seed_of_its_own_and_goes_on_without_one() -> None:
-    env = MultiTaskEnv({"a": catch.Catch(8), "b": catch.Catch(8)})
+    env = MultiTaskEnv({"a": small_tasks.Catch(8), "b": small_tasks.Catch(8)})
     first, _ = env.reset(seed=3)
     assert (first[:8] != first[8:]).any()
     later, _ = env.reset()
@@ -134,13 +135,14 @@ def test_each_part_has_a_seed_of_its_own_and_goes_on_without_one() -> None:
 
 def test_tasks_that_differ_are_refused() -> None:
     with pytest.raises(ValueError, match=r"'x' has .*\(3\), while 'z' has .*\(4\)\.$") as e:
-        MultiTaskEnv({"x": catch.Catch(1), "y": catch.Catch(2), "z": memory.Recall(1)})
+        one, two = small_tasks.Catch(1), small_tasks.Catch(2)
+        MultiTaskEnv({"x": one, "y": two, "z": small_tasks.Recall(1)})
     assert "\n" not in str(e.value)
 
 
 def test_closing_closes_every_part() -> None:
     log: list[str] = []
-    env = MultiTaskEnv({name: Recorded(catch.Catch(1), name, log) for name in "ab"})
+    env = MultiTaskEnv({name: Recorded(small_tasks.Catch(1), name, log) for name in "ab"})
     env.close()
     assert log == ["a closes", "b closes"]
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from environments import copies, dm, screens, suites
-from environments.spec import make_environment_spec
+from environments import dm, screens, suites
+from environments.copies import made_singly
+from environments.dm import make_environment_spec
 
 Write = Callable[[str], str]
 
@@ -225,7 +226,7 @@ def test_the_users_traceback_is_kept(module: str) -> None:
 def test_a_gymnasium_environment_with_bounded_actions(module: str) -> None:
     name = f"{module}:Walk"  # a class is a function without arguments too
     env = suites.make(name, 2, seed=0)
-    assert isinstance(env.env, copies.Copies)  # type: ignore[attr-defined]
+    assert isinstance(env.env, made_singly.Copies)  # type: ignore[attr-defined]
     assert env.single_action_space == spaces.Box(-2, 2, (3,), np.float32)
     observations = [env.reset()[0]]
     for step in range(1, 9):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from environments import lost_simulators
-from environments.copies import Copies
-from environments.lost_simulators import FIRST_EPISODES, MAX_LOSSES, CannotPlayError
+from environments.copies import dead_simulators
+from environments.copies.dead_simulators import FIRST_EPISODES, MAX_DEATHS, CannotPlayError
+from environments.copies.made_singly import Copies
 
 
 class Counting(gymnasium.Env):
@@ -89,7 +89,7 @@ def test_one_that_cannot_begin_is_replaced_too(then: str) -> None:
 
 
 def test_what_fails_at_once_again_and_again_is_an_error() -> None:
-    copies = Copies(Maker(1, None, *["reset"] * MAX_LOSSES), 2)
+    copies = Copies(Maker(1, None, *["reset"] * MAX_DEATHS), 2)
     copies.reset()
     copies.step(ACTIONS)
     with pytest.raises(CannotPlayError) as error:
@@ -145,9 +145,9 @@ def test_a_task_is_given_up_of_which_the_first_episodes_are_all_lost(
 def test_the_first_loss_of_each_kind_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     monkeypatch.setattr(
-        lost_simulators, "on_new_kind", lambda sentence, kind: told.append(sentence)
+        dead_simulators, "on_new_kind", lambda sentence, kind: told.append(sentence)
     )
-    monkeypatch.setattr(lost_simulators, "_told", set())
+    monkeypatch.setattr(dead_simulators, "_told", set())
     copies = Copies(Maker(2, 3, 2, "reset", 3), 2)
     copies.reset()
     for _ in range(12):

@@ -7,7 +7,7 @@ import pytest
 from acme import specs
 
 from environments import atari
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 
 
 def test_full_action_space_reaches_atari_and_its_spec() -> None:

@@ -9,8 +9,9 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
-from environments import atari, catch, copies, memory, scores, suites
-from environments.spec import make_environment_spec
+from environments import atari, scores, small_tasks, suites
+from environments.copies import made_singly
+from environments.dm import make_environment_spec
 
 BAD_NAMES = {
     "ctach": "did you mean catch?",
@@ -94,12 +95,12 @@ def test_what_no_import_path_can_be_is_refused_without_an_import(name: str) -> N
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("catch", catch.Catch),
-        ("catch:large_rewards", catch.LargeRewards),
-        ("memory:recall", memory.Recall),
-        ("memory:cartpole", memory.PositionCartPole),
+        ("catch", small_tasks.Catch),
+        ("catch:large_rewards", small_tasks.LargeRewards),
+        ("memory:recall", small_tasks.Recall),
+        ("memory:cartpole", small_tasks.PositionCartPole),
         ("atari:pong", atari.Atari),
-        ("gym:CartPole-v1", copies.Copies),
+        ("gym:CartPole-v1", made_singly.Copies),
     ],
 )
 def test_good_names(name: str, expected: type[VectorEnv]) -> None:
@@ -110,9 +111,9 @@ def test_good_names(name: str, expected: type[VectorEnv]) -> None:
 
 
 def test_check_makes_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name in [(catch, "Catch"), (atari, "Atari"), (memory, "TASKS")]:
-        substitute = dict.fromkeys(memory.TASKS) if name == "TASKS" else None
-        monkeypatch.setattr(module, name, substitute)
+    monkeypatch.setattr(atari, "Atari", None)
+    monkeypatch.setattr(small_tasks, "CATCH", {})
+    monkeypatch.setattr(small_tasks, "MEMORY", dict.fromkeys(small_tasks.MEMORY))
     for good in ("catch", "memory:cartpole", "atari:pong"):
         suites.check(good)
 
@@ -227,7 +228,7 @@ def test_make_each_hands_the_action_space_on() -> None:
 
 def test_make_each_of_one_name_is_make() -> None:
     first = suites.make_each(["catch"] * 4, seed=9)
-    assert isinstance(first.env, catch.Catch)  # type: ignore[attr-defined]
+    assert isinstance(first.env, small_tasks.Catch)  # type: ignore[attr-defined]
     np.testing.assert_array_equal(first.reset()[0], suites.make("catch", 4, seed=9).reset()[0])
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from environments import dmlab, scores
+from environments import scores
+from environments.dmlab import environment as dmlab
 from run_folder import resuming, settings
 from run_folder.configs import EVERY_AGENT
 from run_folder.settings import Settings, SettingsError

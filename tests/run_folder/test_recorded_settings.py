@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from environments import dmlab
+from environments.dmlab import environment as dmlab
 from run_folder import catalogue, settings
 
 

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 import tree
 
-from environments import dmlab
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
+from environments.dmlab import environment as dmlab
 from replay import dataset, tables
 from run_folder import building, catalogue, configs, presets, settings
 from tests.eager import eagerly

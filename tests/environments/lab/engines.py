@@ -8,8 +8,9 @@ import numpy as np
 import psutil
 import pytest
 
-from environments import dmlab, dmlab_process
-from environments.dmlab import DMLab
+from environments.dmlab import environment as dmlab
+from environments.dmlab import process
+from environments.dmlab.environment import DMLab
 
 FIXED = "seekavoid_arena_01"
 LANGUAGE = "language_select_described_object"
@@ -25,7 +26,7 @@ stand_in_only = pytest.mark.parametrize("make_dmlab", ["fake"], indirect=True)
 def running() -> list[psutil.Process]:
     """The engines that this process has started, oldest first."""
     children = psutil.Process().children()
-    engines = [child for child in children if dmlab_process.__name__ in child.cmdline()]
+    engines = [child for child in children if process.__name__ in child.cmdline()]
     return sorted(engines, key=psutil.Process.create_time)
 
 

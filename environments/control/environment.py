@@ -15,10 +15,10 @@ import numpy as np
 from absl import logging
 from gymnasium import spaces
 
-from environments import control_renderer
-from environments.copies import Copies
-from environments.from_dm import FromDm
-from environments.import_path import first_line
+from environments.control import renderer
+from environments.copies.dead_simulators import first_line
+from environments.copies.from_dm import FromDm
+from environments.copies.made_singly import Copies
 from recurrent_replay import addition
 
 HEIGHT = WIDTH = 84  # of what an agent sees
@@ -27,18 +27,19 @@ _NEEDS_RENDERER = ("quadruped/escape",)  # hands its terrain to one at every res
 _CAMERAS = {"quadruped": 2}  # the first one stands too far away
 
 
-def check(name: str) -> None:
+def check(kind: str, task: str) -> None:
     """Refuses what this machine cannot make.
 
     Nothing is drawn in this process. What is needed is imported in it, so that its forks share it.
 
     Args:
-      name: one that `control_tasks` lists.
+      kind: `control`, `control-pixels` or `rwrl`.
+      task: one that `tasks.TASKS` lists for it.
 
     Raises:
       ValueError: a sentence that says what to install, or what an import raises.
     """
-    kind, _, task = name.partition(":")
+    name = f"{kind}:{task}"
     if not _is_installed("dm_control"):
         raise ValueError(
             f"{name!r} needs dm_control, which is not installed here: "
@@ -50,7 +51,7 @@ def check(name: str) -> None:
             "index: docs/control.md has the line that installs it."
         )
     if kind == "control-pixels" or task in _NEEDS_RENDERER:
-        control_renderer.check(name)
+        renderer.check(name)
     try:
         _suite(kind)
     except Exception as error:  # a library of the system is missing, say
@@ -60,17 +61,17 @@ def check(name: str) -> None:
 
 
 def make(
-    name: str, num_envs: int, *, full_rendering: bool = False, drawing: bool = False
+    kind: str, task: str, num_envs: int, *, full_rendering: bool = False, drawing: bool = False
 ) -> Copies:
     """Makes N copies, stepped one after the other.
 
     Args:
-      name: one that `check` accepts.
+      kind: as for `check`.
+      task: as for `check`, which accepts it.
       num_envs: N.
       full_rendering: whether an agent's pictures have shadows and smooth edges.
       drawing: whether `render()` will be called, which takes a renderer.
     """
-    kind, _, task = name.partition(":")
 
     def copy() -> Task:
         if kind == "rwrl":
@@ -79,11 +80,14 @@ def make(
             return PixelTask(task, drawing=drawing, full_rendering=full_rendering)
         return Task(task, drawing=drawing)
 
-    return Copies(copy, num_envs, what=f"environments of {name!r}")
+    return Copies(copy, num_envs, what=f"environments of {f'{kind}:{task}'!r}")
 
 
 class Task(FromDm):
     """A task of the DeepMind Control Suite, from features.
+
+    A seed begins the first episode that a new task would have. `render()` gives uint8
+    [240, 320, 3].
 
     Args:
       task: its name, for example `cartpole/swingup`.
@@ -95,7 +99,7 @@ class Task(FromDm):
         self._has_begun = False
         self._camera = _CAMERAS.get(task.partition("/")[0], 0)
         if drawing:
-            control_renderer.use()
+            renderer.use()
         super().__init__(self._load())
         self.render_mode = "rgb_array" if drawing else None
         step = self._environment.control_timestep()  # seconds
@@ -107,19 +111,17 @@ class Task(FromDm):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begins an episode; with a seed, the first one that a new task would have."""
         if seed is not None:
             if self._has_begun:
                 self._environment.close()
                 self._environment = self._load()
             self._environment.task.random.seed(seed)
         if self._task in _NEEDS_RENDERER:
-            control_renderer.use()
+            renderer.use()
         self._has_begun = True
         return super().reset()
 
     def render(self) -> np.ndarray:
-        """The present picture, uint8 [240, 320, 3]."""
         return self._draw(*FILM_SIZE)
 
     def _draw(self, height: int, width: int, **how: Any) -> np.ndarray:
@@ -153,13 +155,11 @@ class PixelTask(Task):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """As `Task.reset`."""
-        control_renderer.use()
+        renderer.use()
         super().reset(seed=seed)
         return self._draw(HEIGHT, WIDTH, **self._how), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """One step."""
         _, reward, terminated, truncated, infos = super().step(action)
         return self._draw(HEIGHT, WIDTH, **self._how), reward, terminated, truncated, infos
 
@@ -187,7 +187,6 @@ class RealWorldTask(Task):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """As `Task.reset`."""
         if seed is not None:
             self._chance = np.random.RandomState(seed).get_state()
             self._has_begun = True  # by whoever asked what it shows: its delays hold that already
@@ -195,7 +194,6 @@ class RealWorldTask(Task):
             return super().reset(seed=seed)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """One step."""
         with self._own_chance():
             return super().step(action)
 
@@ -211,19 +209,13 @@ class RealWorldTask(Task):
 
 
 def _suite(kind: str) -> Any:
-    """The module that makes tasks of a kind, imported without a renderer."""
+    """The module that makes tasks of a kind, imported without a renderer and without a greeting."""
     module = "realworldrl_suite.environments" if kind == "rwrl" else "dm_control.suite"
-    with control_renderer.without(), _quietly():
-        return importlib.import_module(module)
-
-
-@contextlib.contextmanager
-def _quietly() -> Iterator[None]:
-    """Keeps a library's greeting off the terminal."""
     before = logging.get_verbosity()
     logging.set_verbosity(min(before, logging.WARNING))
     try:
-        yield
+        with renderer.without():
+            return importlib.import_module(module)
     finally:
         logging.set_verbosity(before)
 

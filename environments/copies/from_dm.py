@@ -33,18 +33,15 @@ class FromDm(gymnasium.Env):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begins an episode and returns its first observation and no infos."""
         return self._environment.reset().observation, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """One step."""
         timestep = self._environment.step(np.asarray(action, self.action_space.dtype)[()])
         terminated = bool(timestep.last() and timestep.discount == 0)
         truncated = timestep.last() and not terminated
         return timestep.observation, float(timestep.reward), terminated, truncated, {}
 
     def close(self) -> None:
-        """Ends the environment."""
         self._environment.close()
 
 
@@ -68,15 +65,11 @@ def space_of(spec: Any) -> spaces.Space:
         )
     if isinstance(spec, specs.BoundedArray):
         low, high = spec.minimum, spec.maximum
+    elif spec.dtype.kind == "f":
+        low, high = -np.inf, np.inf
+    elif spec.dtype.kind == "b":
+        low, high = False, True
     else:
-        low, high = _range(spec.dtype)
+        low, high = np.iinfo(spec.dtype).min, np.iinfo(spec.dtype).max
     low, high = (np.broadcast_to(bound, spec.shape).astype(spec.dtype) for bound in (low, high))
     return spaces.Box(low, high, dtype=spec.dtype)
-
-
-def _range(dtype: np.dtype) -> tuple[Any, Any]:
-    if dtype.kind == "f":
-        return -np.inf, np.inf
-    if dtype.kind == "b":
-        return False, True
-    return np.iinfo(dtype).min, np.iinfo(dtype).max

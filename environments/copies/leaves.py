@@ -1,4 +1,4 @@
-"""The parts of an observation that have no parts themselves, and whether they are what was said."""
+"""An observation's parts that have no parts themselves, and whether they are what was said."""
 
 import reprlib
 from collections.abc import Iterator
@@ -36,7 +36,6 @@ class Leaf(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its place."""
         return "/".join(map(str, self.path))
 
     def of(self, observation: Any) -> Any:
@@ -136,7 +135,7 @@ def in_a_line(space: Any) -> str:
 
 
 def _cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Without a word of what the type cannot hold."""
+    """Says nothing of what the type cannot hold."""
     with np.errstate(over="ignore", invalid="ignore"):
         return array.astype(dtype, copy=False)
 

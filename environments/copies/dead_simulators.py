@@ -1,4 +1,8 @@
-"""What becomes of simulators that are lost: who hears of it, and when their task is given up."""
+"""What becomes of simulators that die: who hears of it, and when their task is given up.
+
+A simulator is the code or process that plays one copy of an environment. What dies is replaced,
+its episode is lost, and `infos["lost"]` counts it.
+"""
 
 import traceback
 from collections import Counter
@@ -6,9 +10,7 @@ from collections.abc import Callable, Hashable
 
 from absl import logging
 
-from environments import import_path
-
-MAX_LOSSES = 3  # simulators of one copy, without a step in between
+MAX_DEATHS = 3  # of one copy's simulators, without a step in between
 FIRST_EPISODES = 20  # of a task in one process; where all are lost, none will end
 
 
@@ -23,19 +25,24 @@ class CannotPlayError(RuntimeError):
 
 
 on_new_kind: Callable[[str, str], None] = lambda sentence, kind: None  # noqa: E731
-"""Told of the first loss of each kind. Whoever plays may put its own here."""
+"""Told of the first death of each kind. Whoever plays may put its own here."""
 
 _told = set[str]()  # kinds: an exception's type and place
 
 
+def first_line(error: BaseException) -> str:
+    """An exception's type and the first line of what it says, if it says anything."""
+    kind, words = type(error).__name__, str(error).strip()
+    return f"{kind}: {words.splitlines()[0]}" if words else f"{kind}."
+
+
 def raised(error: BaseException) -> str:
     """How a sentence goes on about what raised an exception: its type, message and place."""
-    said = import_path.first_line(error).removesuffix(".")
-    return f"raised {said} ({_place(error)})"
+    return f"raised {first_line(error).removesuffix('.')} ({_place(error)})"
 
 
-class Losses:
-    """Counts the simulators of one task that were lost.
+class Deaths:
+    """Counts the simulators of one task that died.
 
     Args:
       what: they are, in the plural.
@@ -53,12 +60,12 @@ class Losses:
         self._has_ended |= ended
 
     def add(self, copy: Hashable, said: str, cause: BaseException) -> None:
-        """A copy's simulator was lost, and its episode with it.
+        """A copy's simulator died, and its episode is lost with it.
 
         Args:
           copy: whose.
           said: a clause about it.
-          cause: of its loss.
+          cause: of its death.
 
         Raises:
           CannotPlayError: it was the copy's third in a row, or of the task's first episodes all
@@ -67,8 +74,8 @@ class Losses:
         self._tell(said, cause)
         self._in_a_row[copy] += 1
         self._of_the_first += not self._has_ended
-        if self._in_a_row[copy] == MAX_LOSSES:
-            lost = f"{MAX_LOSSES} {self._what} in a row were lost before a step was made"
+        if self._in_a_row[copy] == MAX_DEATHS:
+            lost = f"{MAX_DEATHS} {self._what} in a row were lost before a step was made"
         elif not self._has_ended and self._of_the_first == FIRST_EPISODES:
             lost = f"The first {FIRST_EPISODES} episodes were all lost, with {self._what}"
         else:
@@ -76,7 +83,7 @@ class Losses:
         raise CannotPlayError(f"{lost}. The last one {said}") from cause
 
     def _tell(self, said: str, cause: BaseException) -> None:
-        """Logs it; of a kind that is new here, all that is known."""
+        """Logs a death; of a kind that is new here, with the traceback."""
         kind = f"{type(cause).__name__} {_place(cause)}"
         is_new = kind not in _told
         _told.add(kind)

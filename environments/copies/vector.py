@@ -1,9 +1,30 @@
-"""From the one seed of a run to the random streams of its environments."""
+"""What all vector environments have in common: the types of their calls, and their seeds."""
 
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from gymnasium.vector import VectorEnv, VectorWrapper
+
+Observations = Any
+"""An array [N, ...], or a dictionary of them."""
+
+Begun = tuple[Observations, dict[str, Any]]
+"""(observations, infos), as `VectorEnv.reset` returns them."""
+
+Step = tuple[Observations, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
+"""(observations, rewards float32 [N], terminated bool [N], truncated bool [N], infos), as
+`VectorEnv.step` returns them."""
+
+
+@runtime_checkable
+class TwoPart(Protocol):
+    """An environment whose step comes in two halves and computes between them."""
+
+    def send(self, actions: np.ndarray) -> None:
+        """Begins a step."""
+
+    def recv(self) -> Step:
+        """Waits for the step to end."""
 
 
 def spread(seed: int, num_envs: int) -> np.ndarray:
@@ -27,27 +48,22 @@ class SeededVectorEnv(VectorWrapper):
 
     A later `reset()` without a seed continues the random streams, as gymnasium's convention has
     it; one with a seed begins them anew. Either way the same calls give the same stream.
+
+    Args:
+      env: the environment.
+      seed: a non-negative Python or numpy integer.
+
+    Raises:
+      ValueError: the seed is negative.
     """
 
     def __init__(self, env: VectorEnv, seed: int) -> None:
-        """Wraps an environment.
-
-        Args:
-          env: the environment.
-          seed: a non-negative Python or numpy integer.
-
-        Raises:
-          ValueError: the seed is negative.
-        """
         super().__init__(env)
         if seed < 0:
             raise ValueError(f"An environment's seed must not be negative, got {seed}.")
         self._first_seed: int | None = int(seed)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        """Begins an episode in every environment and returns (observations, infos)."""
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Begun:
         if seed is None:
             seed = self._first_seed
         self._first_seed = None

@@ -15,16 +15,26 @@ An agent acts by one number from 0, by several of them, int [D], or by a bounded
 [D].
 """
 
+import functools
 import itertools
-from collections.abc import Callable, Container, Sequence
+import zlib
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from gymnasium import spaces
 from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 
-from environments import instructions
-from environments.leaves import Leaf, in_a_line, leaves
+from environments.copies.leaves import Leaf, in_a_line, leaves
+
+MAX_WORDS = 16
+"""The words of an instruction that are kept; none of the levels of DMLab-30 says more."""
+
+MAX_WORDS_OF_TEXT = 40
+"""The words of any other text that are kept: the longest missions of BabyAI have 33."""
+
+NUM_WORDS = 1001
+"""The size of the vocabulary: the padding, and 1,000 that words are hashed to."""
 
 ACTIONS_WANTED = "discrete actions, or one vector of floats within finite bounds"
 OBSERVATIONS_WANTED = "observations made of arrays, choices and texts"
@@ -84,26 +94,25 @@ def observed(space: spaces.Space, *, checked: bool = True) -> Observed:
     )
 
 
-def check_alike(copies: Sequence[tuple[spaces.Space, spaces.Space]]) -> None:
-    """Accepts copies of an environment whose spaces differ in nothing but their bounds.
+Spaces = tuple[spaces.Space, spaces.Space]
+"""The observations and the actions of one copy, as `observed` and `acted` have them."""
 
-    Args:
-      copies: `Observed.space` and `Acted.space` of each.
+
+def check_alike(first: Spaces, second: Spaces) -> None:
+    """Accepts copies of an environment whose spaces differ in nothing but their bounds.
 
     Raises:
       ValueError: a clause, "must have ..., got ... and ...".
     """
-    first, *others = copies
-    for other in others:
-        for one, another in zip(first, other, strict=True):
-            is_equal = one == another
-            if isinstance(one, spaces.Box | spaces.Dict):
-                is_equal = is_space_dtype_shape_equiv(one, another)
-            if not is_equal:
-                raise ValueError(
-                    "must have the same spaces in every copy, but for bounds, got "
-                    f"{in_a_line(one)} and {in_a_line(another)}."
-                )
+    for one, another in zip(first, second, strict=True):
+        is_equal = one == another
+        if isinstance(one, spaces.Box | spaces.Dict):
+            is_equal = is_space_dtype_shape_equiv(one, another)
+        if not is_equal:
+            raise ValueError(
+                "must have the same spaces in every copy, but for bounds, got "
+                f"{in_a_line(one)} and {in_a_line(another)}."
+            )
 
 
 def acted(space: spaces.Space) -> Acted:
@@ -142,19 +151,42 @@ def images(space: spaces.Space) -> list[tuple[int, ...]]:
     return [part.shape for part in parts if part.shape is not None and len(part.shape) > 1]
 
 
+@functools.lru_cache(maxsize=1024)
+def word_ids(text: str, max_words: int = MAX_WORDS) -> np.ndarray:
+    """Hashes each word of a text; which words there are need not be known.
+
+    Args:
+      text: words between spaces.
+      max_words: of the result; any word after so many is dropped.
+
+    Returns:
+      int32 [max_words], read-only: an id in [1, NUM_WORDS) for each word, the same in every
+      process and on every machine, then zeros.
+    """
+    ids = np.zeros(max_words, np.int32)
+    for place, word in enumerate(text.split()[:max_words]):
+        ids[place] = 1 + zlib.crc32(word.encode()) % (NUM_WORDS - 1)
+    ids.setflags(write=False)
+    return ids
+
+
+def word_space(max_words: int) -> spaces.Box:
+    """The space of `word_ids`."""
+    return spaces.Box(0, NUM_WORDS - 1, (max_words,), np.int32)
+
+
 def _words(leaf: Leaf) -> Observed | None:
-    """A text's; also the ids of words, where they are called what DeepMind Lab calls them."""
+    """Shows a text; also the ids of words, where they are called what DeepMind Lab calls them."""
     space = leaf.space
     is_named = leaf.path[-1:] == ("instruction",)
     if is_named and isinstance(space, spaces.Box) and _are_ids(space):
         return Observed(space, leaf.within)
     if not leaf.is_text:
         return None
-    most = instructions.MAX_WORDS_OF_TEXT
+    most = MAX_WORDS_OF_TEXT
     if isinstance(space, spaces.Text):
         most = min(most, (space.max_length + 1) // 2)
-    ids = spaces.Box(0, instructions.NUM_WORDS - 1, (most,), np.int32)
-    return Observed(ids, lambda observation: instructions.word_ids(str(leaf.of(observation)), most))
+    return Observed(word_space(most), lambda observation: word_ids(str(leaf.of(observation)), most))
 
 
 def _are_ids(space: spaces.Box) -> bool:
@@ -171,26 +203,20 @@ def _image(leaf: Leaf) -> Observed | None:
     axes = _axes(leaf)
     shape = tuple(space.shape[axis] for axis in axes)
     shape = (*shape[:2], -1) if len(shape) == 4 else shape
-
-    def arranged(array: np.ndarray) -> np.ndarray:
-        return array.transpose(axes).reshape(shape)
-
-    # Bytes that come as other numbers.
+    # Bytes that come as other numbers are divided.
     scale = 255 if not is_bytes and not space.low.any() and (space.high == 255).all() else 1
 
-    def convert(observation: Any) -> np.ndarray:
-        image = arranged(leaf.of(observation))
+    def arranged(array: np.ndarray) -> np.ndarray:
+        array = array.transpose(axes).reshape(shape)
         if is_bytes:
-            return image
-        image = image.astype(np.float32, copy=False)
-        return image if scale == 1 else image / np.float32(scale)
+            return array
+        array = array.astype(np.float32, copy=False)
+        return array if scale == 1 else array / np.float32(scale)
 
-    if is_bytes:
-        low, high = space.low, space.high
-    else:
-        box = _float32(space)
-        low, high = box.low / np.float32(scale), box.high / np.float32(scale)
-    return Observed(spaces.Box(arranged(low), arranged(high), dtype=low.dtype.type), convert)
+    box = space if is_bytes else _float32(space)
+    low, high = arranged(box.low), arranged(box.high)
+    shown = spaces.Box(low, high, dtype=low.dtype.type)
+    return Observed(shown, lambda observation: arranged(leaf.of(observation)))
 
 
 def _axes(leaf: Leaf) -> tuple[int, ...]:
@@ -232,14 +258,14 @@ def _where(leaf: Leaf) -> str:
     return f" as {leaf.name!r}" if leaf.path else ""
 
 
-def _free(name: str, taken: Container[str]) -> str:
+def _free(name: str, taken: dict[str, Observed]) -> str:
     """A name that is not taken: itself, or with a number."""
     names = itertools.chain([name], (f"{name} ({number})" for number in itertools.count(2)))
     return next(free for free in names if free not in taken)
 
 
 def _vector(leaves: list[Leaf]) -> Observed:
-    """Of all parts that are neither images nor texts."""
+    """Joins all parts that are neither images nor texts."""
     alone = leaves[0].space if len(leaves) == 1 else None
     if alone is not None and _is_bytes(alone):
         (leaf,) = leaves
@@ -271,7 +297,7 @@ def _is_bytes(space: spaces.Space) -> TypeGuard[spaces.Box]:
 
 
 def _choices(counts: np.ndarray, low: np.ndarray, space: spaces.Space) -> Acted:
-    """Several numbers; of a single one that has no axis, just that."""
+    """Numbers several choices; a single one that has no axis is just that."""
     shape, dtype = space.shape, space.dtype
     assert shape is not None
     assert dtype is not None

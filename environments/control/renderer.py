@@ -39,22 +39,18 @@ def check(name: str) -> None:
     """
     chosen = os.environ.get(_VARIABLE)
     if chosen is None and not os.environ.get("DISPLAY"):
-        raise ValueError(
-            f"{name!r} needs a renderer, but there is no display and MUJOCO_GL is not set: "
-            f"{_PACKAGES}."
-        )
-    said = _failure(chosen)
-    if said is not None:
+        why = "there is no display and MUJOCO_GL is not set"
+    elif said := _failure(chosen):
         setting = "without MUJOCO_GL" if chosen is None else f"with MUJOCO_GL={chosen}"
-        raise ValueError(
-            f"{name!r} needs a renderer, but nothing can be drawn here {setting} ({said}): "
-            f"{_PACKAGES}."
-        )
+        why = f"nothing can be drawn here {setting} ({said})"
+    else:
+        return
+    raise ValueError(f"{name!r} needs a renderer, but {why}: {_PACKAGES}.")
 
 
 @functools.cache
-def _failure(chosen: str | None) -> str | None:
-    """What is said where a picture cannot be drawn; forks of this process need not try again."""
+def _failure(chosen: str | None) -> str:
+    """Tries to draw, and says why that fails; forks of this process need not try again."""
     try:
         tried = subprocess.run(
             [sys.executable, "-c", _DRAW],
@@ -67,14 +63,14 @@ def _failure(chosen: str | None) -> str | None:
     except subprocess.TimeoutExpired:
         return f"no picture after {_PATIENCE:g} s"
     if "drawn" in tried.stdout:
-        return None
+        return ""
     lines = tried.stderr.strip().splitlines()
     return lines[-1] if lines else f"exit code {tried.returncode}"
 
 
 @contextlib.contextmanager
 def without() -> Iterator[None]:
-    """What is imported meanwhile takes no renderer; one that is in use stays."""
+    """Has what is imported meanwhile take no renderer; one that is in use stays."""
     chosen = os.environ.get(_VARIABLE)
     os.environ[_VARIABLE] = _NONE
     try:
@@ -93,18 +89,13 @@ def use() -> None:
     """
     with without():
         from dm_control import _render
-    if _render.BACKEND == _NONE:
-        check("A picture")
-        with _quietly():
-            importlib.reload(_render)
-
-
-@contextlib.contextmanager
-def _quietly() -> Iterator[None]:
-    """Without what dm_control and PyOpenGL tell of the backends that they try."""
+    if _render.BACKEND != _NONE:
+        return
+    check("A picture")
+    # dm_control and PyOpenGL tell of the backends that they try.
     disabled = logging.root.manager.disable
     logging.disable(logging.INFO)
     try:
-        yield
+        importlib.reload(_render)
     finally:
         logging.disable(disabled)

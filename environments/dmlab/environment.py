@@ -10,9 +10,11 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from environments import instructions, level_cache, scores, seeding
-from environments.dmlab_episodes import Episodes
-from environments.lost_simulators import Losses
+from environments.copies import conversion, vector
+from environments.copies.dead_simulators import Deaths
+from environments.copies.vector import Begun, Step
+from environments.dmlab import process
+from environments.dmlab.engine import Engine, Episodes
 
 HEIGHT, WIDTH = 72, 96
 
@@ -60,8 +62,7 @@ IMPALA_ACTIONS = (
 
 PATIENCE = 300.0  # seconds; a reset that compiles a map took 33 to 48
 
-# The levels at the root of the engine's own.
-_CLASSICS = (
+CLASSICS = (
     "lt_chasm",
     "lt_hallway_slope",
     "lt_horseshoe_color",
@@ -75,16 +76,7 @@ _CLASSICS = (
     "seekavoid_arena_01",
     "stairway_to_melon",
 )
-_DMLAB30 = tuple(
-    name.removeprefix("dmlab:") for name in sorted({*scores.DMLAB30, *scores.DMLAB30_TRAINING})
-)
-
-Observations = dict[str, np.ndarray]
-
-
-def levels() -> list[str]:
-    """The names of the levels: the classic ones, and DMLab-30 with both of a pair."""
-    return sorted((*_CLASSICS, *_DMLAB30))
+"""The levels at the root of the engine's own; those of DMLab-30 are in a folder below."""
 
 
 def installed() -> bool:
@@ -94,9 +86,6 @@ def installed() -> bool:
 
 def check(level: str) -> None:
     """Refuses every level where the engine is missing.
-
-    Args:
-      level: one of `levels()`.
 
     Raises:
       ValueError: a sentence that says where to get the engine.
@@ -109,18 +98,26 @@ def check(level: str) -> None:
 
 
 class DMLab(VectorEnv):
-    """N copies of one level, each in a process of its own.
+    """N copies of one level, each in a process of its own, started by the first `reset`.
 
     One step is four frames of the same action. Observations are a dictionary: `image`, uint8
     [N, 72, 96, 3], and `instruction`, int32 [N, 16], the ids of its words and then zeros (see
-    `instructions.word_ids`); only the four language levels say anything. Rewards are raw.
+    `conversion.word_ids`); only the four language levels say anything. Rewards are raw.
 
     The engine does not tell a time limit from an end, so every episode terminates; it shows nothing
     after the last step, so that step's observation repeats the one before.
 
     An engine that ends by itself in mid-episode truncates the episode, with the observation from
     before and no reward, and the next step begins an episode in a new one. `infos["lost"]`, int32
-    [N], counts the engines that were lost in this step.
+    [N], counts the engines that were lost in this step. `reset` and `step` raise CannotPlayError
+    where one copy loses several in a row without a step in between.
+
+    Args:
+      level: its name, without a folder.
+      num_envs: N, the number of copies.
+      full_action_space: the 15 actions of R2D2 and PopArt-IMPALA, or IMPALA's nine.
+      cache: the folder of compiled maps; None for the user's own.
+      patience: seconds after which a silent engine is given up.
 
     Attributes:
       action_names: what each action does, in words.
@@ -135,58 +132,43 @@ class DMLab(VectorEnv):
         cache: Path | None = None,
         patience: float = PATIENCE,
     ) -> None:
-        """Starts no engine yet: the first `reset` does.
-
-        Args:
-          level: one of `levels()`.
-          num_envs: N, the number of copies.
-          full_action_space: the 15 actions of R2D2 and PopArt-IMPALA, or IMPALA's nine.
-          cache: the folder of compiled maps; None for the user's own.
-          patience: seconds after which a silent engine is given up.
-        """
         self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
         self.num_envs = num_envs
         self.single_observation_space = spaces.Dict(
             image=spaces.Box(0, 255, (HEIGHT, WIDTH, 3), np.uint8),
-            instruction=spaces.Box(
-                0, instructions.NUM_WORDS - 1, (instructions.MAX_WORDS,), np.int32
-            ),
+            instruction=conversion.word_space(conversion.MAX_WORDS),
         )
         self._actions = FULL_ACTIONS if full_action_space else IMPALA_ACTIONS
         self.action_names = tuple(_in_words(action) for action in self._actions)
         self.single_action_space = spaces.Discrete(len(self._actions))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._copy = functools.partial(
-            Episodes,
-            f"contributed/dmlab30/{level}" if level in _DMLAB30 else level,
+        self._start = functools.partial(
+            Engine,
+            level if level in CLASSICS else f"contributed/dmlab30/{level}",
             _config(level),
-            Losses(f"engines of level {level!r}"),
-            cache=cache or level_cache.default_folder(),
-            patience=patience,
+            cache or process.default_cache(),
         )
+        self._deaths = Deaths(f"engines of level {level!r}")
+        self._patience = patience
         self._copies: list[Episodes] = []
         self._ended = np.zeros(num_envs, bool)  # [N]
         self._lost_before = np.zeros(num_envs, np.int32)  # [N]
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observations, dict[str, Any]]:
-        """Begins an episode in every copy and returns (observations, infos).
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Begun:
+        """Begins an episode in every copy.
 
-        Args:
-          seed: starts new engines, since only the first episode of each can be repeated: it is
-            the same for the same seed and actions, while later ones only have the same seeds.
-          options: not used.
-
-        Raises:
-          CannotPlayError: as `step`.
+        A seed starts new engines, since only the first episode of each can be repeated: it is the
+        same for the same seed and actions, while later ones only have the same seeds.
         """
         super().reset(seed=seed, options=options)
         if seed is not None or not self._copies:
             self.close_extras()
-            seeds = seeding.spread(int(self.np_random.integers(2**31)), self.num_envs)
-            self._copies = [self._copy(seed=int(own)) for own in seeds]
+            seeds = vector.spread(int(self.np_random.integers(2**31)), self.num_envs)
+            self._copies = [
+                Episodes(self._start, self._deaths, patience=self._patience, seed=int(own))
+                for own in seeds
+            ]
             self._lost_before = np.zeros(self.num_envs, np.int32)
         for copy in self._copies:
             copy.begin()
@@ -195,21 +177,7 @@ class DMLab(VectorEnv):
         self._ended = np.zeros(self.num_envs, bool)
         return self._observe(), self._infos()
 
-    def step(
-        self, actions: np.ndarray
-    ) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Steps every copy.
-
-        Args:
-          actions: integers [N].
-
-        Returns:
-          (observations, rewards float32 [N], terminated bool [N], truncated bool [N], infos).
-
-        Raises:
-          ValueError: the actions have another shape or lie outside the range.
-          CannotPlayError: one copy has lost several engines in a row without a step in between.
-        """
+    def step(self, actions: np.ndarray) -> Step:
         self.send(actions)
         return self.recv()
 
@@ -223,9 +191,7 @@ class DMLab(VectorEnv):
             else:
                 copy.step(self._actions[action])
 
-    def recv(
-        self,
-    ) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    def recv(self) -> Step:
         """Waits for the step that `send` began and returns what `step` does."""
         rewards = np.zeros(self.num_envs, np.float32)
         terminated, truncated = np.zeros((2, self.num_envs), bool)
@@ -237,11 +203,11 @@ class DMLab(VectorEnv):
         self._ended = terminated | truncated
         return self._observe(), rewards, terminated, truncated, self._infos()
 
-    def _observe(self) -> Observations:
+    def _observe(self) -> dict[str, np.ndarray]:
         images, said = zip(*(copy.frame for copy in self._copies), strict=True)
         return {
             "image": np.stack(images),  # [N, 72, 96, 3]
-            "instruction": np.stack([instructions.word_ids(text) for text in said]),  # [N, 16]
+            "instruction": np.stack([conversion.word_ids(text) for text in said]),  # [N, 16]
         }
 
     def _infos(self) -> dict[str, Any]:
@@ -250,7 +216,6 @@ class DMLab(VectorEnv):
         return {"lost": lost - before}
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Ends every engine."""
         for copy in self._copies:
             copy.close()
 

@@ -14,19 +14,6 @@ from environments.copies.leaves import in_a_line
 from environments.copies.vector import Begun, Observations, Step, TwoPart, spread
 
 
-class _AtOnce:
-    """The two halves of a step for an environment that has but one."""
-
-    def __init__(self, env: VectorEnv) -> None:
-        self._env = env
-
-    def send(self, actions: np.ndarray) -> None:
-        self._actions = actions
-
-    def recv(self) -> Step:
-        return self._env.step(self._actions)
-
-
 def shared_spaces(tasks: Iterable[tuple[str, VectorEnv]]) -> tuple[spaces.Space, spaces.Space]:
     """The (observation space, action space) of one environment of any of the tasks.
 
@@ -75,7 +62,6 @@ class MultiTaskEnv(VectorEnv):
         observation_space, action_space = shared_spaces(tasks.items())
         self._names = list(tasks)
         self._envs = list(tasks.values())
-        self._halves = [env if isinstance(env, TwoPart) else _AtOnce(env) for env in self._envs]
         self._ends = np.cumsum([env.num_envs for env in self._envs])
         self.num_envs = int(self._ends[-1])
         self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
@@ -98,11 +84,20 @@ class MultiTaskEnv(VectorEnv):
         if not self.action_space.contains(actions):
             raise ValueError(f"Actions must lie in {self.action_space}, got {actions!r}.")
         parts = np.split(actions, self._ends[:-1])
-        self._of_each(lambda task: self._halves[task].send(parts[task]))
-        stepped = self._of_each(lambda task: self._halves[task].recv())
+        self._of_each(lambda task: self._send(task, parts[task]))
+        stepped = self._of_each(lambda task: self._recv(task, parts[task]))
         observations, *arrays, infos = zip(*stepped, strict=True)
         rewards, terminated, truncated = map(np.concatenate, arrays)
         return _concatenate(observations), rewards, terminated, truncated, self._join(infos)
+
+    def _send(self, task: int, actions: np.ndarray) -> None:
+        env = self._envs[task]
+        if isinstance(env, TwoPart):
+            env.send(actions)
+
+    def _recv(self, task: int, actions: np.ndarray) -> Step:
+        env = self._envs[task]
+        return env.recv() if isinstance(env, TwoPart) else env.step(actions)
 
     def _of_each(self, function: Callable[[int], Any]) -> list[Any]:
         """Calls a function with the index of each task."""

@@ -8,6 +8,7 @@ import pytest
 from gymnasium import spaces
 
 from environments.copies import conversion
+from environments.copies.conversion import MAX_WORDS, MAX_WORDS_OF_TEXT, NUM_WORDS, word_ids
 from environments.copies.leaves import leaves
 
 BYTES = dict(low=0, high=255, dtype=np.uint8)
@@ -47,8 +48,8 @@ ONE: dict[str, tuple[spaces.Space, tuple[int, ...], Any]] = {
     "stacked colours": (_image(4, 20, 18, 3), (20, 18, 12), np.uint8),
     "stacked, channels first": (_image(2, 3, 20, 18, **FLOATS), (20, 18, 6), np.float32),
     "text": (spaces.Text(9), (5,), np.int32),
-    "long text": (spaces.Text(10_000), (conversion.MAX_WORDS_OF_TEXT,), np.int32),
-    "missions": (Missions(), (conversion.MAX_WORDS_OF_TEXT,), np.int32),
+    "long text": (spaces.Text(10_000), (MAX_WORDS_OF_TEXT,), np.int32),
+    "missions": (Missions(), (MAX_WORDS_OF_TEXT,), np.int32),
     "vectors": (
         spaces.Tuple([spaces.Discrete(3), spaces.Dict(x=spaces.Box(0, 1, (2,)))]),
         (5,),
@@ -90,25 +91,18 @@ def test_parts_have_names_and_what_is_joined_has_those_of_its_parts() -> None:
     assert seen.space.contains(shown)
     # One choice of four, and bytes as fractions.
     np.testing.assert_allclose(shown["direction+touch"], [0, 0, 1, 0, 0.2, 1])
-    np.testing.assert_array_equal(shown["said/0"], conversion.word_ids(observation["said"][0], 10))
+    np.testing.assert_array_equal(shown["said/0"], word_ids(observation["said"][0], 10))
 
 
-def test_channels_are_put_last() -> None:
-    space = _image(3, 8, 6)
-    image = space.sample()
-    np.testing.assert_array_equal(
-        conversion.observed(space).convert(image), np.moveaxis(image, 0, -1)
-    )
-
-
-def test_stacked_images_have_their_channels_side_by_side() -> None:
-    space = _image(4, 20, 18, 3)
-    images = space.sample()
-    shown = conversion.observed(space).convert(images)
-    np.testing.assert_array_equal(shown, np.concatenate(images, axis=-1))
-    first = np.moveaxis(images, -1, 1)
-    shown_of_first = conversion.observed(_image(4, 3, 20, 18)).convert(first)
-    np.testing.assert_array_equal(shown_of_first, shown)
+def test_channels_are_put_last_and_those_of_stacked_images_side_by_side() -> None:
+    images = _image(4, 20, 18, 3).sample()
+    expected = np.concatenate(images, axis=-1)
+    shown = conversion.observed(_image(4, 20, 18, 3)).convert(images)
+    np.testing.assert_array_equal(shown, expected)
+    shown = conversion.observed(_image(4, 3, 20, 18)).convert(np.moveaxis(images, -1, 1))
+    np.testing.assert_array_equal(shown, expected)
+    shown = conversion.observed(_image(3, 20, 18)).convert(np.moveaxis(images[0], -1, 0))
+    np.testing.assert_array_equal(shown, images[0])
 
 
 def test_no_part_takes_the_name_of_another() -> None:
@@ -238,7 +232,7 @@ def test_what_is_not_checked_is_taken_as_it_is(
         (_image(3), [1.0, 2.0, 3.0], [1, 2, 3]),
         (_image(2), np.array([True, False]), [1, 0]),
         (spaces.Box(-9, 9, (2,), np.int64), [1, -2], [1, -2]),
-        (spaces.Text(9), np.array("go"), conversion.word_ids("go", 5)),
+        (spaces.Text(9), np.array("go"), word_ids("go", 5)),
     ],
 )
 def test_what_loses_nothing_is_taken(space: spaces.Space, observation: Any, shown: Any) -> None:
@@ -315,3 +309,21 @@ def test_ways_to_act_that_no_agent_has(space: spaces.Space) -> None:
     with pytest.raises(ValueError, match=re.escape(wanted)) as told:
         conversion.acted(space)
     assert "\n" not in str(told.value)
+
+
+def test_ids_of_words_are_the_same_everywhere_and_for_ever() -> None:
+    """Fixed numbers: a checkpoint's embeddings belong to them."""
+    ids = word_ids("red balloon red")
+    assert ids.tolist() == [456, 473, 456] + [0] * (MAX_WORDS - 3)
+    assert ids.dtype == np.int32
+    with pytest.raises(ValueError, match="read-only"):
+        ids[0] = 7
+    assert not word_ids(" \n").any()
+    assert {int(word_ids(f"w{i}")[0]) for i in range(20_000)} == set(range(1, NUM_WORDS))
+
+
+def test_long_instructions_lose_their_end() -> None:
+    words = [f"word{i}" for i in range(MAX_WORDS + 5)]
+    full = word_ids(" ".join(words[:MAX_WORDS]))
+    assert (full > 0).all()
+    np.testing.assert_array_equal(word_ids(" ".join(words)), full)

@@ -1,4 +1,4 @@
-"""The memory tasks: their course, their memoryless optima, and that memory reaches the mark."""
+"""Catch, the memory tasks with their memoryless optima, and how all of them begin anew."""
 
 import itertools
 from collections.abc import Callable
@@ -6,10 +6,123 @@ from collections.abc import Callable
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 from environments import small_tasks, suites
 
 Policy = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+
+
+class EveryStepPaysAndEnds(small_tasks.BatchedEnv):
+    """Shows how many episodes the row has begun; each has a single step."""
+
+    def __init__(self, num_envs: int):
+        super().__init__(num_envs, spaces.Box(0, 99, (1,), np.float32), num_actions=2)
+        self._begun = np.zeros(num_envs, np.int64)
+
+    def _begin(self, rows: np.ndarray) -> None:
+        self._begun[rows] += 1
+
+    def _advance(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return 1 + actions, np.ones(self.num_envs, bool)
+
+    def _observe(self) -> np.ndarray:
+        return self._begun[:, None].astype(np.float32)
+
+
+def test_the_step_that_only_resets_neither_pays_nor_ends() -> None:
+    env = EveryStepPaysAndEnds(2)
+    observations, _ = env.reset(seed=0)
+    np.testing.assert_array_equal(observations, [[1], [1]])
+    for episode in range(1, 4):
+        observations, rewards, terminated, _, _ = env.step(np.array([0, 1]))
+        np.testing.assert_array_equal(observations, [[episode], [episode]])
+        np.testing.assert_array_equal(rewards, [1, 2])
+        assert terminated.all()
+        observations, rewards, terminated, _, _ = env.step(np.array([0, 1]))
+        np.testing.assert_array_equal(observations, [[episode + 1], [episode + 1]])
+        np.testing.assert_array_equal(rewards, [0, 0])
+        assert not terminated.any()
+
+
+class NaiveCatch:
+    """One game, written with plain numbers."""
+
+    def __init__(self, ball_column: int):
+        self.ball = [0, ball_column]
+        self.paddle = 2
+
+    def step(self, action: int) -> tuple[float, bool]:
+        self.paddle = min(max(self.paddle + {0: -1, 1: 0, 2: 1}[action], 0), 4)
+        self.ball[0] += 1
+        if self.ball[0] < 9:
+            return 0.0, False
+        return (1.0 if self.ball[1] == self.paddle else -1.0), True
+
+    def board(self) -> np.ndarray:
+        board = np.zeros((10, 5), np.uint8)
+        board[self.ball[0]][self.ball[1]] = 255
+        board[9][self.paddle] = 255
+        return board
+
+
+def test_equals_the_naive_game() -> None:
+    env = suites.make("catch", 7, seed=3)
+    observations, _ = env.reset()
+    games = [NaiveCatch(int(board[0].argmax())) for board in observations]
+    over = [False] * 7
+    rng = np.random.default_rng(0)
+    walls = outcomes = 0
+    for _ in range(120):
+        actions = rng.integers(3, size=7)
+        walls += sum(
+            game.paddle + action - 1 in (-1, 5) for game, action in zip(games, actions, strict=True)
+        )
+        observations, rewards, terminated, truncated, _ = env.step(actions)
+        for row, game in enumerate(games):
+            if over[row]:
+                games[row] = NaiveCatch(int(observations[row][0].argmax()))
+                expected, over[row] = 0.0, False
+            else:
+                expected, over[row] = game.step(actions[row])
+            assert (rewards[row], terminated[row], truncated[row]) == (expected, over[row], False)
+            np.testing.assert_array_equal(observations[row], games[row].board())
+            outcomes |= {1.0: 1, -1.0: 2}.get(expected, 0)
+    assert walls > 0
+    assert outcomes == 3  # both were met
+
+
+def test_first_observations_are_drawn_uniformly() -> None:
+    boards, _ = suites.make("catch", 5000, seed=0).reset()
+    np.testing.assert_array_equal(boards[:, 9], np.tile([0, 0, 255, 0, 0], (5000, 1)))
+    np.testing.assert_allclose((boards[:, 0] == 255).mean(axis=0), 0.2, atol=0.03)
+    cues, _ = suites.make("memory:recall", 8000, seed=0).reset()
+    np.testing.assert_allclose(cues.mean(axis=0), [0.25] * 4 + [0], atol=0.02)
+
+
+@pytest.mark.parametrize("actions", [[0, 3], [-1, 0], [0], [[0, 1]], [0.5, 1.0]])
+def test_bad_actions_are_refused(actions: list) -> None:
+    env = small_tasks.Catch(2)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=r"Actions must lie in .*, got"):
+        env.step(np.array(actions))
+
+
+def test_large_rewards_are_those_of_catch_upside_down() -> None:
+    plain, large = small_tasks.Catch(6), small_tasks.LargeRewards(6)
+    board, _ = plain.reset(seed=4)
+    flipped, _ = large.reset(seed=4)
+    rng = np.random.default_rng(0)
+    seen = set()
+    for _ in range(60):
+        np.testing.assert_array_equal(flipped, np.flip(board, axis=1))
+        actions = rng.integers(3, size=6)
+        board, rewards, terminated, *_ = plain.step(actions)
+        flipped, large_rewards, large_terminated, *_ = large.step(actions)
+        np.testing.assert_array_equal(large_rewards, 1000 * rewards)
+        np.testing.assert_array_equal(large_terminated, terminated)
+        seen |= set(large_rewards)
+    assert seen == {-1000, 0, 1000}
 
 
 def test_recall_shows_the_cue_once_and_pays_at_the_query() -> None:
@@ -62,11 +175,6 @@ def test_recall_memoryless_optimum_by_enumeration() -> None:
     task = small_tasks.MEMORY["recall"]
     assert optimum == task.memoryless_optimum == -0.5
     assert task.pass_mark >= optimum + 1
-
-
-def test_recall_cues_are_equally_likely() -> None:
-    observations, _ = suites.make("memory:recall", 8000, seed=0).reset()
-    np.testing.assert_allclose(observations.mean(axis=0), [0.25] * 4 + [0], atol=0.02)
 
 
 def test_recall_can_be_carried_by_the_previous_action() -> None:

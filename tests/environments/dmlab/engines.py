@@ -1,4 +1,4 @@
-"""What the tests of `environments.dmlab` share: how its engines are found, killed and played."""
+"""How the tests of `environments.dmlab` find, kill and play engines."""
 
 import time
 from collections.abc import Callable
@@ -8,15 +8,14 @@ import numpy as np
 import psutil
 import pytest
 
-from environments.dmlab import environment as dmlab
-from environments.dmlab import process
+from environments.dmlab import environment, process
 from environments.dmlab.environment import DMLab
 
 FIXED = "seekavoid_arena_01"
 LANGUAGE = "language_select_described_object"
 FORWARD, LEFT, RIGHT = 0, 4, 5  # of the 15 actions
 
-MODULES = ["fake", "real"] if dmlab.installed() else ["fake"]
+MODULES = ["fake", "real"] if environment.installed() else ["fake"]
 """The stand-in and, where it is installed, the real one."""
 
 Make = Callable[..., DMLab]
@@ -30,10 +29,10 @@ def running() -> list[psutil.Process]:
     return sorted(engines, key=psutil.Process.create_time)
 
 
-def kill(process: psutil.Process) -> None:
+def kill(engine: psutil.Process) -> None:
     """Kills an engine and waits until all of its doors are shut."""
-    process.kill()
-    while process.status() != psutil.STATUS_ZOMBIE:
+    engine.kill()
+    while engine.status() != psutil.STATUS_ZOMBIE:
         time.sleep(0.01)
 
 

@@ -51,8 +51,8 @@ def _in_words(name: str) -> str:
 class Atari(VectorWrapper):
     """N copies of one game, preprocessed in C++.
 
-    One step is four emulator frames, of which the pixel-wise maximum of the last two is scaled to
-    84 x 84 grey values. Frames are not stacked here: they are stored once and stacked where they
+    One step is four emulator frames; the pixel-wise maximum of the last two is scaled to 84 x 84
+    grey values. Frames are not stacked here: they are stored once and stacked where they
     are read. Following the R2D2 paper (Sections 2.3 and 4) the rewards are not clipped and losing
     a life does not end an episode; the number of lives left is in `infos["lives"]`, int [N].
     Actions are never repeated at random, and an episode begins with 0 to 30 no-op frames.

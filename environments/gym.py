@@ -42,7 +42,7 @@ def may_register(env_id: str) -> bool:
 
 
 class Description(NamedTuple):
-    """What is known of an environment that was made and tried.
+    """Describes an environment that was made and tried.
 
     Attributes:
       observations: the space of what one copy shows in `make`.
@@ -80,12 +80,12 @@ def describe(name: str) -> Description:
 
 
 def remember(name: str, found: Description | str) -> None:
-    """Has `describe` know what another process has found out: a description, or a sentence."""
+    """Tells `describe` a description, or a sentence, that another process has found."""
     _known[name] = found
 
 
 def forget(name: str) -> None:
-    """Has `describe` make an environment anew."""
+    """Lets `describe` make an environment anew."""
     _known.pop(name, None)
 
 

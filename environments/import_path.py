@@ -15,9 +15,9 @@ _not_here = contextvars.ContextVar("_not_here", default=False)
 
 @contextlib.contextmanager
 def nothing_imported() -> Iterator[None]:
-    """No code of a user's own is imported here, whatever names it, and no environment is made.
+    """Imports no code of a user's own within, whatever names it, and makes no environment.
 
-    For what somebody else has written down: a name is all that it takes to have code run.
+    Settings that somebody else has written are read so: a name is all that it takes to run code.
     """
     before = _not_here.set(True)
     try:
@@ -80,7 +80,7 @@ def load(path: str, *, what: str, example: str) -> Any:
 
 
 def advice(error: BaseException, module: str) -> str:
-    """How a sentence about a module that could not be imported goes on, if one is named like it."""
+    """Ends a sentence about a module that could not be imported, where one is named like it."""
     package = module.partition(".")[0]
     is_missing = isinstance(error, ModuleNotFoundError) and error.name == package
     return f"; did you mean {near(package)}?" if is_missing and near(package) else ""

@@ -1,6 +1,6 @@
 """Published scores, and returns in units of human play.
 
-`data/atari57.csv` holds the customary human and random scores, and those of five agents as
+`data/atari57.csv` holds the customary human and random scores, and five agents' scores as
 Kapturowski et al. 2019 (R2D2) report them. In `data/dmlab30.csv` the human and random scores and
 the columns with a year are from Espeholt et al. 2018 (IMPALA), the others from Kapturowski et al.
 

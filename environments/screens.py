@@ -59,9 +59,7 @@ def make(
 
     Args:
       name: of one environment.
-      seed: as for `suites.make`.
-      full_action_space: as for `suites.make`.
-      full_rendering: as for `suites.make`.
+      seed: this and the others are as for `suites.make`.
 
     Raises:
       ValueError: as `suites.make` and `check`.
@@ -100,10 +98,8 @@ def _make(task: suites.Task, seed: int, full_action_space: bool, full_rendering:
         )
         return SeededVectorEnv(env, seed)
     if task.is_made_singly and gym.describe(task.name).draws:
-        env = gym.make(task.name, 1, drawing=True)
-        return _Drawn(SeededVectorEnv(env, seed), offers=True)
-    env = suites.make(task.name, 1, seed=seed, full_action_space=full_action_space)
-    return _Drawn(env, offers=task.name == "memory:cartpole")
+        return _Drawn(SeededVectorEnv(gym.make(task.name, 1, drawing=True), seed))
+    return _Drawn(suites.make(task.name, 1, seed=seed, full_action_space=full_action_space))
 
 
 class _Twins(VectorWrapper):
@@ -131,17 +127,9 @@ class _Twins(VectorWrapper):
 
 
 class _Drawn(VectorWrapper):
-    """Draws the observation where the environment gives no picture.
+    """Draws the observation where the environment gives no picture."""
 
-    Args:
-      env: one copy.
-      offers: whether it offers to draw itself.
-    """
-
-    def __init__(self, env: VectorEnv, *, offers: bool) -> None:
-        super().__init__(env)
-        self._offers = offers
-        self._observation: Any = None
+    _observation: Any = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Begun:
         self._observation, infos = self.env.reset(seed=seed, options=options)
@@ -152,7 +140,7 @@ class _Drawn(VectorWrapper):
         return self._observation, *outcome
 
     def render(self) -> tuple[Any, ...] | None:
-        rendered = self.env.render() if self._offers else None
+        rendered = self.env.render() if self.env.render_mode == "rgb_array" else None
         if rendered and _is_picture(rendered[0]):
             return rendered
         parts = self._observation

@@ -149,7 +149,7 @@ def evaluation_task(name: str) -> str:
 
 
 def made_singly(name: str) -> bool:
-    """As `Task.is_made_singly`, of one environment that `check_names` accepts."""
+    """Whether copies of one environment, whose name is not checked, are made one at a time."""
     return parse(name)[0].is_made_singly
 
 
@@ -237,7 +237,7 @@ def _make(task: Task, num_envs: int, full_action_space: bool, full_rendering: bo
 
 
 def observation_space(name: str) -> spaces.Space:
-    """What one environment shows; of a suite, what its first task does, as all others must.
+    """The space of one environment's observations, which are alike in all tasks of a suite.
 
     Args:
       name: of an environment or a suite that `check` accepts. No engine is started for it.
@@ -250,7 +250,7 @@ def observation_space(name: str) -> spaces.Space:
 
 
 def check(name: str) -> None:
-    """Refuses a name of which an environment could not be made.
+    """Refuses a name if no environment of it could be made here.
 
     Whether a suite's tasks share observations and actions is left to `dm.make_environment_spec`.
 
@@ -267,7 +267,7 @@ def check(name: str) -> None:
 
 
 def check_names(name: str) -> None:
-    """As `check`, but accepts what could be made where everything that it needs is installed."""
+    """Refuses as `check` does, but accepts what lacks only an installation of what it needs."""
     names = tasks(name)
     for task in parse(name):
         _check_name(task)
@@ -277,7 +277,7 @@ def check_names(name: str) -> None:
 
 
 def check_single(name: str) -> Task:
-    """As `check`, but refuses suites too, and parses the name."""
+    """Parses the name of one environment; refuses suites, and what `check` does."""
     check(name)
     first, *more = parse(name)
     if more:

@@ -82,7 +82,7 @@ def train_suite(
 def _mean_returns(
     agent: Agent, network: Network, suite: Sequence[str], episodes: int, seed: int
 ) -> list[float]:
-    """Of so many episodes of each task."""
+    """The mean return of so many episodes of each task."""
     played = [task for task in suite for _ in range(episodes)]
     evaluator = make_evaluator(agent, network, num_environments=len(played), seed=seed)
     environments = suites.make_each(played, seed=seed + 1)

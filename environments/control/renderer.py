@@ -70,7 +70,7 @@ def _failure(chosen: str | None) -> str:
 
 @contextlib.contextmanager
 def without() -> Iterator[None]:
-    """Has what is imported meanwhile take no renderer; one that is in use stays."""
+    """Keeps a renderer from whatever is imported meanwhile; one that is in use stays."""
     chosen = os.environ.get(_VARIABLE)
     os.environ[_VARIABLE] = _NONE
     try:

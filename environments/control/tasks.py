@@ -44,20 +44,20 @@ _EXTRA = _names(
 )
 
 CONTROL = tuple(sorted((*BENCHMARKING, *_EXTRA)))
-"""What can follow `control:` and `control-pixels:`."""
+"""The tasks of `control:` and `control-pixels:`."""
 
 RWRL = tuple(
     f"{task}/{level}"
     for task in ("cartpole/swingup", "humanoid/walk", "quadruped/walk", "walker/walk")
     for level in ("none", "easy", "medium", "hard")
 )
-"""What can follow `rwrl:`: the tasks that have combined challenges, at each level."""
+"""The tasks of `rwrl:`: each that has combined challenges, at each level."""
 
 TASKS = {"control": CONTROL, "control-pixels": CONTROL, "rwrl": RWRL}
 
 
 def advice(kind: str, task: str) -> str:
-    """The end of a sentence about a task that is none: the nearest names, or else all of them.
+    """Ends a sentence about a task that does not exist: the nearest names, or else all of them.
 
     Args:
       kind: one of `TASKS`.

@@ -48,21 +48,21 @@ ActionSpace = spaces.Discrete | spaces.MultiDiscrete | spaces.Box
 
 
 class Observed(NamedTuple):
-    """How observations become what agents see."""
+    """A space that agents see, and how an environment's observations get there."""
 
     space: spaces.Box | spaces.Dict  # of arrays alone
     convert: Callable[[Any], Any]  # an observation of one environment -> an array or a dictionary
 
 
 class Acted(NamedTuple):
-    """How agents act."""
+    """A space that agents act in, and how an environment gets their actions."""
 
     space: ActionSpace  # choices are numbered from 0
     convert: Callable[[Any], Any]  # an action in this space -> as the environment knows it
 
 
 def observed(space: spaces.Space, *, checked: bool = True) -> Observed:
-    """What agents see of an environment.
+    """Finds what agents see of an environment.
 
     Args:
       space: of its observations.
@@ -116,7 +116,7 @@ def check_alike(first: Spaces, second: Spaces) -> None:
 
 
 def acted(space: spaces.Space) -> Acted:
-    """How agents act in an environment.
+    """Finds how agents act in an environment.
 
     Raises:
       ValueError: a clause, "must have ..., got ...".

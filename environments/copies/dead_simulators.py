@@ -1,4 +1,4 @@
-"""What becomes of simulators that die: who hears of it, and when their task is given up.
+"""Simulators that die: who hears of them, and when their task is given up.
 
 A simulator is the code or process that plays one copy of an environment. What dies is replaced,
 its episode is lost, and `infos["lost"]` counts it.
@@ -25,7 +25,7 @@ class CannotPlayError(RuntimeError):
 
 
 on_new_kind: Callable[[str, str], None] = lambda sentence, kind: None  # noqa: E731
-"""Told of the first death of each kind. Whoever plays may put its own here."""
+"""A hook, told of the first death of each kind. Whoever plays may put a function here."""
 
 _told = set[str]()  # kinds: an exception's type and place
 
@@ -37,7 +37,7 @@ def first_line(error: BaseException) -> str:
 
 
 def raised(error: BaseException) -> str:
-    """How a sentence goes on about what raised an exception: its type, message and place."""
+    """Continues a sentence about what raised an exception: its type, message and place."""
     return f"raised {first_line(error).removesuffix('.')} ({_place(error)})"
 
 

@@ -65,7 +65,7 @@ class Leaf(NamedTuple):
         return part
 
     def within(self, observation: Any) -> Any:
-        """As `of`, but no number may lie beyond the bounds of its Box."""
+        """Does as `of`, but no number may lie beyond the bounds of its Box."""
         part = self.of(observation)
         if isinstance(self.space, spaces.Box) and self.is_checked:
             # In the type of the numbers: a bound of float64 has a nearest float32 too.

@@ -31,7 +31,7 @@ class Copies(VectorWrapper):
     Args:
       make: makes one; its spaces are such as `conversion` accepts.
       num_envs: N, the number of copies.
-      like: observations and actions of one, as `conversion` describes them; None for those of the
+      like: observations and actions of one, as `conversion` describes them; None: as of the
         first that is made. Others differ in nothing but bounds.
       what: they are, in the plural, where one is lost.
     """
@@ -130,7 +130,7 @@ class _Converted(gymnasium.Wrapper):
         self._steps = 0  # of this episode
 
     def pose_as(self, like: conversion.Spaces) -> None:
-        """Has the spaces of another copy; actions are still kept within bounds of its own.
+        """Takes over the spaces of another copy; actions are still kept within bounds of its own.
 
         Raises:
           ValueError: a clause; they differ in more than bounds.

@@ -1,4 +1,4 @@
-"""What all vector environments have in common: the types of their calls, and their seeds."""
+"""All vector environments have this in common: the types of their calls, and their seeds."""
 
 from typing import Any, Protocol, runtime_checkable
 

@@ -21,11 +21,11 @@ _LAST_WORDS = 1000  # characters
 _SECONDS = 1.0  # between two calls of `on_wait`
 
 Frame = tuple[np.ndarray, str]
-"""What is seen, uint8 [72, 96, 3], and what is said."""
+"""(image uint8 [72, 96, 3], instruction), as the player sees and hears them."""
 
 on_wait: Callable[[], None] = lambda: None  # noqa: E731
-"""Called each second while an engine is waited for: a level may load for a minute. Whoever plays
-may put its own here."""
+"""A hook, called each second of waiting for an engine: a level may load for a minute. Whoever plays
+may put a function of its own here."""
 
 
 class EngineLost(Exception):

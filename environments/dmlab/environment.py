@@ -63,20 +63,12 @@ IMPALA_ACTIONS = (
 PATIENCE = 300.0  # seconds; a reset that compiles a map took 33 to 48
 
 CLASSICS = (
-    "lt_chasm",
-    "lt_hallway_slope",
-    "lt_horseshoe_color",
-    "lt_space_bounce_hard",
-    "nav_maze_random_goal_01",
-    "nav_maze_random_goal_02",
-    "nav_maze_random_goal_03",
-    "nav_maze_static_01",
-    "nav_maze_static_02",
-    "nav_maze_static_03",
-    "seekavoid_arena_01",
-    "stairway_to_melon",
+    *("lt_chasm", "lt_hallway_slope", "lt_horseshoe_color", "lt_space_bounce_hard"),
+    *(f"nav_maze_random_goal_0{number}" for number in (1, 2, 3)),
+    *(f"nav_maze_static_0{number}" for number in (1, 2, 3)),
+    *("seekavoid_arena_01", "stairway_to_melon"),
 )
-"""The levels at the root of the engine's own; those of DMLab-30 are in a folder below."""
+"""The levels at the root of the engine's own; DMLab-30's are in a folder below."""
 
 
 def installed() -> bool:

@@ -4,10 +4,10 @@ The engine ends its process at an error of its own, and keeps the interpreter's 
 steps. So whoever plays is in another process, and asks over a pipe whose descriptor is the
 argument:
 
-    asked                      answered
-    keyword arguments          nothing; they are those of `serve`
-    ("reset", seed)            (image, instruction)
-    ("step", native action)    (reward, (image, instruction)), or (reward, None) at an episode's end
+    asked                          answered
+    `serve`'s keyword arguments    nothing
+    ("reset", seed)                (image, instruction)
+    ("step", native action)        (reward, (image, instruction)), at an end (reward, None)
 
 An engine that raises ends the process too. So does the end of the pipe: none outlives its player.
 """

@@ -1,4 +1,4 @@
-"""What every kind of environment promises, checked on one or two names of each kind."""
+"""Every kind of environment keeps these promises, checked on one or two names of each kind."""
 
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ every_kind = pytest.mark.parametrize("name", STEPS)
 
 
 def _make(name: str, num_envs: int = NUM_ENVS, *, seed: int = SEED) -> VectorEnv:
-    """Makes environments of which a suite's tasks get equal parts."""
+    """Makes environments; a suite's tasks get equal parts."""
     tasks = suites.tasks(name)
     each = [tasks[row * len(tasks) // num_envs] for row in range(num_envs)]
     return suites.make_each(each, seed=seed)

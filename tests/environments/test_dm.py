@@ -111,6 +111,7 @@ class Scripted(dm_env.Environment):
 
 VECTOR, CHOICE = specs.BoundedArray((2,), np.float64, -1, 1), specs.DiscreteArray(3)
 BYTES = spaces.Box(0, 255, (4, 3), np.uint8)
+BITS: spaces.Space = spaces.Box(0, 1, (2,), np.bool_)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ BYTES = spaces.Box(0, 255, (4, 3), np.uint8)
         (specs.Array((2,), np.float64), spaces.Box(-np.inf, np.inf, (2,), np.float64)),
         (specs.Array((4, 3), np.uint8), BYTES),
         (specs.Array((), np.int32), spaces.Box(-(2**31), 2**31 - 1, (), np.int32)),
-        (specs.Array((2,), bool), spaces.Box(0, 1, (2,), np.bool_)),
+        (specs.Array((2,), bool), BITS),
         (
             specs.BoundedArray((2,), np.float32, -1, [1, 2]),
             spaces.Box(np.array([-1, -1], np.float32), np.array([1, 2], np.float32)),

@@ -1,4 +1,4 @@
-"""What people see is what the agent sees, in more and better pixels, of the same play."""
+"""People see what the agent sees, in more and better pixels, of the same play."""
 
 import contextlib
 from collections.abc import Callable
@@ -26,7 +26,7 @@ PICTURES = {  # with the steps of a second
 
 
 def _picture(env: VectorEnv) -> np.ndarray:
-    """What people see now, kept from what comes next."""
+    """A copy of the picture that people see now."""
     rendered = env.render()
     assert rendered is not None
     return np.array(rendered[0])

@@ -177,18 +177,6 @@ def test_recall_memoryless_optimum_by_enumeration() -> None:
     assert task.pass_mark >= optimum + 1
 
 
-def test_recall_can_be_carried_by_the_previous_action() -> None:
-    """Why memoryless means the observation alone, and a baseline must not see its last action."""
-    env = suites.make("memory:recall", 20, seed=0)
-    observations, _ = env.reset()
-    actions = np.zeros(20, np.int64)
-    for _ in range(small_tasks.DELAY + 2):
-        cue = observations[:, : small_tasks.NUM_CUES]
-        actions = np.where(cue.any(axis=1), cue.argmax(axis=1), actions)
-        observations, rewards, *_ = env.step(actions)
-    np.testing.assert_array_equal(rewards, 1)
-
-
 def test_cartpole_is_gymnasiums_without_velocities() -> None:
     whole = gymnasium.make_vec("CartPole-v1", 4, vectorization_mode="vector_entry_point")
     env = small_tasks.PositionCartPole(4)

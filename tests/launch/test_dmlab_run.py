@@ -12,7 +12,7 @@ from tests.launch.runs import Run, all_gone
 
 pytestmark = [pytest.mark.launchpad, pytest.mark.slow]
 
-FAKES = pathlib.Path(__file__).parents[1] / "environments" / "fakes"
+FAKES = pathlib.Path(__file__).parents[1] / "environments" / "dmlab" / "fakes"
 LEVEL = "dmlab:rooms_collect_good_objects"
 FLAGS = (
     "--agent=r2d2",

@@ -1,17 +1,19 @@
-"""Whatever draws MuJoCo's bodies here."""
+"""A renderer that draws MuJoCo's bodies here."""
 
 import importlib.util
 
 import pytest
 
+from environments.control import renderer
+
 
 def choose(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has a test draw by EGL or OSMesa, or skips it where neither does."""
+    """Lets a test draw by EGL or OSMesa, or skips it where neither does."""
     if importlib.util.find_spec("dm_control") is None:
         pytest.skip("dm_control is not installed: `make setup-control`")
     said = ""
-    for renderer in ("egl", "osmesa"):
-        monkeypatch.setenv("MUJOCO_GL", renderer)
+    for backend in ("egl", "osmesa"):
+        monkeypatch.setenv("MUJOCO_GL", backend)
         try:
             renderer.check("control-pixels:cartpole/swingup")
             return

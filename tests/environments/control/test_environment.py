@@ -32,7 +32,7 @@ STREAMS = [
 
 
 def _play(name: str, *, seed: int, steps: int = 12) -> list[np.ndarray]:
-    """What two copies show and pay."""
+    """Plays two copies and gives all that they show and pay."""
     with contextlib.closing(suites.make(name, 2, seed=seed)) as env:
         seen = [env.reset()[0].copy()]
         env.action_space.seed(0)

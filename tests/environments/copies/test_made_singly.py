@@ -1,4 +1,4 @@
-"""N copies of an environment: what each is given and shows, and what becomes of one that raises."""
+"""N copies of an environment: each one's actions and observations; one that raises is replaced."""
 
 import itertools
 import re
@@ -267,7 +267,7 @@ def test_what_fails_at_once_again_and_again_is_an_error() -> None:
 def test_a_task_is_given_up_of_which_the_first_episodes_are_all_lost(
     fails: list[int | None], given_up: bool
 ) -> None:
-    """Of both copies together, each of which makes a step before it raises."""
+    """Both copies count together; each makes a step before it raises."""
     maker, said = Maker(*fails), ""
     copies = Copies(maker, 2)
     copies.reset()

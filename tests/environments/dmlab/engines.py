@@ -1,4 +1,4 @@
-"""How the tests of `environments.dmlab` find, kill and play engines."""
+"""Finds, kills and plays engines for the tests of `environments.dmlab`."""
 
 import time
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from environments.dmlab.environment import DMLab
 
 FIXED = "seekavoid_arena_01"
 LANGUAGE = "language_select_described_object"
+CRASH = "+set developer 1 +crash"  # what the engine's console calls it
 FORWARD, LEFT, RIGHT = 0, 4, 5  # of the 15 actions
 
 MODULES = ["fake", "real"] if environment.installed() else ["fake"]

@@ -14,8 +14,7 @@ import pytest
 from environments.dmlab import environment
 from environments.dmlab.engine import Engine, EngineLost
 from tests.environments.dmlab import engines
-from tests.environments.dmlab.engines import FIXED, FORWARD, RIGHT
-from tests.environments.dmlab.module import CRASH
+from tests.environments.dmlab.engines import CRASH, FIXED, FORWARD, RIGHT
 
 
 def test_a_killed_engine_truncates_its_episode_and_is_replaced(

@@ -1,7 +1,7 @@
 """A stand-in for DeepMind Lab's Python module that is as strict as the real one.
 
-What both must do is in `tests/environments/dmlab/module.py`. The world is a toy: a player who turns
-and walks on a torus, apples that pay 1, a picture that depends on all of it.
+The tests of `environments.dmlab` run on both where the real one is installed. The world is a toy: a
+player who turns and walks on a torus, apples that pay 1, a picture that depends on all of it.
 """
 
 import hashlib

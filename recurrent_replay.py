@@ -73,15 +73,17 @@ def check() -> None:
     """Sees to it that the modules and packages are those that this was written for.
 
     TensorFlow, which rooms import after this, then says nothing, as its errors are Python's too,
-    and keeps freed memory for the next result, if nobody said otherwise. Without the latter it asks
-    the kernel for fresh pages for whatever is larger than 32 MB, and clearing those was up to a
-    third of an update.
+    computes by oneDNN, and keeps freed memory for the next result, if nobody said otherwise.
+    oneDNN's updates take a tenth to a third less time than Eigen's on a processor with AVX2, where
+    TensorFlow would take the latter. Memory that is not kept costs up to a third of an update: the
+    kernel clears the pages of whatever is larger than 32 MB.
 
     Raises:
       InstallationError: they are not. A module that `python -m` is about to run ends instead, with
         the sentence and exit code 2.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
     if not (why := _why_not() or _too_late()):
         return

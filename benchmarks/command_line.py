@@ -7,10 +7,10 @@ from absl import flags
 
 from benchmarks import subject
 from launch import command_line
-from run_folder import presets
+from run_folder import catalogue
 
 _DEFAULT_AGENT = "r2d2"
-PRESET = flags.DEFINE_enum("preset", "paper", presets.PRESETS, "Where the Config is from.")
+PRESET = flags.DEFINE_enum("preset", "paper", catalogue.PRESETS, "Where the Config is from.")
 
 fail = command_line.fail
 

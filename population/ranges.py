@@ -8,7 +8,7 @@ grid:vtrace,none     each of these, with each value of every other grid
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -119,8 +119,3 @@ def _draw(given: Range, rng: np.random.Generator) -> Any:
         drawn = math.exp(rng.uniform(math.log(least), math.log(most)))
         return min(max(drawn, least), most)
     return float(rng.uniform(least, most))
-
-
-def spread(ranges: Mapping[str, Range]) -> Sequence[str]:
-    """The fields, as lines for who reads what will be tried."""
-    return [f"{name}={given.text}" for name, given in ranges.items()]

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Sequence
 
 import recurrent_replay
-from run_folder import machine, recorded, whole_files
+from run_folder import disk, machine, texts
 from run_folder.layout import RunFolder
 from run_folder.settings import SettingsError
 
@@ -64,14 +64,14 @@ def record(
     before = _whole(path.read_bytes()) if path.exists() else b""
     newline = b"\n" if before and not before.endswith(b"\n") else b""
     line = json.dumps(dataclasses.asdict(launch)) + "\n"
-    whole_files.write(path, before + newline + line.encode())
+    disk.write(path, before + newline + line.encode())
 
 
 def _whole(data: bytes) -> bytes:
     """Without half a line at the end, which a crash leaves."""
     head, newline, last = data.rpartition(b"\n")
     try:
-        recorded.parse(last.decode())
+        texts.parse_json(last.decode())
     except ValueError:
         return head + newline
     return data
@@ -97,7 +97,7 @@ def read(run_dir: pathlib.Path) -> list[Launch]:
 
 def _launch(path: pathlib.Path, number: int, line: bytes) -> Launch:
     try:
-        return Launch(**recorded.fields(Launch, recorded.parse(line.decode())))
+        return Launch(**texts.fields_of(Launch, texts.parse_json(line.decode())))
     except ValueError as error:
         said = str(error).removesuffix(".")
         raise SettingsError(f"{path} cannot be read: of line {number}, {said}.") from None

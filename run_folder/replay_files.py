@@ -24,7 +24,7 @@ import tree
 from reverb.cc import schema_pb2
 from reverb.cc.checkpointing import checkpoint_pb2
 
-from run_folder import bucket, disk, whole_files
+from run_folder import disk, layout
 from run_folder.checkpoints import REPLAY, DamagedError
 
 _TABLES = "tables.tfrecord"
@@ -69,7 +69,7 @@ class ReplayFiles:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._apart = bucket.is_bucket(root)
+        self._apart = layout.is_bucket(root)
 
     def take(self, written: Sequence[str], name: str) -> None:
         """Moves what the servers have written to where a manifest can name it.
@@ -85,7 +85,7 @@ class ReplayFiles:
         for shard, folder in enumerate(written):
             to = f"{self._root}/{name}/{shard}"
             if not self._apart:
-                whole_files.sync(*pathlib.Path(folder).iterdir())
+                disk.sync(*pathlib.Path(folder).iterdir())
                 tf.io.gfile.rename(folder, to)
                 continue
             staged = self._shipped(shard, folder)

@@ -22,8 +22,7 @@ from tensorflow.python.lib.io import tf_record
 
 from run_folder import checkpoints, log_reader
 from run_folder.checkpoints import Manifest
-from run_folder.layout import RunFolder, agent_of
-from run_folder.log_writer import steps_key
+from run_folder.layout import RunFolder, agent_of, steps_key
 from run_folder.settings import SettingsError
 
 _END_BYTES = 1 << 16  # of a log that are looked at, if that is enough

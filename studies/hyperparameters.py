@@ -8,7 +8,7 @@ from typing import Any, get_args
 from agents import fields
 from agents.entry import Entry, Kind
 from run_folder import catalogue
-from run_folder.presets import PRESETS
+from run_folder.catalogue import PRESETS
 from run_folder.settings import Settings
 from studies import arguments
 

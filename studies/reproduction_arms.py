@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from agents.contract import Agent
 from r2d2 import agent as r2d2
-from run_folder import catalogue, presets
+from run_folder import catalogue
 from studies import ripening
 from studies.reproduction_results import Comparison, Run
 
@@ -109,7 +109,9 @@ def make_agent(run: Run) -> Agent:
     task = TASKS[run.task]
     arm = task.arms[run.arm]
     values = (
-        presets.config("local", catalogue.entry(arm.agent), run.task) | task.changes | arm.changes
+        catalogue.preset_config("local", catalogue.entry(arm.agent), run.task)
+        | task.changes
+        | arm.changes
     )
     config = dataclasses.replace(r2d2.VARIANTS[arm.agent], **values)
     return r2d2.make(config, arm.agent)

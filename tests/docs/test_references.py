@@ -12,7 +12,7 @@ from agents.environment_loop import Episode
 from launch.graph import process
 from launch.graph.coordinator import Coordinator
 from launch.graph.evaluator_node import summary
-from launch.graph.logs import LABELS, Logs
+from launch.graph.logs import LABELS
 from run_folder import catalogue
 from run_folder.layout import RunFolder
 from studies import hyperparameters
@@ -93,8 +93,8 @@ def test_every_column_that_a_run_logs_is_on_the_page(
     limits = dict(max_actor_steps=100, max_learner_steps=None)
     node = Coordinator(str(tmp_path), tasks, 1, begun, {"r2d2": (0, 0)}, **limits, replays=[])
     node.report_steps([0], 9, [(0, 0, 1.0, 9, 9)], 0)
-    node.get_counts()
-    node._write_logs(Logs(tmp_path, True, 0))
+    node._writing.take_row(node.get_counts())
+    node._writing.write_rows()
     headers = [RunFolder(tmp_path).log(label).read_text().split("\n")[0] for label in LABELS]
     of_evaluations = summary(tasks, tasks, [Episode(0, 1.0, 9), Episode(1, -1.0, 9)])
     columns = {*",".join(headers).split(","), *of_evaluations}

@@ -9,7 +9,7 @@ import pytest
 
 from agents.learner import Learner
 from population import adoption
-from run_folder import building, checkpoints, resuming, snapshots
+from run_folder import building, checkpoints, resuming
 from run_folder.layout import RunFolder
 from tests.population.learners import STEPS, Learning, adopt, again, saved
 from tests.population.populations import AGENT, contents, refuse
@@ -50,9 +50,9 @@ def test_what_a_member_has_counted_and_its_replay_stay(rival: Learning, own: Lea
     named = {name.partition(".")[0] for name in after.sizes if name.startswith("learner")}
     assert named == {"learner-impala/6"}  # the one before may be removed
     assert set(after.sizes) > {name for name in before.sizes if name.startswith("replay")}
-    assert snapshots.steps(own.run.checkpoints, AGENT) == [3, 5, 6]
+    assert checkpoints.kept_steps(own.run.checkpoints, AGENT) == [3, 5, 6]
     for step in (3, 5, 6):
-        assert snapshots.read(own.run.checkpoints, AGENT, step).replay is None
+        assert checkpoints.read_kept(own.run.checkpoints, AGENT, step).replay is None
     brought = set(contents(own.run.checkpoints)) - set(files)
     assert all(
         name.startswith(("learner-impala/6.", "learner-impala/manifest-6")) for name in brought
@@ -121,7 +121,7 @@ def test_what_the_other_removes_meanwhile_is_read_again(
             rival.learn(2)
             rival.save()
             folder = rival.run.checkpoints / "learner-impala"
-            snapshots.remove_others(folder, [rival.learner_steps])
+            checkpoints.remove_others(folder, [rival.learner_steps])
         calls.append(old)
         if copies and pathlib.Path(old).exists():
             raise OSError(errno.EXDEV, "Invalid cross-device link")
@@ -176,7 +176,7 @@ def test_a_learner_that_is_written_anew_leaves_the_adopted_one_as_it_was(
     """The other goes back to update 5 and comes to 9 again, otherwise than before."""
     adopt(rival, own)
     adopted = rival.values()
-    back = snapshots.read(rival.run.checkpoints, AGENT, 5)
+    back = checkpoints.read_kept(rival.run.checkpoints, AGENT, 5)
     checkpoints.write(rival.run.checkpoints, checkpoints.MANIFEST, back)
     anew = again(rival.run, 4.0)
     anew.learn(4)

@@ -11,7 +11,7 @@ import pytest
 
 from population import adoption
 from population.adoption import AdoptionError
-from run_folder import checkpoints, whole_files
+from run_folder import checkpoints, disk
 from run_folder.layout import RunFolder
 from tests.population.learners import STEPS, Learning, adopt, again, saved
 from tests.population.populations import AGENT, contents, refuse
@@ -67,7 +67,7 @@ def test_a_manifest_that_cannot_be_written_leaves_the_run_as_it_was(
     adoption.stage(rival.run, own.run, AGENT, 6)
     before = contents(own.run.path)
     with monkeypatch.context() as context:
-        context.setattr(whole_files.os, "replace", refuse(errno.ENOSPC))
+        context.setattr(disk.os, "replace", refuse(errno.ENOSPC))
         with pytest.raises(OSError, match="No space left"):
             adoption.publish(own.run, AGENT, 6, STEPS)
     assert contents(own.run.path) == before

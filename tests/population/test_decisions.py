@@ -15,16 +15,10 @@ import pytest
 
 from population import decisions
 from population.folder import PopulationFolder
-from run_folder import whole_files
 from run_folder.settings import SettingsError
 from tests.forks import fork, garbage_is_kept
 from tests.population import populations
 from tests.population.populations import decide, decision_of, refuse
-
-
-@pytest.fixture
-def folder(tmp_path: pathlib.Path) -> PopulationFolder:
-    return PopulationFolder(tmp_path)
 
 
 def test_what_was_decided_is_read_again(folder: PopulationFolder) -> None:
@@ -72,29 +66,19 @@ def test_of_many_at_a_time_one_makes_it(folder: PopulationFolder) -> None:
     assert populations.listed(folder) == found
 
 
-def test_only_halves_of_what_was_decided_are_removed(folder: PopulationFolder) -> None:
-    decide(folder, 1, 1)
-    halves = [folder.decisions / f".01-{number:04}.json.0123.new" for number in range(3)]
-    for half in halves:
-        half.touch()
-    assert decisions.write(folder, decision_of(1, 1))
-    # Who writes the last one may live.
-    assert populations.names(folder) == {"01-0000.json", "01-0001.json", halves[2].name}
-
-
 @pytest.mark.parametrize(
-    ("of", "call", "made", "halves"),
+    ("of", "call", "made"),
     [
-        (pathlib.Path, "open", False, []),
-        (os, "fsync", False, ["01-0001.json"]),
-        (os, "link", False, ["01-0001.json"]),
-        (pathlib.Path, "unlink", True, ["01-0001.json"]),  # it has both names
-        (decisions, "list_all", True, []),
-        (os, "replace", True, ["population.jsonl"]),
+        (pathlib.Path, "write_text", False),
+        (os, "fsync", False),
+        (os, "link", False),
+        (pathlib.Path, "unlink", True),  # it has both names
+        (decisions, "list_all", True),
+        (os, "replace", True),
     ],
 )
-def test_a_kill_instead_of_any_call_leaves_no_more_than_a_half_that_the_next_removes(
-    of: Any, call: str, made: bool, halves: list[str], folder: PopulationFolder
+def test_a_kill_instead_of_any_call_leaves_a_decision_or_none(
+    of: Any, call: str, made: bool, folder: PopulationFolder
 ) -> None:
     decide(folder, 1, 1)
 
@@ -105,13 +89,8 @@ def test_a_kill_instead_of_any_call_leaves_no_more_than_a_half_that_the_next_rem
     pid = fork(decide_until_killed)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
     assert decisions.of_member(folder, 1) == [decision_of(1, n) for n in range(1 + made)]
-    left = folder.path.rglob(f".*{whole_files.TEMPORARY}")
-    assert [decisions._whole_of(half).name for half in left] == halves
-    # The next decision is made as ever, and nothing is left of those before it.
-    assert decisions.write(folder, decision_of(1, 1 + made))
-    assert all(name.startswith("01-") for name in populations.names(folder))
+    assert decisions.write(folder, decision_of(1, 1 + made))  # as ever
     assert populations.listed(folder) == decisions.of_member(folder, 1)
-    assert {path.name for path in folder.path.iterdir()} == {"decisions", "population.jsonl"}
 
 
 def test_the_list_is_in_the_order_of_time(folder: PopulationFolder) -> None:
@@ -131,21 +110,6 @@ def test_members_and_decisions_of_many_digits_keep_their_order(folder: Populatio
     (folder.decisions / "01-10000.json").touch()
     with pytest.raises(SettingsError, match=r"01-9999\.json cannot be read"):  # it comes first
         decisions.of_member(folder, 1)
-
-
-def test_who_lists_them_at_the_same_time_elsewhere_may_tidy_up_first(
-    folder: PopulationFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert decisions.write(folder, decision_of(0, 0))
-    listed, replace = folder.listing.read_text(), os.replace
-
-    def removed_before(half: pathlib.Path, path: pathlib.Path) -> None:
-        half.unlink()
-        replace(half, path)
-
-    monkeypatch.setattr(os, "replace", removed_before)
-    decisions.list_all(folder)
-    assert folder.listing.read_text() == listed
 
 
 def _edit(**changes: Any) -> Callable[[pathlib.Path], None]:

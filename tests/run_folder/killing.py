@@ -26,7 +26,7 @@ import reverb
 import tensorflow as tf
 
 from agents.learner import Learner
-from run_folder import checkpoints, resuming, saver, settings, snapshots, whole_files
+from run_folder import checkpoints, disk, resuming, saver, settings
 from run_folder.checkpoints import Manifest
 from run_folder.layout import learner_label
 from run_folder.settings import Settings
@@ -101,7 +101,7 @@ def learn(
       go_back: where to, of the kept learners, counted from the newest; None goes on.
     """
     folder, update = run.folder.checkpoints, Update()
-    kept = snapshots.steps(folder, AGENT)
+    kept = checkpoints.kept_steps(folder, AGENT)
     step = kept[-1 - go_back % len(kept)] if go_back is not None and kept else None
     found = resuming.manifests(run, {AGENT: update}, step=step, with_replay=step is None)
     last = found.get(AGENT)
@@ -144,8 +144,8 @@ def left(folder: pathlib.Path) -> list[str]:
     """Files and folders of checkpoints that no manifest names."""
     named = {checkpoints.MANIFEST}
     manifests = [checkpoints.read(folder)]
-    for step in snapshots.steps(folder, AGENT):
-        manifests.append(snapshots.read(folder, AGENT, step))
+    for step in checkpoints.kept_steps(folder, AGENT):
+        manifests.append(checkpoints.read_kept(folder, AGENT, step))
         named.add(f"{learner_label(AGENT)}/manifest-{step}.json")
     for manifest in manifests:
         named |= set(manifest.sizes) if manifest else set()
@@ -161,7 +161,7 @@ def main() -> None:
     random.seed(seed)
     run = saved_runs.settings_of(folder, AGENT, "catch", num_replay_shards=SHARDS)
     (folder / "checkpoints").mkdir(parents=True)
-    whole_files.write(folder / "config.json", run.to_json())
+    disk.write(folder / "config.json", run.to_json())
     expected: set[int | None] = {None}
     seconds = _SAVE_SECONDS
     for _ in range(launches):

@@ -10,8 +10,7 @@ import pytest
 from environments import scores
 from environments.dmlab import environment as dmlab
 from run_folder import resuming, settings
-from run_folder.configs import EVERY_AGENT
-from run_folder.settings import Settings, SettingsError
+from run_folder.settings import EVERY_AGENT, Settings, SettingsError
 
 PONG, ATARI57, LEVEL = "atari:pong", "atari57", "dmlab:seekavoid_arena_01"
 GAMES = "atari:pong,atari:breakout,atari:qbert"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from run_folder import settings
-from run_folder.crews import Crew, crews
+from run_folder.settings import Crew
 
 TWO = "catch,catch:large_rewards"
 FOUR = "atari:pong,atari:breakout,atari:qbert,atari:boxing"
@@ -74,7 +74,7 @@ def _resolve(**given: Any) -> settings.Settings:
 def test_actors_are_spread_over_agents_then_tasks_then_processes(
     given: dict[str, Any], expected: list[Crew]
 ) -> None:
-    assert crews(_resolve(**given)) == expected
+    assert _resolve(**given).crews() == expected
 
 
 @pytest.mark.parametrize("agent", ["r2d2", "r2d2,impala"])
@@ -86,7 +86,7 @@ def test_each_acting_agent_plays_every_task_evenly_with_policies_of_its_whole_ra
     agent: str, env: str, num_tasks: int, num_actors: int, actors_per_node: int
 ) -> None:
     run = _resolve(agent=agent, env=env, num_actors=num_actors, actors_per_node=actors_per_node)
-    made = crews(run)
+    made = run.crews()
     assert sorted(actor for crew in made for actor in crew.actors) == list(range(num_actors))
     assert all(len(crew.actors) <= actors_per_node for crew in made)
     for name in run.acting:
@@ -106,8 +106,8 @@ def test_each_acting_agent_plays_every_task_evenly_with_policies_of_its_whole_ra
 
 
 def test_a_process_holds_as_few_games_as_can_be_and_equal_ones_side_by_side() -> None:
-    made = crews(_resolve(agent="r2d2", env=FOUR, num_actors=32, actors_per_node=8))
+    made = _resolve(agent="r2d2", env=FOUR, num_actors=32, actors_per_node=8).crews()
     assert [set(crew.tasks) for crew in made] == [{0}, {1}, {2}, {3}]
-    for crew in crews(_resolve(agent="r2d2", env=FOUR, num_actors=32, actors_per_node=12)):
+    for crew in _resolve(agent="r2d2", env=FOUR, num_actors=32, actors_per_node=12).crews():
         assert list(crew.tasks) == sorted(crew.tasks)
         assert len(set(crew.tasks)) <= 2

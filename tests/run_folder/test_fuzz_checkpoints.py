@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.requirements import LARGEST
-from run_folder import checkpoints, snapshots
+from run_folder import checkpoints
 from run_folder.checkpoints import MANIFEST, CheckpointError, Manifest
 from tests import fuzzing
 from tests.fuzzing import JSON, Edits
@@ -87,9 +87,9 @@ def test_an_edited_manifest_of_a_kept_learner_is_of_its_step_or_is_refused(
     said = fuzzing.edited(_MANIFEST, edits) if name == "3" else _MANIFEST
     file = folder / f"learner-r2d2/manifest-{name}.json"
     file.write_text(json.dumps(said))
-    for step in snapshots.steps(folder, "r2d2"):
+    for step in checkpoints.kept_steps(folder, "r2d2"):
         try:
-            kept = snapshots.read(folder, "r2d2", step)
+            kept = checkpoints.read_kept(folder, "r2d2", step)
         except CheckpointError as error:
             fuzzing.check_sentence(str(error))
         else:

@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from run_folder import checkpoints, launches, snapshots, whole_files
+from run_folder import checkpoints, disk, launches
 from run_folder.checkpoints import Manifest
 from tests.run_folder import power
 from tests.run_folder.saving import COUNTS, Place
@@ -13,12 +13,12 @@ from tests.run_folder.saving import COUNTS, Place
 def test_a_save_that_is_cut_off_leaves_this_checkpoint_or_the_one_before(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshots, "NUM_KEPT", 3)  # so that some go
+    monkeypatch.setattr(checkpoints, "NUM_KEPT", 3)  # so that some go
     run = tmp_path / "run"
     (run / "logs").mkdir(parents=True)
     log = run / "logs" / "episodes.csv"
     log.touch()
-    disk, place = power.Disk(run, monkeypatch), Place(run / "checkpoints")
+    fragile, place = power.Disk(run, monkeypatch), Place(run / "checkpoints")
     saved: list[Manifest] = []
     seen = 0
     went_back = 3  # to the second, and then saves a third anew
@@ -31,7 +31,7 @@ def test_a_save_that_is_cut_off_leaves_this_checkpoint_or_the_one_before(
             rows.write(f"{step}\n")
         known = saved[-2 if number == went_back else -1 :]
         saved.append(place.saver.save(step, COUNTS, with_replay=number % 3 != 1))
-        images = disk.images()
+        images = fragile.images()
         for image in images[seen:]:
             found = _found(image, tmp_path / f"image-{seen}")
             steps = {step, *(manifest.learner_step for manifest in known)}
@@ -47,8 +47,8 @@ def _found(image: power.Image, folder: pathlib.Path) -> Manifest | None:
     power.write(image, folder)
     if not (folder / "checkpoints").exists():
         return None
-    for step in snapshots.steps(folder / "checkpoints", "r2d2"):
-        snapshots.read(folder / "checkpoints", "r2d2", step)
+    for step in checkpoints.kept_steps(folder / "checkpoints", "r2d2"):
+        checkpoints.read_kept(folder / "checkpoints", "r2d2", step)
     return checkpoints.read(folder / "checkpoints")
 
 
@@ -59,10 +59,10 @@ def test_a_file_that_is_replaced_is_the_old_one_or_the_new_one(
     run.mkdir()
     path = run / "config.json"
     path.write_text("old")
-    disk = power.Disk(run, monkeypatch)
-    whole_files.write(path, "new")
-    *before, last, also_last = [image["config.json"] for image in disk.images()]
+    fragile = power.Disk(run, monkeypatch)
+    disk.write(path, "new")
+    *before, last, also_last = [image["config.json"] for image in fragile.images()]
     assert set(before) == {b"old", b"new"}
     assert last == also_last == b"new"
     launches.record(run, ["--resume"], actor_steps=0, walltime=0.0)
-    assert disk.images()[-1]["launches.jsonl"] == (run / "launches.jsonl").read_bytes()
+    assert fragile.images()[-1]["launches.jsonl"] == (run / "launches.jsonl").read_bytes()

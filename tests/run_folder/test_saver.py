@@ -15,7 +15,7 @@ import pytest
 import reverb
 import tensorflow as tf
 
-from run_folder import checkpoints, disk, replay_files, saver, snapshots
+from run_folder import checkpoints, disk, replay_files, saver
 from tests.run_folder.saving import COUNTS, Place
 
 
@@ -190,12 +190,12 @@ def test_a_learner_that_is_written_already_is_not_touched(place: Place) -> None:
 def test_a_run_that_went_back_writes_over_nothing_that_is_named(place: Place) -> None:
     for step in (3, 5):
         place.saver.save(step, COUNTS, with_replay=True)
-    back = snapshots.read(place.folder, "r2d2", 3)
+    back = checkpoints.read_kept(place.folder, "r2d2", 3)
     place.learner = "breaks"
     with pytest.raises(KeyboardInterrupt):
         place.new_saver(back).save(5, COUNTS, with_replay=False)
     assert checkpoints.read(place.folder) == back
-    assert snapshots.steps(place.folder, "r2d2") == [3]
+    assert checkpoints.kept_steps(place.folder, "r2d2") == [3]
     place.learner = "other weights"
     place.new_saver(back).save(5, COUNTS, with_replay=False)
     last = checkpoints.read(place.folder)

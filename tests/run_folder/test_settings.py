@@ -11,7 +11,7 @@ import tree
 from environments.dm import make_environment_spec
 from environments.dmlab import environment as dmlab
 from replay import dataset, tables
-from run_folder import building, catalogue, configs, presets, settings
+from run_folder import building, catalogue, settings
 from tests.eager import eagerly
 
 DMLAB = "dmlab:seekavoid_arena_01"
@@ -168,7 +168,8 @@ def test_flags_beat_the_preset() -> None:
     assert config.lstm_size == 16
     assert config.samples_per_insert is None
     assert config.rescale is False
-    assert config.length == presets.config("local", catalogue.entry("r2d2"), "catch")["length"]
+    local = catalogue.preset_config("local", catalogue.entry("r2d2"), "catch")
+    assert config.length == local["length"]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +187,9 @@ def test_flags_beat_the_preset() -> None:
     ],
 )
 def test_text_becomes_a_value_of_the_fields_type(field: str, text: str, value: Any) -> None:
-    made = configs.make("catch", {"r2d2": "r2d2"}, {"r2d2": {}}, {"r2d2": {field: text}})
+    made = settings.make_configs(
+        "catch", catalogue.named("r2d2"), {"r2d2": {}}, {"r2d2": {field: text}}
+    )
     config = made["r2d2"]
     assert getattr(config, field) == value
     assert type(getattr(config, field)) is type(value)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from launch.members import loop
+from launch.members import view
 from population import decisions
 from population.folder import PopulationFolder
 from tests.launch.members.playing import LIMIT, Make, World, interrupt, steps_of
@@ -136,12 +136,12 @@ def test_members_that_others_train_are_read_and_left_alone(
 def test_what_was_decided_is_a_sentence() -> None:
     new = dict(learning_rate=1 / 3, correction="vtrace", period=None, batch_size=8)
     kept = decision_of(3, 1, score=0.25, rival=1, rival_score=-12.34567, new=new)
-    assert loop.sentence(kept) == (
+    assert view.sentence(kept) == (
         "Member 03 (0.25) keeps its own, not what member 01 (-12.35) has; now learning_rate 0.333, "
         "correction vtrace, period None, batch_size 8."
     )
     taken = decision_of(3, 1, rival=1, rival_score=0.5, adopted=2, new=dict(learning_rate=1e-5))
-    assert loop.sentence(taken) == (
+    assert view.sentence(taken) == (
         "Member 03 (no score) takes over what member 01 (0.5) has; now learning_rate 1e-05."
     )
 

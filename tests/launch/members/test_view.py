@@ -9,9 +9,8 @@ import pytest
 from rich.console import Console
 
 from launch.members import view
-from launch.members.state import Member
 from launch.members.view import View
-from population.decisions import Decision
+from population.decisions import Decision, Member
 from run_folder.checkpoints import Manifest
 from tests.population.populations import decision_of, settings_of
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 from acme import specs
 
 from agents.contract import Agent
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 from replay import tables
 from replay.structures import Nest, TableSpec
 from run_folder.settings import Settings

@@ -16,7 +16,8 @@ from agents.impala import entry as impala
 from agents.networks.named import CONVOLUTIONS, least_side
 from agents.popart import entry as popart
 from agents.stac import entry as stac
-from environments import continuous, conversion, import_path, suites
+from environments import import_path, suites
+from environments.copies import conversion
 from r2d2 import entry as r2d2
 from run_folder import texts
 
@@ -117,8 +118,8 @@ def paper_config(agent: Entry, env: str) -> Any:
     special = None
     if suites.kind(env) == "dmlab":
         special = agent.dmlab
-    elif agent.control is not None and continuous.is_continuous(env):
-        special = agent.control_image if continuous.shows_pixels(env) else agent.control
+    elif agent.control is not None and suites.is_continuous(env):
+        special = agent.control_image if suites.shows_pixels(env) else agent.control
     values = dict(agent.of_env(env))
     if agent.num_tasks_field is not None:
         values[agent.num_tasks_field] = len(suites.tasks(env))
@@ -145,8 +146,8 @@ def kind_of(env: str) -> Kind:
             return "atari"
         case "dmlab":
             return "dmlab"
-    if continuous.is_continuous(env):
-        return "control_image" if continuous.shows_pixels(env) else "control"
+    if suites.is_continuous(env):
+        return "control_image" if suites.shows_pixels(env) else "control"
     shapes = conversion.images(suites.observation_space(env))
     least = least_side(CONVOLUTIONS["shallow"])
     large = shapes and all(min(shape[:2]) >= least for shape in shapes)

@@ -23,8 +23,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from analysis.playing import film as films
-from environments import control_tasks, screens
-from environments.spec import make_environment_spec
+from environments import screens
+from environments.control import tasks as control_tasks
+from environments.dm import make_environment_spec
 from studies import arguments
 
 EVERY = 10  # steps between two pictures

@@ -11,8 +11,9 @@ import pytest
 import tensorflow as tf
 import tree
 
-from environments import dmlab, scores
-from environments.spec import make_environment_spec
+from environments import scores
+from environments.dm import make_environment_spec
+from environments.dmlab import environment as dmlab
 from replay import dataset, tables
 from run_folder import building, catalogue, resuming, settings
 from run_folder.settings import EVERY_AGENT, Crew, Settings, SettingsError

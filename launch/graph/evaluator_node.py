@@ -11,8 +11,9 @@ from acme.utils.loggers import base
 
 from agents import actor, environment_loop
 from agents.environment_loop import Episode
-from environments import lost_simulators, suites
-from environments.lost_simulators import CannotPlayError
+from environments import suites
+from environments.copies import dead_simulators
+from environments.copies.dead_simulators import CannotPlayError
 from launch.graph import process
 from run_folder import building, log_writer, task_returns
 from run_folder.building import environment_spec, seed_of
@@ -34,7 +35,7 @@ class EvaluatorNode:
         self._agent = agent
         self._learner = learner
         self._coordinator = coordinator
-        lost_simulators.on_new_kind = coordinator.notice
+        dead_simulators.on_new_kind = coordinator.notice
         self._ask_at = 0.0
 
     def run(self) -> None:

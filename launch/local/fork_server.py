@@ -29,7 +29,7 @@ import psutil
 from launchpad.launch import worker_manager
 from tensorflow.python.eager import context
 
-from environments.lost_simulators import CannotPlayError
+from environments.copies.dead_simulators import CannotPlayError
 from launch.graph import process
 from launch.graph.process import Heartbeats
 from launch.graph.program import environment_of, local_nodes

@@ -30,12 +30,7 @@ _LAST_LINES = 15
 
 
 class Turn:
-    """A run of a member, begun or resumed. It ends in order when this process is gone.
-
-    Args:
-      folder: the population's.
-      member: whose turn it is.
-      arguments: of `launch.train`.
+    """A member's run of `launch.train`, which ends in order when this process is gone.
 
     Raises:
       OSError: it cannot be started.

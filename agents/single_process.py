@@ -24,9 +24,9 @@ from agents.actor import RecurrentActor, make_actor
 from agents.contract import Agent
 from agents.finite import check_rewards
 from agents.learner import Learner
-from environments import conversion
-from environments.from_dm import space_of
-from environments.spec import spec_of
+from environments.copies import conversion
+from environments.copies.from_dm import space_of
+from environments.copies.spec import spec_of
 from replay import own_server, tables
 from replay.dataset import Stream, make_dataset
 from replay.priorities import PriorityUpdater
@@ -190,7 +190,7 @@ class SingleProcessAgent(core.Actor, core.VariableSource):
     Args:
       agent: what to run.
       environment_spec: of the environment, as `acme.make_environment_spec` gives it; the agent sees
-        and acts as `environments.conversion` has it.
+        and acts as `environments.copies.conversion` has it.
       seed: of parameters and policy.
 
     Raises:

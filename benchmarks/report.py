@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import tensorflow as tf
 
-from run_folder.machine import processor
+from run_folder.launches import processor
 
 _PACKAGES = (
     "tensorflow-cpu",

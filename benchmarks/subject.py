@@ -8,7 +8,7 @@ from acme import specs
 from agents.contract import Agent
 from agents.entry import Entry
 from environments import suites
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 from run_folder import catalogue, settings
 
 GAME = "atari:pong"  # what is played; all 18 actions, as every Atari game has them

@@ -10,7 +10,6 @@ from typing import Any
 
 from agents import fields
 from launch import starting
-from launch.graph import shards
 from population import decisions
 from population.folder import PopulationFolder, name_of
 from population.settings import Population
@@ -55,7 +54,7 @@ def _run_of(population: Population, folder: PopulationFolder, member: int) -> Se
             found = resuming.changed(settings.load(run.path), given | population.flags, overrides)
         else:
             found = population.run_of(folder, member, drawn)
-        shards.check(found)
+        starting.check_shares(found)
     except SettingsError as error:
         raise _of(member, error) from None
     return found

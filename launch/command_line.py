@@ -1,7 +1,6 @@
 """How every command reads its flags: errors are one sentence on stderr and exit code 2.
 
-absl lists a module's flags in the order of the alphabet, two lines each. `run` shows those that its
-command reads on one screen: in groups, a line each, their defaults after the `=`.
+Help is one screen of the flags that a command reads: in groups, a line each, with defaults.
 """
 
 import contextlib
@@ -22,8 +21,10 @@ from agents import fields
 from agents.fields import Field
 from agents.requirements import LARGEST
 from environments import suites
-from launch import paths
 from run_folder import catalogue, settings, texts
+
+# Of Linux, in bytes. A run's files have names of their own below its folder.
+_LONGEST_FILE_NAME, _LONGEST_PATH = 255, 4096 - 256
 
 
 class _WholeNumberParser(flags.IntegerParser):
@@ -45,10 +46,30 @@ class FolderParser(flags.ArgumentParser[str]):
     """Of a flag that names a folder, or several with commas; a command knows if one may be none."""
 
     def parse(self, argument: str) -> str:
-        return ",".join(part and paths.folder(part) for part in argument.split(","))
+        return ",".join(part and _folder(part) for part in argument.split(","))
 
     def flag_type(self) -> str:
         return "folder"
+
+
+def _folder(text: str) -> str:
+    """The path that is meant, with `~` as the home folder; ValueError where there can be none."""
+    path = os.path.expanduser(text)
+    if path.startswith("~"):
+        raise ValueError(f"There is no home folder {path.split('/')[0]}; ./{path} is a name.")
+    try:
+        names = [name.encode() for name in path.split("/")]
+    except UnicodeEncodeError:
+        raise ValueError("The name of a folder was expected, got bytes that are no text.") from None
+    if "\0" in path:
+        raise ValueError("The name of a folder was expected, got one with a null byte.")
+    longest = max(map(len, names))
+    if longest > _LONGEST_FILE_NAME:
+        raise ValueError(f"A name has at most {_LONGEST_FILE_NAME} bytes, got one of {longest}.")
+    length = len(os.path.abspath(path).encode())
+    if length > _LONGEST_PATH:
+        raise ValueError(f"A path has at most {_LONGEST_PATH:,} bytes, got one of {length:,}.")
+    return path
 
 
 AGENT = flags.DEFINE_string("agent", None, f"What learns: {', '.join(catalogue.AGENTS)}.")
@@ -103,30 +124,23 @@ def run(main: Callable[[Sequence[str]], None], sections: Sections) -> None:
       sections: the flags that the command reads. One that has `HYPERPARAMETER` among them takes
         `--<agent>.<field>=<text>` too; others refuse it.
     """
-
-    def parse(argv: Sequence[str]) -> list[str]:
-        asked = [match.group(1) for arg in argv[1:] if (match := _HELP_OF.fullmatch(arg))]
-        if asked:
-            _show(agent_help(asked[-1], argv))
-        if _HELP.intersection(argv[1:]):
-            _show(help_text(sys.modules[main.__module__].__doc__ or "", sections))
-        taken = any(HYPERPARAMETER in names for names in sections.values())
-        for agent, typed in {} if taken else config_overrides(argv).items():
-            fail(f"This command takes no hyperparameters, got --{agent}.{next(iter(typed))}.")
-        return parse_flags(argv)
-
-    def guarded(argv: Sequence[str]) -> None:
-        try:
-            main(argv)
-        except OSError as error:
-            if error.errno not in _CANNOT_WRITE:
-                raise
-            fail(f"{error.filename or 'A file'} cannot be written: {error.strerror}.")
-
     app.define_help_flags()  # --helpfull
     logging.use_absl_handler()
     logging.set_verbosity(logging.INFO)
-    guarded(parse(sys.argv))
+    argv = sys.argv
+    if asked := [match.group(1) for arg in argv[1:] if (match := _HELP_OF.fullmatch(arg))]:
+        _show(agent_help(asked[-1], argv))
+    if _HELP.intersection(argv[1:]):
+        _show(help_text(sys.modules[main.__module__].__doc__ or "", sections))
+    if not any(HYPERPARAMETER in names for names in sections.values()):
+        for agent, typed in config_overrides(argv).items():
+            fail(f"This command takes no hyperparameters, got --{agent}.{next(iter(typed))}.")
+    try:
+        main(parse_flags(argv))
+    except OSError as error:
+        if error.errno not in _CANNOT_WRITE:
+            raise
+        fail(f"{error.filename or 'A file'} cannot be written: {error.strerror}.")
 
 
 def later(module: str, line: str = "") -> Any:
@@ -184,18 +198,13 @@ def agent_help(agent: str, argv: Sequence[str]) -> str:
     lines = [f"--agent={agent}: {of}"]
     for field, declared in fields.declared(type(config)).items():
         value, published = getattr(config, field), getattr(paper, field)
-        text = f"{declared.meaning} {_instead(published)}" * (value != published)
-        lines += _described(f"--{name}.{field}={_typed(value)}", text or declared.meaning)
+        instead = f" [Paper: {_typed(published)}.]" * (value != published)
+        lines += _described(f"--{name}.{field}={_typed(value)}", declared.meaning + instead)
     return "\n".join(lines)
 
 
 def _typed(value: Any) -> str:
-    """A value as it is typed; that there is none, as Python has it."""
-    return str(value) if value is None else texts.typed(value)
-
-
-def _instead(published: Any) -> str:
-    return f"[Paper: {_typed(published)}.]"
+    return "None" if value is None else texts.typed(value)
 
 
 def _entry(name: str) -> Iterator[str]:

@@ -14,19 +14,22 @@ import threading
 import time
 from collections.abc import Sequence
 
+import launchpad as lp
+import tensorflow as tf
 from absl import flags
 from launchpad.launch import worker_manager
+from launchpad.program_stopper import program_stopper
 
 from courier import credentials
 from launch import command_line
-from launch.gcp import host
 from launch.graph import process, program, rejoining, servers
 from launch.hosts import cluster_spec, job
-from run_folder import layout, progress
+from run_folder import layout, mirrors, progress
 from run_folder.layout import RunFolder
 
 POLL_SECONDS = 2.0  # between two looks at the run folder
 END_SECONDS = 10.0  # from a run's end to that of a node that has not noticed
+CLOUD_JOB = "CLOUD_ML_JOB_ID"  # environment variable that Vertex AI sets on each of its hosts
 _REMEMBER = ("learner", "replay", "coordinator")
 _TLS = flags.DEFINE(
     command_line.FolderParser(),
@@ -92,7 +95,7 @@ def was_started(run_dir: layout.RunDir, label: str) -> bool:
         return False
     started = folder.started(label)
     if layout.is_bucket(run_dir):
-        host.claim(run_dir, started.name)
+        _claim(run_dir, started.name)
         return False
     if not folder.config.exists():
         raise job.JobError(
@@ -104,6 +107,21 @@ def was_started(run_dir: layout.RunDir, label: str) -> bool:
     except FileExistsError:
         return True
     return False
+
+
+def _claim(run_dir: layout.RunDir, name: str) -> None:
+    """Notes in the bucket that a node was started which must not be started twice.
+
+    Vertex AI starts a process that crashed again, and gives the job up, as failed, when that fails.
+    """
+    path = f"{mirrors.of(run_dir).root}/nodes/{name}"
+    if tf.io.gfile.exists(path):
+        raise job.JobError(
+            f"There is {path} already: what this node knew is gone with the process that crashed. "
+            "Launch the run anew with --resume."
+        )
+    with tf.io.gfile.GFile(path, "w") as file:
+        file.write(os.environ.get(CLOUD_JOB, ""))
 
 
 def hosts(place: cluster_spec.Place) -> list[str]:
@@ -118,7 +136,9 @@ def _end_with_run(run_dir: layout.RunDir, stop: threading.Event) -> None:
         if stop.wait(POLL_SECONDS):
             return
     if layout.is_bucket(run_dir):  # each host has its own part; the coordinator's says it
-        host.end_job(run_dir)
+        mirrors.of(run_dir).push(checkpoints=True)
+        if CLOUD_JOB in os.environ:  # ends every host: the job is cancelled; a crash fails it
+            program_stopper.make_program_stopper(lp.LaunchType.VERTEX_AI)()
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(END_SECONDS)
     os._exit(0)

@@ -52,7 +52,7 @@ def main(_: Sequence[str]) -> None:
     except SettingsError as error:
         command_line.fail(str(error))
     try:
-        print(f"Report: {pages.write(made)}")
+        print(f"Report: {made.write()}")
     except SettingsError as error:
         command_line.fail(str(error))
     except OSError as error:

@@ -9,7 +9,7 @@ import multiprocessing
 from multiprocessing import connection
 
 from environments import gym, suites
-from launch.local import descendants
+from launch.local import processes
 
 SECONDS = 60.0
 _SECONDS_TO_END = 5.0  # of a child that has answered
@@ -18,16 +18,14 @@ _SECONDS_TO_END = 5.0  # of a child that has answered
 def try_each(env: str, seconds: float | None) -> None:
     """Tries every environment that is made one at a time, for `environments.gym` to know of it.
 
-    Args:
-      env: of an environment or a suite; not checked.
-      seconds: after which one that has not answered is given up; None for `SECONDS`.
+    One that has not answered after so many seconds, by default `SECONDS`, is given up.
     """
     try:
         suites.check_names(env)
     except ValueError:  # which is said where names are checked
         return
     for task in filter(suites.made_singly, suites.tasks(env)):
-        with descendants.ended():
+        with processes.ended_with():
             found = _tried(task, seconds or SECONDS)
         gym.remember(task, found)
         if isinstance(found, gym.Description) and (module := suites.module_of(task)):

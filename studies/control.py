@@ -18,7 +18,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from analysis.playing import files
-from environments import control_tasks, suites
+from environments import suites
+from environments.control import tasks as control_tasks
 from run_folder import progress, resuming
 
 _LISTS = {

@@ -15,7 +15,7 @@ from gymnasium import spaces
 
 from agents import actor, environment_loop, fields
 from environments import gym, suites
-from environments.spec import spec_of
+from environments.copies.spec import spec_of
 from replay.frames import is_image
 from run_folder import building, settings
 from run_folder.settings import Settings, SettingsError

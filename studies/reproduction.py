@@ -21,7 +21,7 @@ from agents.actor import make_evaluator
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.single_process import InProcess, pace_of
 from environments import suites
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 from studies import arguments
 from studies.performance_results import replace_block
 from studies.reproduction_arms import STUDIES, TASKS, make_agent, runs

@@ -9,7 +9,7 @@ from agents.actor import RecurrentActor, make_evaluator
 from agents.contract import Agent, Update
 from agents.environment_loop import VectorEnvironmentLoop
 from environments import suites
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 from studies.unrolls import Collector, UniformReplay, to_batch
 
 EVALUATION_EPISODES = 200

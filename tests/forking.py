@@ -36,7 +36,7 @@ _BEGINNINGS = (
     "studies.performance_results.read",
     "launch.hosts.job.read",
     "run_folder.settings.load",
-    "launch.graph.shards.check",
+    "launch.starting.check_shares",
     "matplotlib.pyplot.subplots",
     "pathlib.Path.open",
     "run_folder.log_reader.read",

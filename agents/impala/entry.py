@@ -5,7 +5,7 @@ from typing import Any
 
 from agents.entry import Entry, Kind, Values, imported
 from agents.impala import config
-from environments import continuous, suites
+from environments import suites
 
 COLUMNS = {
     "loss": "what is minimised: the losses below with their costs, summed over a batch",
@@ -87,7 +87,7 @@ def horizon(env: str) -> Values:
     if suites.kind(env) == "dmlab":
         frames = min(num_tasks * 1_000_000_000, 10_000_000_000)
     else:
-        frames = num_tasks * (30_000_000 if continuous.is_continuous(env) else 200_000_000)
+        frames = num_tasks * (30_000_000 if suites.is_continuous(env) else 200_000_000)
     return dict(annealing_frames=frames, frames_per_step=suites.frames_per_step(env))
 
 

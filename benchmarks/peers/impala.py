@@ -7,7 +7,7 @@ import tensorflow as tf
 from benchmarks import batches
 from benchmarks.peers import protocol
 from benchmarks.subject import GAME, Subject
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 from run_folder import catalogue
 
 

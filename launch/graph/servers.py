@@ -10,7 +10,7 @@ import grpc
 import launchpad as lp
 
 from courier.client import Answer, CallError, Client
-from launch.graph import heartbeats
+from launch.graph import process
 
 MESSAGE_SECONDS = 10.0  # between two messages about a server that does not answer
 REPEAT_SECONDS = 60.0  # after which a call is made anew: its answer may have been lost with a host
@@ -25,12 +25,7 @@ class StoppedError(RuntimeError):
 
 
 class ServerNode(lp.CourierNode):
-    """A Courier server whose clients outlast its absence.
-
-    Args:
-      title: what it is, for messages: "the learner".
-      constructor, args, kwargs: as of `lp.CourierNode`.
-    """
+    """A Courier server whose clients outlast its absence; `title` names it: "the learner"."""
 
     def __init__(self, title: str, constructor: Callable[..., Any], *args: Any, **kwargs: Any):
         super().__init__(constructor, *args, **kwargs)
@@ -90,8 +85,7 @@ class PatientClient:
           StoppedError: when this process is asked to end before there is one.
           CallError: an error on the server.
         """
-        asked = time.monotonic()
-        told = False
+        asked, told = time.monotonic(), False
         while True:
             try:
                 answer = self._wait(begin(), asked)
@@ -101,7 +95,7 @@ class PatientClient:
             except CallError as error:
                 if error.code not in GONE:
                     raise
-                heartbeats.beat()
+                process.beat()
                 self._say("is gone; trying again", asked)
                 told = True
                 if self._stop.wait(PAUSE_SECONDS):
@@ -119,7 +113,7 @@ class PatientClient:
             try:
                 return answer.result(timeout=LOOK_SECONDS)
             except TimeoutError:
-                heartbeats.beat()
+                process.beat()
                 now = time.monotonic()
                 if now >= say_at:
                     say_at = now + MESSAGE_SECONDS
@@ -134,5 +128,4 @@ class PatientClient:
                     raise
 
     def _say(self, what: str, asked: float) -> None:
-        seconds = time.monotonic() - asked
-        print(f"{self._name} {what} ({seconds:.0f} s).", flush=True)
+        print(f"{self._name} {what} ({time.monotonic() - asked:.0f} s).", flush=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import recurrent_replay
 from agents.requirements import LARGEST
-from launch.local import ending
+from launch.local import processes
 from launch.members.view import View, sentence
 from population import decisions
 from population.decisions import Decision, Member, State
@@ -30,12 +30,7 @@ _LAST_LINES = 15
 
 
 class Turn:
-    """A run of a member, begun or resumed. It ends in order when this process is gone.
-
-    Args:
-      folder: the population's.
-      member: whose turn it is.
-      arguments: of `launch.train`.
+    """A member's run of `launch.train`, which ends in order when this process is gone.
 
     Raises:
       OSError: it cannot be started.
@@ -128,7 +123,7 @@ class Loop:
           SettingsError: the settings of a member are refused.
           OSError: the folder cannot be written.
         """
-        ending.hear(self._stop)
+        processes.hear_the_end(self._stop)
         try:
             while self._turns or not self._is_over():
                 self._give_turns()

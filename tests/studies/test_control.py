@@ -7,7 +7,7 @@ import pytest
 
 from agents.environment_loop import Episode
 from analysis.playing.files import File, Played
-from environments import control
+from environments.control import environment as control
 from studies import control as study
 
 TASKS = ["control:cartpole/swingup", "control:walker/walk"]
@@ -15,7 +15,7 @@ TASKS = ["control:cartpole/swingup", "control:walker/walk"]
 
 @pytest.fixture(autouse=True)
 def _as_if_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "check", lambda name: None)
+    monkeypatch.setattr(control, "check", lambda kind, task: None)
 
 
 def test_a_list_has_names_and_groups() -> None:

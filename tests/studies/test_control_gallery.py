@@ -6,10 +6,10 @@ import av
 import numpy as np
 import pytest
 
-from environments import control_tasks
+from environments.control import tasks as control_tasks
 from studies import control_gallery
 from studies.control_gallery import Played
-from tests.environments import renderers
+from tests.environments.control import renderers
 
 
 def test_all_that_the_benchmark_has() -> None:

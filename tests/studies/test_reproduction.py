@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analysis.playing import intervals
-from environments.memory import DELAY
+from environments.small_tasks import DELAY
 from r2d2.config import Config
 from studies import reproduction
 from studies.plot_performance import drawn_from

@@ -12,7 +12,7 @@ from agents.actor import RecurrentActor, Writer
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.impala.agent import Config, make
 from environments import suites
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 from replay import tables
 from replay.dataset import make_dataset
 from replay.structures import LAST, Batch, Step

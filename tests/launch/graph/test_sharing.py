@@ -13,8 +13,8 @@ import pytest
 import reverb
 import tensorflow as tf
 
-from environments import dmlab
-from launch.graph import actor_node, process, replay_node
+from environments.dmlab import environment as dmlab
+from launch.graph import actor_node, process, program
 from replay import tables
 from replay.structures import UNKNOWN, Header, Item
 from run_folder import building, settings
@@ -183,7 +183,7 @@ class Played:
 
     def __init__(self, acting: str) -> None:
         self.run = _resolve(SMALL, num_actors=4, act_with=acting, paced_by=acting)
-        self.server = reverb.Server(replay_node.make_tables(self.run, 0))
+        self.server = reverb.Server(program.make_tables(self.run, 0))
         self.client = reverb.Client(f"localhost:{self.server.port}")
         self.coordinator = Coordinator()
         (crew,) = self.run.crews()

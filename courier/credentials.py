@@ -23,7 +23,7 @@ class Tls(NamedTuple):
 
     @classmethod
     def read(cls, folder: pathlib.Path) -> "Tls":
-        """Of a folder with `certificate.pem`, `key.pem` and `authority.pem`.
+        """Reads a folder with `certificate.pem`, `key.pem` and `authority.pem`.
 
         Raises:
           OSError: there is none.
@@ -52,7 +52,7 @@ def tls() -> Tls | None:
 
 
 def metadata() -> tuple[tuple[str, str], ...]:
-    """What a call shows."""
+    """The metadata that a call shows."""
     return ((_FIELD, _secret),)
 
 

@@ -1,4 +1,4 @@
-"""What `launch.train` does once names and values are right: all else is checked, then a run starts.
+"""Checks all of a run but its names and values, which `launch.train` has checked, and starts it.
 
 Importing this takes seconds: TensorFlow and Launchpad.
 """
@@ -47,7 +47,7 @@ _NETWORK = ("actions", "initial_state", "step", "unroll", "trainable_variables",
 
 
 class Resumption(NamedTuple):
-    """What a run goes on with.
+    """A run that is to go on.
 
     Attributes:
       values: launch settings by name; None where no flag was given.
@@ -244,7 +244,7 @@ def _check_learners(agent: Agent, learners: int) -> None:
 
 
 def _manifests(run: Settings, resumption: Resumption | None) -> Manifests:
-    """What the run goes on from, once its agents have been made to see that they can be."""
+    """The manifests that a run goes on from; its agents are made to see that they can be."""
     updates = make_updates(run)
     if resumption is None:
         return {}

@@ -36,14 +36,14 @@ _BEGINNINGS = (
     "studies.performance_results.read",
     "launch.hosts.job.read",
     "run_folder.settings.load",
-    "launch.starting.check_shares",
     "matplotlib.pyplot.subplots",
     "pathlib.Path.open",
     "run_folder.log_reader.read",
 )
 _BEGINNINGS_OF = {
     "launch.population": ("launch.acceptance.check", "population.settings.make_folder"),
-    "launch.train": ("launch.gcp.launcher.check_access",),  # no one else's flags
+    # With no one else's flags.
+    "launch.train": ("launch.gcp.launcher.check_access", "launch.starting.check_shares"),
     "studies.control": ("subprocess.run",),
     "studies.population_storm": ("subprocess.Popen",),
     "studies.populations": ("subprocess.Popen",),

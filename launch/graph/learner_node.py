@@ -1,4 +1,4 @@
-"""What runs inside a learner's process."""
+"""A learner's process."""
 
 import math
 import os

@@ -82,7 +82,7 @@ def bind(pools: Sequence[Pool]) -> None:
 
 
 def source_files(root: pathlib.Path = ROOT) -> list[pathlib.Path]:
-    """What a node needs of the project: modules and tables of scores, relative to its root."""
+    """Files that a node needs, relative to the project: modules and tables of scores."""
     found = [
         path.relative_to(root)
         for room in ROOMS

@@ -38,21 +38,13 @@ _MAX_ENGINES = 8  # of DeepMind Lab, each a process of hundreds of megabytes
 
 @dataclasses.dataclass(frozen=True)
 class Player:
-    """An agent's parameters, and how they are to be played.
+    """An agent's parameters, and how they are to be played."""
 
-    Attributes:
-      run: the settings of the run that they are from.
-      agent: whose they are; its config has the epsilon to play with.
-      update: holds them.
-      network: acts with them, from limited memory if that is asked for.
-      played: what to write over the episodes.
-    """
-
-    run: Settings
-    agent: Agent
-    update: Update
-    network: Network
-    played: Played
+    run: Settings  # the settings of the run that they are from
+    agent: Agent  # whose they are; its config has the epsilon to play with
+    update: Update  # holds them
+    network: Network  # acts with them, from limited memory if that is asked for
+    played: Played  # what to write over the episodes
 
     @property
     def tasks(self) -> list[str]:

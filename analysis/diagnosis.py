@@ -62,7 +62,7 @@ Tell = Callable[[str], None]  # is told what comes next
 
 
 class Wanted(NamedTuple):
-    """What is asked for; an empty sequence is what the run's agent has something for."""
+    """The measurements that are asked for; an empty sequence stands for all that make sense."""
 
     run: Settings
     agent: str
@@ -77,7 +77,7 @@ class Wanted(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What came of one analysis."""
+    """The outcome of one analysis."""
 
     title: str
     rows: Sequence[Any]  # dataclasses of one type
@@ -255,7 +255,7 @@ def _measure_discrepancy(wanted: Wanted, tell: Tell) -> Measured:
 
 
 def _record(player: Player, task: str, rows: int, seed: int) -> Played:
-    """What actors do with these parameters, from epsilons all over the run's ladder."""
+    """The rows of actors with these parameters, of epsilons all over the run's ladder."""
     agent, network, num_actors = player.agent, player.network, player.run.num_actors
     ranks = np.linspace(0, num_actors - 1, _ENVIRONMENTS).round().astype(int)
     policy, recorder = agent.make_policy(network, ranks, num_actors, seed), Recorder()
@@ -315,7 +315,7 @@ class Lag:
 
 
 class Lags(NamedTuple):
-    """What there is to know of a run's parameter lag."""
+    """A run's parameter lag, over time and in its saved replay."""
 
     learner_steps: np.ndarray  # [rows] of the log
     logged: np.ndarray  # [rows] mean lag of the batches since the row before
@@ -406,7 +406,7 @@ def draw_lags(lags: Lags) -> Figure:
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """What the greedy policy does with one memory: a point in each panel of the figure."""
+    """The greedy policy with one length of memory: a point in each panel of the figure."""
 
     task: str  # what was played
     memory_steps: int | None  # k, inputs remembered; None for all

@@ -49,7 +49,7 @@ _SECTIONS = {
 
 
 def _run_and_what() -> dict[str, Any]:
-    """What the command line asks for, as `analysis.diagnosis.Wanted` takes it.
+    """The fields of `analysis.diagnosis.Wanted`, from the command line.
 
     Raises:
       SettingsError: when it makes no sense.

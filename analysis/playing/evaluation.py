@@ -48,7 +48,7 @@ class Player:
 
     @property
     def tasks(self) -> list[str]:
-        """What is played: of a level with a held-out twin, the twin."""
+        """The tasks that are played: of a level with a held-out twin, the twin."""
         return [suites.evaluation_task(task) for task in self.run.tasks]
 
     def environments(self, task: str, count: int) -> VectorEnv:
@@ -124,7 +124,7 @@ def check_agent(run: Settings, name: str) -> None:
 
 
 def num_episodes(task: str) -> int:
-    """How many episodes the papers play of a task; a hundred where they say nothing."""
+    """The number of episodes that the papers play of a task; 100 where they say nothing."""
     return _EPISODES.get(suites.kind(task), _OTHER_EPISODES)
 
 

@@ -27,7 +27,7 @@ from run_folder.settings import SettingsError
 
 @dataclasses.dataclass(frozen=True)
 class Played:
-    """What was played, and how: all that an evaluation's numbers depend on."""
+    """All that an evaluation's numbers depend on."""
 
     agent: str  # its name
     learner_steps: int  # updates made when its parameters were saved
@@ -137,7 +137,7 @@ def _value(column: str, text: str) -> str | float | None:
 
 
 def name(played: Played) -> str:
-    """What files of this are called, without a suffix."""
+    """The name of files of this, without a suffix."""
     return "-".join([played.agent, str(played.learner_steps), *variation(played)])
 
 

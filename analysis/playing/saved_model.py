@@ -36,7 +36,7 @@ last k - 1, `[N, k - 1, ...]`; `previous_action`; with them `lives`."""
 
 
 def _module(agent: Agent, network: Network, spec: specs.EnvironmentSpec, seed: int) -> tf.Module:
-    """What is saved: how an agent is evaluated in any number of environments, and its variables."""
+    """An agent's evaluation policy for any number of environments, with its variables."""
     core_of_one, no_action = network.initial_state(1), network_input(spec, 1).previous_action
     policy, drawn = _with_its_variables(agent, network, seed)
 
@@ -158,7 +158,7 @@ def _where(condition: tf.Tensor, x: Nest, y: Nest) -> Nest:
 
 
 def _push(observation: Nest, frames: tuple[tf.Tensor, ...]) -> tuple[Nest, tuple[tf.Tensor, ...]]:
-    """What `replay.frames.FrameStack` makes of the newest observation, and the frames to keep.
+    """The newest observation as `replay.frames.FrameStack` stacks it, and the frames to keep.
 
     Args:
       observation: `[N, ...]` single frames.

@@ -85,7 +85,7 @@ class Members:
 
     @property
     def ranges(self) -> Mapping[str, Range]:
-        """Where the fields' first values came from."""
+        """The ranges of the fields' first values."""
         return self.settings.ranges
 
     @property
@@ -95,14 +95,14 @@ class Members:
 
     @property
     def legend(self) -> Legend:
-        """What the colours mean."""
+        """The meaning of each colour."""
         word = "from" if self.evolves else "member"
         named = [(f"{word} {name_of(number)}", colour) for number, colour in self.colours.items()]
         return named + ([("others", OTHERS)] if len(named) < len(self.ranked) else [])
 
     @property
     def score(self) -> str:
-        """What a score is, of what is played here."""
+        """The name of a score, for the tasks that are played here."""
         tasks = suites.tasks(self.settings.env)
         if not scores.is_normalised(tasks):
             return "Return" if len(tasks) == 1 else "Mean return"
@@ -185,7 +185,7 @@ def _colours(ranked: Sequence[Member]) -> dict[int, int]:
 
 
 def score_curve(log: Log, tasks: Sequence[str], bins: int = BINS) -> Trace:
-    """What the mean returns of the episodes in each part of a member's life amount to.
+    """A member's score in each part of its life, from the mean returns of the episodes there.
 
     A task of which no episode ended in a part counts there as in the part before.
 

@@ -110,7 +110,7 @@ class Line(NamedTuple):
         return f"return/{suites.evaluation_task(task)}" if several else "episode_return"
 
     def evaluations(self) -> list[tuple[int, dict[str, float]]]:
-        """Those of `launch.evaluate` in which the agent played as its paper has it, by update.
+        """The evaluations of `launch.evaluate` in which the agent played as its paper has it, by update.
 
         Each is the update that played, and the mean return of each task.
         """
@@ -126,7 +126,7 @@ class Line(NamedTuple):
         return played.epsilon == usual and played.memory_steps is None
 
     def evaluation_curve(self) -> list[float]:
-        """What every evaluation came to, by update: a task's mean, of several the median.
+        """The result of every evaluation, by update: a task's mean, of several the median.
 
         Of two of the same update, that of `launch.evaluate`, which plays more, is the later one.
         """
@@ -209,7 +209,7 @@ def recent(log: Log, count: int = 100) -> float:
 
 
 def state(folder: RunFolder, told: Mapping[str, Any] | None) -> str:
-    """How a run ended, if it did.
+    """The state of a run: how it ended, if it did.
 
     Args:
       folder: of the run.

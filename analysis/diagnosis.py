@@ -67,7 +67,6 @@ class Wanted(NamedTuple):
     run: Settings
     agent: str
     analyses: Sequence[str]
-    all_or_nothing: bool  # whether one that this run has nothing for is an error
     burn_ins: Sequence[int]
     sequences: int
     replay_samples: int
@@ -91,12 +90,12 @@ def diagnose(wanted: Wanted, console: Console) -> None:
       SettingsError: the run has not what it takes; what nobody named is only told.
     """
     try:
-        _diagnose(_completed(wanted), console)
+        _diagnose(_completed(wanted), console, all_or_nothing=bool(wanted.analyses))
     except CheckpointError as error:
         raise SettingsError(str(error)) from None
 
 
-def _diagnose(wanted: Wanted, console: Console) -> None:
+def _diagnose(wanted: Wanted, console: Console, *, all_or_nothing: bool) -> None:
     folder = wanted.run.folder.diagnostics
     paths = {analysis: folder / f"{analysis}-{wanted.agent}" for analysis in wanted.analyses}
     files = [path.with_suffix(suffix) for path in paths.values() for suffix in (".csv", ".png")]
@@ -106,7 +105,7 @@ def _diagnose(wanted: Wanted, console: Console) -> None:
             with Console(stderr=True).status(analysis) as status:
                 measured = _MEASURES[analysis](wanted, status.update)
         except SettingsError as error:
-            if wanted.all_or_nothing:
+            if all_or_nothing:
                 raise
             console.print(f"{analysis}: {error}\n", soft_wrap=True, highlight=False)
             continue

@@ -1,4 +1,4 @@
-"""The measurements of a trained network in R2D2's paper (Kapturowski et al. 2019, Sections 3 and 5).
+"""Measurements of a trained network in R2D2's paper (Kapturowski et al. 2019, Sections 3 and 5).
 
 *Q-value discrepancy* (Figure 1): how far action values are from those of the true recurrent state,
 where training has to find that state from a sequence out of replay. ĥ is unrolled with the

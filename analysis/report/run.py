@@ -110,7 +110,7 @@ class Line(NamedTuple):
         return f"return/{suites.evaluation_task(task)}" if several else "episode_return"
 
     def evaluations(self) -> list[tuple[int, dict[str, float]]]:
-        """The evaluations of `launch.evaluate` in which the agent played as its paper has it, by update.
+        """The evaluations of `launch.evaluate` of the agent as its paper has it, by update.
 
         Each is the update that played, and the mean return of each task.
         """

@@ -11,7 +11,7 @@ from launch.graph.coordinator import Coordinator
 from launch.graph.evaluator_node import summary
 from launch.graph.logs import LABELS, Logs
 from run_folder.layout import RunFolder
-from studies import arguments
+from tests.docs.pages import ROOT
 
 pytestmark = pytest.mark.repository
 
@@ -32,6 +32,6 @@ def test_every_column_is_on_the_page(
     of_evaluations = summary(TASKS, TASKS, [Episode(0, 1.0, 9), Episode(1, -1.0, 9)])
     columns = {*",".join(headers).split(","), *of_evaluations}
 
-    told = set(re.findall(r"`([\w/<>]+)`", (arguments.DOCS / "runs.md").read_text()))
+    told = set(re.findall(r"`([\w/<>]+)`", (ROOT / "docs/runs.md").read_text()))
     assert not {re.sub("/.*", "/<task>", column) for column in columns} - told
     assert {"median_normalised", "environments_lost", "task"} <= columns

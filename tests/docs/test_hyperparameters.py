@@ -3,15 +3,15 @@
 import pytest
 
 from agents import fields
+from benchmarks import hyperparameters
 from run_folder import catalogue
-from studies import hyperparameters
-from studies.pages import ROOT
+from tests.docs.pages import ROOT
 
 pytestmark = pytest.mark.repository
 
 
 def test_the_page_is_as_new() -> None:
-    """`python -m studies.hyperparameters docs/hyperparameters.md` makes it so."""
+    """`python -m benchmarks.hyperparameters docs/hyperparameters.md` makes it so."""
     assert (ROOT / "docs" / "hyperparameters.md").read_text() == hyperparameters.page()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from studies.pages import ROOT
+from tests.docs.pages import ROOT
 
 pytestmark = pytest.mark.repository
 

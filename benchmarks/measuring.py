@@ -23,8 +23,7 @@ from launch import command_line
 from run_folder import presets
 from run_folder.machine import processor
 
-_ROUNDS = flags.DEFINE_integer("rounds", 6, "Rounds, in each of which everything has its turn.")
-_TURN_SECONDS = flags.DEFINE_float("turn_seconds", 3.0, "How long a turn is, at least one step.")
+ROUNDS, TURN_SECONDS = 6, 3.0  # where no flag says
 _DEFAULT_AGENT = "r2d2"
 _PACKAGES = (
     *("tensorflow-cpu", "tensorflow", "dm-sonnet", "dm-reverb", "dm-acme"),
@@ -81,11 +80,13 @@ def run(
       by_turns: whether it repeats what it measures, by `alternate`.
       before: is called before TensorFlow takes the devices that it finds.
     """
-    # Defined here and not above, for `launch.command_line` has another of this name.
+    # Defined here, for those commands alone that take them.
     flags.DEFINE_enum("preset", preset, presets.PRESETS, "Where the Config is from.")
     title = "What is measured"
     sections = {title: ["agent", "preset", command_line.HYPERPARAMETER, *measured]}
     if by_turns:
+        flags.DEFINE_integer("rounds", ROUNDS, "Rounds, in each of which everything has its turn.")
+        flags.DEFINE_float("turn_seconds", TURN_SECONDS, "How long a turn is, at least one step.")
         sections["How long, by turns"] = ["rounds", "turn_seconds"]
     if rival is not None:
         sections["Beside a rival"] = [*rival, "peer_python"]
@@ -127,7 +128,15 @@ def given(measured: Subject) -> list[str]:
 
 def turns() -> list[str]:
     """The flags that told this command how long turns are, for another."""
-    return [f"--rounds={_ROUNDS.value}", f"--turn_seconds={_TURN_SECONDS.value}"]
+    return [f"--rounds={_rounds()}", f"--turn_seconds={_turn_seconds()}"]
+
+
+def _rounds() -> int:
+    return flags.FLAGS["rounds"].value if "rounds" in flags.FLAGS else ROUNDS
+
+
+def _turn_seconds() -> float:
+    return flags.FLAGS["turn_seconds"].value if "turn_seconds" in flags.FLAGS else TURN_SECONDS
 
 
 class Contestant(NamedTuple):
@@ -160,7 +169,7 @@ def alternate(contestants: Mapping[str, Contestant]) -> dict[str, list[float]]:
     """
     steps = {name: _steps_per_turn(contestant) for name, contestant in contestants.items()}
     rates: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in range(_ROUNDS.value):
+    for _ in range(_rounds()):
         for name, contestant in contestants.items():
             seconds = contestant.run(steps[name])
             rates[name].append(steps[name] * contestant.work / seconds)
@@ -168,7 +177,7 @@ def alternate(contestants: Mapping[str, Contestant]) -> dict[str, list[float]]:
 
 
 def _steps_per_turn(contestant: Contestant) -> int:
-    turn = _TURN_SECONDS.value
+    turn = _turn_seconds()
     contestant.run(1)
     steps, seconds = 1, contestant.run(1)
     while seconds < turn / 4:  # a few steps may have been waiting, ready

@@ -64,7 +64,7 @@ def table(rows: Iterable[Row], lines: Sequence[Line]) -> str:
         if found := select(lines, row.command):
             cells = [_cell(name, found) for name in (row.ours, row.other, row.ratio)]
             body.append([row.text, *cells, row.target, f"`{row.command}`"])
-    head = ["", "here", "peer or roof", "ratio", "target", "command"]
+    head = ["", "here", "rival or roof", "ratio", "target", "command"]
     return markdown(head, body) if body else ""
 
 

@@ -31,10 +31,10 @@ from tests.rooms import MAY_IMPORT
 # By the time one of these is called, everything that a command was told has been accepted.
 _BEGINNINGS = (
     "agents.in_process.InProcess",
-    "benchmarks.measuring.Report",
     "benchmarks.study.read",
     "benchmarks.study.read_lines",
     "launch.hosts.job.read",
+    "os.getloadavg",  # by a benchmark's report
     "run_folder.settings.load",
     "launch.graph.shards.check",
     "matplotlib.pyplot.subplots",

@@ -51,7 +51,7 @@ def test_contestants_take_turns_and_steps_fill_a_turn() -> None:
 
         return Contestant(run, work)
 
-    turn, rounds = measuring._TURN_SECONDS.value, measuring._ROUNDS.value
+    turn, rounds = measuring.TURN_SECONDS, measuring.ROUNDS
     fast, slow = turn / 8, 3 * turn
     rates = measuring.alternate({"a": contestant("a", fast, 5.0), "b": contestant("b", slow, 2.0)})
     assert order[:5] == [("a", 1), ("a", 1), ("a", 2), ("b", 1), ("b", 1)]
@@ -63,7 +63,7 @@ def test_contestants_take_turns_and_steps_fill_a_turn() -> None:
 
 def test_what_was_ready_beforehand_does_not_make_turns_long() -> None:
     waiting = 10  # steps that take next to nothing
-    turn = measuring._TURN_SECONDS.value
+    turn = measuring.TURN_SECONDS
     taken: list[int] = []
 
     def run(steps: int) -> float:

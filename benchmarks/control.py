@@ -17,8 +17,9 @@ import numpy as np
 
 from analysis.playing import files
 from benchmarks import study
-from environments import control_tasks, suites
-from run_folder import limits, progress
+from environments import suites
+from environments.control import tasks as control_tasks
+from run_folder import progress, resuming
 
 _LISTS = {
     "benchmarking": [f"control:{task}" for task in control_tasks.BENCHMARKING],
@@ -62,7 +63,7 @@ def _is_trained(run_dir: pathlib.Path, how: Iterable[str]) -> bool:
     return (
         state is not None
         and progress.ended_in_order(run_dir)
-        and bool(limits.reached(state["limits"] | asked, state["counts"]))
+        and bool(resuming.limits_reached(state["limits"] | asked, state["counts"]))
     )
 
 

@@ -22,10 +22,11 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from analysis.playing import videos
+from analysis.playing import film as films
 from benchmarks import study
-from environments import control_tasks, screens
-from environments.spec import make_environment_spec
+from environments import screens
+from environments.control import tasks as control_tasks
+from environments.dm import make_environment_spec
 
 EVERY = 10  # steps between two pictures
 _COLUMNS = 8
@@ -68,7 +69,7 @@ def play(name: str, film: pathlib.Path) -> Played:
             over = bool(terminated[0] | truncated[0])
             if not over and len(rewards) % EVERY == 0:
                 pictures.append(_picture(screen))
-    videos.write(film, pictures, max(screen.frames_per_second // EVERY, 1))
+    films.write(film, pictures, max(screen.frames_per_second // EVERY, 1))
     return Played(
         name=name,
         observed=spec.observations.shape[0],

@@ -9,7 +9,7 @@ from agents import fields
 from agents.entry import Entry, Kind
 from benchmarks import study
 from run_folder import catalogue
-from run_folder.presets import PRESETS
+from run_folder.catalogue import PRESETS
 from run_folder.settings import Settings
 
 _IN_WORDS = {"dmlab": "DMLab", "control_image": "control image"}

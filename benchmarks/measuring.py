@@ -20,8 +20,8 @@ from absl import flags
 from benchmarks import subject
 from benchmarks.subject import Subject
 from launch import command_line
-from run_folder import presets
-from run_folder.machine import processor
+from run_folder import catalogue
+from run_folder.launches import processor
 
 ROUNDS, TURN_SECONDS = 6, 3.0  # where no flag says
 _DEFAULT_AGENT = "r2d2"
@@ -81,7 +81,7 @@ def run(
       before: is called before TensorFlow takes the devices that it finds.
     """
     # Defined here, for those commands alone that take them.
-    flags.DEFINE_enum("preset", preset, presets.PRESETS, "Where the Config is from.")
+    flags.DEFINE_enum("preset", preset, catalogue.PRESETS, "Where the Config is from.")
     title = "What is measured"
     sections = {title: ["agent", "preset", command_line.HYPERPARAMETER, *measured]}
     if by_turns:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.report import population_curves
+from analysis.report.population import score_curve
 from benchmarks import figures, study
 from benchmarks.figures import Line, Panel
 from environments import suites
@@ -97,10 +97,10 @@ def rows_of(path: pathlib.Path, fields: Sequence[str], points: int) -> Iterator[
     tasks = suites.tasks(found.env)
     for member in range(found.members):
         log = _in_order(scores.episodes(folder.member(member)))
-        curve = population_curves.of_scores(log, tasks, points)
+        curve = score_curve(log, tasks, points)
         made = decisions.of_member(folder, member)
         before = 0.0
-        for x, y in zip(curve.x, curve.mean, strict=True):
+        for x, y in zip(curve.x, curve.y, strict=True):
             until = [decision for decision in made if decision.actor_steps <= x]
             took = [d.rival for d in until if d.adopted is not None and d.actor_steps > before]
             values = {name: str(until[-1].new[name]) for name in fields}

@@ -31,9 +31,9 @@ from benchmarks import figures, ripening, study
 from benchmarks.figures import Line, Panel
 from benchmarks.study import DOCS, markdown, replace_block
 from environments import suites
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 from r2d2 import agent as r2d2
-from run_folder import catalogue, presets
+from run_folder import catalogue
 
 DATA = DOCS / "data/reproduction.csv"
 PAGE = DOCS / "reproduction.md"
@@ -165,7 +165,9 @@ def make_agent(run: Run) -> Agent:
     task = TASKS[run.task]
     arm = task.arms[run.arm]
     values = (
-        presets.config("local", catalogue.entry(arm.agent), run.task) | task.changes | arm.changes
+        catalogue.preset_config("local", catalogue.entry(arm.agent), run.task)
+        | task.changes
+        | arm.changes
     )
     config = dataclasses.replace(r2d2.VARIANTS[arm.agent], **values)
     return r2d2.make(config, arm.agent)

@@ -11,9 +11,9 @@ from acme import specs
 from agents.contract import Agent
 from agents.entry import Entry
 from environments import suites
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 from replay.structures import Batch, NetworkInput
-from run_folder import catalogue, configs, presets
+from run_folder import catalogue, settings
 
 GAME = "atari:pong"  # all 18 actions, as every Atari game has them
 _SUITE = "atari57"  # decides how many tasks a multi-task agent's network serves
@@ -66,8 +66,8 @@ def make(agent: str, preset: str, overrides: dict[str, dict[str, str]], env: str
     (name,) = named = catalogue.named(agent)
     suites.check(env)
     tasks = _SUITE if env == GAME and not entry.single_task else env
-    values = presets.config(preset, entry, tasks)
-    config = configs.make(tasks, named, {name: values}, overrides)[name]
+    values = catalogue.preset_config(preset, entry, tasks)
+    config = settings.make_configs(tasks, named, {name: values}, overrides)[name]
     spec = make_environment_spec(env)
     return Subject(preset, entry, entry.make(config, name), spec, len(suites.tasks(tasks)))
 

@@ -19,7 +19,7 @@ from agents.environment_loop import VectorEnvironmentLoop
 from benchmarks import figures, study
 from benchmarks.figures import Line, Panel
 from environments import suites
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 from replay.frames import FrameStack
 from replay.structures import FIRST, LAST, NO_ACTION, Batch, Nest, NetworkInput, Step
 

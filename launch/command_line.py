@@ -22,8 +22,10 @@ from agents import fields
 from agents.fields import Field
 from agents.requirements import LARGEST
 from environments import suites
-from launch import paths
-from run_folder import catalogue, configs, presets, settings, texts
+from run_folder import catalogue, settings, texts
+
+# Of Linux, in bytes. A run's files have names of their own below its folder.
+_LONGEST_FILE_NAME, _LONGEST_PATH = 255, 4096 - 256
 
 
 class _WholeNumberParser(flags.IntegerParser):
@@ -45,10 +47,30 @@ class FolderParser(flags.ArgumentParser[str]):
     """Of a flag that names a folder, or several with commas; a command knows if one may be none."""
 
     def parse(self, argument: str) -> str:
-        return ",".join(part and paths.folder(part) for part in argument.split(","))
+        return ",".join(part and _folder(part) for part in argument.split(","))
 
     def flag_type(self) -> str:
         return "folder"
+
+
+def _folder(text: str) -> str:
+    """The path that is meant, with `~` as the home folder; ValueError where there can be none."""
+    path = os.path.expanduser(text)
+    if path.startswith("~"):
+        raise ValueError(f"There is no home folder {path.split('/')[0]}; ./{path} is a name.")
+    try:
+        names = [name.encode() for name in path.split("/")]
+    except UnicodeEncodeError:
+        raise ValueError("The name of a folder was expected, got bytes that are no text.") from None
+    if "\0" in path:
+        raise ValueError("The name of a folder was expected, got one with a null byte.")
+    longest = max(map(len, names))
+    if longest > _LONGEST_FILE_NAME:
+        raise ValueError(f"A name has at most {_LONGEST_FILE_NAME} bytes, got one of {longest}.")
+    length = len(os.path.abspath(path).encode())
+    if length > _LONGEST_PATH:
+        raise ValueError(f"A path has at most {_LONGEST_PATH:,} bytes, got one of {length:,}.")
+    return path
 
 
 AGENT = flags.DEFINE_string("agent", None, f"What learns: {', '.join(catalogue.AGENTS)}.")
@@ -67,7 +89,7 @@ _DEFINES: dict[type, Callable[..., flags.FlagHolder]] = {
 def define(name: str, field: Field) -> flags.FlagHolder:
     """A flag for a declared field; its value is None where it was not given."""
     (kind,) = {field.annotation, *get_args(field.annotation)} & set(_DEFINES)
-    values = [field.presets.get(preset) for preset in presets.PRESETS]
+    values = [field.presets.get(preset) for preset in catalogue.PRESETS]
     meaning = field.meaning
     if None not in values and kind is not bool:
         local, paper = values
@@ -170,15 +192,15 @@ def agent_help(agent: str, argv: Sequence[str]) -> str:
       argv: may say `--env` and `--preset`, whose values are shown then; else the paper's.
     """
     said = {key: value for key, _, value in (a.lstrip("-").partition("=") for a in argv)}
-    env, preset = said.get("env", ""), said.get("preset", presets.PRESETS[0])
+    env, preset = said.get("env", ""), said.get("preset", catalogue.PRESETS[0])
     try:
         (name,) = named = catalogue.named(agent)
         paper = catalogue.config(agent, env) if env else catalogue.entry(agent).config
         config, of = paper, "the paper's, for Atari"
         if env:
             suites.check(env)
-            _, values = settings.of_preset(preset, env, named, [name])
-            config, of = configs.make(env, named, values, {})[name], f"{env}, --preset={preset}"
+            _, configs = settings.of_preset(preset, env, named, [name], {})
+            config, of = configs[name], f"{env}, --preset={preset}"
     except ValueError as error:
         fail(str(error))
     lines = [f"--agent={agent}: {of}"]

@@ -16,10 +16,11 @@ from absl import flags
 from rich.console import Console
 
 from agents.requirements import MOST_MEMORY_STEPS
-from analysis.diagnosis import ANALYSES
-from environments.lost_simulators import CannotPlayError
+from environments.copies.dead_simulators import CannotPlayError
 from launch import command_line, opening
 from run_folder.settings import SettingsError
+
+ANALYSES = ("discrepancy", "lag", "memory")
 
 _LONGEST_BURN_IN = 10_000  # that is unrolled at once
 
@@ -48,7 +49,7 @@ _SECTIONS = {
 
 
 def _run_and_what() -> dict[str, Any]:
-    """What the command line asks for, as `analysis.diagnosis.session.Wanted` takes it.
+    """What the command line asks for, as `analysis.diagnosis.Wanted` takes it.
 
     Raises:
       SettingsError: when it makes no sense.
@@ -90,8 +91,8 @@ def _whole_numbers(flag: flags.FlagHolder, least: int, most: int) -> list[int]:
 def main(_: Sequence[str]) -> None:
     try:
         wanted = _run_and_what()
-        session = command_line.later("analysis.diagnosis.session")
-        session.diagnose(session.Wanted(**wanted), Console())
+        diagnosis = command_line.later("analysis.diagnosis")
+        diagnosis.diagnose(diagnosis.Wanted(**wanted), Console())
     except (SettingsError, CannotPlayError) as error:
         command_line.fail(str(error))
     sys.exit(0)

@@ -14,19 +14,22 @@ import threading
 import time
 from collections.abc import Sequence
 
+import launchpad as lp
+import tensorflow as tf
 from absl import flags
 from launchpad.launch import worker_manager
+from launchpad.program_stopper import program_stopper
 
 from courier import credentials
 from launch import command_line
-from launch.gcp import host
 from launch.graph import process, program, rejoining, servers
 from launch.hosts import cluster_spec, job
-from run_folder import bucket, progress
+from run_folder import layout, mirrors, progress
 from run_folder.layout import RunFolder
 
 POLL_SECONDS = 2.0  # between two looks at the run folder
 END_SECONDS = 10.0  # from a run's end to that of a node that has not noticed
+CLOUD_JOB = "CLOUD_ML_JOB_ID"  # environment variable that Vertex AI sets on each of its hosts
 _REMEMBER = ("learner", "replay", "coordinator")
 _TLS = flags.DEFINE(
     command_line.FolderParser(),
@@ -47,7 +50,7 @@ def main(_: Sequence[str]) -> None:
         place = cluster_spec.read(os.environ, {name: pool.labels for name, pool in pools.items()})
         pool = pools[place.pool]
         label = pool.labels[place.index]
-        run_dir = bucket.local(pool.run_dir)
+        run_dir = layout.local(pool.run_dir)
         if progress.ended_in_order(run_dir):
             return
         pool.check()
@@ -78,7 +81,7 @@ def _tls() -> credentials.Tls | None:
         command_line.fail(f"--tls: {error.filename} cannot be read: {error.strerror}.")
 
 
-def was_started(run_dir: bucket.RunDir, label: str) -> bool:
+def was_started(run_dir: layout.RunDir, label: str) -> bool:
     """Whether a node that remembers was started before by the same job; notes that it is now.
 
     What a learner, a replay shard or the coordinator knew is in the run folder, where one that is
@@ -87,12 +90,12 @@ def was_started(run_dir: bucket.RunDir, label: str) -> bool:
     Raises:
       JobError: it cannot go on; or all hosts are to share the run folder, and this one has it not.
     """
-    folder = RunFolder(bucket.local(run_dir))
+    folder = RunFolder(layout.local(run_dir))
     if label.split("/")[0] not in _REMEMBER:
         return False
     started = folder.started(label)
-    if bucket.is_bucket(run_dir):
-        host.claim(run_dir, started.name)
+    if layout.is_bucket(run_dir):
+        _claim(run_dir, started.name)
         return False
     if not folder.config.exists():
         raise job.JobError(
@@ -106,19 +109,36 @@ def was_started(run_dir: bucket.RunDir, label: str) -> bool:
     return False
 
 
+def _claim(run_dir: layout.RunDir, name: str) -> None:
+    """Notes in the bucket that a node was started which must not be started twice.
+
+    Vertex AI starts a process that crashed again, and gives the job up, as failed, when that fails.
+    """
+    path = f"{mirrors.of(run_dir).root}/nodes/{name}"
+    if tf.io.gfile.exists(path):
+        raise job.JobError(
+            f"There is {path} already: what this node knew is gone with the process that crashed. "
+            "Launch the run anew with --resume."
+        )
+    with tf.io.gfile.GFile(path, "w") as file:
+        file.write(os.environ.get(CLOUD_JOB, ""))
+
+
 def hosts(place: cluster_spec.Place) -> list[str]:
     """Every host of a cluster once: no proxy is to be asked for those."""
     addresses = (address for pool in place.addresses.values() for address in pool)
     return sorted({address.rpartition(":")[0] for address in addresses})
 
 
-def _end_with_run(run_dir: bucket.RunDir, stop: threading.Event) -> None:
+def _end_with_run(run_dir: layout.RunDir, stop: threading.Event) -> None:
     """Ends this process when the run folder says that the run has ended."""
-    while not progress.ended_in_order(bucket.local(run_dir)):
+    while not progress.ended_in_order(layout.local(run_dir)):
         if stop.wait(POLL_SECONDS):
             return
-    if bucket.is_bucket(run_dir):  # each host has its own part; the coordinator's says it
-        host.end_job(run_dir)
+    if layout.is_bucket(run_dir):  # each host has its own part; the coordinator's says it
+        mirrors.of(run_dir).push(checkpoints=True)
+        if CLOUD_JOB in os.environ:  # ends every host: the job is cancelled; a crash fails it
+            program_stopper.make_program_stopper(lp.LaunchType.VERTEX_AI)()
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(END_SECONDS)
     os._exit(0)

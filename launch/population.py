@@ -14,13 +14,11 @@ from absl import flags
 
 from agents import fields
 from launch import command_line, train, trial
-from launch.members import asked
-from launch.members.asked import Asked
-from population import ranges, settings
+from population import settings
 from population.folder import PopulationFolder, is_population, name_of
-from population.settings import Population
+from population.settings import Asked, Population
 from recurrent_replay import command
-from run_folder import bucket, run_lock
+from run_folder import layout, run_lock
 from run_folder.settings import SettingsError
 
 _RULE = {
@@ -63,9 +61,9 @@ def main(_: Sequence[str]) -> None:
         _check_place(values["run_dir"] or "")
         member = _MEMBER.value
         joins = member is not None and values["run_dir"] and is_population(typed.folder.path)
-        begin = asked.resumed if train.is_resumed() else asked.joined if joins else asked.new
-        _try_each(typed, is_begun=begin != asked.new)
-        population = begin(typed)
+        goes_on = settings.resumed if train.is_resumed() else settings.joined if joins else None
+        _try_each(typed, is_begun=goes_on is not None)
+        population = (goes_on or settings.new)(typed)
         if member is not None and not 0 <= member < population.members:
             raise SettingsError(
                 f"--member must be from 0 to {population.members - 1}, got {member}."
@@ -95,7 +93,7 @@ def _check_place(run_dir: str) -> None:
         if flags.FLAGS[name].present and flags.FLAGS[name].value is not False:
             raise SettingsError(f"--{name} is for one run: a population takes none.")
     if (
-        bucket.is_bucket(run_dir)
+        layout.is_bucket(run_dir)
         or command_line.of_launchpad(sys.argv)
         or any(flags.FLAGS[name].present for name in flags.FLAGS if name.startswith("gcp_"))
     ):
@@ -112,13 +110,13 @@ def _run(population: Population, path: pathlib.Path, member: int | None) -> int:
     folder = PopulationFolder(path.resolve())
     mine = range(population.members) if member is None else range(member, member + 1)
     if not is_population(path) or settings.load(path) != population:
-        command_line.later("launch.acceptance").check(population, folder, mine)
+        loops.check(population, folder, mine)
     settings.make_folder(folder)
     _lock(population, folder, member)
     settings.record(folder, population)
     title = f"{population.members} x {population.agent} on {population.env}, {path}"
     with contextlib.suppress(OSError):  # a closed terminal
-        drawn = ", ".join(ranges.spread(population.ranges))
+        drawn = ", ".join(f"{name}={text}" for name, text in population.sweep.items())
         print(f"Training {title}; drawn: {drawn}.", flush=True)
     with views.View(title) as view:
         loop = loops.Loop(population, folder, mine, view)

@@ -12,7 +12,7 @@ from absl import flags
 
 from launch import command_line, opening
 from population.folder import is_population
-from run_folder import links, settings
+from run_folder import places, settings
 from run_folder.settings import SettingsError
 
 _OUTPUT = flags.DEFINE(
@@ -48,11 +48,11 @@ def main(_: Sequence[str]) -> None:
         with opening.trusting():
             made = pages.of_folders(folders, output)
         if output is None:
-            links.refuse(made.folder)
+            places.refuse_links(made.folder)
     except SettingsError as error:
         command_line.fail(str(error))
     try:
-        print(f"Report: {pages.write(made)}")
+        print(f"Report: {made.write()}")
     except SettingsError as error:
         command_line.fail(str(error))
     except OSError as error:

@@ -4,6 +4,7 @@ Importing this takes seconds: TensorFlow and Launchpad.
 """
 
 import contextlib
+import inspect
 import os
 import pathlib
 import sys
@@ -14,21 +15,20 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from absl import flags
 
-from agents.contract import Update
+from agents.contract import Agent, Update
 from agents.networks.network import is_discrete
-from environments import import_path
+from agents.peers import ALONE
+from environments.copies.dead_simulators import first_line
 from launch import trial
-from launch.gcp import launcher, options
-from launch.graph import shards, temporary_files
-from launch.hosts import artefact
-from launch.local import fork_server, private_network, supervisor, tracker
+from launch.gcp import options
+from launch.local import fork_server, processes, supervisor, temporary_files, tracker
 from launch.local.fork_server import ForkServer
+from replay import dataset, tables
 from run_folder import (
-    bucket,
     building,
     checkpoints,
     launches,
-    limits,
+    layout,
     places,
     progress,
     resuming,
@@ -41,10 +41,8 @@ from run_folder.settings import Settings, SettingsError
 from tensor_ops import llvm
 
 flags.FLAGS.set_default("lp_launch_type", "local_mp")  # Launchpad's own default is threads
-flags.FLAGS.set_default(
-    "lp_termination_notice_secs", -1
-)  # the launching process has its own patience
-_ASKED_TO_BE_OPEN = "--noprivate_network was given"
+flags.FLAGS.set_default("lp_termination_notice_secs", -1)  # the launching process has its own
+_NETWORK = ("actions", "initial_state", "step", "unroll", "trainable_variables", "variables")
 
 
 class Resumption(NamedTuple):
@@ -80,22 +78,31 @@ def start(asked: Settings | Resumption, job: str | None) -> int:
             return _run_here(run, resumption)
         tf.config.set_visible_devices([], "GPU")  # no node runs here
         manifests = _manifests(run, resumption)
+        from launch.gcp import launcher  # a run on this machine does without
+        from launch.hosts import artefact
+
         if job is not None:
             _make_folder("job", pathlib.Path(job))
-        if job is not None or not options.check(run.run_dir).dry_run:
             _begin(run, manifests, resumption)
-        if job is not None:
-            return write_job(run, manifests, pathlib.Path(job))
-        return launcher.launch(run, manifests, options.check(run.run_dir))
+            artefact.write(run, manifests, pathlib.Path(job))
+            return 0
+        wanted = options.check(run.run_dir)
+        if not wanted.dry_run:
+            _begin(run, manifests, resumption)
+        return launcher.launch(run, manifests, wanted)
     except checkpoints.CheckpointError as error:
         raise SettingsError(str(error)) from None
 
 
 def _run_here(run: Settings, resumption: Resumption | None) -> int:
     """Runs all nodes on this machine, as forks; this process itself runs no TensorFlow op."""
-    why_open = private_network.why_not() if run.private_network else _ASKED_TO_BE_OPEN
+    why_open = "--noprivate_network was given"
+    if run.private_network:
+        why_open = processes.why_no_private_network()
     if why_open:
-        _say_who_reaches(why_open)
+        with contextlib.suppress(OSError):  # a closed terminal
+            who = processes.reached_by()
+            print(f"Open to {who} ({why_open}): see docs/security.md.", flush=True)
     with (
         temporary_files.folder_of_a_run(),
         forking(run.agent, run.env, private=not why_open) as server,
@@ -136,34 +143,111 @@ def forking(agent: str, env: str, *, private: bool = False) -> Iterator[ForkServ
         raise SettingsError(f"The run cannot be started: {error}") from None
 
 
-def _say_who_reaches(why: str) -> None:
-    """A line about a run that is open to others."""
-    text = f"Open to {private_network.reached_by()} ({why}): see docs/security.md."
-    with contextlib.suppress(OSError):  # a closed terminal
-        print(text, flush=True)
-
-
 def _accept(asked: Settings | Resumption, job: str | None) -> Settings:
-    """The settings, checked as far as no agent is made; a run that goes on is locked then."""
+    """The settings, checked as far as no agent is made."""
     run_dir = asked.values["run_dir"] if isinstance(asked, Resumption) else asked.run_dir
     _check_place(run_dir, resume=isinstance(asked, Resumption))
     if isinstance(asked, Resumption):
         run = resuming.resumed(asked.values, asked.overrides)
         trial.try_each(run.env, run.hang_seconds)
-        limits.check(run, asked.step)
+        resuming.check_limits(run, asked.step)
     else:
         run = asked
         settings.check_vacant(run)  # of a bucket, only now is it known
-    shards.check(run)
+    check_shares(run)
     tracker.check(run, here=job is None and not options.wanted())
     if options.wanted():
-        artefact.check_nodes(run)
+        from launch.gcp import launcher
+
         launcher.check_program(run)
     if job is not None:
+        from launch.hosts import artefact
+
         if not job:
             raise SettingsError("--job must name a new folder, got ''.")
         artefact.check(run, pathlib.Path(job))
     return run
+
+
+def _check_place(run_dir: str | None, *, resume: bool) -> None:
+    """Accepts a place for a run and a run folder that belong together."""
+    if options.wanted():
+        from launch.gcp import launcher
+
+        launcher.check(options.check(run_dir), run_dir or "", resume=resume)
+    elif (launch_type := flags.FLAGS.lp_launch_type) != "local_mp":
+        raise SettingsError(
+            f"--lp_launch_type must be local_mp or {options.LAUNCH_TYPE}, got {launch_type}."
+        )
+    elif options.given():
+        raise SettingsError(
+            f"{' and '.join(options.given())} must come with "
+            f"--lp_launch_type={options.LAUNCH_TYPE}, got --lp_launch_type=local_mp."
+        )
+    elif layout.is_bucket(run_dir or ""):
+        raise SettingsError(
+            f"--run_dir={run_dir} is for --lp_launch_type={options.LAUNCH_TYPE}; "
+            "a run on hosts of your own needs a folder on a disk."
+        )
+
+
+def check_shares(run: Settings) -> None:
+    """Checks that every shard has its writers, its share of each table and of each batch.
+
+    Of a batch each of an agent's learners has its share, too.
+
+    Raises:
+      SettingsError: one has not.
+    """
+    shards, nodes, learners = run.num_replay_shards, len(run.crews()), run.learners_per_agent
+    if shards > nodes:
+        raise SettingsError(
+            f"--num_replay_shards={shards} needs as many actor nodes, each of which writes to "
+            f"one shard; --num_actors={run.num_actors} and "
+            f"--actors_per_node={run.actors_per_node} make {nodes}."
+        )
+    if shards % learners and learners % shards:
+        raise SettingsError(
+            f"Of --learners_per_agent={learners} and --num_replay_shards={shards} one must "
+            "divide the other: each learner samples as many shards, or each shard serves as many "
+            "learners."
+        )
+    if learners > 1 and run.colocate_learners:
+        raise SettingsError(
+            f"--learners_per_agent={learners} gives each learner a process of its own, and "
+            "--colocate_learners puts them into one: leave one of the two out."
+        )
+    for name in run.agents:
+        agent = building.make_agent(run, name)
+        if learners > 1:
+            _check_learners(agent, learners)
+        try:
+            dataset.check_shares(agent.tables, agent.batch_sizes, shards)
+            for table in agent.tables:
+                tables.shard_of(table, shards - 1, shards)
+        except ValueError as error:
+            raise SettingsError(
+                f"--num_replay_shards={shards} does not fit --agent={name}: {error}"
+            ) from None
+
+
+def _check_learners(agent: Agent, learners: int) -> None:
+    """Checks that several learners of an agent can share its batches."""
+    for table, size in zip(agent.tables, agent.batch_sizes, strict=True):
+        if size % learners:
+            fitting = [str(n) for n in range(2, size + 1) if not size % n][:4]
+            raise SettingsError(
+                f"--learners_per_agent={learners} must divide what a batch of {agent.name} takes "
+                f"from table {table.name!r}, {size} items"
+                + (f", as {', '.join(fitting)} would." if fitting else ".")
+            )
+    try:
+        inspect.signature(agent.make_update).bind(None, ALONE)
+    except TypeError:
+        raise SettingsError(
+            f"--learners_per_agent={learners} is not for --agent={agent.name}: its make_update "
+            "takes no peers (docs/extending.md)."
+        ) from None
 
 
 def _manifests(run: Settings, resumption: Resumption | None) -> Manifests:
@@ -174,27 +258,6 @@ def _manifests(run: Settings, resumption: Resumption | None) -> Manifests:
     return resuming.manifests(
         run, updates, step=resumption.step, with_replay=resumption.with_replay
     )
-
-
-def _check_place(run_dir: str | None, *, resume: bool) -> None:
-    """Accepts a place for a run and a run folder that belong together."""
-    if options.wanted():
-        launcher.check(options.check(run_dir), run_dir or "", resume=resume)
-    elif flags.FLAGS.lp_launch_type != "local_mp":
-        raise SettingsError(
-            f"--lp_launch_type must be local_mp or {options.LAUNCH_TYPE}, "
-            f"got {flags.FLAGS.lp_launch_type}."
-        )
-    elif options.given():
-        raise SettingsError(
-            f"{' and '.join(options.given())} must come with "
-            f"--lp_launch_type={options.LAUNCH_TYPE}, got --lp_launch_type=local_mp."
-        )
-    elif bucket.is_bucket(run_dir or ""):
-        raise SettingsError(
-            f"--run_dir={run_dir} is for --lp_launch_type={options.LAUNCH_TYPE}; "
-            "a run on hosts of your own needs a folder on a disk."
-        )
 
 
 def make_updates(run: Settings) -> dict[str, Update]:
@@ -213,8 +276,12 @@ def make_updates(run: Settings) -> dict[str, Update]:
     for name in run.agents:
         try:
             agent = building.make_agent(run, name)
-            updates[name] = _checked(agent.make_update(spec))
-            forms.add(agent.environment_action)
+            update = agent.make_update(spec)
+            if missing := [part for part in _NETWORK if not hasattr(update.network, part)]:
+                raise ValueError(
+                    f"its network must be an agents.contract.Network, got a "
+                    f"{type(update.network).__name__} without {', '.join(missing)}."
+                )
         except ValueError as error:
             raise SettingsError(
                 f"--agent={name} cannot play --env={run.env} with these settings: {error}"
@@ -228,8 +295,10 @@ def make_updates(run: Settings) -> dict[str, Update]:
             traceback.print_exc()
             raise SettingsError(
                 f"--agent={run.agent} cannot play --env={run.env}: making its update raised "
-                f"{import_path.first_line(error)}"
+                f"{first_line(error)}"
             ) from None
+        updates[name] = update
+        forms.add(agent.environment_action)
     if len(forms) > 1 and not is_discrete(spec.actions):
         raise SettingsError(
             f"--agent={run.agent}: these agents do not mean the same by the vectors that replay "
@@ -238,32 +307,16 @@ def make_updates(run: Settings) -> dict[str, Update]:
     return updates
 
 
-def _checked(update: Update) -> Update:
-    """Raises ValueError for an update whose network is none by the contract."""
-    wanted = ("actions", "initial_state", "step", "unroll", "trainable_variables", "variables")
-    missing = [name for name in wanted if not hasattr(update.network, name)]
-    if missing:
-        raise ValueError(
-            f"its network must be an agents.contract.Network, got a "
-            f"{type(update.network).__name__} without {', '.join(missing)}."
-        )
-    return update
-
-
 def _begin(run: Settings, manifests: Manifests, resumption: Resumption | None) -> None:
     """Makes the run folder, or readies it for another launch; this process holds its lock then.
-
-    Args:
-      run: its settings.
-      manifests: what it goes on from.
-      resumption: None for a run that begins.
 
     Raises:
       SettingsError: another process runs it, or it cannot be written.
     """
     _make_folder("run_dir", run.path)
+    here = not layout.is_bucket(run.run_dir)
     try:
-        if not bucket.is_bucket(run.run_dir):
+        if here:
             run_lock.take(run.path)
             places.check(run.folder)
         counts = checkpoints.counts(manifests)
@@ -273,7 +326,7 @@ def _begin(run: Settings, manifests: Manifests, resumption: Resumption | None) -
             actor_steps=int(counts["actor_steps"]),
             walltime=float(counts["walltime"]),
         )
-        if resumption is not None and not bucket.is_bucket(run.run_dir):
+        if resumption is not None and here:
             if progress.ended_in_order(run.path) and resumption.step is None:
                 rewinding.cut(run.folder)
             else:
@@ -293,17 +346,3 @@ def _make_folder(flag: str, path: pathlib.Path) -> None:
         raise SettingsError(f"--{flag}={path} cannot be made: {error.strerror}.") from None
     if not os.access(path, os.W_OK | os.X_OK):
         raise SettingsError(f"--{flag}={path} cannot be written into.")
-
-
-def write_job(run: Settings, manifests: Manifests, job: pathlib.Path) -> int:
-    """Writes a run as files for the hosts of a cluster; returns the exit code."""
-    pools = artefact.write(run, manifests, job)
-    for pool in pools:
-        print(f"{job / pool.name}: {', '.join(pool.labels)}")
-    count = sum(len(pool.nodes) for pool in pools)
-    print(
-        f"Start {count} processes, --rank=0 to {count - 1}, each in its pool's folder:\n"
-        f"  CLUSTER_SPEC=$({sys.executable} -m launch.cluster --job={job} --hosts=... --rank=...) "
-        f"{sys.executable} -m launch.node --job={job}"
-    )
-    return 0

@@ -12,7 +12,7 @@ from agents import fields
 from agents.requirements import LARGEST
 from launch import command_line, trial
 from launch.gcp import options
-from run_folder import bucket, configs, crews, places, presets, run_lock, settings
+from run_folder import catalogue, layout, places, run_lock, settings
 from run_folder.settings import Settings, SettingsError
 
 _RESUME = flags.DEFINE_boolean("resume", False, "Go on with the run in --run_dir.")
@@ -67,7 +67,7 @@ def asked() -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
     """
     overrides = command_line.config_overrides(sys.argv)
     if _ANNEALING_FRAMES.value is not None:
-        overrides[configs.EVERY_AGENT] = {_ANNEALING_FRAMES.name: _ANNEALING_FRAMES.value}
+        overrides[settings.EVERY_AGENT] = {_ANNEALING_FRAMES.name: _ANNEALING_FRAMES.value}
     values = {name: flag.value for name, flag in _SETTINGS.items()}
     for name, value in values.items():
         if value is not None:
@@ -89,7 +89,7 @@ def new_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
     """
     settings.require(values, "agent", "env", "run_dir")
     if values["preset"] is None:
-        values = values | {"preset": presets.PRESETS[0]}
+        values = values | {"preset": catalogue.PRESETS[0]}
     trial.try_each(values["env"], values["hang_seconds"])
     made = settings.resolve(values, overrides)
     settings.check_vacant(made)
@@ -99,7 +99,7 @@ def new_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
 def _check_recorded(values: dict[str, Any]) -> None:
     """Raises SettingsError where the folder of a run that goes on, if it is here, holds none."""
     settings.require(values, "run_dir")
-    if not bucket.is_bucket(values["run_dir"]):
+    if not layout.is_bucket(values["run_dir"]):
         settings.load(pathlib.Path(values["run_dir"]))
 
 
@@ -109,7 +109,7 @@ def _first_line(run: Settings | None) -> str:
         return ""
     if run is None:
         return f"Going on with {command_line.RUN_DIR.value} ..."
-    return f"Starting {crews.num_nodes(run):,} processes: {run.agent} on {run.env} ..."
+    return f"Starting {run.num_nodes():,} processes: {run.agent} on {run.env} ..."
 
 
 def main(_: Sequence[str]) -> None:

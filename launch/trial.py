@@ -9,7 +9,7 @@ import multiprocessing
 from multiprocessing import connection
 
 from environments import gym, suites
-from launch.local import descendants
+from launch.local import processes
 
 SECONDS = 60.0
 _SECONDS_TO_END = 5.0  # of a child that has answered
@@ -27,7 +27,7 @@ def try_each(env: str, seconds: float | None) -> None:
     except ValueError:  # which is said where names are checked
         return
     for task in filter(suites.made_singly, suites.tasks(env)):
-        with descendants.ended():
+        with processes.ended_with():
             found = _tried(task, seconds or SECONDS)
         gym.remember(task, found)
         if isinstance(found, gym.Description) and (module := suites.module_of(task)):

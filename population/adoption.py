@@ -18,10 +18,8 @@ import os
 import pathlib
 import shutil
 
-import tensorflow as tf
-
-from run_folder import checkpoints, snapshots, whole_files
-from run_folder.checkpoints import Manifest
+from run_folder import checkpoints, disk
+from run_folder.checkpoints import CheckpointError, Manifest
 from run_folder.layout import RunFolder, learner_label
 
 _ATTEMPTS = 5  # a manifest is replaced once in minutes
@@ -48,16 +46,13 @@ def stage(source: RunFolder, target: RunFolder, agent: str, step: int) -> int:
         stays.
       OSError: it cannot be written; nothing of it stays.
     """
-    prefix = f"{learner_label(agent)}/{step}"
+    prefix, reason = f"{learner_label(agent)}/{step}", ""
     for _ in range(_ATTEMPTS):
         try:
-            manifest = checkpoints.parse(source.checkpoints)
-            if manifest is None:
-                raise AdoptionError(f"{source.path} has saved nothing yet.")
-            alone = checkpoints.without_replay(manifest)
+            alone = checkpoints.without_replay(_manifest(source))
             checkpoints.check(source.checkpoints, alone)
             _bring(source, target, alone, prefix)
-        except checkpoints.CheckpointError as error:
+        except CheckpointError as error:
             reason = str(error)
         except FileNotFoundError as error:
             reason = f"{error.filename} is gone."
@@ -65,6 +60,14 @@ def stage(source: RunFolder, target: RunFolder, agent: str, step: int) -> int:
             _check_fits(source, target, prefix)
             return alone.learner_step
     raise AdoptionError(f"The learner of {source.path} cannot be taken: {reason}")
+
+
+def _manifest(run: RunFolder) -> Manifest:
+    """The newest of a run. Raises AdoptionError before its first, and CheckpointError."""
+    manifest = checkpoints.parse(run.checkpoints)
+    if manifest is None:
+        raise AdoptionError(f"{run.path} has saved nothing yet.")
+    return manifest
 
 
 def _bring(source: RunFolder, target: RunFolder, manifest: Manifest, prefix: str) -> None:
@@ -76,40 +79,12 @@ def _bring(source: RunFolder, target: RunFolder, manifest: Manifest, prefix: str
             _link(old, new)
             if new.stat().st_size != size:  # written anew, by a run that went back
                 raise FileNotFoundError(errno.ENOENT, "was written anew", str(old))
-        files = snapshots.files(target.checkpoints, prefix)
-        whole_files.sync(*files, files[0].parent)  # before a decision says that they are there
+        files = checkpoints.learner_files(target.checkpoints, prefix)
+        disk.sync(*files, files[0].parent)  # before a decision says that they are there
     except OSError:
         with contextlib.suppress(OSError):
             _remove(target, prefix)
         raise
-
-
-def _check_fits(source: RunFolder, target: RunFolder, prefix: str) -> None:
-    """Removes a learner again, and raises AdoptionError, where a run could not go on with it."""
-    own = checkpoints.parse(target.checkpoints)
-    assert own is not None
-    found, before = _shapes(target, prefix), _shapes(target, own.learner)
-    if found is None or (before is not None and found != before):
-        _remove(target, prefix)
-        what = "is damaged" if found is None else f"is not of the sizes that {target.path}'s is"
-        raise AdoptionError(f"The learner of {source.path} {what}.")
-
-
-def _shapes(folder: RunFolder, prefix: str) -> dict[str, list[int]] | None:
-    """The shape of each of a learner's variables; None of one that is damaged."""
-    try:
-        reader = tf.train.load_checkpoint(str(folder.checkpoints / prefix))
-        shapes: dict[str, list[int]] = reader.get_variable_to_shape_map()
-        for name in shapes:
-            reader.get_tensor(name)  # which compares checksums
-    except (tf.errors.OpError, RuntimeError, ValueError):
-        return None
-    return shapes
-
-
-def _remove(target: RunFolder, prefix: str) -> None:
-    for file in snapshots.files(target.checkpoints, prefix):
-        file.unlink()
 
 
 def _link(old: pathlib.Path, new: pathlib.Path) -> None:
@@ -118,6 +93,27 @@ def _link(old: pathlib.Path, new: pathlib.Path) -> None:
         os.link(old, new)
     except OSError:  # another file system, or one that has no links
         shutil.copyfile(old, new)
+
+
+def _check_fits(source: RunFolder, target: RunFolder, prefix: str) -> None:
+    """Removes a learner again, and raises AdoptionError, where a run could not go on with it."""
+    folder = target.checkpoints
+    try:
+        found = checkpoints.check_learner(folder, prefix)
+    except CheckpointError:
+        _remove(target, prefix)
+        raise AdoptionError(f"The learner of {source.path} is damaged.") from None
+    with contextlib.suppress(CheckpointError):  # it need not be whole to be left
+        if found != checkpoints.check_learner(folder, _manifest(target).learner):
+            _remove(target, prefix)
+            raise AdoptionError(
+                f"The learner of {source.path} is not of the sizes that {target.path}'s is."
+            )
+
+
+def _remove(target: RunFolder, prefix: str) -> None:
+    for file in checkpoints.learner_files(target.checkpoints, prefix):
+        file.unlink()
 
 
 def publish(target: RunFolder, agent: str, step: int, actor_steps: int) -> None:
@@ -137,36 +133,28 @@ def publish(target: RunFolder, agent: str, step: int, actor_steps: int) -> None:
       OSError: it cannot be written; the run is as it was.
     """
     try:
-        manifest = checkpoints.parse(target.checkpoints)
-    except checkpoints.CheckpointError as error:
+        manifest = _manifest(target)
+    except CheckpointError as error:
         raise AdoptionError(str(error)) from None
-    if manifest is None:
-        raise AdoptionError(f"{target.path} has saved nothing yet.")
     if manifest.learner_step < step:
         manifest = _adopted(target, manifest, f"{learner_label(agent)}/{step}", step, actor_steps)
         checkpoints.write(target.checkpoints, checkpoints.MANIFEST, manifest)
     if manifest.learner_step == step:
-        snapshots.keep(target.checkpoints, manifest)
+        checkpoints.keep(target.checkpoints, manifest)
 
 
 def _adopted(
     target: RunFolder, manifest: Manifest, prefix: str, step: int, actor_steps: int
 ) -> Manifest:
     """A run's manifest, with another learner."""
-    sizes = {
-        str(file.relative_to(target.checkpoints)): file.stat().st_size
-        for file in snapshots.files(target.checkpoints, prefix)
-    }
+    sizes = checkpoints.learner_sizes(target.checkpoints, prefix)
     for part in ("index", "data"):
         if not any(name.startswith(f"{prefix}.{part}") for name in sizes):
             raise AdoptionError(
                 f"{target.checkpoints / prefix}.{part} is missing, which was to be adopted."
             )
-    others = {
-        name: size
-        for name, size in manifest.sizes.items()
-        if not name.startswith(f"{manifest.learner}.")
-    }
+    own = f"{manifest.learner}."
+    others = {name: size for name, size in manifest.sizes.items() if not name.startswith(own)}
     return dataclasses.replace(
         manifest,
         learner_step=step,

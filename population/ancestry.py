@@ -1,4 +1,4 @@
-"""Whose first weights those of each member descend from.
+"""Lines of descent: whose first weights each member's weights come from.
 
 Every member begins with weights of its own. Who takes over another's descends from then on from
 whom that one descended from, at the decision whose values it took with the weights.
@@ -31,9 +31,7 @@ def trace(made: Sequence[Decision], members: int) -> list[list[Stretch]]:
     is read while members decide may lack that decision: then the newest of the rival's that is
     known stands for it.
 
-    Args:
-      made: each member's decisions, all from number 0 on.
-      members: how many there are; an adoption's rival is one of them.
+    `made` are each member's decisions, all from number 0 on; an adoption's rival is a member.
     """
     ancestors = _ancestors(made)
     found = [[Stretch(0, member)] for member in range(members)]
@@ -44,22 +42,22 @@ def trace(made: Sequence[Decision], members: int) -> list[list[Stretch]]:
 
 
 def _ancestors(made: Sequence[Decision]) -> dict[_Key, int]:
-    """Whom a member's weights descend from after each decision."""
+    """The member whose first weights a member's descend from after each decision."""
     found: dict[_Key, int] = {}
     waiting = list(made)
     while waiting:
         left = []
         for decision in waiting:
             before = _before(decision)
-            if before is None:
-                found[_key(decision)] = decision.member
-            elif before in found:
-                found[_key(decision)] = found[before]
+            if before is None or before in found:
+                found[_key(decision)] = decision.member if before is None else found[before]
             else:
                 left.append(decision)
-        if len(left) == len(waiting):  # what these follow from is not there
+        if len(left) == len(waiting):  # the decisions that these follow from are not there
             first = left.pop(0)
-            found[_key(first)] = _newest(found, first)
+            member, _ = _before(first) or _key(first)
+            known = [key for key in found if key[0] == member]
+            found[_key(first)] = found[max(known)] if known else member
         waiting = left
     return found
 
@@ -70,15 +68,6 @@ def _before(decision: Decision) -> _Key | None:
         assert decision.rival is not None
         return decision.rival, decision.adopted
     return None if decision.number == 0 else (decision.member, decision.number - 1)
-
-
-def _newest(found: dict[_Key, int], decision: Decision) -> int:
-    """The ancestor of whom a decision follows, by the last of its decisions that is known."""
-    before = _before(decision)
-    assert before is not None
-    member, _ = before
-    known = [key for key in found if key[0] == member]
-    return found[max(known)] if known else member
 
 
 def _key(decision: Decision) -> _Key:

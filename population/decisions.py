@@ -1,4 +1,4 @@
-"""What the members decided: a file each, made once and never changed.
+"""What members decide, each time in a file that is made once and never changed.
 
 A file is made whole and under its name at once, or not at all: who comes second finds it there. So
 it is the lock, one that no dead process can hold. What it says is done afterwards
@@ -9,20 +9,31 @@ import contextlib
 import dataclasses
 import errno
 import json
+import math
 import os
 import pathlib
+import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from agents import fields
 from agents.fields import required
 from agents.requirements import NOT_NEGATIVE, or_none, whole
+from environments import suites
+from population import adoption, rule, scores
+from population.adoption import AdoptionError
 from population.folder import PopulationFolder, name_of
-from run_folder import recorded, whole_files
-from run_folder.settings import SettingsError, reading
+from population.settings import Population
+from run_folder import building, checkpoints, disk, texts
+from run_folder.checkpoints import CheckpointError, Manifest
+from run_folder.texts import SettingsError, reading
 
+LABEL = "values"  # of the log in which a member says which values hold, and from which step on
 _COUNTED = whole(0)
+_DECIDES = 1  # so that a decision draws nothing again that `ranges.draw` has drawn
 # What file systems without hard links say of one.
 _LINKLESS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
@@ -65,56 +76,33 @@ def write(folder: PopulationFolder, decision: Decision) -> bool:
     """
     path = _path(folder, decision.member, decision.number)
     path.parent.mkdir(exist_ok=True)
+    half = path.with_name(f".{path.name}.{uuid.uuid4().hex}{disk.TEMPORARY}")
     try:
-        with _half_of(path, json.dumps(dataclasses.asdict(decision), indent=2) + "\n") as half:
-            _link(half, path)
-        whole_files.sync(path.parent)
-    except OSError:
-        if path.exists():  # who came first may have removed this half, too
-            return False
-        raise
-    halves = path.parent.glob(f".{name_of(decision.member)}-*{whole_files.TEMPORARY}")
-    _remove(half for half in halves if _whole_of(half).exists())  # others may be about to be made
-    with contextlib.suppress(OSError):  # it was made, and the next one lists it
-        list_all(folder)
-    return True
-
-
-def _link(half: pathlib.Path, path: pathlib.Path) -> None:
-    """Gives a half its name at once, and to one only."""
-    try:
-        os.link(half, path)
+        half.write_text(json.dumps(dataclasses.asdict(decision), indent=2) + "\n")
+        disk.sync(half)
+        os.link(half, path)  # which gives it its name at once, and to one only
+        disk.sync(path.parent)
     except OSError as error:
+        if path.exists():
+            return False
         if error.errno not in _LINKLESS:
             raise
         raise SettingsError(
             f"{path.parent} must be on a file system that has hard links, by which a decision is "
             f"made once; here making one says: {error.strerror}."
         ) from None
-
-
-@contextlib.contextmanager
-def _half_of(path: pathlib.Path, text: str) -> Iterator[pathlib.Path]:
-    """A file that nobody else writes, to be linked or moved to a path; it does not stay."""
-    half = path.with_name(f".{path.name}.{uuid.uuid4().hex}{whole_files.TEMPORARY}")
-    try:
-        with half.open("x") as file:
-            file.write(text)
-        whole_files.sync(half)
-        yield half
     finally:
         half.unlink(missing_ok=True)
+    list_all(folder)
+    return True
 
 
-def _whole_of(half: pathlib.Path) -> pathlib.Path:
-    """What a half was to become."""
-    return half.with_name(half.name[1:].removesuffix(whole_files.TEMPORARY)).with_suffix("")
-
-
-def _remove(halves: Iterable[pathlib.Path]) -> None:
-    """Of who was killed while writing."""
-    for half in halves:
-        half.unlink(missing_ok=True)
+def list_all(folder: PopulationFolder) -> None:
+    """Writes population.jsonl anew: a line for each decision, in the order of time."""
+    made = sorted(map(_read, folder.decisions.glob("*.json")), key=_when)
+    lines = (json.dumps(dataclasses.asdict(decision)) + "\n" for decision in made)
+    with contextlib.suppress(OSError):  # another host lists them now, or the next decision will
+        disk.write(folder.listing, "".join(lines))
 
 
 def of_member(folder: PopulationFolder, member: int) -> list[Decision]:
@@ -140,23 +128,8 @@ def every(folder: PopulationFolder, members: int) -> list[Decision]:
     return sorted(found, key=_when)
 
 
-def list_all(folder: PopulationFolder) -> None:
-    """Writes population.jsonl anew: a line for each decision, in the order of time."""
-    found = sorted((_read(path) for path in folder.decisions.glob("*.json")), key=_when)
-    with (
-        contextlib.suppress(FileNotFoundError),  # another host lists them, and tidied up
-        _half_of(folder.listing, _lines(found)) as half,
-    ):
-        os.replace(half, folder.listing)
-    _remove(folder.listing.parent.glob(f".{folder.listing.name}.*{whole_files.TEMPORARY}"))
-
-
 def _when(decision: Decision) -> tuple[float, int, int]:
     return decision.time, decision.member, decision.number
-
-
-def _lines(found: Sequence[Decision]) -> str:
-    return "".join(json.dumps(dataclasses.asdict(decision)) + "\n" for decision in found)
 
 
 def _path(folder: PopulationFolder, member: int, number: int) -> pathlib.Path:
@@ -165,6 +138,215 @@ def _path(folder: PopulationFolder, member: int, number: int) -> pathlib.Path:
 
 def _read(path: pathlib.Path) -> Decision:
     with reading(path):
-        found = Decision(**recorded.fields(Decision, recorded.read(path)))
+        found = Decision(**texts.fields_of(Decision, texts.read_json(path)))
         fields.check(found)
     return found
+
+
+@dataclasses.dataclass
+class Member:
+    """A member between its turns.
+
+    Attributes:
+      decision: its newest.
+      manifest: of what it saved last; None before that.
+      score: of its weights; NaN without any.
+      failures: turns in a row that ended by an error.
+      left_out: why it has no more turns; empty while it has.
+    """
+
+    decision: Decision
+    manifest: Manifest | None
+    score: float
+    failures: int = 0
+    left_out: str = ""
+
+    @property
+    def actor_steps(self) -> int:
+        """Actor steps that it has saved."""
+        return self.manifest.actor_steps if self.manifest else 0
+
+
+class State:
+    """A population's members between their turns, read from its folder.
+
+    Args:
+      population: its settings.
+      folder: its folder.
+    """
+
+    def __init__(self, population: Population, folder: PopulationFolder) -> None:
+        self._population = population
+        self._folder = folder
+        self._tasks = suites.tasks(population.env)
+
+    def begin(self, member: int) -> Member:
+        """A member as it is found; what it had decided and was kept from doing is done.
+
+        Raises:
+          SettingsError: a file is damaged, or the learner that it decided to take is gone.
+          OSError: the folder cannot be written.
+        """
+        self._carry_out(self._made(member)[-1])
+        return self.look(member)
+
+    def look(self, member: int) -> Member:
+        """A member as it is.
+
+        Raises:
+          SettingsError: a file is damaged.
+        """
+        made, run = self._made(member), self._folder.member(member)
+        try:
+            manifest = checkpoints.parse(run.checkpoints)
+        except CheckpointError as error:
+            raise SettingsError(str(error)) from None
+        adoptions = [decision.actor_steps for decision in made if decision.adopted is not None]
+        since = adoptions[-1] if adoptions else 0  # it has had the weights that it has
+        return Member(made[-1], manifest, scores.score(run, self._tasks, since))
+
+    def _made(self, member: int) -> list[Decision]:
+        """A member's decisions; its first is made here, where nobody has trained it yet."""
+        made = of_member(self._folder, member)
+        if not made:
+            write(self._folder, _decision(member, 0, self._population.draw(member)))
+            made = of_member(self._folder, member)
+        for decision in made:
+            try:
+                self._population.check(decision.new)
+            except ValueError as error:
+                raise SettingsError(
+                    f"Decision {decision.number} of member {name_of(member)} in "
+                    f"{self._folder.decisions} is none of this population's: {error}"
+                ) from None
+        return made
+
+    def frames(self, actor_steps: int) -> int:
+        """Frames of so many actor steps."""
+        return actor_steps * suites.frames_per_step(self._population.env)
+
+    def is_ready(self, decision: Decision, actor_steps: int, episodes: int) -> bool:
+        """Whether a member that has counted this much since it began is to decide."""
+        return self._population.evolves and rule.is_ready(
+            self._population, self.frames(actor_steps), episodes - decision.episodes
+        )
+
+    def decide(self, member: int, *, has_failed: bool = False) -> Decision:
+        """Makes and carries out a decision of a member that has saved something and does not run.
+
+        Args:
+          member: who.
+          has_failed: whether its weights lead nowhere, so that any score beats its own.
+
+        Raises:
+          SettingsError: a file is damaged, or what was decided cannot be done; `begin` does it.
+          OSError: the folder cannot be written; nothing is decided.
+        """
+        everyone = [self.look(other) for other in range(self._population.members)]
+        found = [other.score for other in everyone]
+        if has_failed:
+            found[member] = math.nan
+        decision = self._decide(member, everyone, found)
+        if not write(self._folder, decision):  # another process came first
+            decision = self._made(member)[-1]
+        try:
+            self._carry_out(decision)
+        except OSError as error:
+            raise SettingsError(
+                f"Member {name_of(member)} has decided, but {error.filename or 'a file'} cannot be "
+                f"written: {error.strerror}. With --resume, it does what it decided."
+            ) from None
+        return decision
+
+    def _decide(self, member: int, everyone: list[Member], found: list[float]) -> Decision:
+        population, own = self._population, everyone[member]
+        assert own.manifest is not None
+        number, run = own.decision.number + 1, self._folder.member(member)
+        while True:
+            verdict = rule.decide(
+                population,
+                member,
+                found,
+                [other.decision.new for other in everyone],
+                population.evolving,
+                population.mutable,
+                lambda values: self._takes(member, own.decision.new, values),
+                np.random.default_rng([population.seed, member, number, _DECIDES]),
+                normalised=scores.is_normalised(self._tasks),
+            )
+            made = _decision(
+                member,
+                number,
+                verdict.values,
+                actor_steps=own.manifest.actor_steps,
+                episodes=own.manifest.episodes,
+                learner_step=own.manifest.learner_step,
+                score=_or_none(found[member]),
+                rival=verdict.rival,
+                rival_score=_or_none(found[verdict.rival]),
+                old=own.decision.new,
+            )
+            if not verdict.adopts:
+                return made
+            rival, step = self._folder.member(verdict.rival), own.manifest.learner_step + 1
+            try:
+                taken = adoption.stage(rival, run, population.agent_name, step)
+            except AdoptionError:  # it has nothing that could be taken
+                found[verdict.rival] = math.nan
+                continue
+            return dataclasses.replace(
+                made,
+                # Episodes until then are none of the weights that it takes.
+                actor_steps=max(made.actor_steps, scores.last_logged(run)),
+                adopted=everyone[verdict.rival].decision.number,
+                rival_learner_step=taken,
+            )
+
+    def _takes(self, member: int, own: dict[str, Any], values: Mapping[str, Any]) -> bool:
+        """Whether a member's run could go on with these values, and the replay that it has."""
+        population = self._population
+        try:
+            before, after = (
+                building.make_agent(
+                    population.run_of(self._folder, member, each), population.agent_name
+                )
+                for each in (own, values)
+            )
+        except ValueError:
+            return False
+        return before.tables == after.tables
+
+    def _carry_out(self, decision: Decision) -> None:
+        run, agent = self._folder.member(decision.member), self._population.agent_name
+        if decision.adopted is not None:
+            try:
+                adoption.publish(run, agent, decision.learner_step_after, decision.actor_steps)
+            except AdoptionError as error:
+                raise SettingsError(str(error)) from None
+        run.logs.mkdir(parents=True, exist_ok=True)
+        disk.write(run.log(LABEL), _table(of_member(self._folder, decision.member)))
+
+
+def _decision(member: int, number: int, new: dict[str, Any], **other: Any) -> Decision:
+    """A decision that is made now; without others, that a member begins with."""
+    counted = dict(actor_steps=0, episodes=0, learner_step=0, old={})
+    undefined = dict.fromkeys(("score", "rival", "rival_score", "adopted", "rival_learner_step"))
+    now = time.time()  # noqa: TID251 (for people)
+    values: dict[str, Any] = {**counted, **undefined, **other}
+    return Decision(member=member, number=number, time=now, new=new, **values)
+
+
+def _or_none(value: float) -> float | None:
+    """JSON has no NaN."""
+    return None if math.isnan(value) else value
+
+
+def _table(made: list[Decision]) -> str:
+    names = list(made[0].new)
+    rows = [",".join(["learner_steps", "actor_steps", "decision", "adopted_from", *names])]
+    for decision in made:
+        source = decision.rival if decision.adopted is not None else ""
+        values = [str(decision.new[name]).replace(",", " ") for name in names]
+        counts = [decision.learner_step_after, decision.actor_steps, decision.number, source]
+        rows.append(",".join([*map(str, counts), *values]))
+    return "\n".join(rows) + "\n"

@@ -8,7 +8,7 @@ grid:vtrace,none     each of these, with each value of every other grid
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -41,12 +41,7 @@ class Range:
 
 
 def parse(name: str, text: str, declared: Mapping[str, Field]) -> Range:
-    """The range that a text stands for.
-
-    Args:
-      name: of the field.
-      text: as it was typed.
-      declared: the fields of the agent's Config.
+    """The range that a text, as it was typed, stands for among the fields of an agent's Config.
 
     Raises:
       ValueError: no such field, or no range that its Config takes.
@@ -93,11 +88,6 @@ def draw(ranges: Mapping[str, Range], member: int, seed: int) -> dict[str, Any]:
 
     Members that differ in their place on the grids alone draw the same of all else: so each cell
     of the grids is tried with the same draws.
-
-    Args:
-      ranges: by field.
-      member: from 0 on.
-      seed: of the population.
     """
     sample, cell = divmod(member, cells(ranges))
     found = {}
@@ -119,8 +109,3 @@ def _draw(given: Range, rng: np.random.Generator) -> Any:
         drawn = math.exp(rng.uniform(math.log(least), math.log(most)))
         return min(max(drawn, least), most)
     return float(rng.uniform(least, most))
-
-
-def spread(ranges: Mapping[str, Range]) -> Sequence[str]:
-    """The fields, as lines for who reads what will be tried."""
-    return [f"{name}={given.text}" for name, given in ranges.items()]

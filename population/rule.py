@@ -7,24 +7,11 @@ it did, each value is then multiplied by a factor, or divided by it, with some p
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
-
-class Rule(Protocol):
-    """The numbers of the rule, as `population.settings.Population` has them."""
-
-    @property
-    def burn_in_frames(self) -> int: ...
-    @property
-    def ready_episodes(self) -> int: ...
-    @property
-    def margin(self) -> float: ...
-    @property
-    def mutation_probability(self) -> float: ...
-    @property
-    def mutation_factor(self) -> float: ...
+from population.settings import Population
 
 
 class Verdict(NamedTuple):
@@ -41,14 +28,8 @@ class Verdict(NamedTuple):
     values: dict[str, Any]
 
 
-def is_ready(rule: Rule, frames: int, episodes: int) -> bool:
-    """Whether a member is to decide.
-
-    Args:
-      rule: its numbers.
-      frames: that the member has played, in all.
-      episodes: that it has ended since it decided last.
-    """
+def is_ready(rule: Population, frames: int, episodes: int) -> bool:
+    """Whether a member is to decide that has played these frames in all, episodes since it did."""
     return frames >= rule.burn_in_frames and episodes >= rule.ready_episodes
 
 
@@ -76,7 +57,7 @@ def is_better(rival: float, own: float, margin: float, *, normalised: bool) -> b
 
 
 def decide(
-    rule: Rule,
+    rule: Population,
     member: int,
     scores: Sequence[float],
     values: Sequence[Mapping[str, Any]],
@@ -90,7 +71,7 @@ def decide(
     """What a member that is ready does.
 
     Args:
-      rule: its numbers.
+      rule: the population, which has the numbers.
       member: who decides.
       scores: of every member; NaN of one that has none.
       values: of every member's fields.
@@ -115,7 +96,7 @@ def decide(
     return Verdict(rival, adopts, found)
 
 
-def _mutated(rule: Rule, value: float, rng: np.random.Generator) -> float:
+def _mutated(rule: Population, value: float, rng: np.random.Generator) -> float:
     """A value, perhaps multiplied or divided."""
     changes, up = rng.random() < rule.mutation_probability, rng.random() < 0.5
     if not changes:

@@ -20,19 +20,13 @@ def is_normalised(tasks: Sequence[str]) -> bool:
 
 
 def score(folder: RunFolder, tasks: Sequence[str], since: int = 0) -> float:
-    """What a member's weights return in training.
+    """The return of a member's weights in training.
 
     The mean capped human-normalised score, of the tasks that have human scores and were played
     (Espeholt et al. 2018, Table F.1); where none has, the mean over tasks of their mean returns. A
     task's return is that of its last episodes, as a run shows it.
 
-    Args:
-      folder: the member's.
-      tasks: that it plays.
-      since: actor steps at which it took over the weights that it has.
-
-    Returns:
-      NaN where no episode has ended since.
+    NaN where no episode has ended since the actor steps at which it took over its weights.
     """
     return of_returns(recent_returns(folder, tasks, since))
 
@@ -49,28 +43,15 @@ def recent_returns(folder: RunFolder, tasks: Sequence[str], since: int) -> dict[
 
     Of a log of millions of episodes no more is read than has to be.
     """
-    last_bytes, size = _FIRST_BYTES, _size(folder)
+    path, last_bytes = folder.log("episodes"), _FIRST_BYTES
+    size = path.stat().st_size if path.exists() else 0
     while True:
         log = episodes(folder, last_bytes=last_bytes)
-        if last_bytes >= size or _is_enough(log, tasks, since):
+        steps, played = log["actor_steps"], log.texts.get("task", np.array([]))
+        is_enough = all(np.count_nonzero(played == task) >= RECENT_EPISODES for task in tasks)
+        if last_bytes >= size or is_enough or (len(log) and steps[0] <= since):
             return recent_of(log, tasks, since)
         last_bytes *= 4
-
-
-def _size(folder: RunFolder) -> int:
-    """Bytes of the log of episodes."""
-    path = folder.log("episodes")
-    return path.stat().st_size if path.exists() else 0
-
-
-def _is_enough(log: Log, tasks: Sequence[str], since: int) -> bool:
-    """Whether the end of a log tells what the whole would."""
-    if not len(log):
-        return False
-    if log["actor_steps"][0] <= since:
-        return True
-    played = log.texts["task"]
-    return all(np.count_nonzero(played == task) >= RECENT_EPISODES for task in tasks)
 
 
 def last_logged(folder: RunFolder) -> int:
@@ -80,23 +61,12 @@ def last_logged(folder: RunFolder) -> int:
 
 
 def episodes(folder: RunFolder, *, last_bytes: int | None = None) -> Log:
-    """A row for each episode that a member ended in training; of the last ones where that is said.
-
-    Args:
-      folder: the member's.
-      last_bytes: of the log, that are read; None reads all.
-    """
+    """A row for each episode that a member ended in training, of so much of the log's end."""
     return log_reader.read(folder.log("episodes"), texts=("task",), last_bytes=last_bytes)
 
 
 def recent_of(log: Log, tasks: Sequence[str], since: int) -> dict[str, float]:
     """As `recent_returns`, of episodes that were read before."""
     log = log.where(log["actor_steps"] > since)
-    return {task: _recent(log, task) for task in tasks}
-
-
-def _recent(log: Log, task: str) -> float:
-    if not len(log):
-        return math.nan
-    returns = log["episode_return"][log.texts["task"] == task][-RECENT_EPISODES:]
-    return float(np.mean(returns)) if len(returns) else math.nan
+    returns, played = log["episode_return"], log.texts.get("task", np.array([]))
+    return {task: mean(list(returns[played == task][-RECENT_EPISODES:])) for task in tasks}

@@ -1,11 +1,14 @@
-"""What a population is: its rule, what its members draw, how they run; kept in its folder."""
+"""A population: its rule, what its members draw, how they run; as typed, and as its folder has it.
+
+All of it is checked without TensorFlow, so that what is mistyped is answered within a second.
+"""
 
 import dataclasses
 import functools
 import json
 import pathlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,11 +17,16 @@ from agents.fields import Field, field, required
 from agents.requirements import COUNT, FRACTION, number, of_type, whole
 from environments import suites
 from population import ranges
-from population.folder import PopulationFolder
+from population.folder import PopulationFolder, is_population
 from population.ranges import Range
-from run_folder import catalogue, recorded, texts, whole_files
-from run_folder.settings import Settings, SettingsError, check_value, reading
+from run_folder import catalogue, disk, texts
+from run_folder import settings as runs
+from run_folder.settings import EVERY_AGENT, Overrides, Settings, SettingsError
+from run_folder.texts import reading
 
+_HORIZON = "annealing_frames"
+_OWN = ("agent", "env", "seed", "run_dir")  # of the population; members share all else
+_FIXED = ("preset", "act_with", "paced_by", "num_replay_shards")  # of a run that goes on
 NOTHING, EVERYTHING = "none", "all"  # that is evolved
 _FLAGS, _FIELDS = "values", "fields"  # of `train`
 
@@ -69,7 +77,7 @@ class Population:
             if name not in known or name == "configs":
                 hint = texts.suggest(name, known)
                 raise SettingsError(f"--train has {name!r}, no flag that members share.{hint}")
-            check_value(name, value)
+            runs.check_value(name, value)
         for of, typed in self.train.get(_FIELDS, {}).items():
             if not of_type(dict[str, str]).holds(typed):
                 raise SettingsError(f"--train has {of!r}, not text by field: {typed!r}.")
@@ -129,8 +137,8 @@ class Population:
         return any(limit is not None and counted[name] >= limit for name, limit in limits.items())
 
     @property
-    def overrides(self) -> Mapping[str, Mapping[str, str]]:
-        """What `launch.train` is told of every member: hyperparameters, by agent."""
+    def overrides(self) -> Overrides:
+        """What `launch.train` is told of every member: hyperparameters."""
         return self.train.get(_FIELDS, {})
 
     @property
@@ -155,22 +163,41 @@ class Population:
         """Raises ValueError for what cannot be a member's values, by their fields."""
         if set(values) != set(self.sweep):
             raise ValueError(f"it must be of {', '.join(self.sweep)}, got {list(values)}.")
-        declared = self.declared
         for name, value in values.items():
-            wanted, given = declared[name], tuple(value) if isinstance(value, list) else value
-            kind = of_type(wanted.annotation)
-            if not (kind.holds(given) and wanted.requirement.holds(given)):
-                raise ValueError(f"{name} must be {wanted.requirement.text}, got {value!r}.")
+            as_python = tuple(value) if isinstance(value, list) else value
+            fields.check_value(name, self.declared[name], as_python)
+
+    def draw(self, member: int) -> dict[str, Any]:
+        """The values that a member begins with."""
+        return ranges.draw(self.ranges, member, self.seed)
 
     def seed_of(self, member: int) -> int:
         """Of a member's run. Populations of neighbouring seeds share none, but by a rare chance."""
         words = np.random.SeedSequence(self.seed, spawn_key=(member,))
         return int(words.generate_state(1)[0] % 2**31)
 
+    def overrides_of(self, values: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+        """Hyperparameters of a member with these values of what is swept."""
+        found = {of: dict(shared) for of, shared in self.overrides.items()}
+        own = found.setdefault(self.agent_name, {})
+        own.update((name, texts.typed(value)) for name, value in values.items())
+        return found
+
+    def run_of(self, folder: PopulationFolder, member: int, values: Mapping[str, Any]) -> Settings:
+        """A member's run that began with these values of what is swept.
+
+        Raises:
+          SettingsError: `launch.train` takes no such run.
+        """
+        given = dict.fromkeys(name for name in fields.declared(Settings) if name != "configs")
+        given |= dict(preset=catalogue.PRESETS[0]) | self.flags
+        given |= dict(run_dir=str(folder.member(member).path), seed=self.seed_of(member))
+        return runs.resolve(given, self.overrides_of(values))
+
     @property
     def agent_name(self) -> str:
         """The agent as its flags and logs call it."""
-        (name,) = catalogue.named(self.agent)
+        (name,) = catalogue.names(self.agent)
         return name
 
     def to_json(self) -> str:
@@ -178,53 +205,201 @@ class Population:
         return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
 
 
-def default_sweep(agent: str, env: str) -> dict[str, str]:
-    """What the papers draw of an agent's fields, from where; nothing of an agent they never tuned.
-
-    Args:
-      agent: as the catalogue knows it.
-      env: name of what is played.
-    """
-    return dict(catalogue.entry(agent).evolved(env))
-
-
-def default_members(agent: str, env: str) -> int:
-    """How many members the papers' populations had.
-
-    Args:
-      agent: as the catalogue knows it.
-      env: name of what is played.
-    """
-    found: int = fields.declared(Population)["members"].default
-    of_dmlab = catalogue.entry(agent).dmlab_members
-    return of_dmlab if of_dmlab is not None and suites.kind(env) == "dmlab" else found
-
-
-def make_folder(folder: PopulationFolder) -> None:
-    """Makes a population's folder, its user's alone; one that is there stays as open as it is.
-
-    Raises:
-      SettingsError: it cannot be made.
-    """
-    try:
-        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingsError(f"--run_dir={folder.path} cannot be made: {error.strerror}.") from None
-
-
-def record(folder: PopulationFolder, population: Population) -> None:
-    """Writes population.json, unless it says so already: hosts may begin at the same time."""
-    text = population.to_json()
-    if not folder.settings.exists() or folder.settings.read_text() != text:
-        whole_files.write(folder.settings, text)
-
-
 def load(path: pathlib.Path) -> Population:
-    """What a folder's population.json records.
+    """The population that a folder's population.json records.
 
     Raises:
       SettingsError: there is none, or it does not say what a population's would.
     """
     file = PopulationFolder(path).settings
     with reading(file, absent=f"{path} holds no population: there is no {file}."):
-        return Population(**recorded.fields(Population, recorded.read(file)))
+        return Population(**texts.fields_of(Population, texts.read_json(file)))
+
+
+def record(folder: PopulationFolder, population: Population) -> None:
+    """Writes population.json, unless it says so already: hosts may begin at the same time."""
+    text = population.to_json()
+    if not folder.settings.exists() or folder.settings.read_text() != text:
+        disk.write(folder.settings, text)
+
+
+def make_folder(folder: PopulationFolder) -> None:
+    """Makes a population's folder, its user's alone; one that is there stays as open as it is."""
+    try:
+        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"--run_dir={folder.path} cannot be made: {error.strerror}.") from None
+
+
+class Asked(NamedTuple):
+    """What was typed.
+
+    Attributes:
+      values: flags of `launch.train` by name; None where they were not given.
+      overrides: hyperparameters.
+      rule: the population's own flags that were given.
+      sweep: each text after `--sweep=`.
+    """
+
+    values: Mapping[str, Any]
+    overrides: Overrides
+    rule: Mapping[str, Any]
+    sweep: Sequence[str]
+
+    @property
+    def folder(self) -> PopulationFolder:
+        """Where the population is."""
+        return PopulationFolder(pathlib.Path(self.values["run_dir"]))
+
+
+def new(asked: Asked) -> Population:
+    """The settings of a population that begins, of which every member's are checked.
+
+    Raises:
+      SettingsError: they cannot be used.
+    """
+    agent, env = asked.values["agent"], asked.values["env"]
+    runs.require(asked.values, "agent", "env", "run_dir")
+    _check_vacant(asked.folder.path)
+    try:
+        agents = catalogue.named(agent)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    if len(agents) > 1:
+        raise SettingsError(f"--agent must be one agent in a population, got {agent}.")
+    (name,) = agents
+    sweep = _sweep(asked, name)
+    for swept in sweep:
+        if swept in asked.overrides.get(name, {}):
+            raise SettingsError(f"--{name}.{swept} is what --sweep draws: give one of the two.")
+    if not sweep:
+        raise SettingsError(
+            f"--sweep must say what to draw: of {name} the papers tune nothing, for example "
+            f"--sweep={name}.learning_rate=log:1e-5:1e-3."
+        )
+    rule = dict(members=default_members(agent, env)) | dict(asked.rule)
+    seed = asked.values["seed"] or 0
+    found = Population(agent=agent, env=env, seed=seed, sweep=sweep, train={}, **rule)
+    return _checked(found, asked, {}, asked.overrides)
+
+
+def resumed(asked: Asked) -> Population:
+    """The settings of a population that goes on: as recorded, but for what was typed now.
+
+    Raises:
+      SettingsError: there is none, or it would be another.
+    """
+    runs.require(asked.values, "run_dir")
+    found = load(asked.folder.path)
+    wanted = {name: asked.values[name] for name in ("agent", "env", "seed")}
+    wanted |= {name: asked.rule.get(name) for name in ("members", "evolve")}
+    _check_same(asked.folder, found, wanted)
+    if asked.sweep:
+        raise SettingsError("--sweep is for a population that begins; this one has begun.")
+    for name in asked.overrides.get(found.agent_name, {}):
+        if name in found.sweep:
+            raise SettingsError(
+                f"--{found.agent_name}.{name} is what --sweep draws, and each member's own."
+            )
+    overrides = {of: dict(typed) for of, typed in found.overrides.items()}
+    for of, typed in asked.overrides.items():
+        overrides[of] = {**overrides.get(of, {}), **typed}
+    made = _checked(dataclasses.replace(found, **asked.rule), asked, found.flags, overrides)
+    one, other = (each.run_of(asked.folder, 0, found.draw(0)) for each in (found, made))
+    _check_same(asked.folder, one, {name: getattr(other, name) for name in _FIXED})
+    return made
+
+
+def joined(asked: Asked) -> Population:
+    """The settings of a population that another host has begun by the same command.
+
+    Raises:
+      SettingsError: it was another command.
+    """
+    found = load(asked.folder.path)
+    if asked.sweep:
+        _check_same(asked.folder, found, dict(sweep=_sweep(asked, found.agent_name)))
+    return resumed(asked._replace(sweep=()))
+
+
+def _checked(
+    population: Population, asked: Asked, before: Mapping[str, Any], overrides: Overrides
+) -> Population:
+    """A population whose members are told what was typed beside what they were told before."""
+    given = {name: value for name, value in asked.values.items() if value is not None}
+    shared = {name: value for name, value in {**before, **given}.items() if name not in _OWN}
+    train = dict(values=shared, fields=_without_annealing(population, overrides))
+    made = dataclasses.replace(population, train=train)
+    for member in range(made.members):
+        made.run_of(asked.folder, member, made.draw(member))
+    return made
+
+
+def _check_vacant(path: pathlib.Path) -> None:
+    """Raises SettingsError where a folder holds anything."""
+    if is_population(path):
+        raise SettingsError(
+            f"{path} holds a population already: add --resume to go on, or name another folder."
+        )
+    try:
+        held = [each.name for each in path.iterdir()] if path.exists() else []
+    except OSError as error:
+        raise SettingsError(f"--run_dir={path} cannot be made: {error.strerror}.") from None
+    # Another host may be making the same population.
+    if any(not name.startswith(PopulationFolder(path).settings.name) for name in held):
+        raise SettingsError(f"{path} holds something already: name another folder.")
+
+
+def _check_same(folder: PopulationFolder, found: Any, wanted: Mapping[str, Any]) -> None:
+    """Raises SettingsError where a population would become another one; None asks for nothing."""
+    for name, value in wanted.items():
+        if value is not None and value != getattr(found, name):
+            raise SettingsError(
+                f"{folder.path} holds a population of --{name}={getattr(found, name)}; it cannot "
+                f"go on as --{name}={value}."
+            )
+
+
+def _sweep(asked: Asked, agent: str) -> dict[str, str]:
+    """The ranges that were typed, by field; or else those that the papers tune."""
+    if not asked.sweep:
+        return default_sweep(asked.values["agent"], asked.values["env"])
+    found: dict[str, str] = {}
+    for typed in asked.sweep:
+        left, equals, text = typed.partition("=")
+        of, dot, name = left.rpartition(".")
+        if not equals or (dot and of != agent):
+            raise SettingsError(f"--sweep must be {agent}.<field>=<range>, got {typed!r}.")
+        if name in found:
+            raise SettingsError(f"--sweep names {agent}.{name} twice.")
+        found[name] = text
+    return found
+
+
+def default_sweep(agent: str, env: str) -> dict[str, str]:
+    """The ranges of an agent's fields that the papers tuned; none of an agent they never did."""
+    return dict(catalogue.entry(agent).evolved(env))
+
+
+def default_members(agent: str, env: str) -> int:
+    """How many members the papers' populations had."""
+    found: int = fields.declared(Population)["members"].default
+    of_dmlab = catalogue.entry(agent).dmlab_members
+    return of_dmlab if of_dmlab is not None and suites.kind(env) == "dmlab" else found
+
+
+def _without_annealing(population: Population, overrides: Overrides) -> dict[str, dict[str, str]]:
+    """Hyperparameters of all members: a rate that evolves does not fall by itself, too."""
+    found = {of: dict(typed) for of, typed in overrides.items()}
+    if not population.evolves:
+        return found
+    for of in (EVERY_AGENT, population.agent_name):
+        given = found.get(of, {}).get(_HORIZON, "none")
+        if given.lower() != "none":
+            raise SettingsError(
+                f"--{_HORIZON}={given} is for members that do not evolve: leave it out, or add "
+                f"--evolve={NOTHING}."
+            )
+    if _HORIZON in population.declared:
+        found[EVERY_AGENT] = {_HORIZON: "none"}
+    return found

@@ -1,23 +1,28 @@
-"""The agents that can be named on the command line: by name, or by an import path.
+"""Names on the command line: agents, and presets of their Configs.
 
 `r2d2` is a name. `my_package.agents:REINFORCE` is an `agents.entry.Entry` of anybody's; the run
 calls it `REINFORCE`, in logs, in tables and in `--REINFORCE.<field>`.
+
+The preset `paper` changes nothing in an agent's Config, whose defaults are the paper's. `local`
+scales replay, batch, sequence and rates so that two cores learn something in an hour: each agent's
+`local`.
 """
 
 import dataclasses
-import difflib
-import re
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-from agents.entry import EXAMPLE, Entry
+from agents.entry import EXAMPLE, Entry, Kind
 from agents.impala import entry as impala
+from agents.networks.named import CONVOLUTIONS, least_side
 from agents.popart import entry as popart
 from agents.stac import entry as stac
-from environments import continuous, import_path, suites
+from environments import import_path, suites
+from environments.copies import conversion
 from r2d2 import entry as r2d2
+from run_folder import texts
 
+PRESETS = ("local", "paper")
 _LONGEST = 64
-_NAME = re.compile(rf"\w{{1,{_LONGEST}}}", re.ASCII)
 
 AGENTS: dict[str, Entry] = {
     **r2d2.ENTRIES,
@@ -29,7 +34,7 @@ AGENTS: dict[str, Entry] = {
 
 @dataclasses.dataclass(frozen=True)
 class _UnknownConfig:
-    """Of an agent whose own one is not imported."""
+    """The Config of an agent whose own one is not imported."""
 
 
 def _make_unknown(config: Any, name: str) -> NoReturn:
@@ -40,11 +45,20 @@ NOT_IMPORTED = Entry(config=_UnknownConfig(), make=_make_unknown)
 """Any agent of a user's own, within `import_path.nothing_imported`."""
 
 
-def named(agents: str) -> dict[str, str]:
-    """What the agents of a run are called -> what each was named by.
+class NamedAgent(NamedTuple):
+    """An agent of a run.
 
-    Args:
-      agents: with commas between them.
+    Attributes:
+      named_by: its name, or its import path, after `--agent=`.
+      entry: what that stands for.
+    """
+
+    named_by: str
+    entry: Entry
+
+
+def names(agents: str) -> dict[str, str]:
+    """The names of a run's agents -> what each was named by after `--agent=`; imports nothing.
 
     Raises:
       ValueError: two are called alike.
@@ -56,23 +70,23 @@ def named(agents: str) -> dict[str, str]:
     return found
 
 
+def named(agents: str) -> dict[str, NamedAgent]:
+    """The agents of a run by name. Raises ValueError as `names` and `entry` do."""
+    return {name: NamedAgent(agent, entry(agent)) for name, agent in names(agents).items()}
+
+
 def entry(agent: str) -> Entry:
-    """What an agent's name or import path stands for.
+    """The entry of a name or import path; `NOT_IMPORTED` of a user's own where none is imported.
 
     Raises:
-      ValueError: nothing; the nearest right name is suggested.
-
-    Returns:
-      The entry; `NOT_IMPORTED` of a user's own where nothing is imported.
+      ValueError: there is none; the nearest right name is suggested.
     """
     if agent in AGENTS:
         return AGENTS[agent]
     if not import_path.is_import_path(agent):
-        near = difflib.get_close_matches(agent, AGENTS, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
         raise ValueError(
             f"--agent={agent!r} is unknown; there are {', '.join(AGENTS)}, or your own, such as "
-            f"{EXAMPLE}.{hint}"
+            f"{EXAMPLE}.{texts.suggest(agent, AGENTS)}"
         )
     if import_path.imports_nothing():
         return NOT_IMPORTED
@@ -81,7 +95,7 @@ def entry(agent: str) -> Entry:
     except ValueError as error:
         raise ValueError(f"--agent={agent}: {error}") from error
     name = agent.rpartition(":")[2]
-    if not _NAME.fullmatch(name):
+    if not (name.isascii() and name.isidentifier() and len(name) <= _LONGEST):
         raise ValueError(
             f"--agent={agent} names files and flags by {name!r}, which must be of at most "
             f"{_LONGEST} letters from a to z, digits and _."
@@ -95,20 +109,46 @@ def entry(agent: str) -> Entry:
 
 
 def config(agent: str, env: str) -> Any:
-    """The paper's Config of an agent for an environment or suite."""
-    found = entry(agent)
-    paper = _paper(found, env)
-    values = dict(found.of_env(env))
-    if found.num_tasks_field is not None:
-        values[found.num_tasks_field] = len(suites.tasks(env))
-    return dataclasses.replace(paper, **values)
+    """The paper's Config of an agent, as `--agent` names it, for an environment or suite."""
+    return paper_config(entry(agent), env)
 
 
-def _paper(found: Entry, env: str) -> Any:
-    """The paper's Config for what is played, or else that for Atari."""
+def paper_config(agent: Entry, env: str) -> Any:
+    """The paper's Config of an agent for what is played, or else that for Atari."""
     special = None
     if suites.kind(env) == "dmlab":
-        special = found.dmlab
-    elif found.control is not None and continuous.is_continuous(env):
-        special = found.control_image if continuous.shows_pixels(env) else found.control
-    return found.config if special is None else special
+        special = agent.dmlab
+    elif agent.control is not None and suites.is_continuous(env):
+        special = agent.control_image if suites.shows_pixels(env) else agent.control
+    values = dict(agent.of_env(env))
+    if agent.num_tasks_field is not None:
+        values[agent.num_tasks_field] = len(suites.tasks(env))
+    return dataclasses.replace(agent.config if special is None else special, **values)
+
+
+def preset_config(preset: str, agent: Entry, env: str, *, shared: bool = False) -> dict[str, Any]:
+    """The values of one preset for an agent's Config; other agents may read a shared stream.
+
+    The local preset looks at what the environment shows, which so must exist here.
+    """
+    values = dict(agent.shared) if shared and suites.kind(env) != "atari" else {}
+    if preset == "local":
+        kind = kind_of(env)
+        alike: dict[Kind, Kind] = {"control": "small", "control_image": "image"}
+        values |= agent.local.get(kind, agent.local.get(alike.get(kind, kind), {}))
+    return values
+
+
+def kind_of(env: str) -> Kind:
+    """The kind of an environment: any but Atari and DMLab by how it is seen and acted in."""
+    match suites.kind(env):
+        case "atari":
+            return "atari"
+        case "dmlab":
+            return "dmlab"
+    if suites.is_continuous(env):
+        return "control_image" if suites.shows_pixels(env) else "control"
+    shapes = conversion.images(suites.observation_space(env))
+    least = least_side(CONVOLUTIONS["shallow"])
+    large = shapes and all(min(shape[:2]) >= least for shape in shapes)
+    return "image" if large else "small"

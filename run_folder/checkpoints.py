@@ -1,20 +1,28 @@
 """What a run has saved: one manifest names a learner step and the replay that belongs to it.
 
-    checkpoints/manifest.json          what is whole; replaced at once, after its files are complete
-    checkpoints/learner-r2d2/1200.*    the learner at step 1200
-    checkpoints/learner-r2d2/600.*     what remains of earlier ones: see `run_folder.snapshots`
-    checkpoints/replay/1200-.../0/     the replay at that step: a folder for each of its shards
-    checkpoints/staging/0/             where Reverb writes
+    checkpoints/manifest.json                   what is whole; replaced after its files are
+    checkpoints/learner-r2d2/1200.*             the learner at step 1200
+    checkpoints/learner-r2d2/600.*              an earlier one, kept for evaluation
+    checkpoints/learner-r2d2/manifest-600.json  what of it is whole, without a replay
+    checkpoints/replay/1200-.../0/              the replay at that step: a folder for each shard
+    checkpoints/staging/0/                      where Reverb writes
 
 Where several agents learn, the manifest is of the one that paces the actors, and each of the others
 has its own, manifest-<agent>.json, that names no replay. `run_folder.saver` writes all this.
+
+Every checkpoint leaves its learner behind: what was written anyway is not deleted. So that a long
+run keeps no more than `NUM_KEPT`, one goes whenever there are more: the one that is missed least,
+since the gap it leaves is the smallest. The first and the newest stay, and the gaps between the
+others grow alike. One that is kept is there when its manifest is, which is the last to come and the
+first to go.
 """
 
 import dataclasses
 import json
 import pathlib
 import re
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -24,10 +32,14 @@ from agents.contract import Update
 from agents.fields import required
 from agents.learner import read_parameters
 from agents.requirements import NOT_NEGATIVE, Requirement, or_none, whole
-from run_folder import disk, recorded, whole_files
+from run_folder import disk, texts
 from run_folder.layout import learner_label
 
 MANIFEST = "manifest.json"
+NUM_KEPT = 12
+_STEP = re.compile("0|[1-9][0-9]*")  # as the saver writes it: 07 is a name of somebody's
+_KEPT_MANIFEST = re.compile(rf"manifest-({_STEP.pattern})\.json({re.escape(disk.TEMPORARY)})?")
+_FILE = re.compile(rf"({_STEP.pattern})(\.index|\.data|_temp).*")  # as TensorFlow names them
 
 
 def _is_inside(name: str) -> bool:
@@ -79,12 +91,12 @@ Manifests = dict[str, Manifest]  # by agent name; agents that never saved are mi
 
 
 def manifest_name(agent: str, paced_by: str) -> str:
-    """The file that says what of an agent is whole."""
+    """The name of an agent's manifest."""
     return MANIFEST if agent == paced_by else f"manifest-{agent}.json"
 
 
 def counts(manifests: Mapping[str, Manifest]) -> dict[str, float]:
-    """What a run that goes on from these has counted: the most that one of them knows of; or 0."""
+    """The counts of a run that goes on from these: the most that one of them knows of; or 0."""
     return {
         name: max((getattr(manifest, name) for manifest in manifests.values()), default=0)
         for name in ("actor_steps", "episodes", "walltime")
@@ -126,9 +138,9 @@ def write(folder: pathlib.Path, name: str, manifest: Manifest) -> None:
     """
     files = [folder / file for file in manifest.sizes if (folder / file).exists()]  # no bucket's
     folders = {parent for file in files for parent in file.relative_to(folder).parents}
-    whole_files.sync(*files, *(folder / inside for inside in folders), folder.parent)
+    disk.sync(*files, *(folder / inside for inside in folders), folder.parent)
     text = json.dumps(dataclasses.asdict(manifest), indent=2) + "\n"
-    whole_files.write(folder / name, text)
+    disk.write(folder / name, text)
 
 
 def read(folder: pathlib.Path, name: str = MANIFEST) -> Manifest | None:
@@ -144,7 +156,7 @@ def read(folder: pathlib.Path, name: str = MANIFEST) -> Manifest | None:
 
 
 def parse(folder: pathlib.Path, name: str = MANIFEST) -> Manifest | None:
-    """What a manifest says, None when nothing was ever saved.
+    """A manifest, whose files are not looked at; None when nothing was ever saved.
 
     Raises:
       CheckpointError: when it cannot be read.
@@ -153,7 +165,7 @@ def parse(folder: pathlib.Path, name: str = MANIFEST) -> Manifest | None:
     if not path.exists():
         return None
     try:
-        return _checked(recorded.read(path))
+        return _checked(texts.read_json(path))
     except OSError as error:
         raise DamagedError(
             f"The checkpoint manifest {path} cannot be read: {error.strerror}."
@@ -164,8 +176,8 @@ def parse(folder: pathlib.Path, name: str = MANIFEST) -> Manifest | None:
 
 
 def _checked(said: Any) -> Manifest:
-    """The manifest that a file holds. Raises ValueError about what no saver writes."""
-    manifest = Manifest(**recorded.fields(Manifest, said))
+    """The manifest that a file holds. Raises ValueError for what no saver writes."""
+    manifest = Manifest(**texts.fields_of(Manifest, said))
     fields.check(manifest)
     for name, size in manifest.sizes.items():
         if not (_INSIDE.holds(name) and whole(0).holds(size)):
@@ -173,12 +185,6 @@ def _checked(said: Any) -> Manifest:
                 f"sizes must name files by {_INSIDE.text} and their bytes by {whole(0).text}, "
                 f"got {name!r}: {size}."
             )
-    _check_learner(manifest)
-    return manifest
-
-
-def _check_learner(manifest: Manifest) -> None:
-    """Raises ValueError unless the learner is that of the step, and its files are listed."""
     prefix = f"{learner_label(manifest.agent)}/{manifest.learner_step}"
     if manifest.learner != prefix:
         raise ValueError(
@@ -187,12 +193,13 @@ def _check_learner(manifest: Manifest) -> None:
     for part in (f"{prefix}.index", f"{prefix}.data"):
         if not any(name.startswith(part) for name in manifest.sizes):
             raise ValueError(f"sizes must name {part!r}, got {sorted(manifest.sizes)}.")
+    return manifest
 
 
 def check(
     folder: pathlib.Path, manifest: Manifest, elsewhere: Mapping[str, int] | None = None
 ) -> None:
-    """Checks that every file that a manifest names is there as it was written.
+    """Checks that every file that a manifest names is there as it was written, by size.
 
     Args:
       folder: the checkpoint folder.
@@ -213,21 +220,26 @@ def check(
             )
 
 
-def check_learner(folder: pathlib.Path, manifest: Manifest) -> None:
-    """Compares the checksums of all that a learner consists of.
+def check_learner(folder: pathlib.Path, learner: str) -> dict[str, list[int]]:
+    """Compares the checksums of a learner's variables, by its prefix in a checkpoint folder.
+
+    Returns:
+      The shape of each, by name.
 
     Raises:
-      DamagedError: one is wrong.
+      DamagedError: a checksum is wrong.
     """
-    prefix = str(folder / manifest.learner)
+    prefix = str(folder / learner)
     try:
         reader = tf.train.load_checkpoint(prefix)
-        for name in reader.get_variable_to_shape_map():
+        shapes: dict[str, list[int]] = reader.get_variable_to_shape_map()
+        for name in shapes:
             reader.get_tensor(name)  # which compares checksums
     except (tf.errors.OpError, RuntimeError, ValueError) as error:
         raise DamagedError(
             f"The learner's checkpoint {prefix} is corrupt: {disk.said(error)}."
         ) from None
+    return shapes
 
 
 def restore(folder: pathlib.Path, manifest: Manifest, agent: str, update: Update) -> None:
@@ -240,7 +252,7 @@ def restore(folder: pathlib.Path, manifest: Manifest, agent: str, update: Update
         raise CheckpointError(
             f"{folder} holds a checkpoint of {manifest.agent!r}; {agent!r} cannot go on from it."
         )
-    check_learner(folder, manifest)
+    check_learner(folder, manifest.learner)
     prefix = str(folder / manifest.learner)
     try:
         read_parameters(update, prefix)
@@ -248,3 +260,91 @@ def restore(folder: pathlib.Path, manifest: Manifest, agent: str, update: Update
         raise OtherSizesError(
             f"The learner's checkpoint {prefix} was written with a network of other sizes: {error}."
         ) from None
+
+
+def keep(folder: pathlib.Path, manifest: Manifest) -> None:
+    """Keeps the learner of the newest checkpoint, and removes what is then too much."""
+    name = _kept_name(manifest.agent, manifest.learner_step)
+    write(folder, name, without_replay(manifest))
+    # Later ones are from before the run went back to an earlier step.
+    kept = [step for step in kept_steps(folder, manifest.agent) if step <= manifest.learner_step]
+    while len(kept) > NUM_KEPT:
+        kept.remove(least_missed(kept))
+    remove_others((folder / manifest.learner).parent, kept)
+
+
+def forget(folder: pathlib.Path, agent: str, step: int) -> None:
+    """Keeps an agent's learner of one step no longer; its files are removed, or written anew."""
+    disk.remove(folder / _kept_name(agent, step))
+
+
+def kept_steps(folder: pathlib.Path, agent: str) -> list[int]:
+    """The learner steps at which an agent's learner is there, in order."""
+    names = (file.stem.removeprefix("manifest-") for file in folder.glob(_kept_name(agent, "*")))
+    return sorted(int(name) for name in names if _STEP.fullmatch(name))
+
+
+def read_kept(folder: pathlib.Path, agent: str, step: int) -> Manifest:
+    """The manifest of an agent's learner at one step.
+
+    Raises:
+      CheckpointError: when it is not, or no longer, there, or damaged.
+    """
+    there = kept_steps(folder, agent)
+    manifest = read(folder, _kept_name(agent, step)) if step in there else None
+    if manifest is None:
+        listed = ", ".join(map(str, there)) or "none"
+        raise CheckpointError(f"{folder} holds no step {step} of {agent}; there are {listed}.")
+    if (manifest.agent, manifest.learner_step) != (agent, step):
+        raise DamagedError(
+            f"The checkpoint manifest {folder / _kept_name(agent, step)} must be of {agent} at "
+            f"step {step}, got {manifest.agent} at {manifest.learner_step}."
+        )
+    return manifest
+
+
+def least_missed(kept: Sequence[int]) -> int:
+    """Of at least three steps in order, the one between the two others that are nearest."""
+    gaps = {kept[i]: kept[i + 1] - kept[i - 1] for i in range(1, len(kept) - 1)}
+    return min(gaps, key=lambda step: gaps[step])
+
+
+def _kept_name(agent: str, step: int | str) -> str:
+    return f"{learner_label(agent)}/manifest-{step}.json"
+
+
+def remove_others(folder: pathlib.Path, kept: Sequence[int]) -> None:
+    """Removes every file of a learner at other steps, manifests first; what is no saver's stays.
+
+    So go what was cut short: TensorFlow's folders `<step>_temp`, and manifests not yet in place.
+    """
+    names = {name for step in kept for name in (f"manifest-{step}.json", f"{step}.index")}
+    data = tuple(f"{step}.data" for step in kept)
+    others = [
+        file
+        for file in folder.iterdir()
+        if file.name not in names and not file.name.startswith(data)
+    ]
+    for file in others:
+        if _KEPT_MANIFEST.fullmatch(file.name):
+            disk.remove(file)
+    for file in others:
+        if not _FILE.fullmatch(file.name):
+            continue
+        if file.is_dir():
+            shutil.rmtree(file)
+        else:
+            file.unlink()
+
+
+def learner_sizes(folder: pathlib.Path, learner: str) -> dict[str, int]:
+    """Bytes of the files of a learner, by their names in a checkpoint folder."""
+    files = learner_files(folder, learner)
+    return {str(file.relative_to(folder)): file.stat().st_size for file in files}
+
+
+def learner_files(folder: pathlib.Path, learner: str) -> list[pathlib.Path]:
+    """The files of a learner, as manifests name it, whether one does or not."""
+    prefix = folder / learner
+    found = prefix.parent.glob(f"{prefix.name}.*")
+    return [file for file in found if _FILE.fullmatch(file.name)]

@@ -1,29 +1,36 @@
 """Where everything is in a run folder. Each of its paths is spelled here, and nowhere else.
 
-lock                       held by the process that runs the folder: `run_folder.run_lock`
-config.json                what was used: `run_folder.settings`
-launches.jsonl             what was typed to start and resume it: `run_folder.launches`
-logs/<label>.csv           `run_folder.log_writer`, `run_folder.episodes`
-events.*                   the same scalars for TensorBoard, which names a run by their folder
-wandb/                     what was sent to Weights & Biases, and the run's name there
-checkpoints/               `run_folder.checkpoints`
-nodes/progress.json        the coordinator's: `run_folder.progress`
-nodes/crash.txt            the first error that ended a node
-nodes/crashes/             those that were made good
-nodes/stop                 asks for the end of the run
-nodes/<group>/<index>      what a process printed
-nodes/started-<label>      that a node was started: `launch.node`
-evaluations/, videos/      what `launch.evaluate` played and filmed
-exports/                   policies that `launch.export` wrote
-report/, diagnostics/      what `launch.report` and `launch.diagnose` made
+A run folder may be in a bucket, --run_dir=gs://<bucket>/<run>: then each process keeps its part of
+it in a folder of this machine, which `run_folder.mirrors` copies to the bucket.
 """
 
-import dataclasses
+import atexit
+import functools
+import os
 import pathlib
+import shutil
+import tempfile
 from collections.abc import Collection
+
+RunDir = str | pathlib.Path
 
 CHECKPOINTS = "checkpoints"
 _LEARNER, _EVALUATOR = "learner", "evaluator"
+
+
+def is_bucket(run_dir: RunDir) -> bool:
+    """Whether a run folder is no folder of this machine."""
+    return "://" in os.fspath(run_dir)
+
+
+@functools.cache
+def local(run_dir: RunDir) -> pathlib.Path:
+    """Where this process finds and leaves the files of a run, the same place whenever it asks."""
+    if not is_bucket(run_dir):
+        return pathlib.Path(run_dir)
+    path = pathlib.Path(tempfile.mkdtemp(prefix="run-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
 
 
 def learner_label(agent: str) -> str:
@@ -36,120 +43,51 @@ def evaluator_label(agent: str, agents: Collection[str]) -> str:
     return f"{_EVALUATOR}-{agent}" if len(agents) > 1 else _EVALUATOR
 
 
-def learns(label: str) -> bool:
-    """Whether a log is a learner's."""
-    return label.startswith(learner_label(""))
-
-
 def agent_of(label: str) -> str | None:
     """Whose log this is; None where its label does not tell."""
     kind, _, agent = label.partition("-")
     return agent if agent and kind in (_LEARNER, _EVALUATOR) else None
 
 
-@dataclasses.dataclass(frozen=True)
+def steps_key(label: str) -> str:
+    """The column of a log that is TensorBoard's step."""
+    return "learner_steps" if label.startswith(learner_label("")) else "actor_steps"
+
+
 class RunFolder:
     """The paths of a run folder.
 
-    Attributes:
+    Args:
       path: the folder; that of `RunFolder()` is empty, so that all paths are relative to it.
     """
 
-    path: pathlib.Path = pathlib.Path()
-
-    @property
-    def lock(self) -> pathlib.Path:
-        """Held by the process that runs the folder."""
-        return self.path / "lock"
-
-    @property
-    def config(self) -> pathlib.Path:
-        """The settings."""
-        return self.path / "config.json"
-
-    @property
-    def launches(self) -> pathlib.Path:
-        """A line for each launch."""
-        return self.path / "launches.jsonl"
+    def __init__(self, path: pathlib.Path = pathlib.Path()) -> None:
+        self.path = path
+        self.lock = path / "lock"  # held by the process that runs the folder: `run_lock`
+        self.config = path / "config.json"  # the settings: `settings`
+        self.launches = path / "launches.jsonl"  # what was typed, first and to resume: `launches`
+        self.logs = path / "logs"  # `log_writer`, `episodes`
+        self.wandb_id = path / "wandb" / "id"  # by which Weights & Biases knows the run
+        self.checkpoints = path / CHECKPOINTS  # manifests, learners, replay: `checkpoints`
+        self.evaluations = path / "evaluations"  # a file for each of `launch.evaluate`
+        self.videos = path / "videos"  # its films
+        self.exports = path / "exports"  # a folder for each policy that `launch.export` wrote
+        self.report = path / "report"  # the page that `launch.report` made
+        self.diagnostics = path / "diagnostics"  # tables and figures of `launch.diagnose`
+        self.nodes = path / "nodes"  # words of processes; one printed to `<group>/<index>`
+        self.progress = self.nodes / "progress.json"  # the coordinator's newest counts: `progress`
+        self.crash = self.nodes / "crash.txt"  # the first error that ended a node
+        self.crashes = self.nodes / "crashes"  # a file for each that was made good
+        self.stop = self.nodes / "stop"  # whose existence asks for the end of the run
 
     def log(self, label: str) -> pathlib.Path:
         """The rows of one log: `actor`, `episodes`, `tasks`, `learner-<agent>`, `evaluator`."""
         return self.logs / f"{label}.csv"
 
-    @property
-    def logs(self) -> pathlib.Path:
-        """All logs."""
-        return self.path / "logs"
-
-    @property
-    def tensorboard(self) -> pathlib.Path:
-        """Where the event files of all logs are: TensorBoard shows this folder's name."""
-        return self.path
-
     def events(self) -> list[pathlib.Path]:
-        """The event files."""
-        return sorted(self.tensorboard.glob("events.*"))
-
-    @property
-    def wandb_id(self) -> pathlib.Path:
-        """By what Weights & Biases knows the run."""
-        return self.path / "wandb" / "id"
-
-    @property
-    def checkpoints(self) -> pathlib.Path:
-        """Manifests, learners and replay."""
-        return self.path / CHECKPOINTS
-
-    @property
-    def nodes(self) -> pathlib.Path:
-        """What processes leave word of."""
-        return self.path / "nodes"
-
-    @property
-    def progress(self) -> pathlib.Path:
-        """The newest counts."""
-        return self.nodes / "progress.json"
-
-    @property
-    def crash(self) -> pathlib.Path:
-        """The error that ended the run."""
-        return self.nodes / "crash.txt"
-
-    @property
-    def crashes(self) -> pathlib.Path:
-        """A file for each error or death that was made good."""
-        return self.nodes / "crashes"
-
-    @property
-    def stop(self) -> pathlib.Path:
-        """Whose existence asks for the end of the run."""
-        return self.nodes / "stop"
+        """The same scalars for TensorBoard, which names a run by the folder that they are in."""
+        return sorted(self.path.glob("events.*"))
 
     def started(self, label: str = "*") -> pathlib.Path:
-        """Notes that the node `<group>/<index>` of a job was started."""
+        """A note that the node `<group>/<index>` of a job was started: `launch.node`."""
         return self.nodes / f"started-{label.replace('/', '-')}"
-
-    @property
-    def evaluations(self) -> pathlib.Path:
-        """A file for each evaluation."""
-        return self.path / "evaluations"
-
-    @property
-    def videos(self) -> pathlib.Path:
-        """Films."""
-        return self.path / "videos"
-
-    @property
-    def exports(self) -> pathlib.Path:
-        """A folder for each policy that can be played elsewhere."""
-        return self.path / "exports"
-
-    @property
-    def report(self) -> pathlib.Path:
-        """The page of the run."""
-        return self.path / "report"
-
-    @property
-    def diagnostics(self) -> pathlib.Path:
-        """Tables and figures of diagnoses."""
-        return self.path / "diagnostics"

@@ -8,20 +8,11 @@ from typing import Any
 import tensorflow as tf
 from acme.utils.loggers import aggregators, base, csv
 
-from run_folder.layout import RunFolder, learns
-
-
-def steps_key(label: str) -> str:
-    """The column of a log that is TensorBoard's step."""
-    return "learner_steps" if learns(label) else "actor_steps"
+from run_folder.layout import RunFolder, steps_key
 
 
 def make_logger(run_dir: pathlib.Path, label: str) -> base.Logger:
-    """Appends rows to `logs/<label>.csv` and scalars to an event file of TensorBoard's.
-
-    Args:
-      run_dir: the run folder.
-      label: name of the log, and of TensorBoard's group.
+    """Appends rows to `logs/<label>.csv` and scalars to TensorBoard's group of that name.
 
     A file that was begun by an earlier part of the run keeps the columns that it has.
     """
@@ -40,7 +31,7 @@ def make_logger(run_dir: pathlib.Path, label: str) -> base.Logger:
 
 def make_board(run_dir: pathlib.Path, label: str) -> base.Logger:
     """Writes scalars for TensorBoard alone; arguments as for `make_logger`."""
-    return _Board(RunFolder(run_dir).tensorboard, label)
+    return _Board(run_dir, label)
 
 
 class _Columns(base.Logger):

@@ -17,9 +17,8 @@ from collections.abc import Iterable
 
 import tensorflow as tf
 
-from run_folder import bucket, disk, whole_files
-from run_folder.bucket import RunDir
-from run_folder.layout import CHECKPOINTS
+from run_folder import disk, layout
+from run_folder.layout import CHECKPOINTS, RunDir
 
 PUSH_SECONDS = 60.0  # between two looks for what was written
 _CHECKPOINTS = f"{CHECKPOINTS}/"  # pushed when one is complete, by the one who wrote it
@@ -44,10 +43,10 @@ class Mirror:
 
     def __init__(self, run_dir: RunDir) -> None:
         self.root = os.fspath(run_dir).rstrip("/")
-        self._apart = bucket.is_bucket(run_dir)
+        self._apart = layout.is_bucket(run_dir)
         self._seen: dict[str, Stamp] = {}  # as they are in the bucket
         self._lock = threading.Lock()
-        self.path = bucket.local(run_dir)
+        self.path = layout.local(run_dir)
 
     def keep_pushed(self) -> None:
         """Pushes from now on: every minute what is written, and everything when this ends."""
@@ -99,7 +98,7 @@ class Mirror:
             name: stamp
             for name, stamp in stamps(self.path)
             if not name.startswith(_STAGING)
-            and not name.endswith(whole_files.TEMPORARY)
+            and not name.endswith(disk.TEMPORARY)
             and (checkpoints or not name.startswith(_CHECKPOINTS))
         }
         for name in sorted(here, key=_rank):

@@ -4,14 +4,14 @@ import contextlib
 import pathlib
 from typing import Any
 
-from run_folder import recorded
+from run_folder import texts
 from run_folder.layout import RunFolder
 
 
 def read(run_dir: pathlib.Path) -> dict[str, Any] | None:
     """The coordinator's newest progress; None before the first, and when it cannot be read now."""
     with contextlib.suppress(OSError, ValueError):  # half of it, or somebody's edit
-        state = recorded.read(RunFolder(run_dir).progress)
+        state = texts.read_json(RunFolder(run_dir).progress)
         return state if isinstance(state, dict) else None
     return None
 

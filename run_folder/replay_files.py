@@ -24,7 +24,7 @@ import tree
 from reverb.cc import schema_pb2
 from reverb.cc.checkpointing import checkpoint_pb2
 
-from run_folder import bucket, disk, whole_files
+from run_folder import disk, layout
 from run_folder.checkpoints import REPLAY, DamagedError
 
 _TABLES = "tables.tfrecord"
@@ -69,14 +69,10 @@ class ReplayFiles:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._apart = bucket.is_bucket(root)
+        self._apart = layout.is_bucket(root)
 
     def take(self, written: Sequence[str], name: str) -> None:
-        """Moves what the servers have written to where a manifest can name it.
-
-        Args:
-          written: folder that each shard's server named, on its host.
-          name: folder in checkpoints/ that is made.
+        """Moves the folder that each shard's server wrote to one that a manifest can name.
 
         Raises:
           TimeoutError: when a shard's host does not ship it.
@@ -85,7 +81,7 @@ class ReplayFiles:
         for shard, folder in enumerate(written):
             to = f"{self._root}/{name}/{shard}"
             if not self._apart:
-                whole_files.sync(*pathlib.Path(folder).iterdir())
+                disk.sync(*pathlib.Path(folder).iterdir())
                 tf.io.gfile.rename(folder, to)
                 continue
             staged = self._shipped(shard, folder)
@@ -126,9 +122,6 @@ class ReplayFiles:
 def check_records(folder: pathlib.Path) -> None:
     """Compares the checksums of all that Reverb wrote, as it will when it reads: minutes later.
 
-    Args:
-      folder: of a replay, on this machine.
-
     Raises:
       DamagedError: one is wrong; it names the file.
     """
@@ -146,13 +139,9 @@ def check_records(folder: pathlib.Path) -> None:
 
 
 def check_columns(folder: pathlib.Path, tables: Sequence[reverb.Table]) -> None:
-    """Compares what a saved replay holds with what is to be read from it.
+    """Compares the columns of a saved replay with those of one shard's tables.
 
     Reverb would load other columns than a table's, and the learner fail at its first batch.
-
-    Args:
-      folder: of a replay, on this machine.
-      tables: that one shard of the run has.
 
     Raises:
       DamagedError: a table is missing, or its columns have other names, shapes or types.

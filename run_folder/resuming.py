@@ -1,4 +1,4 @@
-"""How a run goes on: with which settings, from which of its checkpoints.
+"""How a run goes on: with which settings, from which of its checkpoints, to which limits.
 
 A run goes on from its newest checkpoint, which its manifest names. `--resume_without_replay` leaves
 the replay of that one behind. `--resume_step=N` goes back to the learner of update N, if that is
@@ -6,6 +6,7 @@ one of those that were kept; the replay, which is newer, is left behind. What wa
 it is until the run saves again.
 """
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -15,35 +16,30 @@ from typing import Any
 
 from agents.contract import Update
 from run_folder import (
-    bucket,
     building,
     catalogue,
     checkpoints,
-    configs,
+    layout,
     log_reader,
     mirrors,
     replay_files,
     run_lock,
     settings,
-    snapshots,
     texts,
 )
-from run_folder.checkpoints import CheckpointError, Manifest, Manifests
+from run_folder.checkpoints import CheckpointError, DamagedError, Manifest, Manifests
 from run_folder.layout import CHECKPOINTS, evaluator_label, learner_label
-from run_folder.settings import Settings, SettingsError
+from run_folder.settings import Overrides, Settings, SettingsError
 
 # What another value of would make another run.
 _FIXED = ("agent", "env", "preset", "act_with", "paced_by", "num_replay_shards")
+_FURTHER = 2  # times the limit that was reached
 
 
-def resumed(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Settings:
+def resumed(values: Mapping[str, Any], overrides: Overrides) -> Settings:
     """Settings of a run that goes on: as recorded, but for what the command line changes.
 
     This process holds the run folder's lock from then on, if that has ever been locked.
-
-    Args:
-      values: launch settings by name; None where no flag was given.
-      overrides: as `configs.make` takes them.
 
     Raises:
       SettingsError: when there is no run, another process runs it, or the agent, environment or
@@ -51,7 +47,7 @@ def resumed(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
     """
     if not values["run_dir"]:
         raise SettingsError("--run_dir must be given.")
-    folder = bucket.local(values["run_dir"])
+    folder = layout.local(values["run_dir"])
     run_lock.take_if_there(folder)
     recorded = settings.load(folder)
     check_logs(recorded)
@@ -66,15 +62,8 @@ def check_logs(run: Settings) -> None:
     log_reader.read(run.folder.log("episodes"), texts=("task",), last_bytes=1)
 
 
-def changed(
-    recorded: Settings, values: Mapping[str, Any], overrides: dict[str, dict[str, str]]
-) -> Settings:
+def changed(recorded: Settings, values: Mapping[str, Any], overrides: Overrides) -> Settings:
     """Settings as they were recorded, but for what the command line says.
-
-    Args:
-      recorded: of the run.
-      values: launch settings by name; None where no flag was given.
-      overrides: as `configs.make` takes them.
 
     Raises:
       SettingsError: the run could not go on with them.
@@ -87,7 +76,8 @@ def changed(
             )
     presets = {name: dataclasses.asdict(config) for name, config in recorded.configs.items()}
     try:
-        made = configs.make(recorded.env, catalogue.named(recorded.agent), presets, overrides)
+        agents = catalogue.named(recorded.agent)
+        made = settings.make_configs(recorded.env, agents, presets, overrides)
     except ValueError as error:
         raise SettingsError(str(error)) from None
     for name, config in made.items():
@@ -144,12 +134,12 @@ def manifests(
                 checkpoints.restore(folder, manifest, name, updates[name])
             except checkpoints.OtherSizesError as error:
                 raise CheckpointError(f"{error}{_changed_sizes(run, name)}") from None
-            if manifest.replay and not bucket.is_bucket(run.run_dir):
+            if manifest.replay and not layout.is_bucket(run.run_dir):
                 replay_files.check_records(folder / manifest.replay)
                 replay_files.check_columns(
                     folder / manifest.replay, building.tables_of_shard(run, 0)
                 )
-    except checkpoints.DamagedError as error:
+    except DamagedError as error:
         raise CheckpointError(f"{error} {_ways_out(run, folder)}") from None
     return found
 
@@ -164,7 +154,13 @@ def _check(run: Settings, folder: pathlib.Path, manifest: Manifest) -> None:
     mirror.fetch(f"{CHECKPOINTS}/{manifest.learner}.*")
     replays = replay_files.ReplayFiles(f"{mirror.root}/{CHECKPOINTS}")
     checkpoints.check(folder, manifest, replays.sizes(manifest.replay) if manifest.replay else {})
-    _check_shards(run, manifest)
+    done, shards = replay_files.DONE, range(run.num_replay_shards) if manifest.replay else ()
+    found = {name for name in manifest.sizes if name.endswith(f"/{done}")}
+    if found != {f"{manifest.replay}/{shard}/{done}" for shard in shards}:
+        raise DamagedError(
+            f"The checkpoint is incomplete: {manifest.replay} must have {len(shards):,} shards, "
+            f"which end with {done}, got {sorted(found)}."
+        )
 
 
 def _changed_sizes(run: Settings, agent: str) -> str:
@@ -177,22 +173,6 @@ def _changed_sizes(run: Settings, agent: str) -> str:
     return f" Of what makes it, {', '.join(given)} was given; the run has {before}."
 
 
-def _check_shards(run: Settings, manifest: Manifest) -> None:
-    """Raises DamagedError where a manifest names a replay that is not one of the run's shards."""
-    if manifest.replay is None:
-        return
-    wanted = {
-        f"{manifest.replay}/{shard}/{replay_files.DONE}" for shard in range(run.num_replay_shards)
-    }
-    found = {name for name in manifest.sizes if name.endswith(f"/{replay_files.DONE}")}
-    if found != wanted:
-        raise checkpoints.DamagedError(
-            f"The checkpoint is incomplete: {manifest.replay} must have "
-            f"{run.num_replay_shards:,} shards, which end with {replay_files.DONE}, got "
-            f"{sorted(found)}."
-        )
-
-
 def _newest(run: Settings, folder: pathlib.Path) -> Manifests:
     """What the manifests of the agents say."""
     found: Manifests = {}
@@ -201,8 +181,8 @@ def _newest(run: Settings, folder: pathlib.Path) -> Manifests:
         manifest = checkpoints.parse(folder, file)
         if manifest is not None:
             found[name] = manifest
-        elif snapshots.steps(folder, name):
-            raise checkpoints.DamagedError(
+        elif checkpoints.kept_steps(folder, name):
+            raise DamagedError(
                 f"{folder / file} is missing, although learners of {name} were saved."
             )
     return found
@@ -210,11 +190,11 @@ def _newest(run: Settings, folder: pathlib.Path) -> Manifests:
 
 def _kept(run: Settings, folder: pathlib.Path, step: int) -> Manifests:
     """Of the pacing agent the learner that was kept at a step, of the others those of that time."""
-    chosen = snapshots.read(folder, run.paced_by, step)
+    chosen = checkpoints.read_kept(folder, run.paced_by, step)
     found = {run.paced_by: chosen}
     for name in run.agents:
-        if name != run.paced_by and (steps := snapshots.steps(folder, name)):
-            each = [snapshots.read(folder, name, step) for step in steps]
+        if name != run.paced_by and (steps := checkpoints.kept_steps(folder, name)):
+            each = [checkpoints.read_kept(folder, name, step) for step in steps]
             found[name] = min(each, key=lambda m: abs(m.walltime - chosen.walltime))
     return found
 
@@ -226,12 +206,12 @@ def _ways_out(run: Settings, folder: pathlib.Path) -> str:
         try:
             for manifest in _alone(found()).values():
                 _check(run, folder, manifest)
-                checkpoints.check_learner(folder, manifest)
+                checkpoints.check_learner(folder, manifest.learner)
         except CheckpointError:
             return False
         return True
 
-    steps = snapshots.steps(folder, run.paced_by)
+    steps = checkpoints.kept_steps(folder, run.paced_by)
     kept = [step for step in steps if is_whole(functools.partial(_kept, run, folder, step))]
     ways = []
     if is_whole(lambda: _newest(run, folder)):
@@ -240,3 +220,41 @@ def _ways_out(run: Settings, folder: pathlib.Path) -> str:
         listed = ", ".join(map(str, kept))
         ways.append(f"--resume_step={kept[-1]} an earlier one that was kept (there are {listed})")
     return f"With --resume, {', or '.join(ways)}." if ways else "No learner that was kept is whole."
+
+
+def limits_reached(limits: Mapping[str, int | None], made: Mapping[str, float]) -> dict[str, int]:
+    """A run's limits that were reached, by the name of what they count; None is no limit."""
+    return {
+        name: limit for name, limit in limits.items() if limit is not None and made[name] >= limit
+    }
+
+
+def raised_limits(limits: Mapping[str, int | None], made: Mapping[str, float]) -> list[str]:
+    """The flags without which a run that is resumed would end at once: of each limit it reached."""
+    found = limits_reached(limits, made)
+    further = {name: max(_FURTHER * limit, int(made[name]) + 1) for name, limit in found.items()}
+    return [f"--max_{name}={limit}" for name, limit in further.items()]
+
+
+def check_limits(run: Settings, step: int | None) -> None:
+    """Checks that a run that goes on, from a kept learner's step or None, would not end at once.
+
+    Raises:
+      SettingsError: it has reached a limit. It says which flag goes beyond.
+    """
+    saved: Manifests = {}
+    with contextlib.suppress(CheckpointError):  # `manifests` tells of it, with the ways out
+        folder = run.folder.checkpoints
+        saved = _newest(run, folder) if step is None else _kept(run, folder, step)
+    counts = checkpoints.counts(saved)
+    updates = min(saved[name].learner_step if name in saved else 0 for name in run.agents)
+    made = {"actor_steps": counts["actor_steps"], "learner_steps": updates}
+    limits = {"actor_steps": run.max_actor_steps, "learner_steps": run.max_learner_steps}
+    if flags := raised_limits(limits, made):
+        reached = limits_reached(limits, made).items()
+        given = " and ".join(f"--max_{name}={limit}" for name, limit in reached)
+        raise SettingsError(
+            f"{run.run_dir} has reached {given}: it has made {made['actor_steps']:,} actor steps "
+            f"and {made['learner_steps']:,} updates. To go on, raise that: --resume "
+            f"{' '.join(flags)}."
+        )

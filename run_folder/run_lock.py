@@ -14,7 +14,7 @@ import socket
 import sys
 from typing import IO
 
-from run_folder import links
+from run_folder import places
 from run_folder.layout import RunFolder
 from run_folder.settings import SettingsError
 
@@ -35,7 +35,7 @@ def take(run_dir: pathlib.Path) -> None:
     if path in _HELD:
         # Not opened again: a process loses its lock with the first descriptor that it closes.
         return
-    links.refuse_in(RunFolder(run_dir))
+    places.refuse_links_in(RunFolder(run_dir))
     file = path.open("a+")
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -19,7 +19,7 @@ import reverb
 import tensorflow as tf
 
 from replay import tables
-from run_folder import checkpoints, disk, mirrors, snapshots, whole_files
+from run_folder import checkpoints, disk, mirrors
 from run_folder.checkpoints import MANIFEST, Manifest
 from run_folder.layout import RunFolder, learner_label
 from run_folder.replay_files import ReplayFiles
@@ -116,7 +116,7 @@ class Saver:
         what = f"The learner at update {learner_step:,}"
         with self._publishing, self._failing(what, self._discard_learner):
             # What a checkpoint counts is in the logs, and is to be after a power cut.
-            whole_files.sync(*RunFolder(self._folder.parent).logs.glob("*.csv"))
+            disk.sync(*RunFolder(self._folder.parent).logs.glob("*.csv"))
             last = self.last
             if last is None or last.learner_step != learner_step:  # else it is there, and named
                 for folder in (self._folder, (self._folder / prefix).parent):
@@ -178,7 +178,7 @@ class Saver:
 
     def _discard_learner(self) -> None:
         learner = self._folder / learner_label(self._agent)
-        snapshots.remove_others(learner, snapshots.steps(self._folder, self._agent))
+        checkpoints.remove_others(learner, checkpoints.kept_steps(self._folder, self._agent))
 
     def _discard_replay(self) -> None:
         self._unnamed = False
@@ -210,12 +210,13 @@ class Saver:
         TensorFlow writes in place: whoever is cut short goes on from where it went back to, and a
         run that has adopted it holds links to the files that were there.
         """
-        if self.last is not None and learner_step in snapshots.steps(self._folder, self._agent):
-            checkpoints.write(self._folder, self._manifest_name, self.last)
-            snapshots.forget(self._folder, self._agent, learner_step)
+        folder, prefix = self._folder, f"{learner_label(self._agent)}/{learner_step}"
+        if self.last is not None and learner_step in checkpoints.kept_steps(folder, self._agent):
+            checkpoints.write(folder, self._manifest_name, self.last)
+            checkpoints.forget(folder, self._agent, learner_step)
             if self._mirror is not None:
                 self._mirror.push(checkpoints=True)
-        for file in snapshots.files(self._folder, f"{learner_label(self._agent)}/{learner_step}"):
+        for file in checkpoints.learner_files(folder, prefix):
             file.unlink()
 
     def _write_replay(self) -> dict[str, Any]:
@@ -233,18 +234,14 @@ class Saver:
             replay_seconds=time.monotonic() - started,
         )
 
-    def _sizes(self, learner: str, replay: str | None) -> dict[str, int]:
-        files = snapshots.files(self._folder, learner)
-        sizes = {str(file.relative_to(self._folder)): file.stat().st_size for file in files}
-        return sizes | (self._replays.sizes(replay) if replay is not None else {})
-
     def _publish(self, manifest: Manifest) -> Manifest:
-        manifest = dataclasses.replace(
-            manifest, sizes=self._sizes(manifest.learner, manifest.replay)
-        )
+        sizes = checkpoints.learner_sizes(self._folder, manifest.learner)
+        if manifest.replay is not None:
+            sizes |= self._replays.sizes(manifest.replay)
+        manifest = dataclasses.replace(manifest, sizes=sizes)
         checkpoints.write(self._folder, self._manifest_name, manifest)
         self.last = manifest
-        snapshots.keep(self._folder, manifest)
+        checkpoints.keep(self._folder, manifest)
         pushed = self._mirror is None or self._mirror.push(checkpoints=True)
         if pushed and self._manifest_name == MANIFEST and not self._unnamed:
             self._replays.remove_others(manifest.replay)

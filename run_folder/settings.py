@@ -1,21 +1,29 @@
-"""What one run is: every setting, checked before any process starts, recorded in the run folder."""
+"""One run: every setting, checked before any process starts, recorded in the run folder.
 
-import contextlib
+A setting comes from the command line or else from the preset, and so does a field of an agent's
+Config; those of a run that has begun come from its config.json.
+"""
+
 import dataclasses
 import json
 import math
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from agents import fields
 from agents.entry import Entry
 from agents.fields import required
 from agents.requirements import COUNT, Requirement, number, one_of, or_none, whole
 from environments import suites
-from run_folder import bucket, catalogue, configs, presets, recorded
+from run_folder import catalogue, layout, texts
+from run_folder.catalogue import NamedAgent
 from run_folder.layout import RunFolder
+from run_folder.texts import SettingsError, reading
 
+EVERY_AGENT = ""  # in place of an agent's name: every agent that has the field
 MOST_NODES = 10_000  # that one launcher makes, and one coordinator listens to
 _ACTORS = whole(1, 100_000)  # a thousand times the papers', in one array of a process
 _MINUTES = number(0.001, 60 * 24 * 366)  # to a year; a checkpoint takes longer than this least
@@ -26,8 +34,25 @@ _PROJECT = Requirement(  # as Weights & Biases has it
 )
 
 
-class SettingsError(ValueError):
-    """A setting that cannot be used. The message is a sentence for the terminal."""
+# On DMLab each environment is a process that renders, and a slow reset holds up its whole node: few
+# environments, and fewer a node. Saving R2D2's coloured frames stops everyone for a minute.
+_LOCAL_DMLAB: dict[str, Any] = dict(
+    num_actors=8, actors_per_node=4, evaluation_episodes=2, checkpoint_minutes=30.0
+)
+
+Overrides = Mapping[str, Mapping[str, str]]
+"""Hyperparameters as they were typed: agent -> {field -> text}; an agent's own go before those of
+`EVERY_AGENT`."""
+
+
+class Crew(NamedTuple):
+    """The actors of one node. Those that play the same task are neighbours."""
+
+    agent: str  # whose policy they follow
+    actors: tuple[int, ...]  # indices among all actors of the run
+    ranks: tuple[int, ...]  # theirs among the actors that follow the same agent ...
+    num_actors: int  # ... which are so many
+    tasks: tuple[int, ...]  # what each plays: indices in `Settings.tasks`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +63,7 @@ class Settings:
     env: str = required(None, "catch, memory:, atari:, dmlab:, gym:, control:, rwrl:, my.mod:make.")
     run_dir: str = required(None, "Folder for everything about the run, or where in a bucket.")
     preset: str = required(
-        one_of(presets.PRESETS), "local (default) or paper, whose values are in brackets below."
+        one_of(catalogue.PRESETS), "local (default) or paper, whose values are in brackets below."
     )
     num_actors: int = required(
         _ACTORS, "Environments that act, each its own policy.", local=32, paper=256
@@ -101,7 +126,7 @@ class Settings:
             fields.check(self)
         except ValueError as error:  # which begins with the field's name
             raise SettingsError(f"--{error}") from None
-        if tuple(catalogue.named(self.agent)) != self.agents:
+        if tuple(catalogue.names(self.agent)) != self.agents:
             raise SettingsError(
                 f"--agent must be {','.join(self.configs)}, as configs are named, "
                 f"got {self.agent!r}."
@@ -151,7 +176,7 @@ class Settings:
     @property
     def path(self) -> pathlib.Path:
         """The run folder; of one in a bucket, this process's part of it."""
-        return bucket.local(self.run_dir)
+        return layout.local(self.run_dir)
 
     @property
     def folder(self) -> RunFolder:
@@ -160,7 +185,39 @@ class Settings:
 
     def entry(self, name: str) -> Entry:
         """What the catalogue, or whoever wrote the agent, says of it."""
-        return catalogue.entry(catalogue.named(self.agent)[name])
+        return catalogue.entry(catalogue.names(self.agent)[name])
+
+    def crews(self) -> list[Crew]:
+        """Spreads the actors evenly over the agents that act, then over tasks, then processes.
+
+        Of those that follow one agent, the actor of rank i plays task i modulo the number of tasks:
+        every task is played with policies from the whole range of the agent's. Sorted by task
+        before they are cut into processes, so that a process holds few different environments.
+        """
+        found = []
+        num_tasks = len(self.tasks)
+        shares = np.array_split(np.arange(self.num_actors), len(self.acting))
+        for name, share in zip(self.acting, shares, strict=True):
+            sorted_ranks = sorted(range(len(share)), key=lambda rank: (rank % num_tasks, rank))
+            for begin in range(0, len(share), self.actors_per_node):
+                ranks = sorted_ranks[begin : begin + self.actors_per_node]
+                found.append(
+                    Crew(
+                        name,
+                        actors=tuple(int(share[rank]) for rank in ranks),
+                        ranks=tuple(ranks),
+                        num_actors=len(share),
+                        tasks=tuple(rank % num_tasks for rank in ranks),
+                    )
+                )
+        return found
+
+    def num_nodes(self) -> int:
+        """How many processes the run's program has."""
+        of_agents = self.learners_per_agent * len(self.agents)
+        learners = 1 if self.colocate_learners else of_agents
+        evaluators = len(self.agents) if self.evaluation_episodes else 0
+        return self.num_replay_shards + 1 + learners + len(self.crews()) + evaluators
 
     def to_json(self) -> str:
         """The text of config.json."""
@@ -188,24 +245,20 @@ def require(values: Mapping[str, Any], *names: str) -> None:
         raise SettingsError(f"{listed} must be given.")
 
 
-def resolve(given: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Settings:
+def resolve(given: Mapping[str, Any], overrides: Overrides) -> Settings:
     """Settings from what the command line gave, the rest from the preset and the agent's Config.
-
-    Args:
-      given: launch settings by name; None where the flag was not given.
-      overrides: as `configs.make` takes them.
 
     Raises:
       SettingsError: a value that is unknown, of the wrong type, or out of range.
     """
-    env, name = given["env"], given["preset"]
     values = {name: value for name, value in given.items() if value is not None}
     try:
         agents = catalogue.named(given["agent"])
-        suites.check(env)
+        suites.check(given["env"])
         acting = values.get("act_with", ",".join(agents))
-        preset, found = of_preset(name, env, agents, acting.split(","))
-        made = configs.make(env, agents, found, overrides)
+        preset, made = of_preset(
+            given["preset"], given["env"], agents, acting.split(","), overrides
+        )
     except ValueError as error:
         raise SettingsError(str(error)) from None
     who = dict(act_with=acting, paced_by=acting.split(",")[0], colocate_learners=False)
@@ -213,26 +266,138 @@ def resolve(given: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Sett
 
 
 def of_preset(
-    preset: str, env: str, agents: Mapping[str, str], acting: Sequence[str]
-) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The values of a preset: settings by name, and fields of each agent's Config.
+    preset: str,
+    env: str,
+    agents: Mapping[str, NamedAgent],
+    acting: Sequence[str],
+    overrides: Overrides,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings by name, and each agent's Config, of a preset and hyperparameters.
 
-    Args:
-      preset: its name.
-      env: name of what is played.
-      agents: name -> as the catalogue knows it.
-      acting: names of those whose policies act; others' are passed over.
+    The local preset plays each of several tasks equally often, with one action set for all: Atari
+    games in one process for each acting agent, DMLab levels without an evaluator, which would need
+    an engine for each of them too. The paper preset's 256 actors are spread over whatever there is:
+    of 57 games the first 28 have five each, and the others four.
 
     Raises:
-      ValueError: a name is unknown.
+      ValueError: a name is unknown, or a field or value is none of a Config.
     """
-    entries = {name: catalogue.entry(agent) for name, agent in agents.items()}
-    who_act = [entries[name] for name in acting if name in entries]
-    values = presets.settings(preset, env, fields.declared(Settings), who_act)
-    return values, {
-        name: presets.config(preset, entry, env, shared=len(agents) > 1)
-        for name, entry in entries.items()
+    if preset not in catalogue.PRESETS:
+        known = ", ".join(catalogue.PRESETS)
+        raise ValueError(f"--preset must be one of {known}, got {preset!r}.")
+    found = {
+        name: catalogue.preset_config(preset, agent.entry, env, shared=len(agents) > 1)
+        for name, agent in agents.items()
     }
+    who_act = [agents[name].entry for name in acting if name in agents]
+    return _of_preset(preset, env, who_act), make_configs(env, agents, found, overrides)
+
+
+def _of_preset(preset: str, env: str, acting: Sequence[Entry]) -> dict[str, Any]:
+    """The values of settings that depend on the preset and on what is played by whom."""
+    declared = fields.declared(Settings).items()
+    values = {name: field.presets[preset] for name, field in declared if field.presets}
+    is_local, on_dmlab = preset == "local", suites.kind(env) == "dmlab"
+    if on_dmlab:
+        values |= _LOCAL_DMLAB if is_local else {}
+        values |= dict(full_action_space=any(entry.all_dmlab_actions for entry in acting))
+    num_tasks = len(suites.tasks(env))
+    if not is_local or num_tasks == 1:
+        return values
+    every_task_once = num_tasks * len(acting)
+    num_actors = every_task_once * math.ceil(values["num_actors"] / every_task_once)
+    if on_dmlab:
+        return values | dict(num_actors=num_actors, evaluation_episodes=0)
+    return values | dict(
+        num_actors=num_actors,
+        actors_per_node=num_actors,
+        full_action_space=True,
+        evaluation_episodes=1,
+    )
+
+
+def make_configs(
+    env: str,
+    agents: Mapping[str, NamedAgent],
+    presets: Mapping[str, Mapping[str, Any]],
+    overrides: Overrides,
+) -> dict[str, Any]:
+    """Each agent's Config: its defaults, then the preset's values, then the command line's.
+
+    Raises:
+      ValueError: a field or value that a Config does not take, or a field of another agent.
+    """
+    papers = {name: catalogue.paper_config(agent.entry, env) for name, agent in agents.items()}
+    for field in overrides.get(EVERY_AGENT, {}):
+        if not any(hasattr(paper, field) for paper in papers.values()):
+            flag = f"--{field}" if field.isidentifier() else repr(field)
+            raise ValueError(
+                f"{flag} sets a hyperparameter that none of this run's agents has: "
+                f"{', '.join(agents)}."
+            )
+    for name in overrides:
+        if name not in (*agents, EVERY_AGENT):
+            raise ValueError(
+                f"--{name}.{next(iter(overrides[name]))} sets a field of {name!r}, but this run's "
+                f"agents are {', '.join(agents)}."
+            )
+    return {
+        name: _make_config(name, agent, env, papers[name], presets[name], overrides)
+        for name, agent in agents.items()
+    }
+
+
+def _make_config(
+    name: str,
+    agent: NamedAgent,
+    env: str,
+    paper: Any,
+    preset: Mapping[str, Any],
+    overrides: Overrides,
+) -> Any:
+    _check_tasks(agent, env)
+    own, declared = overrides.get(name, {}), fields.declared(type(paper))
+    for field in own:
+        if field not in declared:
+            near = texts.nearest(field, declared)
+            meant = f" Did you mean --{name}.{near}?" if near else ""
+            raise ValueError(
+                f"--{name}.{field} is no field of {name}'s Config.{meant} "
+                f"--help={agent.named_by} lists them."
+            )
+    shared = overrides.get(EVERY_AGENT, {})
+    typed = {field: text for field, text in shared.items() if field in declared} | dict(own)
+    try:
+        parsed = {
+            field: texts.value_of(field, text, declared[field].annotation)
+            for field, text in typed.items()
+        }
+        return _with(agent, env, paper, {**preset, **parsed})
+    except ValueError as error:  # which begins with the field's name
+        field = str(error).partition(" ")[0]
+        of = "" if field in typed.keys() - own.keys() else f"{name}."
+        raise ValueError(f"--{of}{error}") from None
+
+
+def _with(agent: NamedAgent, env: str, paper: Any, values: Mapping[str, Any]) -> Any:
+    """A Config with these values. Raises ValueError for another number of tasks than env has."""
+    config, field = dataclasses.replace(paper, **values), agent.entry.num_tasks_field
+    if field is not None and getattr(config, field) != getattr(paper, field):
+        raise ValueError(
+            f"{field} must be {getattr(paper, field)}, as many as --env={env} has, "
+            f"got {getattr(config, field)}."
+        )
+    return config
+
+
+def _check_tasks(agent: NamedAgent, env: str) -> None:
+    """Raises ValueError for a suite that an agent cannot play."""
+    why, tasks = agent.entry.single_task, suites.tasks(env)
+    if why and len(tasks) > 1:
+        raise ValueError(
+            f"--env must be one task for --agent={agent.named_by}, got the {len(tasks)} of "
+            f"{env!r}: {why}."
+        )
 
 
 def check_vacant(run: Settings) -> None:
@@ -251,41 +416,44 @@ def load(run_dir: pathlib.Path) -> Settings:
     """
     path = RunFolder(run_dir).config
     with reading(path, absent=f"{run_dir} holds no run: there is no {path}."):
-        return _restored(recorded.read(path), run_dir)
+        values = texts.fields_of(Settings, texts.read_json(path))
+        suites.check_names(values["env"])
+        named = catalogue.names(values["agent"])
+        for name in values["configs"]:
+            if name not in named:
+                raise ValueError(
+                    f"agent must be {','.join(values['configs'])}, as configs are named, "
+                    f"got {values['agent']!r}."
+                )
+        agents = catalogue.named(values["agent"])
+        made = {
+            name: _restored(name, agents[name], values["env"], said)
+            for name, said in values["configs"].items()
+        }
+        return Settings(**{**values, "configs": made, "run_dir": str(run_dir)})
 
 
-@contextlib.contextmanager
-def reading(path: pathlib.Path, *, absent: str = "") -> Iterator[None]:
-    """Turns what is wrong with a file that is read into a sentence that names it.
+def _restored(name: str, agent: NamedAgent, env: str, said: Any) -> Any:
+    """An agent's Config from what config.json holds of it.
 
-    Args:
-      path: of the file.
-      absent: the sentence where there is no such file.
-
-    Raises:
-      SettingsError: it cannot be read, or a ValueError told what it says in vain.
+    The horizon of annealing was once recorded as a number of updates, `annealing_steps`.
     """
+    if agent.entry is catalogue.NOT_IMPORTED:
+        try:  # a stand-in for a type that is not imported, with the fields that were recorded
+            return dataclasses.make_dataclass(name, said)(**said)
+        except TypeError:
+            raise ValueError(f"configs.{name} must be an object of fields, got {said!r}.") from None
+    _check_tasks(agent, env)
+    paper = catalogue.paper_config(agent.entry, env)
+    if isinstance(said, dict) and hasattr(paper, "annealing_frames"):
+        updates = said.get("annealing_steps")
+        if COUNT.holds(updates):
+            said = {field: value for field, value in said.items() if field != "annealing_steps"}
+            frames = _restored(name, agent, env, said).frames_per_update
+            said["annealing_frames"] = updates * frames
+    of = f"configs.{name}."
+    values = texts.fields_of(type(paper), said, of=of)
     try:
-        yield
-    except OSError as error:
-        if absent and isinstance(error, FileNotFoundError | NotADirectoryError):
-            raise SettingsError(absent) from None
-        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from None
-    except ValueError as error:  # which may begin as a flag does
-        said = str(error).removeprefix("--").removesuffix(".")
-        raise SettingsError(f"{path} cannot be read: {said}.") from None
-
-
-def _restored(said: Any, run_dir: pathlib.Path) -> Settings:
-    """Settings from what config.json holds. Raises ValueError."""
-    values = recorded.fields(Settings, said)
-    suites.check_names(values["env"])
-    agents = catalogue.named(values["agent"])
-    for name in values["configs"]:
-        if name not in agents:
-            raise ValueError(
-                f"agent must be {','.join(values['configs'])}, as configs are named, "
-                f"got {values['agent']!r}."
-            )
-    made = configs.restored(values["env"], agents, values["configs"])
-    return Settings(**{**values, "configs": made, "run_dir": str(run_dir)})
+        return _with(agent, env, paper, values)
+    except ValueError as error:  # which begins with the field's name
+        raise ValueError(f"{of}{error}") from None

@@ -1,11 +1,26 @@
-"""Values as they are typed, and names as they are mistyped."""
+"""Values as they are typed and as JSON files hold them, and names as they are mistyped.
 
+Anybody may have edited a file of a run folder. So what one holds is checked, and each sentence goes
+on after the file's name: "runs/pong/config.json cannot be read: ...".
+"""
+
+import contextlib
+import dataclasses
 import decimal
 import difflib
-from collections.abc import Iterable
+import json
+import pathlib
+import typing
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from agents.requirements import LARGEST, of_type
+
 _MOST_DIGITS = 30  # that are written out of a power of ten
+
+
+class SettingsError(ValueError):
+    """A setting that cannot be used. The message is a sentence for the terminal."""
 
 
 def whole_number(text: str) -> int:
@@ -28,12 +43,7 @@ def whole_number(text: str) -> int:
 
 
 def value_of(name: str, text: str, annotation: Any) -> Any:
-    """The value that a text stands for.
-
-    Args:
-      name: of a field, for the sentence.
-      text: as it was typed.
-      annotation: of the field.
+    """The value that a text, as it was typed, stands for in a field of this name and annotation.
 
     Raises:
       ValueError: when the text is no such value.
@@ -75,3 +85,78 @@ def suggest(name: str, known: Iterable[str]) -> str:
     """` Did you mean "...?"` for the nearest known name, or nothing."""
     near = nearest(name, known)
     return f" Did you mean {near!r}?" if near else ""
+
+
+def parse_json(text: str) -> Any:
+    """The value that a text of JSON stands for. Raises ValueError where it is none."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("its brackets are nested too deeply") from None
+
+
+def read_json(path: pathlib.Path) -> Any:
+    """The value that a file of JSON holds. Raises OSError and ValueError."""
+    return parse_json(path.read_text())
+
+
+def fields_of(kind: type, values: Any, *, of: str = "") -> dict[str, Any]:
+    """Arguments of a dataclass from an object of JSON. Those that have a default may be missing.
+
+    Args:
+      kind: the dataclass, whose annotations say what there has to be.
+      values: as JSON gave them: lists where a field is a tuple.
+      of: what stands before a field's name in a sentence.
+
+    Raises:
+      ValueError: the first value that cannot be, by its name, and what would be right.
+    """
+    if not isinstance(values, dict):
+        raise ValueError(f"{of.removesuffix('.') or 'it'} must be an object, got {values!r}.")
+    annotations = typing.get_type_hints(kind)
+    found = {name: _of_python(annotations.get(name), value) for name, value in values.items()}
+    for name in values:
+        if name not in annotations:
+            shown = f"{of}{name}" if name.isidentifier() else repr(f"{of}{name}")
+            near = difflib.get_close_matches(name, annotations, n=1)
+            hint = f", the nearest is {near[0]}" if near else ""
+            raise ValueError(f"{shown} is no field here{hint}.")
+    for field in dataclasses.fields(kind):
+        required = of_type(annotations[field.name])
+        if field.name in found:
+            if not required.holds(found[field.name]):
+                given = values[field.name]
+                raise ValueError(f"{of}{field.name} must be {required.text}, got {given!r}.")
+        elif field.default is field.default_factory is dataclasses.MISSING:
+            raise ValueError(f"{of}{field.name} is missing: it must be {required.text}.")
+    return found
+
+
+def _of_python(annotation: Any, value: Any) -> Any:
+    """A value as its field has it; JSON has no tuples, and may write a float without a point."""
+    if isinstance(value, list) and typing.get_origin(annotation) is tuple:
+        return tuple(value)
+    is_float = annotation is float or float in typing.get_args(annotation)
+    if is_float and type(value) is int and abs(value) <= LARGEST:
+        return float(value)
+    return value
+
+
+@contextlib.contextmanager
+def reading(path: pathlib.Path, *, absent: str = "") -> Iterator[None]:
+    """Turns what is wrong with a file that is read into a sentence that names it.
+
+    `absent` is the sentence where there is no such file.
+
+    Raises:
+      SettingsError: it cannot be read, or a ValueError told what it says in vain.
+    """
+    try:
+        yield
+    except OSError as error:
+        if absent and isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise SettingsError(absent) from None
+        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError as error:  # which may begin as a flag does
+        said = str(error).removeprefix("--").removesuffix(".")
+        raise SettingsError(f"{path} cannot be read: {said}.") from None

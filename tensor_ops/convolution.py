@@ -12,23 +12,17 @@ the image. In bfloat16 oneDNN takes half the time of that on a processor that mu
 
 Bytes become blocks in no more time than they become fractions, and oneDNN in bfloat16 likes blocks
 at least as well, for it multiplies tiles of channels and an image has few. Floats would have to be
-moved for it. cuDNN's kernels gain by blocks always, as a GPU multiplies tiles too, and so do those
-that TensorFlow has where it does not use oneDNN. There, what has stride 1 has the gradients of
-`convolve`, in two thirds of the time of TensorFlow's where channels are few. oneDNN's own take two
-thirds of the time of these.
+moved for it. cuDNN's kernels gain by blocks always, as a GPU multiplies tiles too.
 """
 
 from collections.abc import Callable
 
 import tensorflow as tf
-from tensorflow.python.util import _pywrap_util_port
 
-from tensor_ops import direct_code, tiled_code, vector_code, winograd, xla
+from tensor_ops import tiled_code, vector_code, winograd, xla
 from tensor_ops.elementwise import add_beside, add_bias, as_float, relu
 from tensor_ops.loops import fits, sums_of_parts
 from tensor_ops.pooling import max_pool
-
-_LINE = 2**14  # floats of a row of pixels, of which a loop keeps a kernel's rows
 
 
 def conv2d(
@@ -84,22 +78,20 @@ def conv2d(
 def _by_winograd(
     x: tf.Tensor, kernel: int, stride: int, padding: str, features: int, dtype: tf.DType
 ) -> bool:
-    if dtype == tf.bfloat16 and vector_code.has_tiles() and _onednn_convolves():
+    if dtype == tf.bfloat16 and vector_code.has_tiles() and not _beside_a_gpu():
         return False
     return winograd.convolves(x, kernel, stride, padding, features)
 
 
 def _convolve(x: tf.Tensor, w: tf.Tensor, stride: int, padding: str) -> tf.Tensor:
     """The convolution alone, in the type of w."""
-    by_blocks = _has_blocks(x, w.shape[0], stride, padding)
-    if x.dtype == tf.uint8 and by_blocks and (w.dtype == tf.bfloat16 or not _onednn_convolves()):
-        return convolve(to_blocks(x, stride, w.dtype), kernel_of_blocks(w, stride))
-    x = as_float(x, w.dtype)
-    if not _onednn_convolves() and by_blocks:  # oneDNN strides well over floats
-        return convolve(tf.nn.space_to_depth(x, stride), kernel_of_blocks(w, stride))
-    if _onednn_convolves() or (stride == 1 and padding == "SAME"):
-        return convolve(x, w, padding, stride)
-    return tf.nn.conv2d(x, w, stride, padding)
+    if _has_blocks(x, w.shape[0], stride, padding):
+        if x.dtype == tf.uint8 and (w.dtype == tf.bfloat16 or _beside_a_gpu()):
+            return convolve(to_blocks(x, stride, w.dtype), kernel_of_blocks(w, stride))
+        if _beside_a_gpu():  # oneDNN strides well over floats
+            x = tf.nn.space_to_depth(as_float(x, w.dtype), stride)
+            return convolve(x, kernel_of_blocks(w, stride))
+    return convolve(as_float(x, w.dtype), w, padding, stride)
 
 
 def _has_blocks(image: tf.Tensor, kernel: int, stride: int, padding: str) -> bool:
@@ -109,16 +101,8 @@ def _has_blocks(image: tf.Tensor, kernel: int, stride: int, padding: str) -> boo
     return not any(side % stride for side in (kernel, *image.shape[1:3]))
 
 
-def uses_onednn() -> bool:
-    """Whether TensorFlow takes oneDNN's kernels: it looks at the processor.
-
-    The variable TF_ENABLE_ONEDNN_OPTS, 0 or 1, says otherwise.
-    """
-    return bool(_pywrap_util_port.IsMklEnabled())
-
-
-def _onednn_convolves() -> bool:
-    return uses_onednn() and not tf.config.list_logical_devices("GPU")
+def _beside_a_gpu() -> bool:
+    return bool(tf.config.list_logical_devices("GPU"))
 
 
 def to_blocks(image: tf.Tensor, stride: int, dtype: tf.DType = tf.float32) -> tf.Tensor:
@@ -176,9 +160,9 @@ def _kernel_of_pixels(
 
 
 def convolve(x: tf.Tensor, w: tf.Tensor, padding: str = "VALID", stride: int = 1) -> tf.Tensor:
-    """A convolution, with gradients of its own where oneDNN has none or a loop is sooner.
+    """A convolution, with gradients of its own where a loop for the weights' is sooner.
 
-    That of the inputs is a convolution, that of the weights one product of matrices, or a loop:
+    That of the inputs is a convolution, that of the weights a loop (`tiled_code`):
 
         ∂x = ∂y * w turned by half a turn,   ∂w = Σ_{b,r,c} x_{b,r+i,c+j} ∂y_{b,r,c}
 
@@ -186,14 +170,13 @@ def convolve(x: tf.Tensor, w: tf.Tensor, padding: str = "VALID", stride: int = 1
       x: `[B, H, W, C]`.
       w: `[k, k, C, F]`.
       padding: `VALID`, or `SAME`.
-      stride: 1 where oneDNN does not convolve.
+      stride: pixels.
 
     Returns:
       `[B, H', W', F]`.
     """
     loop = _loop_of_weights(x, w, padding, stride)
-    # oneDNN and cuDNN have kernels for both.
-    if loop is None and (uses_onednn() or tf.config.list_logical_devices("GPU")):
+    if loop is None:
         return tf.nn.conv2d(x, w, stride, padding)
 
     @tf.custom_gradient
@@ -201,10 +184,8 @@ def convolve(x: tf.Tensor, w: tf.Tensor, padding: str = "VALID", stride: int = 1
         x: tf.Tensor, w: tf.Tensor
     ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
         def gradient(of_y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            of_x = _of_inputs(of_y, w, padding, stride)
-            if loop is None:
-                return of_x, _of_weights(x, of_y, w.shape[0], padding)
-            return of_x, _of_weights_by(loop, x, of_y, padding, stride)
+            of_w = _of_weights(loop, x, of_y, padding, stride)
+            return _of_inputs(of_y, w, padding, stride), of_w
 
         return tf.nn.conv2d(x, w, stride, padding), gradient
 
@@ -219,51 +200,21 @@ def _of_inputs(of_y: tf.Tensor, w: tf.Tensor, padding: str, stride: int) -> tf.T
     return _to_pixels(tf.nn.conv2d(of_y, turned, 1, [[0, 0], *margins, [0, 0]]), stride)
 
 
-def _of_weights(x: tf.Tensor, of_y: tf.Tensor, kernel: int, padding: str) -> tf.Tensor:
-    """One product of matrices: what is moved against what for each of the k x k weights.
-
-    Rows are moved in ∂y. So are columns where they are two; where they are more, a third of that
-    is moved when columns are moved in x.
-    """
-    before, after = _margins(kernel, padding)
-    x = tf.pad(x, [[0, 0], [before, after], [before, after], [0, 0]])
-    columns, channels, features = of_y.shape[2], x.shape[3], of_y.shape[3]
-    moves = range(kernel)
-    if kernel > 2:
-        x = tf.concat([x[:, :, j : j + columns] for j in moves], -1)
-        moved = [_padded(of_y, i, 0, kernel, 1) for i in moves]
-    else:
-        moved = [_padded(of_y, i, j, kernel, kernel) for i in moves for j in moves]
-    rows = tf.concat(moved, -1)
-    product = tf.matmul(
-        tf.reshape(x, [-1, x.shape[3]]), tf.reshape(rows, [-1, rows.shape[3]]), transpose_a=True
-    )
-    if kernel > 2:
-        found = tf.reshape(product, [kernel, channels, kernel, features])
-        return tf.transpose(found, [2, 0, 1, 3])
-    found = tf.reshape(product, [channels, kernel, kernel, features])
-    return tf.transpose(found, [1, 2, 0, 3])
-
-
 def _loop_of_weights(
     x: tf.Tensor, w: tf.Tensor, padding: str, stride: int
-) -> direct_code.Layer | tiled_code.Layer | None:
+) -> tiled_code.Layer | None:
     """What the loop for the gradient of the weights is compiled for, where there is one.
 
-    oneDNN's takes one and a half to four times as long in bfloat16, and no longer in float32.
+    It multiplies tiles (AMX): oneDNN's takes one and a half to four times as long in bfloat16.
     """
     kernel, _, channels, features = w.shape
     before, after = _margins(kernel, padding)
-    if x.dtype != tf.bfloat16 or None in x.shape[1:] or not fits():
+    if x.dtype != tf.bfloat16 or None in x.shape[1:] or not vector_code.has_tiles() or not fits():
         return None
     rows, columns = x.shape[1:3]
     if min(rows, columns) + 2 * before < kernel or before != after:
         return None
-    few = kernel * channels <= direct_code.MOST_SUMS[vector_code.lanes()]
-    if few and stride == 1 and fits(features, columns * channels) and columns * channels <= _LINE:
-        return direct_code.Layer(rows, columns, channels, features, kernel, before)
-    whole = padding == "VALID" and not any(side % stride for side in (rows, columns, kernel))
-    if not vector_code.has_tiles() or (stride > 1 and not whole):
+    if stride > 1 and not _has_blocks(x, kernel, stride, padding):
         return None
     rows, columns, kernel = (side // stride for side in (rows, columns, kernel))
     layer = tiled_code.Layer(rows, columns, channels, features, kernel, before, stride)
@@ -271,8 +222,8 @@ def _loop_of_weights(
 
 
 @tf.autograph.experimental.do_not_convert
-def _of_weights_by(
-    loop: direct_code.Layer | tiled_code.Layer,
+def _of_weights(
+    loop: tiled_code.Layer,
     x: tf.Tensor,
     of_y: tf.Tensor,
     padding: str,
@@ -285,19 +236,11 @@ def _of_weights_by(
         def gradient(of_w: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             return _of_inputs(of_y, of_w, padding, stride), convolve(x, of_w, padding, stride)
 
-        if isinstance(loop, tiled_code.Layer):
-            compiled = tiled_code.weights(loop)
-        else:
-            compiled = direct_code.weights(loop)
-        total = sums_of_parts(compiled, [x, of_y], loop.size)
+        total = sums_of_parts(tiled_code.weights(loop), [x, of_y], loop.size)
         of_w = _kernel_of_pixels(total, loop.kernel, stride, loop.channels, loop.features)
         return tf.cast(of_w, of_y.dtype), gradient
 
     return run(x, tf.convert_to_tensor(of_y))  # of images that were gathered it is none
-
-
-def _padded(of_y: tf.Tensor, i: int, j: int, rows: int, columns: int) -> tf.Tensor:
-    return tf.pad(of_y, [[0, 0], [i, rows - 1 - i], [j, columns - 1 - j], [0, 0]])
 
 
 def _margins(kernel: int, padding: str) -> tuple[int, int]:

@@ -10,10 +10,12 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tensor_ops import sum_code, xla
+from tensor_ops import xla
 from tensor_ops.loops import fits, sums_of_parts
+from tensor_ops.vector_code import Code, Index, Pointer, Shared, compiled_once
 
 _MANY = 2**23  # numbers, of which a loop has the sum sooner than TensorFlow
+_AT_ONCE = 4  # vectors of a row, whose sums stay in registers
 
 
 def as_float(x: tf.Tensor, dtype: tf.DType = tf.float32) -> tf.Tensor:
@@ -66,7 +68,7 @@ def _sum_of_rows(x: tf.Tensor) -> tf.Tensor:
     features = x.shape[-1]
     rows = tf.reshape(x, [-1, features])
     if x.dtype == tf.bfloat16 and (x.shape.num_elements() or 0) >= _MANY and fits(features):
-        total = sums_of_parts(sum_code.rows(features, x.dtype.name), [rows], features)
+        total = sums_of_parts(_loop_of_sums(features, x.dtype.name), [rows], features)
         return tf.cast(total, x.dtype)
     if x.dtype != tf.float32:
         return tf.reduce_sum(rows, axis=0)
@@ -86,3 +88,27 @@ def _where_positive(y: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
 @xla.compiled
 def _add_three(x: tf.Tensor, y: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     return x + (y + b)
+
+
+@compiled_once
+def _loop_of_sums(features: int, kind: str) -> Callable[..., None]:
+    """What `in_parts` calls with x `[N, features]` and the sums of each part, a row each.
+
+    Args:
+      features: whole vectors.
+      kind: of the numbers of x, as `Code.load` says.
+    """
+    code = Code([Pointer] * 2 + [Index, Index, Shared])
+    x, all_sums, size, parts, taken = code.arguments
+    with code.parts(size, parts, taken) as (part, begin, end):
+        sums = code.beyond(all_sums, part * features)
+        for first in range(0, features, _AT_ONCE * code.lanes):
+            places = range(first, min(first + _AT_ONCE * code.lanes, features), code.lanes)
+            totals = code.variables([code.zeros() for _ in places])
+            with code.loop(end, begin) as row:
+                for place, total in zip(places, totals, strict=True):
+                    found = code.load(x, row * features + place, kind)
+                    total.set(total.get() + found)
+            for place, total in zip(places, totals, strict=True):
+                code.store(total.get(), sums, place)
+    return code.compiled()

@@ -39,10 +39,10 @@ def forwards(unroll: Unroll) -> Callable[..., None]:
     def advance(row: Place, following: Place, unit: Place, products: Sequence[Vector]) -> None:
         made = []
         for gate, product in enumerate(products):
-            at = code.sum(code.times(row, 4 * units), unit, gate * units)
+            at = row * (4 * units) + unit + gate * units
             made.append(product + code.load(gates, at, unroll.kind))
             code.store(made[-1], z, at)
-        here = code.sum(code.times(row, units), unit)
+        here = row * units + unit
         before = code.load(cells, here)
         activations = _activations(code, made)
         write, forget, candidate, read = activations
@@ -55,21 +55,21 @@ def forwards(unroll: Unroll) -> Callable[..., None]:
             (after, before, cells),
         ):
             kept = code.choose(is_valid, value, old)
-            to = code.sum(code.times(following, units), unit)
+            to = following * units + unit
             code.store(code.choose(is_reset, code.zeros(), kept), states, to)
 
     with code.parts(*batch) as (_, begin, end):
-        first, last = code.times(begin, units), code.times(end, units)
+        first, last = begin * units, end * units
         with code.loop(last, first, code.lanes) as i:
             code.store(code.load(hidden, i), hiddens, i)
             code.store(code.load(cell, i), cells, i)
         with code.loop(unroll.steps) as t, code.loop(units, step=code.lanes) as unit:
-            row = code.product(t, batch[0])
+            row = t * batch[0]
             for item, count in code.several(begin, end, _ITEMS[code.lanes]):
-                rows = [code.sum(row, item, i) for i in range(count)]
+                rows = [row + item + i for i in range(count)]
                 sums = _multiply(code, hiddens, rows, w, unit, units, 4)
                 for one, products in zip(rows, sums, strict=True):
-                    advance(one, code.sum(one, batch[0]), unit, products)
+                    advance(one, one + batch[0], unit, products)
     return code.compiled()
 
 
@@ -92,10 +92,10 @@ def backwards(unroll: Unroll) -> Callable[..., None]:
     units = unroll.units
 
     def retreat(row: Place, item: Place, unit: Place) -> None:
-        here = code.sum(code.times(row, units), unit)
-        state = code.sum(code.times(item, units), unit)
-        numbers = code.sum(code.times(row, 4 * units), unit)
-        found = [code.load(z, code.sum(numbers, gate * units)) for gate in range(4)]
+        here = row * units + unit
+        state = item * units + unit
+        numbers = row * (4 * units) + unit
+        found = [code.load(z, numbers + gate * units) for gate in range(4)]
         before = code.load(cells, here)
         write, forget, candidate, read = _activations(code, found)
         seen = code.tanh(forget * before + write * candidate)
@@ -114,28 +114,28 @@ def backwards(unroll: Unroll) -> Callable[..., None]:
             of_output * seen * read * (one - read),
         )
         for gate, of_gate in enumerate(of_gates):
-            code.store(of_gate, of_z, code.sum(numbers, gate * units))
+            code.store(of_gate, of_z, numbers + gate * units)
             if apart:
-                code.store(of_gate, others[0], code.sum(numbers, gate * units), unroll.kind)
+                code.store(of_gate, others[0], numbers + gate * units, unroll.kind)
         code.store(kept, of_h, state)
         code.store(of_before + of_after * forget, of_c, state)
 
     with code.parts(*batch) as (_, begin, end):
-        first, last = code.times(begin, units), code.times(end, units)
+        first, last = begin * units, end * units
         with code.loop(last, first, code.lanes) as i:
             code.store(code.load(of_hidden, i), of_h, i)
             code.store(code.load(of_cell, i), of_c, i)
         with code.loop(unroll.steps) as steps_after:
-            t = code.sum(code.times(steps_after, -1), unroll.steps - 1)
-            row = code.product(t, batch[0])
+            t = unroll.steps - 1 - steps_after
+            row = t * batch[0]
             with code.loop(end, begin) as item, code.loop(units, step=code.lanes) as unit:
-                retreat(code.sum(row, item), item, unit)
+                retreat(row + item, item, unit)
             with code.loop(units, step=code.lanes) as unit:
                 for item, count in code.several(begin, end, _ITEMS_BACK):
-                    rows = [code.sum(row, item, i) for i in range(count)]
+                    rows = [row + item + i for i in range(count)]
                     sums = _multiply(code, of_z, rows, w, unit, 4 * units, 1)
                     for i, (total,) in enumerate(sums):
-                        at = code.sum(code.times(code.sum(item, i), units), unit)
+                        at = (item + i) * units + unit
                         code.store(code.load(of_h, at) + total, of_h, at)
     return code.compiled()
 
@@ -156,16 +156,16 @@ def _multiply(
 ) -> list[list[Vector]]:
     """Rows of x `[..., length]` times vectors of so many columns of packed weights."""
     sums = [code.variables([code.zeros()] * count) for _ in rows]
-    places = [code.times(row, length) for row in rows]
-    first = code.times(unit, length * count)
+    places = [row * length for row in rows]
+    first = unit * (length * count)
     unrolled = 2
     with code.loop(length, step=unrolled) as several:
         for step in range(unrolled):
-            k = code.sum(several, step)
-            line = code.sum(first, code.times(k, count * code.lanes))
-            weights = [code.load(w, code.sum(line, i * code.lanes)) for i in range(count)]
+            k = several + step
+            line = first + k * (count * code.lanes)
+            weights = [code.load(w, line + i * code.lanes) for i in range(count)]
             for place, totals in zip(places, sums, strict=True):
-                factor = code.spread(x, code.sum(place, k))
+                factor = code.spread(x, place + k)
                 for total, weight in zip(totals, weights, strict=True):
                     total.set(total.get() + factor * weight)
     return [[total.get() for total in totals] for totals in sums]

@@ -5,7 +5,7 @@ pixel what belongs to the windows that found it:
 
     x [B, H, W, C]  -->  y and uint8 places [B, h, w, C];   places, ∂y  -->  ∂x [B, H, W, C]
 
-On a processor with vectors for the channels both are loops that LLVM compiles (`pooling_code`), and
+On a processor with vectors for the channels both are loops that LLVM compiles, and
 places come with the outputs. Elsewhere XLA compiles a loop that finds places in what TensorFlow
 pooled, and one that gathers: a fifth of the time of TensorFlow's `MaxPoolGrad`.
 """
@@ -15,13 +15,16 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from tensor_ops import pooling_code, xla
+from tensor_ops import xla
 from tensor_ops.elementwise import of_sum
 from tensor_ops.loops import Output, fits, in_parts
-from tensor_ops.pooling_code import NOWHERE, Offsets, margins, offsets
+from tensor_ops.vector_code import Byte, Code, Index, Pointer, Shared, compiled_once
 
+_ROWS = 2  # of windows at a time
+_NOWHERE = 9  # the place in a window that is none
+_Offsets = tuple[int | None, int | None]  # of a block's two rows or columns in a window's three
 _LINE = 2**15  # floats of a row of pixels, of which loops keep up to six
-_OUTSIDE = NOWHERE + 1  # of a pixel that a window does not hold
+_OUTSIDE = _NOWHERE + 1  # of a pixel that a window does not hold
 
 
 @tf.custom_gradient
@@ -65,7 +68,7 @@ def _pooled(x: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """The outputs, and where in its window each stood."""
     height, width, channels = x.shape[1:]
     shape = [tf.shape(x)[0], -(-height // 2), -(-width // 2), channels]
-    run = pooling_code.pool(height, width, channels, x.dtype.name)
+    run = _loop_of_pool(height, width, channels, x.dtype.name)
     y, places = in_parts(
         run, [x, tf.cast(b, tf.float32)], [Output(shape, x.dtype), Output(shape, tf.uint8)]
     )
@@ -75,7 +78,7 @@ def _pooled(x: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def _gathered(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) -> tf.Tensor:
     """As `_to_places`."""
     shape = [tf.shape(of_y)[0], height, width, of_y.shape[3]]
-    run = pooling_code.gather(height, width, of_y.shape[3], of_y.dtype.name)
+    run = _loop_of_gather(height, width, of_y.shape[3], of_y.dtype.name)
     return in_parts(run, [places, of_y], [Output(shape, of_y.dtype)])[0]
 
 
@@ -99,9 +102,9 @@ def _at_places(places: tf.Tensor, padded: tf.Tensor) -> tf.Tensor:
 
 def _to_places(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) -> tf.Tensor:
     """At each pixel the sum of what belongs to the windows that have their place there."""
-    sides = map(margins, (height, width))
+    sides = map(_margins, (height, width))
     around = [[0, 0], *([1 - before, before] for before, _ in sides), [0, 0]]
-    places = tf.pad(places, around, constant_values=NOWHERE)
+    places = tf.pad(places, around, constant_values=_NOWHERE)
     return _of_neighbours(places, tf.pad(of_y, around), height, width)
 
 
@@ -110,8 +113,8 @@ def _of_neighbours(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) 
     """The gradient, by blocks of 2 x 2 pixels, each from its own window and three beside it."""
     rows, columns = (side - 1 for side in places.shape[1:3])
     total = tf.zeros([], tf.float32)
-    for down, row in enumerate(offsets(height)):
-        for right, column in enumerate(offsets(width)):
+    for down, row in enumerate(_offsets(height)):
+        for right, column in enumerate(_offsets(width)):
             place, part = (
                 x[:, down : down + rows, tf.newaxis, right : right + columns, tf.newaxis]
                 for x in (places, of_y)
@@ -121,7 +124,7 @@ def _of_neighbours(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) 
     return tf.cast(whole[:, :height, :width], of_y.dtype)
 
 
-def _place(rows: Offsets, columns: Offsets) -> np.ndarray:
+def _place(rows: _Offsets, columns: _Offsets) -> np.ndarray:
     """Where in a window each of 2 x 2 pixels stands: `[2, 1, 2, 1]`."""
     places = [
         [_OUTSIDE if row is None or column is None else 3 * row + column for column in columns]
@@ -132,10 +135,155 @@ def _place(rows: Offsets, columns: Offsets) -> np.ndarray:
 
 def _padded(x: tf.Tensor, around: float) -> tf.Tensor:
     """What `max_pool` thinks around x is written out: TensorFlow does so faster than a loop."""
-    return tf.pad(x, [[0, 0], *map(margins, x.shape[1:3]), [0, 0]], constant_values=around)
+    return tf.pad(x, [[0, 0], *map(_margins, x.shape[1:3]), [0, 0]], constant_values=around)
 
 
 def _windows(padded: tf.Tensor) -> list[tf.Tensor]:
     """The nine pixels of each window, row by row, each `[B, ⌈H/2⌉, ⌈W/2⌉, C]`."""
     rows, columns = (side - 2 for side in padded.shape[1:3])
     return [padded[:, i : i + rows : 2, j : j + columns : 2] for i in range(3) for j in range(3)]
+
+
+def _offsets(side: int) -> tuple[_Offsets, _Offsets]:
+    """Where two windows, one after the other, have pixels 2a and 2a + 1."""
+    before, _ = _margins(side)
+    return ((1, 2), (None, 0)) if before else ((2, None), (0, 1))
+
+
+def _margins(side: int) -> list[int]:
+    """How many pixels `max_pool` thinks before and after so many: 2 ⌈n/2⌉ + 1 with them."""
+    missing = 2 * -(-side // 2) + 1 - side
+    return [missing // 2, missing - missing // 2]
+
+
+@compiled_once
+def _loop_of_pool(height: int, width: int, channels: int, kind: str) -> Callable[..., None]:
+    """What `in_parts` calls with x, b, y and places."""
+    code = Code([Pointer] * 4 + [Index, Index, Shared])
+    x, b, y, places, size, parts, taken = code.arguments
+    (above, _), (left, _) = _margins(height), _margins(width)
+    rows, columns = -(-height // 2), -(-width // 2)
+    line = (2 * columns + 1) * channels
+    pixels = code.array((2 * _ROWS + 1) * line)
+    nothing = code.numbers(float("-inf"))
+    with code.loop((2 * _ROWS + 1) * line, step=code.lanes) as i:
+        code.store(nothing, pixels, i)
+    with (
+        code.parts(size, parts, taken) as (_, begin, end),
+        code.loop(end, begin) as image,
+        code.loop(rows, step=_ROWS) as first,
+    ):
+        with code.loop(2 * _ROWS + 1) as row:
+            to = row * line + left * channels
+            of_image = first * 2 + row - above
+            with code.where(of_image, height) as (inside, outside):
+                with inside:
+                    at = image * height + of_image
+                    at = at * (width * channels)
+                    with code.loop(channels, step=code.lanes) as channel:
+                        bias = code.load(b, channel)
+                        with code.loop(width) as column:
+                            i = column * channels + channel
+                            found = code.load(x, at + i, kind) + bias
+                            found = code.as_bfloat16(found) if kind == "bfloat16" else found
+                            code.store(found, pixels, to + i)
+                with outside, code.loop(width * channels, step=code.lanes) as i:
+                    code.store(nothing, pixels, to + i)
+        left_over = rows - first
+        with (
+            code.loop(code.at_most(left_over, _ROWS)) as row,
+            code.loop(columns) as column,
+            code.loop(channels, step=code.lanes) as channel,
+        ):
+            window = row * (2 * line) + column * (2 * channels) + channel
+            of = [
+                code.load(pixels, window + (i * line + j * channels))
+                for i in range(3)
+                for j in range(3)
+            ]
+            # What the next rows of windows are made of.
+            for ahead in (1, 2):
+                pixel = image * height + first * 2 + (2 * _ROWS - above)
+                pixel = pixel + row * 2 + ahead
+                pixel = pixel * width + column * 2
+                for beside in (0, 1):
+                    at = (pixel + beside) * channels
+                    code.prefetch(x, at + channel, kind)
+            # From the middle, which is inside, so that what is no number stays that.
+            found, place = of[4], code.bytes(4)
+            for earlier in (3, 2, 1, 0):
+                found, place = code.larger(
+                    found, of[earlier], place, code.bytes(earlier), or_equal=True
+                )
+            for later in (5, 6, 7, 8):
+                found, place = code.larger(found, of[later], place, code.bytes(later))
+            to = image * rows + first + row
+            to = (to * columns + column) * channels + channel
+            code.store(found, y, to, kind)
+            code.store_bytes(place, places, to)
+    return code.compiled()
+
+
+@compiled_once
+def _loop_of_gather(height: int, width: int, channels: int, kind: str) -> Callable[..., None]:
+    """What `in_parts` calls with places, ∂y and ∂x."""
+    code = Code([Pointer] * 3 + [Index, Index, Shared])
+    places, of_y, of_x, size, parts, taken = code.arguments
+    (above, _), (left, _) = _margins(height), _margins(width)
+    rows, columns = -(-height // 2), -(-width // 2)
+    # Windows with nothing around them, and blocks of 2 x 2 pixels.
+    line, block_line = (columns + 1) * channels, 2 * columns * channels
+    numbers = (_ROWS + 1) * line
+    given, ats = code.array(numbers), code.array(numbers, Byte)
+    blocks = code.array(2 * _ROWS * block_line)
+    with code.loop(numbers, step=code.lanes) as i:
+        code.store(code.zeros(), given, i)
+        code.store_bytes(code.bytes(_NOWHERE), ats, i)
+    with (
+        code.parts(size, parts, taken) as (_, begin, end),
+        code.loop(end, begin) as image,
+        code.loop(rows, step=_ROWS) as first,
+    ):
+        with code.loop(_ROWS + 1) as row:
+            to = row * line + (1 - left) * channels
+            window_row = first + row + (above - 1)
+            with code.where(window_row, rows) as (inside, outside):
+                with inside:
+                    at = image * rows + window_row
+                    at = at * (columns * channels)
+                    with code.loop(columns * channels, step=code.lanes) as i:
+                        code.store(code.load(of_y, at + i, kind), given, to + i)
+                        code.store_bytes(code.load_bytes(places, at + i), ats, to + i)
+                with outside, code.loop(columns * channels, step=code.lanes) as i:
+                    code.store(code.zeros(), given, to + i)
+        with (
+            code.loop(_ROWS) as row,
+            code.loop(columns) as column,
+            code.loop(channels, step=code.lanes) as channel,
+        ):
+            window = row * line + column * channels + channel
+            next_row = image * rows + first + row + (above + _ROWS)
+            ahead = (next_row * columns + column) * channels
+            code.prefetch(of_y, ahead + channel, kind)
+            code.prefetch(places, ahead + channel, "uint8")
+            sums = [[code.zeros(), code.zeros()], [code.zeros(), code.zeros()]]
+            for down, in_rows in enumerate(_offsets(height)):
+                for right, in_columns in enumerate(_offsets(width)):
+                    i = window + (down * line + right * channels)
+                    part, at = code.load(given, i), code.load_bytes(ats, i)
+                    for r, in_row in enumerate(in_rows):
+                        for c, in_column in enumerate(in_columns):
+                            if in_row is not None and in_column is not None:
+                                sums[r][c] += code.where_equal(at, 3 * in_row + in_column, part)
+            to = row * (2 * block_line) + column * (2 * channels) + channel
+            for r in range(2):
+                for c in range(2):
+                    code.store(sums[r][c], blocks, to + (r * block_line + c * channels))
+        start = first * 2
+        left_over = height - start
+        with code.loop(code.at_most(left_over, 2 * _ROWS)) as row:
+            to = (image * height + start + row) * (width * channels)
+            at = row * block_line
+            with code.loop(width * channels, step=code.lanes) as i:
+                code.store(code.load(blocks, at + i), of_x, to + i, kind)
+    return code.compiled()

@@ -64,7 +64,7 @@ class _Line(NamedTuple):
 
     def place(self, number: Place, row: Place, code: Code) -> Place:
         """The pixel at which a row of an image begins."""
-        return code.times(code.sum(code.times(number, self.rows), row), self.columns)
+        return (number * self.rows + row) * self.columns
 
 
 def fits(layer: Layer) -> bool:
@@ -88,12 +88,12 @@ def weights(layer: Layer) -> Callable[..., None]:
     turned = _zeros(code, line.pixels * layer.depth)
     pairs = _zeros(code, 2 * line.paired * layer.features)
     with tiles.configured(), code.parts(size, parts, taken) as (part, begin, end):
-        sums = code.beyond(all_sums, code.times(part, layer.size))
+        sums = code.beyond(all_sums, part * layer.size)
         with code.loop(layer.size, step=code.lanes) as i:
             code.store(code.zeros(), sums, i)
         with code.loop(end, begin, line.images) as first:
             with code.loop(line.images) as number:
-                image = code.sum(first, number)
+                image = first + number
                 with code.below(image, end) as (there, beyond):
                     with there:
                         if not as_is:  # else it is read where it is, below
@@ -102,13 +102,13 @@ def weights(layer: Layer) -> Callable[..., None]:
                     with beyond:  # zeros, since of_x keeps an image of before there
                         _pair(code, layer, None, image, pairs, number)
             if as_is:
-                count = code.at_most(code.sum(end, code.times(first, -1)), line.images)
+                count = code.at_most(end - first, line.images)
                 _turn_images(code, layer, x, first, count, of_x, turned)
             else:
                 _turn(code, of_x, 0, turned, 0, line.pixels, layer.depth)
-            next_image = code.sum(first, line.images)
+            next_image = first + line.images
             coming = [
-                _Coming(array, code.times(next_image, numbers), line.images * numbers)
+                _Coming(array, next_image * numbers, line.images * numbers)
                 for array, numbers in (
                     (x, layer.rows * layer.columns * layer.depth),
                     (of_y, line.of_rows * line.of_columns * layer.features),
@@ -140,8 +140,8 @@ def _copy(
     code: Code, source: ir.Value, of: Place, target: ir.Value, to: Place, numbers: Place
 ) -> None:
     with code.loop(numbers, step=ROWS) as i:
-        found = code.load_halves(source, code.sum(of, i), ROWS)
-        code.store_halves(found, target, code.sum(to, i))
+        found = code.load_halves(source, of + i, ROWS)
+        code.store_halves(found, target, to + i)
 
 
 def _copy_image(
@@ -152,13 +152,13 @@ def _copy_image(
     pieces = layer.columns if layer.block > 1 else 1  # of a row
     of_piece = layer.columns * of_block // pieces
     with code.loop(layer.rows) as row, code.loop(layer.block) as down:
-        of = code.sum(code.times(image, layer.rows), row)
-        of = code.sum(code.times(of, layer.block), down)
-        begin = code.times(line.place(number, row, code), layer.depth)
-        begin = code.sum(begin, code.times(down, of_block))
+        of = image * layer.rows + row
+        of = of * layer.block + down
+        begin = line.place(number, row, code) * layer.depth
+        begin = begin + down * of_block
         with code.loop(pieces) as piece:
-            at = code.times(code.sum(code.times(of, pieces), piece), of_piece)
-            _copy(code, x, at, to, code.sum(begin, code.times(piece, layer.depth)), of_piece)
+            at = (of * pieces + piece) * of_piece
+            _copy(code, x, at, to, begin + piece * layer.depth, of_piece)
 
 
 def _turn_images(
@@ -172,15 +172,15 @@ def _turn_images(
 ) -> None:
     """As `_turn`, so many images where they are; the last pixels fill no tile and go by `rest`."""
     size, depth = layer.rows * layer.columns, layer.depth
-    of, pixels = code.times(first, size * depth), code.times(count, size)
-    left = code.remainder(pixels, COLUMNS)
-    whole = code.sum(pixels, code.times(left, -1))
+    of, pixels = first * (size * depth), count * size
+    left = pixels % COLUMNS
+    whole = pixels - left
     _turn(code, x, of, turned, 0, whole, depth)
     with code.below(0, left) as (some, none):
         with some:
-            at = code.sum(of, code.times(whole, depth))
-            _copy(code, x, at, rest, 0, code.times(left, depth))
-            _turn(code, rest, 0, turned, code.times(whole, depth), COLUMNS, depth)
+            at = of + whole * depth
+            _copy(code, x, at, rest, 0, left * depth)
+            _turn(code, rest, 0, turned, whole * depth, COLUMNS, depth)
         with none:
             pass
 
@@ -199,16 +199,16 @@ def _turn(
     with code.loop(pixels, step=COLUMNS) as pixel, code.loop(depth, step=_AT_ONCE) as channel:
 
         def load(offset: int) -> ir.Value:
-            at = code.times(code.sum(pixel, offset), depth)
-            return code.load_halves(x, code.sum(of, at, channel), _AT_ONCE)
+            at = (pixel + offset) * depth
+            return code.load_halves(x, of + at + channel, _AT_ONCE)
 
         mixed = [code.joined([load(i + eight) for eight in eights]) for i in range(_AT_ONCE)]
         for _ in range(3):
             pairs = zip(mixed[:4], mixed[4:], strict=True)
             mixed = [code.shuffled(x, y, order) for x, y in pairs for order in (low, high)]
         for i, of_channel in enumerate(mixed):
-            at = code.sum(code.times(pixel, depth), code.times(code.sum(channel, i), COLUMNS))
-            code.store_halves(of_channel, turned, code.sum(to, at))
+            at = pixel * depth + (channel + i) * COLUMNS
+            code.store_halves(of_channel, turned, to + at)
 
 
 def _pair(
@@ -222,25 +222,25 @@ def _pair(
     line, features = _line(layer), layer.features
     in_turns = [at for i in range(ROWS) for at in (i, i + ROWS)]
     with code.loop(line.of_rows) as row, code.loop(features, step=ROWS) as feature:
-        of = code.sum(code.times(image, line.of_rows), row)
-        of = code.sum(code.times(of, line.of_columns * features), feature)
-        begin = code.sum(line.place(number, row, code), line.around)
+        of = image * line.of_rows + row
+        of = of * (line.of_columns * features) + feature
+        begin = line.place(number, row, code) + line.around
 
         def load(column: Place) -> ir.Value:
             outside = isinstance(column, int) and not 0 <= column < line.of_columns
             if of_y is None or outside:
                 return code.halves([0] * ROWS)
-            return code.load_halves(of_y, code.sum(of, code.times(column, features)), ROWS)
+            return code.load_halves(of_y, of + column * features, ROWS)
 
         def write(half: Place, column: Place) -> None:
-            two = code.shuffled(load(column), load(code.sum(column, 1)), in_turns)
-            pair = code.quotient(code.sum(begin, column, 1), 2)
-            code.store_halves(two, pairs, code.sum(half, code.times(pair, 2 * ROWS)))
+            two = code.shuffled(load(column), load(column + 1), in_turns)
+            pair = (begin + column + 1) // 2
+            code.store_halves(two, pairs, half + pair * (2 * ROWS))
 
         for before in (0, 1):
-            odd = code.remainder(code.sum(begin, before), 2)
-            half = code.sum(code.times(odd, features), feature)
-            half = code.times(half, line.paired)
+            odd = (begin + before) % 2
+            half = odd * features + feature
+            half = half * line.paired
             whole = before + (line.of_columns - before) // 2 * 2
             if before:
                 write(half, -1)
@@ -298,32 +298,32 @@ def _multiply(
     steps = len(groups) * (layer.depth // rows) * (line.pixels // COLUMNS)
     totals, stride = range(2 * len(of_x), COUNT), 4 * layer.features  # bytes
     with code.loop(layer.depth, step=rows) as channel:
-        channels = [code.sum(channel, i * ROWS) for i in of_x]
+        channels = [channel + i * ROWS for i in of_x]
         for number, group in enumerate(groups):
             made = [(i, n) for n in range(len(group)) for i in of_x]
             weights_of = []
             for i, n in made:
-                first = code.times(channels[i], layer.features)
-                weights_of.append(code.beyond(sums, code.sum(first, group[n].weight)))
+                first = channels[i] * layer.features
+                weights_of.append(code.beyond(sums, first + group[n].weight))
             for total, at in zip(totals, weights_of, strict=False):
                 tiles.load(total, at, stride)
-            pixels_before = code.times(code.quotient(channel, rows), len(groups))
-            pixels_before = code.times(code.sum(pixels_before, number), line.pixels)
+            pixels_before = channel // rows * len(groups)
+            pixels_before = (pixels_before + number) * line.pixels
             with code.loop(line.pixels, step=COLUMNS) as pixel:
                 for array, begin, numbers in coming:
                     each = -(-numbers // (steps * COLUMNS))
-                    at = code.sum(begin, code.times(code.sum(pixels_before, pixel), each))
+                    at = begin + (pixels_before + pixel) * each
                     for ahead in range(0, each * COLUMNS, COLUMNS):  # a line of the cache
-                        code.prefetch(array, code.sum(at, ahead), "bfloat16")
+                        code.prefetch(array, at + ahead, "bfloat16")
                 for i in of_x:
-                    at = code.times(pixel, layer.depth)
-                    at = code.sum(at, code.times(channels[i], COLUMNS))
+                    at = pixel * layer.depth
+                    at = at + channels[i] * COLUMNS
                     tiles.load(i, code.beyond(turned, at, "bfloat16"))
                 for n, found in enumerate(group):
                     odd = found.shift % 2
                     half = (odd * layer.features + found.feature) * line.paired
-                    first = code.sum(pixel, line.around - found.shift + odd)
-                    at = code.sum(code.times(first, ROWS), half)
+                    first = pixel + (line.around - found.shift + odd)
+                    at = first * ROWS + half
                     y = len(of_x) + n % len(of_x)
                     tiles.load(y, code.beyond(pairs, at, "bfloat16"))
                     for total, (i, of) in zip(totals, made, strict=False):

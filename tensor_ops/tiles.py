@@ -69,10 +69,10 @@ class Tiles:
         code = self._code
         totals, x, y = (self._arrays[tile] for tile in (total, x, y))
         with code.loop(ROWS) as row, code.loop(_FLOATS) as pair:
-            factors = code.both_halves(code.spread(x, code.sum(code.times(row, _FLOATS), pair)))
+            factors = code.both_halves(code.spread(x, row * _FLOATS + pair))
             with code.loop(_FLOATS, step=code.lanes) as column:
-                found = code.both_halves(code.load(y, code.sum(code.times(pair, _FLOATS), column)))
-                at = code.sum(code.times(row, _FLOATS), column)
+                found = code.both_halves(code.load(y, pair * _FLOATS + column))
+                at = row * _FLOATS + column
                 products = [factor * of for factor, of in zip(factors, found, strict=True)]
                 code.store(code.load(totals, at) + (products[0] + products[1]), totals, at)
 
@@ -85,5 +85,5 @@ class Tiles:
         memory."""
         code = self._code
         with code.loop(ROWS) as row, code.loop(_FLOATS, step=code.lanes) as column:
-            in_tile = code.sum(code.times(row, _FLOATS), column)
-            yield in_tile, self._arrays[tile], code.sum(code.times(row, stride // 4), column)
+            in_tile = row * _FLOATS + column
+            yield in_tile, self._arrays[tile], row * (stride // 4) + column

@@ -31,8 +31,6 @@ _Int32 = ir.IntType(32)
 SIZES = {"float32": 4, "bfloat16": 2, "uint8": 1}  # bytes of the types of an array's numbers
 _TYPES = {"float32": Float, "bfloat16": Half, "uint8": Byte}
 CACHE_LINE = 64
-# A place in an array, in floats: known now, or only when the loop runs.
-Place: TypeAlias = Any
 _Given = ParamSpec("_Given")
 # A product and a sum may be one operation, rounded once; no sum changes its order.
 _ROUNDING = ("contract", "nsz")
@@ -122,6 +120,42 @@ class Vector:
         return Vector(self._builder, operation(self.value, other, flags=_ROUNDING))
 
 
+class Number:
+    """A whole number that is known only when the loop runs, with arithmetic."""
+
+    def __init__(self, builder: ir.IRBuilder, value: ir.Value) -> None:
+        self._builder = builder
+        self.value = value
+
+    def __add__(self, other: "Place") -> "Number":
+        return self._with(self._builder.add, other)
+
+    def __sub__(self, other: "Place") -> "Number":
+        return self._with(self._builder.sub, other)
+
+    def __mul__(self, other: "Place") -> "Number":
+        return self._with(self._builder.mul, other)
+
+    def __floordiv__(self, other: "Place") -> "Number":
+        """Of one that is not negative, as is %."""
+        return self._with(self._builder.udiv, other)
+
+    def __mod__(self, other: "Place") -> "Number":
+        return self._with(self._builder.urem, other)
+
+    def __rsub__(self, other: int) -> "Number":
+        return Number(self._builder, _index(other)) - self
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def _with(self, operation: Callable[..., ir.Value], other: "Place") -> "Number":
+        return Number(self._builder, operation(self.value, _index(other)))
+
+
+# A place in an array, in floats.
+Place: TypeAlias = int | Number
+
+
 class Code:
     """One function without a result, while it is written.
 
@@ -138,11 +172,14 @@ class Code:
         for argument in self._function.args:
             if argument.type is not Shared and argument.type == Pointer:
                 argument.add_attribute("noalias")
-        self.arguments = self._function.args
         # What is allocated stands in a block of its own at the begin: once, whatever loops.
         self._allocations = ir.IRBuilder(self._function.append_basic_block("allocations"))
         self._body = self._function.append_basic_block("body")
         self.builder = ir.IRBuilder(self._body)
+        self.arguments: Sequence[Any] = [
+            Number(self.builder, argument) if argument.type == Index else argument
+            for argument in self._function.args
+        ]
         self.lanes = lanes()
         self._vector = ir.VectorType(Float, self.lanes)
 
@@ -165,14 +202,15 @@ class Code:
         builder.position_at_end(head)
         i = builder.phi(Index)
         i.add_incoming(_index(start), before)
-        yield i
-        following = builder.add(i, _index(step))
-        i.add_incoming(following, builder.block)
+        number = Number(builder, i)
+        yield number
+        following = number + step
+        i.add_incoming(following.value, builder.block)
         builder.cbranch(self._below(following, stop), head, after)
         builder.position_at_end(after)
 
     @contextlib.contextmanager
-    def parts(self, size: Place, parts: Place, taken: ir.Value) -> Iterator[tuple[Place, ...]]:
+    def parts(self, size: Number, parts: Number, taken: ir.Value) -> Iterator[tuple[Number, ...]]:
         """Once for each part of a batch that no thread has taken: its number, and its bounds.
 
         Args:
@@ -184,14 +222,10 @@ class Code:
         head, body, after = (builder.append_basic_block(name) for name in ("next", "part", "done"))
         builder.branch(head)
         builder.position_at_end(head)
-        part = builder.atomic_rmw("add", taken, _index(1), "monotonic")
+        part = Number(builder, builder.atomic_rmw("add", taken, _index(1), "monotonic"))
         builder.cbranch(self._below(part, parts), body, after)
         builder.position_at_end(body)
-        begin, end = (
-            builder.sdiv(builder.mul(size, number), parts)
-            for number in (part, builder.add(part, _index(1)))
-        )
-        yield part, begin, end
+        yield part, size * part // parts, size * (part + 1) // parts
         builder.branch(head)
         builder.position_at_end(after)
 
@@ -209,35 +243,8 @@ class Code:
             yield branches
 
     def at_most(self, place: Place, most: int) -> Place:
-        return self.builder.select(self._below(place, most), _index(place), _index(most))
-
-    def sum(self, *places: Place) -> Place:
-        total: Place = sum(place for place in places if isinstance(place, int))
-        for place in places:
-            if not isinstance(place, int):
-                total = place if total == 0 else self.builder.add(_index(total), place)
-        return total
-
-    def times(self, place: Place, factor: int) -> Place:
-        if isinstance(place, int):
-            return place * factor
-        return self.builder.mul(place, _index(factor))
-
-    def product(self, place: Place, factor: Place) -> Place:
-        """Of places that are both known only when the loop runs."""
-        return self.builder.mul(_index(place), _index(factor))
-
-    def quotient(self, place: Place, divisor: int) -> Place:
-        """Of a place that is not negative."""
-        if isinstance(place, int):
-            return place // divisor
-        return self.builder.udiv(place, _index(divisor))
-
-    def remainder(self, place: Place, divisor: int) -> Place:
-        """Of a place that is not negative."""
-        if isinstance(place, int):
-            return place % divisor
-        return self.builder.urem(place, _index(divisor))
+        found = self.builder.select(self._below(place, most), _index(place), _index(most))
+        return Number(self.builder, found)
 
     def zeros(self) -> Vector:
         return self.numbers(0.0)
@@ -400,9 +407,7 @@ class Code:
 
     def several(self, start: Place, stop: Place, count: int) -> Iterator[tuple[Place, int]]:
         """Loops from start on, for so many at a time, and for one of those left."""
-        builder = self.builder
-        left = builder.srem(builder.sub(_index(stop), _index(start)), _index(count))
-        whole = builder.sub(_index(stop), left)
+        whole = stop - (stop - start) % count
         with self.loop(whole, start, count) as i:
             yield i, count
         with self.loop(stop, whole) as i:
@@ -439,7 +444,7 @@ class Code:
         self.builder.ret_void()
         self._allocations.branch(self._body)
         types = {Pointer: ctypes.c_void_p, Index: ctypes.c_int64}
-        kind = ctypes.CFUNCTYPE(None, *(types[argument.type] for argument in self.arguments))
+        kind = ctypes.CFUNCTYPE(None, *(types[argument.type] for argument in self._function.args))
         engine = _machine_code(str(self._module))
         run = kind(engine.get_function_address("run"))
         run.engine = engine  # type: ignore[attr-defined]  # the code lives as long as this
@@ -476,7 +481,7 @@ class Variable:
 
 
 def _index(place: Place) -> ir.Value:
-    return ir.Constant(Index, place) if isinstance(place, int) else place
+    return ir.Constant(Index, place) if isinstance(place, int) else place.value
 
 
 def _constant(kind: ir.VectorType, number: float) -> ir.Constant:

@@ -151,8 +151,8 @@ class Images(NamedTuple):
 
     def place(self, code: Code, image: Place, row: Place, line: Place) -> Place:
         """Where a row of pixels begins, the `line`-th of a row of blocks."""
-        pixels = code.sum(code.times(code.sum(code.times(image, self.rows), row), self.block), line)
-        return code.times(pixels, self.columns * self.line)
+        pixels = (image * self.rows + row) * self.block + line
+        return pixels * (self.columns * self.line)
 
 
 class Layer(NamedTuple):
@@ -260,24 +260,24 @@ class _Strip:
     def read_image(self, x: ir.Value, image: Place, first: Place, relu: bool) -> None:
         """Rows of x or max(x, 0), from those of the first tile row on."""
         code, inputs, margin = self.code, self.layer.inputs, self.layer.margin
-        start = code.sum(code.times(first, self.layer.tile), -margin)
+        start = first * self.layer.tile - margin
         with code.loop(self.image_rows) as row:
-            of_image = code.sum(start, row)
-            to = code.times(code.sum(code.times(row, self.image_columns), margin), inputs.channels)
+            of_image = start + row
+            to = (row * self.image_columns + margin) * inputs.channels
             with code.where(of_image, inputs.rows) as (inside, outside):
                 with (
                     inside,
                     self._channels(inputs, image, of_image) as (place, channel),
                     code.loop(inputs.columns) as column,
                 ):
-                    at = code.sum(place, code.times(column, inputs.line))
-                    i = code.sum(code.times(column, inputs.channels), channel)
+                    at = place + column * inputs.line
+                    i = column * inputs.channels + channel
                     found = code.load(x, at, inputs.kind)
                     found = code.positive(found) if relu else found
-                    code.store(found, self.image, code.sum(to, i))
+                    code.store(found, self.image, to + i)
                 size = inputs.columns * inputs.channels
                 with outside, code.loop(size, step=code.lanes) as i:
-                    code.store(code.zeros(), self.image, code.sum(to, i))
+                    code.store(code.zeros(), self.image, to + i)
 
     def read_outputs(
         self, y: ir.Value, image: Place, first: Place, sums: ir.Value, of_b: int
@@ -288,21 +288,19 @@ class _Strip:
             self._rows_inside(first) as (row, of_image),
             self._channels(outputs, image, of_image) as (place, channel),
         ):
-            (total,) = code.variables([code.load(sums, code.sum(channel, of_b))])
+            (total,) = code.variables([code.load(sums, channel + of_b)])
             with code.loop(outputs.columns) as column:
-                found = code.load(
-                    y, code.sum(place, code.times(column, outputs.line)), outputs.kind
-                )
+                found = code.load(y, place + column * outputs.line, outputs.kind)
                 total.set(total.get() + found)
-                i = code.sum(code.times(column, outputs.channels), channel)
-                code.store(found, self.outputs, code.sum(row, i))
-            code.store(total.get(), sums, code.sum(channel, of_b))
+                i = column * outputs.channels + channel
+                code.store(found, self.outputs, row + i)
+            code.store(total.get(), sums, channel + of_b)
         size = self.output_columns * outputs.channels
         with (
             code.loop(self.output_rows, self._num_inside(first)) as row,
             code.loop(size, step=code.lanes) as i,
         ):
-            code.store(code.zeros(), self.outputs, code.sum(code.times(row, size), i))
+            code.store(code.zeros(), self.outputs, row * size + i)
 
     def write_outputs(
         self, y: ir.Value, image: Place, first: Place, arrays: Mapping[str, Any]
@@ -315,9 +313,9 @@ class _Strip:
         ):
             b = code.load(arrays["b"], channel) if "b" in arrays else None
             with code.loop(outputs.columns) as column:
-                at = code.sum(place, code.times(column, outputs.line))
-                i = code.sum(code.times(column, outputs.channels), channel)
-                made = code.load(self.outputs, code.sum(row, i))
+                at = place + column * outputs.line
+                i = column * outputs.channels + channel
+                made = code.load(self.outputs, row + i)
                 made = made + b if b else made
                 if "positive" in arrays:
                     made = code.where_positive(
@@ -335,25 +333,25 @@ class _Strip:
             code.loop(images.block) as line,
             code.loop(images.line, step=code.lanes) as number,
         ):
-            place = code.sum(images.place(code, image, row, line), number)
-            yield place, code.sum(code.times(line, images.line), number)
+            place = images.place(code, image, row, line) + number
+            yield place, line * images.line + number
 
     @contextlib.contextmanager
     def _rows_inside(self, first: Place) -> Iterator[tuple[Place, Place]]:
         """A loop over rows of `outputs` that an image has: where one begins, and its number."""
         code = self.code
         with code.loop(self._num_inside(first)) as row:
-            place = code.times(row, self.output_columns * self.layer.outputs.channels)
-            yield place, code.sum(code.times(first, self.layer.tile), row)
+            place = row * (self.output_columns * self.layer.outputs.channels)
+            yield place, first * self.layer.tile + row
 
     def _num_inside(self, first: Place) -> Place:
-        below = self.code.sum(self.code.times(first, -self.layer.tile), self.layer.outputs.rows)
+        below = self.layer.outputs.rows - first * self.layer.tile
         return self.code.at_most(below, self.output_rows)
 
     def prefetch_image(self, x: ir.Value, image: Place, first: Place, part: Place) -> None:
         """Asks for a part of the rows that `read_image` will read next, of as many as products."""
         kernel, margin = self.layer.kernel, self.layer.margin
-        row = self.code.sum(self._row(first), self.output_rows + kernel - 1 - margin)
+        row = self._row(first) + (self.output_rows + kernel - 1 - margin)
         self._prefetch(x, self.layer.inputs, image, row, part)
 
     def prefetch_outputs(self, y: ir.Value, image: Place, first: Place, part: Place) -> None:
@@ -361,7 +359,7 @@ class _Strip:
         self._prefetch(y, self.layer.outputs, image, self._row(first), part)
 
     def _row(self, first: Place) -> Place:
-        return self.code.times(first, self.layer.tile)
+        return first * self.layer.tile
 
     def _prefetch(
         self, array: ir.Value, images: Images, image: Place, row: Place, part: Place
@@ -369,9 +367,9 @@ class _Strip:
         code, step = self.code, CACHE_LINE // SIZES[images.kind]
         size = self.output_rows * images.columns * images.channels
         each = -(-size // (step * self.layer.side**2)) * step
-        start = code.sum(images.place(code, image, row, 0), code.times(part, each))
+        start = images.place(code, image, row, 0) + part * each
         for i in range(0, each, step):
-            code.prefetch(array, code.sum(start, i), images.kind)
+            code.prefetch(array, start + i, images.kind)
 
     def transform_image(self) -> None:
         """Bᵀ x B of each tile."""
@@ -414,12 +412,12 @@ class _Strip:
         code = self.code
 
         def read(i: int, j: int) -> Vector:
-            return code.load(pixels, code.sum(pixel, i * line + j * channels))
+            return code.load(pixels, pixel + (i * line + j * channels))
 
         for i, row in enumerate(transform_both(matrix, read)):
             for j, value in enumerate(row):
                 step = (self.layer.side * i + j) * self.tiles * channels
-                code.store(value, numbers, code.sum(number, step))
+                code.store(value, numbers, number + step)
 
     def make_outputs(self) -> None:
         """Aᵀ m A of each tile."""
@@ -428,12 +426,12 @@ class _Strip:
 
             def read(i: int, j: int) -> Vector:
                 step = (side * i + j) * self.tiles * features
-                return code.load(self.of_outputs, code.sum(number, step))
+                return code.load(self.of_outputs, number + step)
 
             for i, row in enumerate(transform_both(self.layer.matrices.of_products, read)):
                 for j, value in enumerate(row):
                     step = (i * self.output_columns + j) * features
-                    code.store(value, self.outputs, code.sum(pixel, step))
+                    code.store(value, self.outputs, pixel + step)
 
     @contextlib.contextmanager
     def _tiles(self, channels: int, columns: int) -> Iterator[tuple[Place, Place]]:
@@ -444,10 +442,10 @@ class _Strip:
             code.loop(self.layer.tile_columns) as column,
             code.loop(channels, step=code.lanes) as channel,
         ):
-            across = code.times(column, tile * channels)
-            pixel = code.sum(code.times(row, tile * columns * channels), across, channel)
-            which = code.sum(code.times(row, self.layer.tile_columns), column)
-            yield pixel, code.sum(code.times(which, channels), channel)
+            across = column * (tile * channels)
+            pixel = row * (tile * columns * channels) + across + channel
+            which = row * self.layer.tile_columns + column
+            yield pixel, which * channels + channel
 
     def multiply(self, w: ir.Value, number: Place, feature: Place) -> None:
         """A vector of features of all tiles, for one of their numbers."""
@@ -459,36 +457,36 @@ class _Strip:
     def _multiply(self, w: ir.Value, number: Place, feature: Place, tile: int, size: int) -> None:
         code = self.code
         channels, features = self.layer.inputs.channels, self.layer.outputs.channels
-        inputs = code.sum(code.times(number, self.tiles * channels), tile * channels)
-        outputs = code.sum(code.times(number, self.tiles * features), tile * features, feature)
-        weights = code.sum(code.times(number, channels * features), feature)
+        inputs = number * (self.tiles * channels) + tile * channels
+        outputs = number * (self.tiles * features) + tile * features + feature
+        weights = number * (channels * features) + feature
         sums = code.variables([code.zeros()] * size)
         unrolled = 4
         with code.loop(channels, step=unrolled) as several:
             for step in range(unrolled):
-                channel = code.sum(several, step)
-                weight = code.load(w, code.sum(weights, code.times(channel, features)))
+                channel = several + step
+                weight = code.load(w, weights + channel * features)
                 for t, total in enumerate(sums):
-                    factor = code.spread(self.of_inputs, code.sum(inputs, channel, t * channels))
+                    factor = code.spread(self.of_inputs, inputs + channel + t * channels)
                     total.set(total.get() + factor * weight)
         for t, total in enumerate(sums):
-            code.store(total.get(), self.of_outputs, code.sum(outputs, t * features))
+            code.store(total.get(), self.of_outputs, outputs + t * features)
 
     def add_products(self, sums: ir.Value, number: Place, feature: Place, channel: Place) -> None:
         """A vector of channels by a vector of features, summed over tiles, for one number."""
         code = self.code
         channels, features = self.layer.inputs.channels, self.layer.outputs.channels
-        inputs = code.sum(code.times(number, self.tiles * channels), channel)
-        outputs = code.sum(code.times(number, self.tiles * features), feature)
-        of_channel = code.sum(code.times(number, channels), channel)
-        first = code.sum(code.times(of_channel, features), feature)
-        places = [code.sum(first, c * features) for c in range(code.lanes)]
+        inputs = number * (self.tiles * channels) + channel
+        outputs = number * (self.tiles * features) + feature
+        of_channel = number * channels + channel
+        first = of_channel * features + feature
+        places = [first + c * features for c in range(code.lanes)]
         totals = code.variables([code.load(sums, place) for place in places])
         with code.loop(self.tiles) as tile:
-            of_output = code.load(self.of_outputs, code.sum(outputs, code.times(tile, features)))
-            of_input = code.sum(inputs, code.times(tile, channels))
+            of_output = code.load(self.of_outputs, outputs + tile * features)
+            of_input = inputs + tile * channels
             for c, total in enumerate(totals):
-                factor = code.spread(self.of_inputs, code.sum(of_input, c))
+                factor = code.spread(self.of_inputs, of_input + c)
                 total.set(total.get() + factor * of_output)
         for place, total in zip(places, totals, strict=True):
             code.store(total.get(), sums, place)
@@ -536,7 +534,7 @@ def weights(layer: Layer, after_relu: bool) -> Callable[..., None]:
     strip = _Strip(code, layer, _SUMS_OF_WEIGHTS)
     features = layer.outputs.channels
     with code.parts(size, parts, taken) as (part, begin, end):
-        sums = code.beyond(all_sums, code.times(part, layer.num_products + features))
+        sums = code.beyond(all_sums, part * (layer.num_products + features))
         with code.loop(layer.num_products + features, step=code.lanes) as i:
             code.store(code.zeros(), sums, i)
         with code.loop(end, begin) as image, code.loop(layer.tile_rows, step=strip.rows) as first:
@@ -560,7 +558,7 @@ def _add_strip(
     strip.transform_outputs()
     with code.loop(layer.side**2) as number:
         strip.prefetch_image(x, image, first, number)
-        strip.prefetch_outputs(of_y, image, code.sum(first, strip.rows), number)
+        strip.prefetch_outputs(of_y, image, first + strip.rows, number)
         with (
             code.loop(layer.outputs.channels, step=code.lanes) as feature,
             code.loop(layer.inputs.channels, step=code.lanes) as channel,

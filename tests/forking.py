@@ -36,13 +36,13 @@ _BEGINNINGS = (
     "launch.hosts.job.read",
     "os.getloadavg",  # by a benchmark's report
     "run_folder.settings.load",
-    "launch.graph.shards.check",
+    "launch.starting.check_shares",
     "matplotlib.pyplot.subplots",
     "pathlib.Path.open",
     "run_folder.log_reader.read",
 )
 _BEGINNINGS_OF = {
-    "launch.population": ("launch.acceptance.check", "population.settings.make_folder"),
+    "launch.population": ("launch.members.loop.check", "population.settings.make_folder"),
     "launch.train": ("launch.gcp.launcher.check_access",),  # no one else's flags
     "benchmarks.control": ("subprocess.Popen",),
     "benchmarks.population_storm": ("subprocess.Popen",),

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from gymnasium.vector import VectorEnv
 
 from agents import actor, environment_loop
 from agents.contract import Agent, Network, Update
@@ -24,7 +25,7 @@ from agents.environment_loop import Episode
 from agents.limited_memory import limit_memory
 from analysis.playing.files import Played
 from environments import suites
-from run_folder import building, checkpoints, snapshots
+from run_folder import building, checkpoints
 from run_folder.checkpoints import CheckpointError, Manifest
 from run_folder.settings import Settings, SettingsError
 
@@ -57,6 +58,16 @@ class Player:
     def tasks(self) -> list[str]:
         """What is played: of a level with a held-out twin, the twin."""
         return [suites.evaluation_task(task) for task in self.run.tasks]
+
+    def environments(self, task: str, count: int) -> VectorEnv:
+        """So many environments of a task, as in the run."""
+        return suites.make(
+            task,
+            count,
+            seed=self.played.seed,
+            full_action_space=self.run.full_action_space,
+            full_rendering=self.run.full_rendering,
+        )
 
 
 def load(
@@ -145,19 +156,11 @@ def play(
     episodes = episodes or num_episodes(task)
     at_once = min(_MAX_ENGINES if suites.kind(task) == "dmlab" else _MAX_ENVIRONMENTS, episodes)
     shares = episodes // at_once + (np.arange(at_once) < episodes % at_once)
-    seed = player.played.seed
     evaluator = actor.make_evaluator(
-        player.agent, player.network, num_environments=at_once, seed=seed
-    )
-    environments = suites.make(
-        task,
-        at_once,
-        seed=seed,
-        full_action_space=player.run.full_action_space,
-        full_rendering=player.run.full_rendering,
+        player.agent, player.network, num_environments=at_once, seed=player.played.seed
     )
     finished: list[Episode] = []
-    with contextlib.closing(environments):
+    with contextlib.closing(player.environments(task, at_once)) as environments:
         loop = environment_loop.VectorEnvironmentLoop(environments, evaluator, [task] * at_once)
         for steps, ended in loop.play(shares.tolist()):
             finished += ended
@@ -185,4 +188,6 @@ def _find(run: Settings, name: str, step: int | None) -> Manifest:
     newest = checkpoints.read(folder, checkpoints.manifest_name(name, run.paced_by))
     if newest is None:
         raise CheckpointError(f"{folder} holds no checkpoint of {name} yet.")
-    return newest if step in (None, newest.learner_step) else snapshots.read(folder, name, step)
+    if step in (None, newest.learner_step):
+        return newest
+    return checkpoints.read_kept(folder, name, step)

@@ -6,19 +6,8 @@
     evaluations/r2d2-1200-memory8.csv
 
 A task's rows appear together, once all of its episodes have ended: of an evaluation that is cut
-short, whole tasks are there, never only the short episodes of one.
-
-| column | |
-|---|---|
-| agent | as on the command line |
-| learner_steps, actor_steps, walltime | of the checkpoint: updates, actor steps, seconds |
-| epsilon | probability of a random action; empty for an agent that samples from its policy |
-| memory_steps | inputs that the agent remembers; empty without a limit |
-| seed | of environments and policy |
-| task | what was played: of a level with a held-out twin, the twin |
-| episode | from 0, for each task |
-| episode_return | undiscounted, unclipped |
-| episode_length | actor steps |
+short, whole tasks are there, never only the short episodes of one. Columns are the fields of `Row`;
+an empty cell is None.
 """
 
 import contextlib
@@ -28,8 +17,10 @@ import itertools
 import pathlib
 from collections.abc import Sequence
 
+import numpy as np
+
 from agents.environment_loop import Episode
-from run_folder import log_reader, recorded
+from run_folder import log_reader, texts
 from run_folder.layout import RunFolder
 from run_folder.settings import SettingsError
 
@@ -59,7 +50,14 @@ class Played:
 
 @dataclasses.dataclass(frozen=True)
 class Row(Played):
-    """One episode. Attributes are the file's columns."""
+    """One episode.
+
+    Attributes:
+      task: what was played: of a level with a held-out twin, the twin.
+      episode: from 0, for each task.
+      episode_return: undiscounted, unclipped.
+      episode_length: actor steps.
+    """
 
     task: str
     episode: int
@@ -87,18 +85,16 @@ class File:
 
     def append(self, task: str, episodes: Sequence[Episode]) -> None:
         """Adds all episodes of one task."""
-        rows: list[Sequence[object]] = [
-            (*dataclasses.astuple(self._played), task, i, episode.episode_return, episode.length)
-            for i, episode in enumerate(episodes)
-        ]
-        mode = "a"
+        is_new = self.path is None
         if self.path is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             self.path = vacant(self._folder, name(self._played), ".csv")
-            rows.insert(0, _COLUMNS)
-            mode = "x"
-        with self.path.open(mode, newline="") as file:
-            csv.writer(file).writerows(rows)
+        how = dataclasses.astuple(self._played)
+        with self.path.open("x" if is_new else "a", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerows([_COLUMNS] * is_new)
+            for i, episode in enumerate(episodes):
+                writer.writerow([*how, task, i, episode.episode_return, episode.length])
 
 
 def read(path: pathlib.Path) -> list[Row]:
@@ -127,12 +123,20 @@ def read_all(run_dir: pathlib.Path) -> dict[str, list[Row]]:
     return {path.stem: read(path) for path in sorted(RunFolder(run_dir).evaluations.glob("*.csv"))}
 
 
+def returns(rows: Sequence[Row]) -> dict[str, np.ndarray]:
+    """Each task's returns, `[episodes]`."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        found.setdefault(row.task, []).append(row.episode_return)
+    return {task: np.asarray(values) for task, values in found.items()}
+
+
 def _parse(path: pathlib.Path, number: int, cells: Sequence[str]) -> Row:
     try:
         if len(cells) != len(_COLUMNS):
             raise ValueError(f"there must be {len(_COLUMNS)} cells, got {len(cells)}")
         values = {name: _value(name, text) for name, text in zip(_COLUMNS, cells, strict=True)}
-        return Row(**recorded.fields(Row, values))
+        return Row(**texts.fields_of(Row, values))
     except ValueError as error:
         said = str(error).removesuffix(".")
         raise SettingsError(f"{path} cannot be read: of line {number}, {said}.") from None

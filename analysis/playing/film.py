@@ -1,17 +1,43 @@
-"""One episode of an evaluation, step by step, as somebody sees it who looks on."""
+"""Films an episode: what is seen, and beside it what the agent does and thinks.
+
+`shoot` gives it step by step, as somebody sees it who looks on; `Captions` draws a frame, and
+`write` makes an mp4 of them that a browser plays.
+"""
 
 import contextlib
+import functools
 import itertools
-from collections.abc import Iterator
+import os
+import pathlib
+import textwrap
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+import av
 import numpy as np
+from PIL import Image, ImageDraw, ImageFont
 
 from agents import actor, environment_loop
 from agents.networks import network
 from analysis.playing.evaluation import Player
 from environments import screens
 from replay.structures import Nest, Step
+
+PANEL_WIDTH = 320
+MIN_HEIGHT = 480
+_TARGET_HEIGHT, _MAX_WIDTH = 600, 800  # of the picture, roughly
+_MARGIN = 16
+_TINY, _SMALL, _LARGE = 14, 20, 30  # sizes of text
+_LETTERS = 36  # of a line that can still be read
+_MOST_STEPS, _FEWEST_STEPS, _TRACE_HEIGHT = 150, 30, 90
+_BACKGROUND, _GREY, _WHITE, _BLUE = (24, 24, 28), (150, 150, 160), (240, 240, 240), (110, 180, 255)
+
+# Every player has H.264 with colours at half the resolution; no browser has it at full.
+_PIXELS = "yuv420p"
+# Constant quality, less is better. The codec's own choice, 23, blurs small text.
+_QUALITY = {"crf": "20", "preset": "veryfast"}
+_FROM_THE_START = {"movflags": "faststart"}  # a browser shows it before it has all of it
 
 
 class Frame(NamedTuple):
@@ -34,7 +60,6 @@ class _Onlooker:
     def append(
         self, step: Step, *, core_state: Nest, values: dict[str, np.ndarray], learner_step: int
     ) -> None:
-        """Remembers the newest row."""
         self.row, self.values = step, values
 
 
@@ -58,43 +83,140 @@ def shoot(player: Player, task: str) -> tuple[int, Iterator[Frame]]:
 
 
 def _frames(player: Player, task: str, screen: screens.Screen) -> Iterator[Frame]:
-    onlooker = _Onlooker()
-    seed, index = player.played.seed, player.tasks.index(task)
+    onlooker, index = _Onlooker(), player.tasks.index(task)
+    agent, actions = player.agent, player.network.actions
     evaluator = actor.make_evaluator(
-        player.agent, player.network, num_environments=1, seed=seed, writer=onlooker
+        agent, player.network, num_environments=1, seed=player.played.seed, writer=onlooker
     )
     with contextlib.closing(screen.env):
         loop = environment_loop.VectorEnvironmentLoop(screen.env, evaluator, [task])
-        score, ended = 0.0, False
-        is_discrete = network.is_discrete(player.network.actions)
-        told: dict[str, float] = {}
+        score, ended, told = 0.0, False, dict[str, float]()
         for step in itertools.count():
-            picture = _picture(screen)
+            rendered = screen.env.render()
+            assert rendered is not None
+            picture = np.array(rendered[0])  # a copy: an environment may draw over it
             if ended:
                 yield Frame(picture, step, score, "", 1.0, told)
                 return
             ended = bool(loop.step()[1])
-            estimates = player.agent.estimates(player.update, onlooker.values, index)
+            row, chosen = onlooker.row, onlooker.row.action
+            estimates = agent.estimates(player.update, onlooker.values, index)
             told = {name: float(value[0]) for name, value in estimates.items()}
-            yield Frame(
-                picture,
-                step,
-                score,
-                screen.action_name(_given(player, onlooker.row.action)[0]),
-                # Of a bounded vector there is only a density, which is no probability.
-                float(np.exp(onlooker.row.log_probability[0])) if is_discrete else 1.0,
-                told,
+            given = (
+                agent.environment_action(chosen, actions) if agent.environment_action else chosen
             )
-            score += float(onlooker.row.reward[0])
+            # Of a bounded vector there is only a density, which is no probability.
+            sure = float(np.exp(row.log_probability[0])) if network.is_discrete(actions) else 1.0
+            yield Frame(picture, step, score, screen.action_name(given[0]), sure, told)
+            score += float(row.reward[0])
 
 
-def _given(player: Player, action: np.ndarray) -> np.ndarray:
-    """What the environment is given for actions `[N, ...]` as a row has them."""
-    environment_action = player.agent.environment_action
-    return environment_action(action, player.network.actions) if environment_action else action
+class Captions:
+    """Draws the frames of one episode, in order.
+
+    Args:
+      title: lines above everything else.
+    """
+
+    def __init__(self, *title: str) -> None:
+        self._title = title
+        self._trace: deque[float] = deque(maxlen=_MOST_STEPS)
+
+    def draw(self, frame: Frame) -> np.ndarray:
+        """One picture of the film: uint8 `[H, W, 3]`, both even, of the same size for all."""
+        picture = _enlarged(frame.picture)
+        height = max(picture.height, MIN_HEIGHT)
+        canvas = Image.new("RGB", (_even(picture.width + PANEL_WIDTH), _even(height)), _BACKGROUND)
+        canvas.paste(picture, (0, (height - picture.height) // 2))
+        panel = _Panel(canvas, picture.width + _MARGIN)
+        for line in self._title:
+            panel.write(line, _SMALL, _GREY)
+        panel.show("score", f"{frame.score:,.10g}")
+        sure = f"  {frame.probability:.0%}" if frame.probability <= 0.995 else ""
+        panel.show("action", frame.action + sure if frame.action else "the episode has ended")
+        for name, value in frame.estimates.items():
+            panel.show(name, f"{value:,.4g}")
+        self._trace.extend(list(frame.estimates.values())[:1])
+        panel.plot(self._trace)
+        panel.write(f"step {frame.step:,}", _SMALL, _GREY)
+        return np.asarray(canvas)
 
 
-def _picture(screen: screens.Screen) -> np.ndarray:
-    rendered = screen.env.render()
-    assert rendered is not None
-    return np.array(rendered[0])  # a copy: an environment may draw over it
+def _enlarged(picture: np.ndarray) -> Image.Image:
+    """In whole multiples, so that every pixel stays a square."""
+    height, width = picture.shape[:2]
+    factor = max(1, min(round(_TARGET_HEIGHT / height), _MAX_WIDTH // width))
+    return Image.fromarray(picture.repeat(factor, axis=0).repeat(factor, axis=1))
+
+
+def _even(length: int) -> int:
+    """H.264 halves the resolution of colours."""
+    return length + length % 2
+
+
+@functools.cache
+def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(size)
+
+
+class _Panel:
+    """The column beside the picture, filled from the top."""
+
+    def __init__(self, canvas: Image.Image, left: int) -> None:
+        self._draw = ImageDraw.Draw(canvas)
+        self._left = left
+        self._top = _MARGIN
+        self._width = PANEL_WIDTH - 2 * _MARGIN
+
+    def write(self, text: str, size: int, colour: tuple[int, int, int]) -> None:
+        """One line, in smaller letters if it would not fit."""
+        fits = size
+        while fits > 8 and self._draw.textlength(text, _font(fits)) > self._width:
+            fits -= 1
+        self._draw.text((self._left, self._top), text, colour, _font(fits))
+        self._top += round(1.3 * size)
+
+    def show(self, name: str, value: str) -> None:
+        """A name above its value; a long one, an action of many joints, takes several lines."""
+        self._top += _MARGIN // 2
+        self.write(name, _SMALL, _GREY)
+        lines = textwrap.wrap(value, _LETTERS)
+        for line in lines:
+            self.write(line, _LARGE if len(lines) == 1 else _TINY, _WHITE)
+
+    def plot(self, values: Sequence[float]) -> None:
+        """A line through the values, the newest last, and one at zero."""
+        low, high = min([0.0, *values]), max([0.0, *values])
+        scale = _TRACE_HEIGHT / (high - low) if high > low else 0.0
+        bottom = self._top + _MARGIN // 2 + _TRACE_HEIGHT
+        zero, width = bottom + scale * low, self._width - 2  # lines reach past their ends
+        self._draw.line([(self._left, zero), (self._left + width, zero)], _GREY)
+        step = width / (max(len(values), _FEWEST_STEPS) - 1)
+        points = [
+            (self._left + i * step, bottom - scale * (value - low))
+            for i, value in enumerate(values)
+        ]
+        self._draw.line(points, _BLUE, width=2)
+        self._top = bottom + _MARGIN
+
+
+def write(path: pathlib.Path, frames: Iterable[np.ndarray], frames_per_second: int) -> None:
+    """Writes a film. It is there when it is whole.
+
+    Args:
+      path: of the file, whose folder is made.
+      frames: uint8 `[H, W, 3]`, at least one, of the same even height and width.
+      frames_per_second: how fast they follow one another.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.part")
+    frames = iter(frames)
+    first = next(frames)
+    with av.open(str(unfinished), "w", format="mp4", options=_FROM_THE_START) as container:
+        stream = container.add_stream("libx264", rate=frames_per_second, options=_QUALITY)
+        stream.height, stream.width = first.shape[:2]
+        stream.pix_fmt = _PIXELS
+        for frame in itertools.chain([first], frames):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
+        container.mux(stream.encode())
+    os.replace(unfinished, path)

@@ -15,6 +15,8 @@ LEVEL = 0.95
 RESAMPLES = 10_000
 _SEED = 0  # the same episodes always give the same interval
 
+Values = Sequence[float] | np.ndarray  # [n], returns of independent episodes
+
 
 class Interval(NamedTuple):
     """Where the middle `LEVEL` of the resampled statistics lie; NaN where they cannot differ."""
@@ -23,42 +25,19 @@ class Interval(NamedTuple):
     high: float
 
 
-class AggregateIntervals(NamedTuple):
-    """Of every field of `scores.Aggregate`."""
-
-    median: Interval
-    mean: Interval
-    mean_capped: Interval
+def of_mean(values: Values) -> Interval:
+    """The interval of a mean; NaN of a single episode."""
+    return _middle(_resampled_means(values)[0])
 
 
-def of_mean(values: Sequence[float] | np.ndarray) -> Interval:
-    """The interval of a mean.
-
-    Args:
-      values: `[n]`, returns of independent episodes; NaN comes back for a single one.
-    """
-    if len(values) < 2:
-        return Interval(np.nan, np.nan)
-    return _middle(_resampled_means(values, np.random.default_rng(_SEED)))
+def of_difference(values: Values, others: Values) -> Interval:
+    """The interval of mean(values) − mean(others), each resampled by itself."""
+    means, means_of_others = _resampled_means(values, others)
+    return _middle(means - means_of_others)
 
 
-def of_difference(
-    values: Sequence[float] | np.ndarray, others: Sequence[float] | np.ndarray
-) -> Interval:
-    """The interval of mean(values) − mean(others), each resampled by itself.
-
-    Args:
-      values: `[n]`; NaN comes back where these or the others are but one.
-      others: `[m]`.
-    """
-    if min(len(values), len(others)) < 2:
-        return Interval(np.nan, np.nan)
-    rng = np.random.default_rng(_SEED)
-    return _middle(_resampled_means(values, rng) - _resampled_means(others, rng))
-
-
-def of_aggregate(normalised: Sequence[np.ndarray]) -> AggregateIntervals:
-    """The intervals of what `scores.aggregate` makes of the tasks' means.
+def of_aggregate(normalised: Sequence[np.ndarray]) -> dict[str, Interval]:
+    """The intervals of what `scores.aggregate` makes of the tasks' means, by its fields.
 
     The tasks stay what they are; of each, its own episodes are resampled.
 
@@ -66,19 +45,20 @@ def of_aggregate(normalised: Sequence[np.ndarray]) -> AggregateIntervals:
       normalised: of each task human-normalised returns `[n]`; NaN comes back where a task has but
         one.
     """
-    if min(map(len, normalised)) < 2:
-        return AggregateIntervals(*[Interval(np.nan, np.nan)] * 3)
-    rng = np.random.default_rng(_SEED)
-    means = np.stack([_resampled_means(values, rng) for values in normalised], axis=1)  # [R, K]
-    aggregates = np.array([scores.aggregate(row) for row in means])  # [R, 3]
-    return AggregateIntervals(*(_middle(column) for column in aggregates.T))
+    aggregates = np.array([scores.aggregate(row) for row in _resampled_means(*normalised).T])
+    names = scores.Aggregate._fields
+    return {name: _middle(column) for name, column in zip(names, aggregates.T, strict=True)}
 
 
-def _resampled_means(values: Sequence[float] | np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Means `[RESAMPLES]` of as many values `[n]`, drawn with replacement."""
-    drawn = rng.integers(len(values), size=(RESAMPLES, len(values)))  # [R, n]
-    means: np.ndarray = np.asarray(values)[drawn].mean(axis=1)
-    return means
+def _resampled_means(*samples: Values) -> np.ndarray:
+    """Means of as many values of each sample, drawn with replacement: `[samples, RESAMPLES]`."""
+    rng, found = np.random.default_rng(_SEED), []
+    for values in samples:
+        drawn = rng.integers(len(values), size=(RESAMPLES, len(values)))
+        found.append(np.asarray(values)[drawn].mean(axis=1))
+    if min(map(len, samples)) < 2:
+        return np.full((len(samples), RESAMPLES), np.nan)
+    return np.asarray(found)
 
 
 def _middle(statistics: np.ndarray) -> Interval:

@@ -1,15 +1,25 @@
 """Plays and films what a run has learned; prints and records what comes of it."""
 
+import contextlib
+import math
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
+from rich import progress
+from rich.console import Console
 
-from analysis.playing import captions, evaluation, files, film, progress_bar, summary, videos
+from analysis.playing import evaluation, files, film, intervals
 from analysis.playing.evaluation import Player
-from environments import screens
+from analysis.playing.intervals import Interval
+from environments import scores, screens
 from run_folder import log_writer
 from run_folder.settings import SettingsError
+
+LINE_SECONDS = 10.0  # between lines that say how far it is, where there is no terminal
+
+Step = Callable[[int, int], None]  # is told of actor steps, and of episodes that ended
 
 
 def check_film(player: Player) -> None:
@@ -28,30 +38,25 @@ def play_all(player: Player, episodes: int | None) -> None:
       player: who plays.
       episodes: of each task; None for as many as the papers play.
     """
-    agent = player.agent.name
-    file = files.File(player.run.path, player.played)
-    board = log_writer.make_board(player.run.path, _label(player))
+    agent, played = player.agent.name, player.played
+    file = files.File(player.run.path, played)
+    who = [played.agent] if len(player.run.agents) > 1 else []
+    label = "-".join(["evaluate", *who, *files.variation(played)])  # of TensorBoard's group
+    board = log_writer.make_board(player.run.path, label)
     returns = {}
     for task in player.tasks:
         count = episodes or evaluation.num_episodes(task)
-        with progress_bar.Progress(task, count) as progress:
-            played = evaluation.play(player, task, count, progress.step)
-        file.append(task, played)
-        returns[task] = np.array([episode.episode_return for episode in played])
+        with progressing(task, count) as step:
+            ended = evaluation.play(player, task, count, step)
+        file.append(task, ended)
+        returns[task] = np.array([episode.episode_return for episode in ended])
         mean = float(returns[task].mean())
-        board.write({"actor_steps": player.played.actor_steps, f"return/{task}": mean})
-        print(summary.of_task(agent, task, returns[task]), flush=True)
+        board.write({"actor_steps": played.actor_steps, f"return/{task}": mean})
+        print(of_task(agent, task, returns[task]), flush=True)
     board.close()
-    for line in summary.of_suite(agent, returns):
+    for line in of_suite(agent, returns):
         print(line)
-    print(f"Every episode, of update {player.played.learner_steps:,}: {file.path}")
-
-
-def _label(player: Player) -> str:
-    """Of TensorBoard's group: who plays, and how where it is not as the agent is evaluated."""
-    played = player.played
-    who = [played.agent] if len(player.run.agents) > 1 else []
-    return "-".join(["evaluate", *who, *files.variation(played)])
+    print(f"Every episode, of update {played.learner_steps:,}: {file.path}")
 
 
 def film_all(player: Player) -> None:
@@ -62,16 +67,92 @@ def film_all(player: Player) -> None:
         path = files.vacant(player.run.folder.videos, f"{name}-{of_task}", ".mp4")
         title = (task, f"{player.agent.name}, update {player.played.learner_steps:,}")
         speed, frames = film.shoot(player, task)
-        with progress_bar.Progress(f"film of {task}", 1) as progress:
-            videos.write(path, _drawn(frames, captions.Captions(*title), progress), speed)
+        with progressing(f"film of {task}", 1) as step:
+            film.write(path, _drawn(frames, film.Captions(*title), step), speed)
         print(f"Film: {path}", flush=True)
 
 
 def _drawn(
-    frames: Iterator[film.Frame],
-    caption: captions.Captions,
-    progress: progress_bar.Progress,
+    frames: Iterator[film.Frame], captions: film.Captions, step: Step
 ) -> Iterator[np.ndarray]:
     for frame in frames:
-        yield caption.draw(frame)
-        progress.step(1, 0)
+        yield captions.draw(frame)
+        step(1, 0)
+
+
+@contextlib.contextmanager
+def progressing(title: str, episodes: int, console: Console | None = None) -> Iterator[Step]:
+    """Shows how far it is: a bar where the terminal is one, else a line now and then.
+
+    Args:
+      title: what is played.
+      episodes: how many there will be.
+      console: where it is shown; by default standard error, so that standard output has results
+        alone.
+    """
+    console = console or Console(stderr=True)
+    bar = progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("episodes, {task.fields[steps]:,} steps"),
+        progress.TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    task = bar.add_task(title, total=episodes, steps=0)
+    counted = np.zeros(2, int)  # steps and episodes
+    line_at = time.monotonic() + LINE_SECONDS
+
+    def step(steps: int, ended: int) -> None:
+        nonlocal line_at
+        counted[:] += (steps, ended)
+        if console.is_terminal:
+            bar.update(task, completed=int(counted[1]), steps=int(counted[0]))
+        elif time.monotonic() >= line_at:
+            line_at = time.monotonic() + LINE_SECONDS
+            so_far = f"{counted[1]} of {episodes} episodes, {counted[0]:,} steps"
+            console.print(f"{title}: {so_far}", soft_wrap=True, highlight=False)
+
+    with bar:
+        yield step
+
+
+def of_task(agent: str, task: str, returns: np.ndarray) -> str:
+    """A task's mean return with its interval, and in units of human play where that is known."""
+    interval = intervals.of_mean(returns)
+    line = (
+        f"{agent} on {task}: mean return {returns.mean():.2f} over {len(returns)} episodes"
+        f"{_bounds(interval, '{:.2f}')}, from {returns.min():.1f} to {returns.max():.1f}"
+    )
+    score = scores.human_normalised(task, float(returns.mean()))
+    if score is None:
+        return line
+    bounds = (scores.human_normalised(task, bound) for bound in interval)
+    normalised = Interval(*(math.nan if bound is None else bound for bound in bounds))
+    return f"{line}; human-normalised {score:.1%}{_bounds(normalised, '{:.1%}')}"
+
+
+def of_suite(agent: str, returns: Mapping[str, np.ndarray]) -> Iterator[str]:
+    """The aggregates over all tasks that have human scores; nothing where fewer than two have."""
+    each = []
+    for task, values in returns.items():
+        normalised = [scores.human_normalised(task, float(value)) for value in values]
+        if None not in normalised:
+            each.append(np.array(normalised, float))
+    if len(each) < 2:
+        return
+    found = scores.aggregate([float(values.mean()) for values in each])._asdict()
+    bounds = intervals.of_aggregate(each)
+    yield f"{agent}, human-normalised over {len(each)} tasks: " + ", ".join(
+        f"{name.replace('_', ' ')} {value:.1%}{_bounds(bounds[name], '{:.1%}')}"
+        for name, value in found.items()
+    )
+
+
+def _bounds(interval: Interval, form: str) -> str:
+    """Brackets around an interval; nothing where there is none."""
+    if math.isnan(interval.low):
+        return ""
+    return f" [{form.format(interval.low)}, {form.format(interval.high)}]"

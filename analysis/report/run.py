@@ -4,19 +4,33 @@ import dataclasses
 import math
 import os
 import pathlib
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from agents.contract import Agent
+from analysis import saved_replay
 from analysis.playing import files
-from analysis.report import stored_priorities
-from analysis.report.figures import COLOURS
+from analysis.report.charts import COLOURS
 from environments import suites
-from run_folder import building, catalogue, crews, launches, log_reader, progress, settings
+from run_folder import (
+    building,
+    catalogue,
+    launches,
+    log_reader,
+    progress,
+    settings,
+    task_returns,
+)
 from run_folder.layout import RunFolder, evaluator_label, learner_label
 from run_folder.log_reader import Log
+
+ENDED = "ended: "  # and why
+EPISODES_PER_BIN = 10  # of a curve, at least on average
+
+_SILENT_SECONDS = 60.0  # a run that goes on writes its progress every second
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,13 +60,17 @@ class Run:
     learners: Mapping[str, Log]
     evaluators: Mapping[str, Log]
     evaluations: Mapping[str, Sequence[files.Row]]
-    replay: Mapping[str, stored_priorities.Stored]
+    replay: Mapping[str, saved_replay.Stored]
     progress: Mapping[str, Any] | None
 
     @property
-    def path(self) -> pathlib.Path:
-        """The run folder."""
-        return self.settings.path
+    def has_tasks(self) -> bool:
+        """Whether it plays several tasks, whose returns are told in units of human play."""
+        return len(self.settings.tasks) > 1
+
+    def recent_return(self) -> float:
+        """A task's mean return lately, of several the median normalised one; NaN of none."""
+        return self.tasks.last("median_normalised") if self.has_tasks else recent(self.episodes)
 
 
 class Line(NamedTuple):
@@ -90,18 +108,52 @@ class Line(NamedTuple):
 
         Who did follows from the settings, which are those of the run's last launch.
         """
-        log = self.run.episodes
+        log, recorded = self.run.episodes, self.run.settings
         if not len(log):
             return log
         mine = log.texts["task"] == task
-        if len(self.run.settings.agents) > 1:
-            mine &= np.isin(log["actor"], _actors(self.run.settings, self.agent))
+        if len(recorded.agents) > 1:
+            followers = [crew.actors for crew in recorded.crews() if crew.agent == self.agent]
+            mine &= np.isin(log["actor"], [actor for actors in followers for actor in actors])
         return log.where(mine)
 
     def evaluated(self, task: str) -> str:
         """The column of the evaluator's log that holds a task's return."""
-        several = len(self.run.settings.tasks) > 1
+        several = self.run.has_tasks
         return f"return/{suites.evaluation_task(task)}" if several else "episode_return"
+
+    def evaluations(self) -> list[tuple[int, dict[str, float]]]:
+        """Those of `launch.evaluate` in which the agent played as its paper has it, by update.
+
+        Each is the update that played, and the mean return of each task.
+        """
+        found = [
+            (rows[0].learner_steps, {t: float(r.mean()) for t, r in files.returns(rows).items()})
+            for rows in self.run.evaluations.values()
+            if rows and rows[0].agent == self.agent and self._is_usual(rows[0])
+        ]
+        return sorted(found, key=lambda evaluation: evaluation[0])
+
+    def _is_usual(self, played: files.Played) -> bool:
+        usual = getattr(self.run.settings.configs[self.agent], "evaluation_epsilon", None)
+        return played.epsilon == usual and played.memory_steps is None
+
+    def evaluation_curve(self) -> list[float]:
+        """What every evaluation came to, by update: a task's mean, of several the median.
+
+        Of two of the same update, that of `launch.evaluate`, which plays more, is the later one.
+        """
+        column = "median_normalised" if self.run.has_tasks else "episode_return"
+        steps, values = self.evaluator.defined("learner_steps", column)
+        found = list(zip(steps.tolist(), values.tolist(), strict=True))
+        for learner_steps, returns in self.evaluations():
+            if self.run.has_tasks:
+                value = task_returns.aggregates(returns).get(column, math.nan)
+            else:
+                value = next(iter(returns.values()))
+            found.append((learner_steps, value))
+        found.sort(key=lambda point: point[0])
+        return [value for _, value in found if not math.isnan(value)]
 
 
 def load(folders: Sequence[str]) -> list[Run]:
@@ -122,32 +174,7 @@ def load(folders: Sequence[str]) -> list[Run]:
             f"--run_dir names runs of {num_lines} agents; more than {len(COLOURS)} cannot be told "
             "apart in one figure."
         )
-    names = short_names(paths)
-    return [_load(*run) for run in zip(paths, names, recorded, strict=True)]
-
-
-def lines(runs: Sequence[Run]) -> list[Line]:
-    """Every agent of every run."""
-    pairs = [(run, agent) for run in runs for agent in run.settings.agents]
-    several = len(pairs) > len(runs)
-    return [
-        Line(run, agent, _label(runs, run, agent) if several else run.name, colour)
-        for colour, (run, agent) in enumerate(pairs)
-    ]
-
-
-def short_names(paths: Sequence[pathlib.Path]) -> list[str]:
-    """The folders' own names, or where two have the same, the paths below what all share."""
-    names = [path.resolve().name for path in paths]
-    if len(set(names)) == len(names):
-        return names
-    resolved = [str(path.resolve()) for path in paths]
-    shared = os.path.commonpath(resolved)
-    return [os.path.relpath(path, shared) for path in resolved]
-
-
-def _label(runs: Sequence[Run], run: Run, agent: str) -> str:
-    return agent if len(runs) == 1 else f"{run.name}, {agent}"
+    return [_load(*run) for run in zip(paths, _short_names(paths), recorded, strict=True)]
 
 
 def _load(path: pathlib.Path, name: str, recorded: settings.Settings) -> Run:
@@ -163,14 +190,29 @@ def _load(path: pathlib.Path, name: str, recorded: settings.Settings) -> Run:
         learners={a: log_reader.read(folder.log(learner_label(a))) for a in agents},
         evaluators={a: log_reader.read(folder.log(evaluators[a])) for a in agents},
         evaluations=files.read_all(path),
-        replay=stored_priorities.read(folder.checkpoints),
+        replay=saved_replay.stored(folder.checkpoints),
         progress=progress.read(path),
     )
 
 
-def _actors(recorded: settings.Settings, agent: str) -> list[int]:
-    """Those that follow an agent's policy."""
-    return [a for crew in crews.crews(recorded) if crew.agent == agent for a in crew.actors]
+def _short_names(paths: Sequence[pathlib.Path]) -> list[str]:
+    """The folders' own names, or where two have the same, the paths below what all share."""
+    resolved = [path.resolve() for path in paths]
+    names = [path.name for path in resolved]
+    if len(set(names)) == len(names):
+        return names
+    shared = os.path.commonpath(resolved)
+    return [os.path.relpath(path, shared) for path in resolved]
+
+
+def lines(runs: Sequence[Run]) -> list[Line]:
+    """Every agent of every run."""
+    pairs = [(run, agent) for run in runs for agent in run.settings.agents]
+    if len(pairs) == len(runs):
+        labels = [run.name for run in runs]
+    else:
+        labels = [agent if len(runs) == 1 else f"{run.name}, {agent}" for run, agent in pairs]
+    return [Line(*pairs[colour], label, colour) for colour, label in enumerate(labels)]
 
 
 def recent(log: Log, count: int = 100) -> float:
@@ -179,7 +221,18 @@ def recent(log: Log, count: int = 100) -> float:
     return float(np.mean(returns[-count:])) if len(returns) else math.nan
 
 
-def recent_return(run: Run) -> float:
-    """A task's mean return lately, of several the median human-normalised one; NaN of none."""
-    several = len(run.settings.tasks) > 1
-    return run.tasks.last("median_normalised") if several else recent(run.episodes)
+def state(folder: RunFolder, told: Mapping[str, Any] | None) -> str:
+    """How a run ended, if it did.
+
+    Args:
+      folder: of the run.
+      told: what its coordinator said last, which it does once a second while the run lasts.
+    """
+    crashed = folder.crash.exists()
+    if told is not None and told.get("reason"):  # what breaks later did not end it
+        return f"{ENDED}{told['reason']}"
+    if crashed or told is None:
+        return "a node crashed" if crashed else "no node has reported yet"
+    now = time.time()  # noqa: TID251 (files are stamped by it; it may have been set back since)
+    silent = abs(now - folder.progress.stat().st_mtime)
+    return "running" if silent < _SILENT_SECONDS else "broke off"

@@ -8,7 +8,7 @@ from agents.peers import ALONE, Peers, Together
 from benchmarks import subject
 from benchmarks.rivals import protocol
 from benchmarks.subject import Subject
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 from run_folder import catalogue
 
 

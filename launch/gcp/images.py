@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import launchpad as lp
 
 import recurrent_replay
-from launch.gcp.hardware import Hardware
+from launch.gcp.options import Hardware
 from launch.hosts import artefact
 from run_folder.settings import Settings
 

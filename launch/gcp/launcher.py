@@ -8,16 +8,17 @@ import shlex
 import subprocess
 import tempfile
 import traceback
-from collections.abc import Iterator
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import launchpad as lp
 
-from launch.gcp import images, report
-from launch.gcp.images import Images, PoolConfig
-from launch.gcp.options import LAUNCH_TYPE, Options
+from launch.gcp import images
+from launch.gcp.images import Images, Packaged, PoolConfig
+from launch.gcp.options import LAUNCH_TYPE, Hardware, Options
 from launch.graph.program import make_program
-from launch.hosts.artefact import POOL_OF
+from launch.hosts import artefact
 from recurrent_replay import addition
 from run_folder import checkpoints, mirrors
 from run_folder.layout import RunFolder
@@ -28,6 +29,19 @@ _KNOWN = (
     *(str(RunFolder().config), str(RunFolder().launches)),
     *(str(RunFolder().checkpoints / "manifest*.json"), str(RunFolder().nodes / "*")),
 )
+# Of custom training in a new project; other regions begin with as little as 20 N1 processors.
+_REGION = "us-central1"
+_DISK = "boot disks, GB"
+_DOCUMENTED = {"N1 vCPUs": 2_200, "T4": 12, "A100": 8, "L4": 0, _DISK: 75_000}
+_BOOT_DISK_GB = 100  # Vertex AI's default for each host
+
+
+class Need(NamedTuple):
+    """What a job needs of a project's quota."""
+
+    name: str
+    needed: int
+    documented: int | None  # None where no number is
 
 
 def check(options: Options, run_dir: str, *, resume: bool) -> None:
@@ -41,7 +55,11 @@ def check(options: Options, run_dir: str, *, resume: bool) -> None:
     Raises:
       SettingsError: something is missing; it says what to run.
     """
-    check_installed()
+    if importlib.util.find_spec("xmanager") is None:
+        raise SettingsError(
+            f"--lp_launch_type={LAUNCH_TYPE} takes xmanager and Google's client libraries, which "
+            f"are not installed: run `{addition('gcp')}`."
+        )
     if not options.dry_run:
         check_access(options)
         mirrors.of(run_dir).fetch(*_KNOWN)
@@ -55,6 +73,7 @@ def check_program(run: Settings) -> None:
     Raises:
       SettingsError: it is not.
     """
+    artefact.check_nodes(run)
     if run.learners_per_agent > 1:
         raise SettingsError(
             f"--learners_per_agent={run.learners_per_agent} is not for Google Cloud, whose hosts "
@@ -77,19 +96,6 @@ def launch(run: Settings, manifests: checkpoints.Manifests, options: Options) ->
         f"Evaluate: gcloud storage cp --recursive {run.run_dir} runs/"
     )
     return 0
-
-
-def check_installed() -> None:
-    """Checks that the packages of requirements-gcp.lock are there.
-
-    Raises:
-      SettingsError: they are not.
-    """
-    if importlib.util.find_spec("xmanager") is None:
-        raise SettingsError(
-            f"--lp_launch_type={LAUNCH_TYPE} takes xmanager and Google's client libraries, which "
-            f"are not installed: run `{addition('gcp')}`."
-        )
 
 
 def check_access(options: Options) -> None:
@@ -143,7 +149,7 @@ def configs(program: lp.Program, options: Options) -> dict[str, PoolConfig]:
         )
         for kind, hardware in options.hosts.items()
     }
-    return {group: made[POOL_OF.get(group, group)] for group in program.groups}
+    return {group: made[artefact.POOL_OF.get(group, group)] for group in program.groups}
 
 
 def describe(run: Settings, manifests: checkpoints.Manifests, options: Options) -> str:
@@ -151,7 +157,68 @@ def describe(run: Settings, manifests: checkpoints.Manifests, options: Options) 
     program = make_program(run, manifests)
     with _images(program, run, options) as packed, contextlib.suppress(images.Packed):
         _launch(program, options)
-    return report.text(packed.packaged, options.region, options.repository, run.run_dir)
+    project = options.repository.split("/")[1]
+    return "\n".join(
+        [
+            f"A job of Vertex AI's in {options.region}, project {project}, "
+            f"for the run {run.run_dir}.",
+            f"Images: {options.repository}/{images.NAME}",
+            "",
+            *_pools(packed.packaged),
+            "",
+            *_quotas(packed.packaged),
+        ]
+    )
+
+
+def _pools(packaged: Sequence[Packaged]) -> Iterable[str]:
+    rows = [("pool", "hosts", "machine", "packages", "nodes")]
+    for pool, config in packaged:
+        host = (str(len(pool.nodes)), str(config.hardware), config.docker_requirements)
+        rows.append((pool.name, *host, ranges(pool.labels)))
+    return _table(rows)
+
+
+def _quotas(packaged: Sequence[Packaged]) -> Iterable[str]:
+    rows = [("quota", "needed", f"documented in {_REGION}")]
+    for name, number, documented in needs(
+        (config.hardware, len(pool.nodes)) for pool, config in packaged
+    ):
+        rows.append((name, f"{number:,}", "-" if documented is None else f"{documented:,}"))
+    return _table(rows)
+
+
+def needs(hosts: Iterable[tuple[Hardware, int]]) -> list[Need]:
+    """The quotas that a job touches; of each pool it is told the host, and how many there are."""
+    total: Counter[str] = Counter()
+    for hardware, replicas in hosts:
+        family = hardware.machine.partition("-")[0].upper()
+        total[f"{family} vCPUs"] += replicas * hardware.vcpus
+        if hardware.accelerator:
+            total[hardware.accelerator] += replicas * hardware.number
+        total[_DISK] += replicas * _BOOT_DISK_GB
+    return [Need(name, needed, _DOCUMENTED.get(name)) for name, needed in total.items()]
+
+
+def ranges(labels: Sequence[str]) -> str:
+    """Labels of nodes, those that follow one another as a range: `actor/0-255, evaluator/0`."""
+    found: list[list[str]] = []  # group, first index, last index
+    for label in labels:
+        group, index = label.split("/")
+        if found and found[-1][0] == group and int(found[-1][2]) + 1 == int(index):
+            found[-1][2] = index
+        else:
+            found.append([group, index, index])
+    return ", ".join(
+        f"{group}/{first}" + (f"-{last}" if last != first else "") for group, first, last in found
+    )
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterable[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
 
 
 def submit(run: Settings, manifests: checkpoints.Manifests, options: Options) -> str:

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import time
 from collections.abc import Mapping, Sequence
+from concurrent import futures
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,49 @@ from acme import specs
 from agents import actor, environment_loop
 from agents.contract import Agent
 from agents.environment_loop import Episode
-from environments import lost_simulators, suites
-from environments.lost_simulators import CannotPlayError
-from launch.graph import cadence, heartbeats, overlap, process
+from environments import suites
+from environments.copies import dead_simulators
+from environments.copies.dead_simulators import CannotPlayError
+from launch.graph import logs, process
 from replay import insistence, tables, writer
-from replay.structures import Nest, PriorityInput
+from replay.structures import Nest, PriorityInput, Step
 from run_folder import building
-from run_folder.crews import Crew
 from run_folder.episodes import Ended
-from run_folder.settings import Settings
+from run_folder.settings import Crew, Settings
 
-REPORT_SECONDS = 1.0
+
+class OverlappedWriter:
+    """Writes each row while the policy and the environments make the next one.
+
+    So they do not wait until a row has been cut into items, nor the writer for them. Its errors are
+    raised at the next row.
+
+    Args:
+      writer: is called from one thread, which is not the caller's.
+    """
+
+    def __init__(self, writer: actor.Writer) -> None:
+        self._writer = writer
+        self._thread = futures.ThreadPoolExecutor(1, "rows")
+        self._written: futures.Future[None] | None = None
+
+    def append(
+        self, step: Step, *, core_state: Nest, values: dict[str, np.ndarray], learner_step: int
+    ) -> None:
+        """Waits for the row before, and begins to write this one."""
+        if self._written is not None:
+            self._written.result()
+        self._written = self._thread.submit(
+            self._writer.append,
+            step,
+            core_state=core_state,
+            values=values,
+            learner_step=learner_step,
+        )
+
+    def close(self) -> None:
+        """Waits for the last row, and gives the thread back."""
+        self._thread.shutdown()
 
 
 class ActorNode:
@@ -42,7 +75,7 @@ class ActorNode:
         process.enter(settings.run_dir, f"actor {crew.actors[0]}")
         self._settings = settings
         self._coordinator = coordinator
-        lost_simulators.on_new_kind = coordinator.notice
+        dead_simulators.on_new_kind = coordinator.notice
         self._replay = replay
         self._learner = learner
         self._watch = insistence.Watch([replay])
@@ -62,11 +95,11 @@ class ActorNode:
                 except CannotPlayError as error:
                     self._leave_out(error)
             while not self._should_stop():  # others play on
-                time.sleep(REPORT_SECONDS)
+                time.sleep(process.REPORT_SECONDS)
 
     def _play(self) -> None:
         with contextlib.ExitStack() as stack:
-            with heartbeats.while_busy():  # a level loads, the policy is compiled
+            with process.while_busy():  # a level loads, the policy is compiled
                 loop = self._make_loop(stack)
                 first = loop.step()
             self._act(loop, *first)
@@ -94,15 +127,13 @@ class ActorNode:
         spec = building.environment_spec(settings)
         since = self._coordinator.steps_before(crew.actors)
         sequences = stack.enter_context(contextlib.closing(self._make_writer(agents, spec)))
+        rows = stack.enter_context(contextlib.closing(OverlappedWriter(sequences)))
         names = [settings.tasks[task] for task in crew.tasks]
-        environments = overlap.Overlapped(
-            suites.make_each(
-                names,
-                seed=building.seed_of(settings, "environment", crew.actors[0], since),
-                full_action_space=settings.full_action_space,
-                full_rendering=settings.full_rendering,
-            ),
-            sequences,
+        environments = suites.make_each(
+            names,
+            seed=building.seed_of(settings, "environment", crew.actors[0], since),
+            full_action_space=settings.full_action_space,
+            full_rendering=settings.full_rendering,
         )
         stack.enter_context(contextlib.closing(environments))
         recurrent = actor.make_actor(
@@ -112,7 +143,7 @@ class ActorNode:
             num_actors=crew.num_actors,
             seed=building.seed_of(settings, "policy", crew.actors[0], since),
             source=self._learner,
-            writer=environments,
+            writer=rows,
         )
         recurrent.update(wait=True)
         return environment_loop.VectorEnvironmentLoop(environments, recurrent, names)
@@ -159,12 +190,12 @@ class ActorNode:
         """
         crew, reported = self._crew, 0
         share = len(crew.actors) / self._settings.num_actors
-        most = cadence.steps_between(self._settings.max_actor_steps, share)
+        most = logs.steps_between(self._settings.max_actor_steps, share)
         episodes = self._told(ended, steps)
         while True:
-            until = time.monotonic() + REPORT_SECONDS
+            until = time.monotonic() + process.REPORT_SECONDS
             while time.monotonic() < until and steps < most:
-                heartbeats.beat()
+                process.beat()
                 new_steps, new_ended = loop.step()
                 self._watch.over()
                 steps += new_steps
@@ -185,7 +216,7 @@ class ActorNode:
 
     def _should_stop(self) -> bool:
         """Whether the run is ending; asked while the replay takes no items."""
-        heartbeats.beat()
+        process.beat()
         self._watch.wait()
         return bool(self._stop.is_set() or self._coordinator.should_stop())
 

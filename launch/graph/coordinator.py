@@ -1,42 +1,35 @@
-"""Counts, progress and the end of a run: every node reports here and hears whether to stop."""
+"""Counts, limits and the end of a run: every node reports here and hears whether to stop."""
 
 import contextlib
-import json
 import math
 import threading
 import time
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import reverb
 
-from launch.graph import heartbeats, process, rejoining
-from launch.graph.cadence import Cadence
-from launch.graph.logs import LABELS, LogRow, Logs
-from launch.graph.meetings import Meetings
-from launch.graph.rates import Rates
+from launch.graph import process, rejoining
+from launch.graph.learning import Meetings
+from launch.graph.logs import LABELS, Writing
 from replay import tables
-from run_folder import bucket, task_returns, whole_files
-from run_folder.episodes import Ended, Episodes
+from run_folder import layout
+from run_folder.episodes import Ended
 from run_folder.layout import RunFolder
 
 PROGRESS_SECONDS = 1.0
 LOGS = tuple(str(RunFolder().log(label)) for label in LABELS)
 ALL_LEARNED = "every learner has reached its limit"
-UNWRITTEN_SECONDS = 30.0  # for which a run goes on whose progress cannot be written
-MAX_NOTICES = 50  # in the progress file, which is written every second
 SAVE_SECONDS = 9.0  # from the request to end a run to the end of its last save
 
 
 class Coordinator:
     """The node that knows how far the run is.
 
-    Nodes call its methods over Courier; `run` writes `logs/actor.csv`, `logs/episodes.csv`, with
-    several tasks `logs/tasks.csv`, and the progress file that the launching terminal draws. A run
-    is `finished` once every learner has saved. Nothing counts any more once the end is decided, so
-    that the last checkpoint knows of all that is logged. Lost environments, and tasks that are left
-    out, are counted from each launch on.
+    Nodes call its methods over Courier; `run` writes what `Writing` does. A run is `finished` once
+    every learner has saved. Nothing counts any more once the end is decided, so that the last
+    checkpoint knows of all that is logged. Lost environments, and tasks that are left out, are
+    counted from each launch on.
 
     Args:
       run_dir: the run folder.
@@ -49,7 +42,7 @@ class Coordinator:
       replays: clients of the replay servers.
     """
 
-    @heartbeats.while_busy()
+    @process.while_busy()
     def __init__(
         self,
         run_dir: str,
@@ -63,41 +56,35 @@ class Coordinator:
         replays: Sequence[reverb.Client],
     ) -> None:
         process.enter(run_dir, "coordinator", LOGS)
-        self._path = bucket.local(run_dir)
-        self._first = next(iter(learned))
-        steps, trained_steps = learned[self._first]
+        path = layout.local(run_dir)
+        self._stop_file = RunFolder(path).stop
+        self._paced_by = next(iter(learned))
+        steps, trained_steps = learned[self._paced_by]
         self._counts = dict(
             counts, learner_steps=steps, trained_steps=trained_steps, environments_lost=0
         )
         self._started = time.monotonic()
-        self._begun = dict(counts)
-        self._logged = counts["actor_steps"]  # in the newest row
         self._limits = {"actor_steps": max_actor_steps, "learner_steps": max_learner_steps}
         self._asked_at: float | None = None
         self._learning = set(learned)
         self._replays = replays
         self._lock = threading.Lock()
         self._reason = ""
-        self._episodes = Episodes(self._path, tasks)
         self._num_actors = num_actors
         self._acting = set[int]()  # since this process began
         self._left_out: dict[str, set[int]] = {task: set() for task in tasks}
-        self._notices = deque[str](maxlen=MAX_NOTICES)
-        self._kinds = set[str]()  # of notices of which one is enough
-        self._noticed = 0  # those that are no longer kept among them
-        self._meetings = Meetings()
         self._learners: dict[str, dict[str, float]] = {
             name: dict(learner_steps=steps) for name, (steps, _) in learned.items()
         }
         self._evaluations: dict[str, dict[str, float]] = {}
-        self._rates = Rates()
-        self._replay_size = math.nan
-        self._rows: list[LogRow] = []  # that are not in the logs yet
-        if (written := rejoining.last_progress(self._path, LABELS, counts)) is not None:
-            self._take_up(written)
-        self._written_at = self._started  # the progress, or it might have been
+        if (written := rejoining.last_progress(path, LABELS, counts)) is not None:
+            self._counts |= written["counts"]
+            self._learners |= written["learners"]
+            self._evaluations |= written["evaluations"]
+        self._begun = dict(self._counts)
         self._reported = self._begun["walltime"]  # when an actor reported last
-        self._cadence = Cadence(self._limits, self._counts, self._started)
+        self._writing = Writing(path, tasks, self._limits, self._counts)
+        self.meet = Meetings().come  # that learners of one agent call
         self._end_at_limit()
 
     def report_steps(
@@ -115,12 +102,12 @@ class Coordinator:
             self._acting.update(actors)
             if not self._reason:
                 since, now = (self._counts["actor_steps"], self._reported), self._walltime()
-                self._episodes.add(episodes, steps, since, now)
+                self._writing.episodes.add(episodes, steps, since, now)
                 self._counts["actor_steps"] += steps
                 self._counts["environments_lost"] += lost
                 self._counts["episodes"] += len(episodes)
                 self._reported = now
-                self._take_row_if_due()
+                self._writing.take_row_if_due(self._now())
                 self._end_at_limit()
         return self.should_stop()
 
@@ -147,13 +134,6 @@ class Coordinator:
             self.notice(f"{task} is left out by actors {numbers}, who cannot play it: {why}")
         return goes_on
 
-    def meet(self, agent: str, rank: int, size: int, address: str) -> list[str]:
-        """Takes where a learner of several is to be reached; returns where all are, if they came.
-
-        As `Meetings.come`.
-        """
-        return self._meetings.come(agent, rank, size, address)
-
     def notice(self, sentence: str, kind: str = "") -> None:
         """Takes what the one who started the run should hear.
 
@@ -162,26 +142,20 @@ class Coordinator:
           kind: of which one is enough, whoever has it first; all are told that have none.
         """
         with self._lock:
-            if kind in self._kinds:
-                return
-            if kind:
-                self._kinds.add(kind)
-            print(sentence, flush=True)
-            self._notices.append(sentence)
-            self._noticed += 1
+            self._writing.notice(sentence, kind)
 
     def report_learner(
         self, agent: str, step: int, trained_steps: int, metrics: dict[str, float]
     ) -> bool:
         """Takes a learner's counts and newest metrics; says whether to stop."""
         with self._lock:
-            if agent == self._first:
+            if agent == self._paced_by:
                 if step < self._counts["learner_steps"]:  # the learner was started again
-                    self._rates.clear()
+                    self._writing.rates.clear()
                 self._counts["learner_steps"] = step
                 self._counts["trained_steps"] = trained_steps
             self._learners[agent] = dict(metrics, learner_steps=step)
-            self._take_row_if_due()
+            self._writing.take_row_if_due(self._now())
             self._end_at_limit()
         return self.should_stop()
 
@@ -208,8 +182,8 @@ class Coordinator:
         Of what a checkpoint counts every episode is in the log, whoever is killed next.
         """
         with self._lock:
-            self._episodes.write()
-            return dict(self._counts, walltime=self._walltime())
+            self._writing.episodes.write()
+            return self._now()
 
     def should_stop(self) -> bool:
         """Whether the run is ending."""
@@ -230,30 +204,21 @@ class Coordinator:
 
     def run(self) -> None:
         """Writes logs and progress until the program ends."""
-        logs = Logs(self._path, len(self._left_out) > 1, self._logged)
         while not process.wait_for_stop(PROGRESS_SECONDS):
-            heartbeats.beat()
-            if RunFolder(self._path).stop.exists():
+            process.beat()
+            if self._stop_file.exists():
                 self.stop("it was asked to stop")
             self._write_progress()
             with self._lock:
-                self._take_row_if_due()
+                self._writing.take_row_if_due(self._now())
                 if not self._learning:
-                    self._take_row()
-            self._write_logs(logs)
+                    self._writing.take_row(self._now())
+            self._writing.write_rows()
             if not self._learning:
                 break
         self._write_progress()
-        with heartbeats.while_busy():  # waiting for the end
+        with process.while_busy():  # waiting for the end
             process.wait_for_stop()
-
-    def _take_up(self, written: dict[str, Any]) -> None:
-        """Goes on with what this node wrote when it was run before in this launch."""
-        self._counts |= written["counts"]
-        self._begun = dict(written["counts"])
-        self._logged = written["counts"]["actor_steps"]
-        self._learners |= written["learners"]
-        self._evaluations |= written["evaluations"]
 
     def _end_at_limit(self) -> None:
         limit, updates = self._limits["actor_steps"], self._limits["learner_steps"]
@@ -269,84 +234,24 @@ class Coordinator:
     def _walltime(self) -> float:
         return self._begun["walltime"] + time.monotonic() - self._started
 
-    def _fills(self) -> dict[str, tables.Fill]:
-        with contextlib.suppress(reverb.errors.ReverbError, RuntimeError):
-            return tables.fills(self._replays, timeout=2)
-        return {}  # not up yet, or busy with a checkpoint
+    def _now(self) -> dict[str, float]:
+        return dict(self._counts, walltime=self._walltime())
 
     def _write_progress(self) -> None:
-        fills = self._fills()
+        fills: dict[str, tables.Fill] = {}
+        with contextlib.suppress(reverb.errors.ReverbError, RuntimeError):  # not up yet, or busy
+            fills = tables.fills(self._replays, timeout=2)
         with self._lock:
-            self._replay_size = _size(fills)
-            self._episodes.write()
-            walltime = self._walltime()
-            returns = self._episodes.recent_returns()
-            self._rates.take(walltime, self._counts)
-            state = dict(
+            left_out = set[int]().union(*self._left_out.values())
+            progress: dict[str, Any] = self._writing.progress(
+                self._now(),
+                fills,
                 state="running" if self._learning else "finished",
                 reason=self._reason,
-                counts=dict(self._counts, walltime=walltime),
                 limits=self._limits,
-                acting=self._count_acting(),
-                rates=self._rates.now(),
-                replay_size=self._replay_size,
-                filling={name: fill for name, fill in fills.items() if fill.items < fill.min_size},
-                replays_per_observation=self._replays_per_observation(),
+                acting=[len(self._acting - left_out), self._num_actors - len(left_out)],
                 learners=self._learners,
-                returns=returns,
-                aggregates=task_returns.aggregates(returns),
                 evaluations=self._evaluations,
                 left_out={task: len(actors) for task, actors in self._left_out.items() if actors},
-                notices=list(self._notices),
-                noticed=self._noticed,
             )
-        now = time.monotonic()
-        try:
-            path = RunFolder(self._path).progress
-            whole_files.write(path, json.dumps(state), lasting=False)
-            self._written_at = now
-        except OSError:  # a save may fill the disk before it is given up
-            if now >= self._written_at + UNWRITTEN_SECONDS:
-                raise  # or nobody would hear of a notice, or see the run, any more
-
-    def _count_acting(self) -> list[int]:
-        """How many actors act, of how many that can."""
-        left_out = set[int]().union(*self._left_out.values())
-        return [len(self._acting - left_out), self._num_actors - len(left_out)]
-
-    def _replays_per_observation(self) -> float:
-        return self._counts["trained_steps"] / max(self._counts["actor_steps"], 1)
-
-    def _take_row_if_due(self) -> None:
-        if self._cadence.due(self._counts, time.monotonic()):
-            self._take_row()
-
-    def _take_row(self) -> None:
-        """Keeps what the logs are to hold of this moment."""
-        counts = {name: self._counts[name] for name in ("learner_steps", "actor_steps")}
-        measured = dict(
-            episodes=self._counts["episodes"],
-            actor_steps_per_second=self._rates.now()["actor_steps"],
-            replay_size=self._replay_size,
-            replays_per_observation=self._replays_per_observation(),
-            environments_lost=self._counts["environments_lost"],
-        )
-        self._rows.append(
-            LogRow(
-                dict(counts, walltime=self._walltime()),
-                measured,
-                self._episodes.take_new(),
-                self._episodes.recent_returns(),
-            )
-        )
-
-    def _write_logs(self, logs: Logs) -> None:
-        with self._lock:
-            rows, self._rows = self._rows, []
-        for row in rows:
-            logs.write(row)
-
-
-def _size(fills: Mapping[str, tables.Fill]) -> float:
-    """Items in all tables, NaN where that is not known."""
-    return sum(fill.items for fill in fills.values()) if fills else math.nan
+        self._writing.write(progress)

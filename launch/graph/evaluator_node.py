@@ -11,10 +11,10 @@ from acme.utils.loggers import base
 
 from agents import actor, environment_loop
 from agents.environment_loop import Episode
-from environments import lost_simulators, suites
-from environments.lost_simulators import CannotPlayError
-from launch.graph import heartbeats, process
-from launch.graph.actor_node import REPORT_SECONDS
+from environments import suites
+from environments.copies import dead_simulators
+from environments.copies.dead_simulators import CannotPlayError
+from launch.graph import process
 from run_folder import building, log_writer, task_returns
 from run_folder.building import environment_spec, seed_of
 from run_folder.layout import RunFolder, evaluator_label
@@ -35,7 +35,7 @@ class EvaluatorNode:
         self._agent = agent
         self._learner = learner
         self._coordinator = coordinator
-        lost_simulators.on_new_kind = coordinator.notice
+        dead_simulators.on_new_kind = coordinator.notice
         self._ask_at = 0.0
 
     def run(self) -> None:
@@ -91,7 +91,7 @@ class EvaluatorNode:
             raise error
         self._coordinator.notice(f"{task} is left out of evaluations: {error}")
 
-    @heartbeats.while_busy()
+    @process.while_busy()
     def _make_loop(
         self, stack: contextlib.ExitStack
     ) -> tuple[actor.RecurrentActor, environment_loop.VectorEnvironmentLoop]:
@@ -117,18 +117,18 @@ class EvaluatorNode:
 
     def _should_stop(self) -> bool:
         """Whether the run is ending; the coordinator is asked now and then."""
-        heartbeats.beat()
+        process.beat()
         if time.monotonic() < self._ask_at:
             return False
-        self._ask_at = time.monotonic() + REPORT_SECONDS
+        self._ask_at = time.monotonic() + process.REPORT_SECONDS
         return self._wait(0)
 
     def _wait(self, seconds: float) -> bool:
         """Waits; says whether the run is ending."""
         until = time.monotonic() + seconds
         while True:
-            heartbeats.beat()
-            if process.wait_for_stop(min(REPORT_SECONDS, max(until - time.monotonic(), 0))):
+            process.beat()
+            if process.wait_for_stop(min(process.REPORT_SECONDS, max(until - time.monotonic(), 0))):
                 return True
             if self._coordinator.should_stop():
                 return True

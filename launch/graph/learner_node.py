@@ -14,9 +14,7 @@ import tensorflow as tf
 from acme.utils import counting
 
 from agents.learner import Learner
-from launch.graph import cadence, heartbeats, meetings, process
-from launch.graph.actor_node import REPORT_SECONDS
-from launch.graph.learning import make_learning
+from launch.graph import learning, logs, process
 from launch.graph.rejoining import Origin
 from run_folder import checkpoints, log_writer, mirrors, saver
 from run_folder.layout import CHECKPOINTS, RunFolder, learner_label
@@ -29,7 +27,7 @@ REPLAY_SHARE = 0.7  # of the time to save, for the replay: an estimate may be wr
 class LearnerNode:
     """One agent's learner: learns, serves parameters, reports, saves."""
 
-    @heartbeats.while_busy()
+    @process.while_busy()
     def __init__(
         self,
         settings: Settings,
@@ -46,14 +44,14 @@ class LearnerNode:
         self._settings = settings
         self._name = name
         self._coordinator = coordinator
-        peers = meetings.join(coordinator, name, 0, settings.learners_per_agent)
+        peers = learning.join(coordinator, name, 0, settings.learners_per_agent)
         self._counter = counting.Counter()
         self._saving = threading.Lock()
         self._over = threading.Event()
         self._replay_save = threading.Thread()  # the newest; daemons end with their process
         self._metrics: dict[str, tf.Tensor] = {}
         self._counts = dict.fromkeys(("actor_steps", "episodes", "walltime"), 0.0)  # as last heard
-        self._learning = make_learning(
+        self._learning = learning.make_learning(
             settings, name, replays, peers, self._counter, self._metrics.update
         )
         self._learner = self._learning.learner
@@ -104,8 +102,8 @@ class LearnerNode:
         interval = 60 * self._settings.checkpoint_minutes
         save_at = time.monotonic() + min(interval, FIRST_SAVE_SECONDS)
         limits = dict(actor_steps=self._settings.max_actor_steps, learner_steps=limit)
-        rows = cadence.Cadence(limits, dict.fromkeys(limits, 0), -math.inf)
-        for _ in self._every(REPORT_SECONDS):
+        rows = logs.Cadence(limits, dict.fromkeys(limits, 0), -math.inf)
+        for _ in self._every(process.REPORT_SECONDS):
             stop, row = self._report()
             ends = stop or (limit is not None and self._learner.learner_steps >= limit)
             if row and (rows.due(row, time.monotonic()) or ends):
@@ -118,20 +116,20 @@ class LearnerNode:
 
     def _wait_for_others(self) -> None:
         """Blocks no one; the coordinator may be started again, and not know that this has ended."""
-        report_at = time.monotonic() + REPORT_SECONDS
+        report_at = time.monotonic() + process.REPORT_SECONDS
         while not process.wait_for_stop(0):
-            heartbeats.beat()
-            self._learner.skip(timeout=REPORT_SECONDS)
+            process.beat()
+            self._learner.skip(timeout=process.REPORT_SECONDS)
             if time.monotonic() >= report_at:
                 self._coordinator.report_saved(self._name)
-                report_at = time.monotonic() + REPORT_SECONDS
+                report_at = time.monotonic() + process.REPORT_SECONDS
 
     def _every(self, seconds: float) -> Iterator[None]:
         """Learns, and yields whenever `seconds` have passed, or a part of the learner's limit."""
         limit = self._settings.max_learner_steps
         while True:
             until = time.monotonic() + seconds
-            most = self._learner.learner_steps + cadence.steps_between(limit, 1)
+            most = self._learner.learner_steps + logs.steps_between(limit, 1)
             most = min(most, math.inf if limit is None else limit)
             while self._learner.learner_steps < most:
                 if (left := until - time.monotonic()) <= 0:
@@ -171,7 +169,7 @@ class LearnerNode:
             self._replay_save = threading.Thread(target=self._save_replay, daemon=True)
             self._replay_save.start()
 
-    @heartbeats.while_busy()
+    @process.while_busy()
     def _save(self) -> None:
         with self._saving:
             self._write_checkpoint()
@@ -193,7 +191,7 @@ class LearnerNode:
             f"{error} The last whole one is kept. The next attempt is in {minutes:g} minutes."
         )
 
-    @heartbeats.while_busy()
+    @process.while_busy()
     def _save_last(self) -> None:
         """Saves the learner; the replay too if the time that stopping may take is enough."""
         self._save()

@@ -1,21 +1,88 @@
-"""A learner and the part of each batch that it learns from: all of it, or one of several peers'."""
+"""An agent's learners: how they find each other, and what each learns from.
+
+One learner has all of a batch. Of several each has a part, and has to be told where the others are:
+all come to the coordinator with an address of one meeting. A learner that is started again has a
+new one, and then there is a new meeting, to which all have to come anew: what was agreed on with
+the one that is gone is void.
+"""
 
 import math
+import os
+import socket
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+import portpicker
 import reverb
 import tensorflow as tf
 from acme.utils import counting
 
 from agents.learner import Learner
-from agents.peers import Peers
-from launch.graph import heartbeats
+from agents.peers import ALONE, Peers, Together
+from launch.graph import process
+from launch.graph.servers import StoppedError
 from replay import dataset, insistence, priorities, tables
 from run_folder.building import all_tables, core_state_spec, environment_spec, make_agents, seed_of
 from run_folder.settings import Settings
 
 T = TypeVar("T")
+ASK_SECONDS = 0.2  # between two looks whether all have come
+
+
+class Meetings:
+    """The coordinator's part: of each agent's learners, the newest. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._addresses: dict[str, dict[int, str]] = {}  # by agent, of those who have come
+
+    def come(self, agent: str, rank: int, size: int, address: str) -> list[str]:
+        """Takes the address of an agent's learner of that rank, `host:port`, for the others.
+
+        Returns:
+          All `size` addresses by rank; nothing until all have come, who ask again.
+        """
+        with self._lock:
+            come = self._addresses.setdefault(agent, {})
+            if len(come) == size and come[rank] != address:
+                come.clear()
+            come[rank] = address
+            return [come[i] for i in range(size)] if len(come) == size else []
+
+
+@process.while_busy()
+def join(coordinator: Any, agent: str, rank: int, size: int) -> Peers:
+    """One learner's peers, once all are there. Called before its process runs a TensorFlow op.
+
+    Of several GPUs of one host each learner has its own.
+
+    Args:
+      coordinator: client of the coordinator.
+      agent: whose learners they are.
+      rank: of this one.
+      size: how many there are.
+
+    Raises:
+      StoppedError: when this process is asked to end before they have come.
+    """
+    if size == 1:
+        return ALONE
+    if gpus := tf.config.list_physical_devices("GPU"):
+        tf.config.set_visible_devices(gpus[rank % len(gpus)], "GPU")
+    own = f"{_own_host(coordinator.server_address)}:{portpicker.pick_unused_port()}"
+    while not (addresses := coordinator.meet(agent, rank, size, own)):
+        if process.wait_for_stop(ASK_SECONDS):
+            raise StoppedError(f"Asked to end while waiting for the other learners of {agent}.")
+    return Together(addresses, rank)
+
+
+def _own_host(server: str) -> str:
+    """This host as those know it who reach a server, `host:port`, the way that this host does."""
+    host, port = server.rsplit(":", 1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((host, int(port)))  # sends nothing
+        return str(probe.getsockname()[0])
 
 
 class Learning(NamedTuple):
@@ -29,13 +96,13 @@ class Learning(NamedTuple):
 
     def try_step(self, timeout: float) -> None:
         """Learns from a batch, if one comes within so many seconds."""
-        heartbeats.beat()
+        process.beat()
         if self.learner.try_step(timeout):
             self.watch.over()
         else:
             self.watch.wait()
 
-    @heartbeats.while_busy()
+    @process.while_busy()
     def warm_up(self) -> None:
         """Takes what rank 0 has, and builds the update's graph."""
         self.learner.share()
@@ -111,3 +178,48 @@ def raw_item_bytes(batch_spec: Any, batch_size: int, frame_stack: int) -> int:
         for spec in tf.nest.flatten(batch_spec)
     ]
     return int(sum(sizes) / batch_size / frame_stack)
+
+
+class PeerNode:
+    """A further learner of an agent, of rank 1 or more: a node that neither reports nor saves.
+
+    It learns with the learner of rank 0, begins with its parameters, and ends when that one does.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        name: str,
+        rank: int,
+        replays: Sequence[reverb.Client],
+        coordinator: Any,
+    ) -> None:
+        process.enter(settings.run_dir, f"{name}'s learner of rank {rank}")
+        process.stay_busy()  # it waits for the others, which may save; who stands still is seen
+        peers = join(coordinator, name, rank, settings.learners_per_agent)
+        self._learning = make_learning(settings, name, replays, peers)
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        """Learns until all peers end together."""
+        stop = process.stop_event()
+        threading.Thread(target=self._end_when_torn_down, args=(stop,), daemon=True).start()
+        learner = self._learning.learner
+        try:
+            self._learning.warm_up()
+            while not learner.has_ended:
+                self._learning.try_step(timeout=process.REPORT_SECONDS)
+            self._learning.priorities.close()
+            self._over.set()
+            while not process.wait_for_stop(0):  # it blocks no one meanwhile
+                learner.skip(timeout=process.REPORT_SECONDS)
+        except Exception:
+            # After a crash elsewhere the replay, or a peer, may end before this node hears of it.
+            if not process.wait_for_stop(process.GRACE_SECONDS):
+                raise
+
+    def _end_when_torn_down(self, stop: threading.Event) -> None:
+        """Ends this process after a crash elsewhere: `run` may wait for a peer that is gone."""
+        stop.wait()
+        if not self._over.wait(process.GRACE_SECONDS):
+            os._exit(process.TERMINATED)

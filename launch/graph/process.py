@@ -1,15 +1,26 @@
-"""What every node's process does first: it dies of no unseen error."""
+"""A node's process: how it begins, hears that it is to end, and says that it goes on.
+
+Whoever forked it sees whether it goes on. It writes the time into a place of its own in memory that
+both share, wherever it cannot stay for long: one that was stopped, or whose main loop waits for
+ever, is silent then. What takes long and is nothing to worry about, a save, a compilation, a level
+that loads, runs `while_busy`: there a thread writes the time, so only a process that stands still
+as a whole is silent.
+"""
 
 import contextlib
+import mmap
 import signal
 import sys
 import threading
+import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 
 import launchpad as lp
+import numpy as np
 
+from environments.dmlab import engine
 from run_folder import mirrors
 from run_folder.layout import RunFolder
 
@@ -17,21 +28,25 @@ TERMINATED = 128 + signal.SIGTERM  # exit code, as a shell has it: ended before 
 DONE = 4  # of a node that returned: a 0 may be anybody's, who ended the process from within
 CANNOT_PLAY = 3  # of a node that ended by a CannotPlayError
 GRACE_SECONDS = 1.0  # in which a node that met an error hears whether another one crashed before
+REPORT_SECONDS = 1.0  # between two reports of a node to the coordinator
+BUSY_SECONDS = 1.0  # between two beats of a busy node
 
-
-def wait_for_stop(seconds: float | None = None) -> bool:
-    """Waits until this node is asked to end, or for so long; says whether it was asked.
-
-    `launchpad.wait_for_stop` of the build that is pinned waits, and says nothing. As there, only a
-    node's main thread may call it.
-    """
-    return stop_event().wait(seconds)
+_own: np.ndarray | None = None  # [1], in a node that somebody watches
 
 
 def stop_event() -> threading.Event:
     """Set when this node is asked to end. Launchpad tells it to a node's main thread alone."""
     event: threading.Event = lp.stop_event()
     return event
+
+
+def wait_for_stop(seconds: float | None = None) -> bool:
+    """Waits until this node is asked to end, or for so long; says whether it was asked.
+
+    `launchpad.wait_for_stop` of the build that is pinned says nothing. As there, only a node's main
+    thread may call it.
+    """
+    return stop_event().wait(seconds)
 
 
 def enter(run_dir: str, title: str, goes_on_with: Sequence[str] = ()) -> None:
@@ -65,3 +80,57 @@ def enter(run_dir: str, title: str, goes_on_with: Sequence[str] = ()) -> None:
         show(kind, error, trace)
 
     sys.excepthook = record
+
+
+class Heartbeats:
+    """When each of some nodes, by label, was last heard of."""
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self._places = {label: place for place, label in enumerate(labels)}
+        self._times = np.frombuffer(mmap.mmap(-1, 8 * max(len(labels), 1)))  # shared by forks
+
+    def begin(self, label: str) -> None:
+        """A node starts now."""
+        self._times[self._places[label]] = time.monotonic()
+
+    def use(self, label: str) -> None:
+        """Makes this process that node."""
+        global _own
+        place = self._places[label]
+        _own = self._times[place : place + 1]
+        engine.on_wait = beat
+
+    def silence(self, label: str) -> float:
+        """Seconds since a node was last heard of."""
+        return time.monotonic() - float(self._times[self._places[label]])
+
+
+def beat() -> None:
+    """Says that this node goes on."""
+    if _own is not None:
+        _own[0] = time.monotonic()
+
+
+@contextlib.contextmanager
+def while_busy() -> Iterator[None]:
+    """Says so for as long as a block, or a function, lasts, whatever it waits for."""
+    over = stay_busy()
+    try:
+        yield
+    finally:
+        over.set()
+        beat()
+
+
+def stay_busy() -> threading.Event:
+    """Says so from now on, until what it returns is set."""
+    over = threading.Event()
+
+    def go_on() -> None:
+        beat()
+        while not over.wait(BUSY_SECONDS):
+            beat()
+
+    if _own is not None:
+        threading.Thread(target=go_on, daemon=True).start()
+    return over

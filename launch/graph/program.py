@@ -13,16 +13,18 @@ from collections.abc import Callable
 from typing import Any
 
 import launchpad as lp
+import reverb
 
-from launch.graph import actor_node, replay_node
+from launch.graph import process
+from launch.graph.actor_node import ActorNode
 from launch.graph.coordinator import Coordinator
 from launch.graph.evaluator_node import EvaluatorNode
 from launch.graph.learner_node import LearnerNode
-from launch.graph.peer_node import PeerNode
+from launch.graph.learning import PeerNode
 from launch.graph.rejoining import Origin
 from launch.graph.servers import ServerNode
-from run_folder import checkpoints
-from run_folder.crews import crews
+from run_folder import building, checkpoints, layout, mirrors, replay_files, saver
+from run_folder.layout import CHECKPOINTS
 from run_folder.settings import Settings
 
 
@@ -35,7 +37,10 @@ def make_program(settings: Settings, manifests: checkpoints.Manifests) -> lp.Pro
     learners = add_learners(program, settings, origin, replays, coordinator)
     add_actors(program, settings, learners, replays, coordinator)
     if settings.evaluation_episodes:
-        add_evaluators(program, settings, learners, coordinator)
+        with program.group("evaluator"):
+            for name, learner in learners.items():
+                node = lp.PyClassNode(EvaluatorNode, settings, name, learner, coordinator)
+                program.add_node(node)
     return program
 
 
@@ -45,24 +50,44 @@ def add_replay(program: lp.Program, settings: Settings, origin: Origin) -> list[
         return [
             program.add_node(
                 lp.ReverbNode(
-                    functools.partial(replay_node.make_tables, settings, shard),
-                    functools.partial(replay_node.replay_checkpointer, settings, origin, shard),
+                    functools.partial(make_tables, settings, shard),
+                    functools.partial(replay_checkpointer, settings, origin, shard),
                 )
             )
             for shard in range(settings.num_replay_shards)
         ]
 
 
+def make_tables(settings: Settings, shard: int) -> list[reverb.Table]:
+    """The tables of a replay node, in whose process this is called."""
+    process.enter(settings.run_dir, f"replay {shard}")
+    process.stay_busy()  # Reverb's own threads work; the main one only waits for the end
+    return building.tables_of_shard(settings, shard)
+
+
+def replay_checkpointer(
+    settings: Settings, origin: Origin, shard: int
+) -> reverb.checkpointers.CheckpointerBase:
+    """Where a replay node writes its checkpoints, and the one it begins with, if there is one."""
+    mirror = mirrors.of(settings.run_dir)
+    replay = origin.of_replay(settings)
+    if replay is not None:
+        mirror.fetch(f"{CHECKPOINTS}/{replay}/{shard}/*")
+    checkpointer = saver.replay_checkpointer(settings.folder.checkpoints, replay, shard)
+    if layout.is_bucket(settings.run_dir):
+        staging = f"{CHECKPOINTS}/staging/{shard}"
+        replay_files.keep_shipping(mirror.path / staging, f"{mirror.root}/{staging}")
+    return checkpointer
+
+
 def add_coordinator(
     program: lp.Program, settings: Settings, manifests: checkpoints.Manifests, replays: list[Any]
 ) -> Any:
     """The node that counts and decides when the run ends."""
-    counts = checkpoints.counts(manifests)
-    learned = {
-        name: (manifests[name].learner_step, manifests[name].trained_steps)
-        if name in manifests
-        else (0, 0)
-        for name in sorted(settings.agents, key=lambda name: name != settings.paced_by)
+    learned = dict.fromkeys((settings.paced_by, *settings.agents), (0, 0))
+    learned |= {
+        name: (manifest.learner_step, manifest.trained_steps)
+        for name, manifest in manifests.items()
     }
     with program.group("coordinator"):
         return program.add_node(
@@ -72,7 +97,7 @@ def add_coordinator(
                 settings.run_dir,
                 settings.tasks,
                 settings.num_actors,
-                counts,
+                checkpoints.counts(manifests),
                 learned,
                 max_actor_steps=settings.max_actor_steps,
                 max_learner_steps=settings.max_learner_steps,
@@ -107,9 +132,8 @@ def add_learners(
         handles = {name: program.add_node(node) for name, node in learners.items()}
         for name in settings.agents:
             for rank in range(1, settings.learners_per_agent):
-                program.add_node(
-                    lp.PyClassNode(PeerNode, settings, name, rank, replays, coordinator)
-                )
+                node = lp.PyClassNode(PeerNode, settings, name, rank, replays, coordinator)
+                program.add_node(node)
         return handles
 
 
@@ -122,26 +146,10 @@ def add_actors(
 ) -> None:
     """`num_actors` environments in processes of `actors_per_node`; each writes to one shard."""
     with program.group("actor"):
-        for index, crew in enumerate(crews(settings)):
-            program.add_node(
-                lp.PyClassNode(
-                    actor_node.ActorNode,
-                    settings,
-                    crew,
-                    learners[crew.agent],
-                    replays[index % len(replays)],
-                    coordinator,
-                )
-            )
-
-
-def add_evaluators(
-    program: lp.Program, settings: Settings, learners: dict[str, Any], coordinator: Any
-) -> None:
-    """The nodes that measure how good each agent is."""
-    with program.group("evaluator"):
-        for name, learner in learners.items():
-            program.add_node(lp.PyClassNode(EvaluatorNode, settings, name, learner, coordinator))
+        for index, crew in enumerate(settings.crews()):
+            learner, replay = learners[crew.agent], replays[index % len(replays)]
+            node = lp.PyClassNode(ActorNode, settings, crew, learner, replay, coordinator)
+            program.add_node(node)
 
 
 def local_nodes(program: lp.Program) -> dict[str, Callable[[], Any]]:

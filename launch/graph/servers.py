@@ -10,7 +10,7 @@ import grpc
 import launchpad as lp
 
 from courier.client import Answer, CallError, Client
-from launch.graph import heartbeats
+from launch.graph import process
 
 MESSAGE_SECONDS = 10.0  # between two messages about a server that does not answer
 REPEAT_SECONDS = 60.0  # after which a call is made anew: its answer may have been lost with a host
@@ -101,7 +101,7 @@ class PatientClient:
             except CallError as error:
                 if error.code not in GONE:
                     raise
-                heartbeats.beat()
+                process.beat()
                 self._say("is gone; trying again", asked)
                 told = True
                 if self._stop.wait(PAUSE_SECONDS):
@@ -119,7 +119,7 @@ class PatientClient:
             try:
                 return answer.result(timeout=LOOK_SECONDS)
             except TimeoutError:
-                heartbeats.beat()
+                process.beat()
                 now = time.monotonic()
                 if now >= say_at:
                     say_at = now + MESSAGE_SECONDS

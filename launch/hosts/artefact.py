@@ -16,6 +16,7 @@ import dataclasses
 import json
 import pathlib
 import shutil
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -27,20 +28,13 @@ from courier import credentials
 from launch.graph.program import make_program
 from launch.hosts import own_code
 from launch.hosts.job import NODES_FILE, POOL_FILE, POOL_NAMES, SECRET_FILE
-from run_folder import bucket, checkpoints
+from run_folder import checkpoints, layout
 from run_folder.settings import Settings, SettingsError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROOMS = (
-    "courier",
-    "tensor_ops",
-    "environments",
-    "replay",
-    "agents",
-    "r2d2",
-    "run_folder",
-    "analysis",
-    "launch",
+    *("courier", "tensor_ops", "environments", "replay", "agents", "r2d2", "run_folder"),
+    *("analysis", "launch"),
 )
 _BELOW_ALL = "recurrent_replay.py"  # which rooms ask whether their neighbours are the project's
 POOL_OF = {"coordinator": "actor", "evaluator": "actor"}  # else there were more than four
@@ -141,7 +135,7 @@ def check(settings: Settings, folder: pathlib.Path) -> None:
 
 
 def write(settings: Settings, manifests: checkpoints.Manifests, folder: pathlib.Path) -> list[Pool]:
-    """Writes the program of a run; `check` has been asked.
+    """Writes the program of a run, and says how it is started; `check` has been asked.
 
     Args:
       settings: of the run; a relative run folder is made absolute, since hosts start elsewhere.
@@ -151,10 +145,17 @@ def write(settings: Settings, manifests: checkpoints.Manifests, folder: pathlib.
     Returns:
       The pools that were written.
     """
-    if not bucket.is_bucket(settings.run_dir):
+    if not layout.is_bucket(settings.run_dir):
         settings = dataclasses.replace(settings, run_dir=str(settings.path.resolve()))
     found = pools(make_program(settings, manifests))
     bind(found)
     for pool in found:
         write_pool(folder / pool.name, pool, settings)
+        print(f"{folder / pool.name}: {', '.join(pool.labels)}")
+    count = sum(len(pool.nodes) for pool in found)
+    print(
+        f"Start {count} processes, --rank=0 to {count - 1}, each in its pool's folder:\n"
+        f"  CLUSTER_SPEC=$({sys.executable} -m launch.cluster --job={folder} --hosts=... "
+        f"--rank=...) {sys.executable} -m launch.node --job={folder}"
+    )
     return found

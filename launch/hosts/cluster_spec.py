@@ -17,9 +17,8 @@ from launch.hosts.job import JobError
 from recurrent_replay import command
 
 VARIABLE = "CLUSTER_SPEC"
-_PORTS = 2**16
+_LAST_PORT = 2**16 - 1
 _ADDRESS = re.compile(r"\S+:([0-9]{1,5})")
-_LONGEST = 300  # characters of what is quoted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Place:
 def write(
     pools: Mapping[str, Sequence[str]], hosts: Sequence[str], *, port: int, rank: int
 ) -> dict[str, Any]:
-    """What CLUSTER_SPEC has to be for one of a job's processes.
+    """CLUSTER_SPEC for one of a job's processes.
 
     The processes are numbered through all pools in their order. Each has a port of its own: the
     first on a host has `port`, the second `port` + 1.
@@ -68,8 +67,8 @@ def write(
         addresses[pool].append(f"{host}:{port + seen[host]}")
         seen[host] += 1
     last = port + max(seen.values()) - 1
-    if not (port >= 1 and last < _PORTS):
-        raise JobError(f"--port={port} leads to ports up to {last}; they end at 65535.")
+    if not 1 <= port <= last <= _LAST_PORT:
+        raise JobError(f"--port={port} leads to ports up to {last}; they end at {_LAST_PORT}.")
     pool, index, _ = ranks[rank]
     return {"cluster": addresses, "task": {"type": pool, "index": index}}
 
@@ -91,18 +90,20 @@ def read(environment: Mapping[str, str], pools: Mapping[str, Sequence[str]]) -> 
             f"{command('cluster')} writes it."
         )
     try:
-        place = _parsed(json.loads(text))
-    except (ValueError, RecursionError) as error:
+        said = json.loads(text)
+        place = Place(str(said["task"]["type"]), int(said["task"]["index"]), said["cluster"])
+        _check_addresses(place)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise JobError(
             f'{VARIABLE} must be {{"cluster": {{"<pool>": ["<host>:<port>", ...]}}, "task": '
-            f'{{"type": "<pool>", "index": <number>}}}}, got {_shortened(text)}: {error}.'
+            f'{{"type": "<pool>", "index": <number>}}}}, got {text:.300}: {error!r:.300}.'
         ) from None
     if place.pool not in pools:
         raise JobError(
             f"{VARIABLE} names the pool {place.pool!r}, but there is {', '.join(pools)} here."
         )
     labels = pools[place.pool]
-    if place.index >= len(labels):
+    if not 0 <= place.index < len(labels):
         raise JobError(
             f"{VARIABLE} makes this number {place.index} of {place.pool}, but the job's nodes are "
             f"{len(labels)}, from 0: {', '.join(labels)}."
@@ -116,31 +117,12 @@ def read(environment: Mapping[str, str], pools: Mapping[str, Sequence[str]]) -> 
     return place
 
 
-def _parsed(said: Any) -> Place:
-    """The place that JSON says. Raises ValueError about the first part that is none."""
-    task, cluster = _part(said, "task", dict), _part(said, "cluster", dict)
-    pool, index = _part(task, "type", str), str(_part(task, "index", (int, str)))
-    if not re.fullmatch("[0-9]{1,9}", index):
-        raise ValueError(f"index is {_shortened(index)}")
-    addresses = [address for pool in cluster for address in _part(cluster, pool, list)]
-    for address in addresses:
-        match = isinstance(address, str) and _ADDRESS.fullmatch(address)
-        if not (match and 0 < int(match[1]) < _PORTS):
-            raise ValueError(f"{_shortened(address)} is no address with a port from 1 to 65535")
-    twice = [address for address, count in Counter(addresses).items() if count > 1]
-    if twice:
-        raise ValueError(f"{_shortened(twice[0])} is the address of two nodes")
-    return Place(pool, int(index), cluster)
-
-
-def _part(of: Any, name: str, kind: type | tuple[type, ...]) -> Any:
-    found = of.get(name) if isinstance(of, dict) else None
-    if not isinstance(found, kind) or isinstance(found, bool):
-        raise ValueError(f"{_shortened(name)} is {_shortened(found)}")
-    return found
-
-
-def _shortened(value: Any) -> str:
-    """A value as Python writes it, as far as a sentence holds it."""
-    text = repr(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
+def _check_addresses(place: Place) -> None:
+    """Raises ValueError for one that is none, or two nodes'."""
+    found = [address for pool in place.addresses.values() for address in pool]
+    for address in found:
+        match = _ADDRESS.fullmatch(address)
+        if not (match and 0 < int(match[1]) <= _LAST_PORT):
+            raise ValueError(f"{address!r} is no address with a port from 1 to {_LAST_PORT}")
+        if found.count(address) > 1:
+            raise ValueError(f"{address!r} is the address of two nodes")

@@ -13,7 +13,10 @@ import contextlib
 import math
 import os
 import pathlib
+import random
 import signal
+import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -21,17 +24,22 @@ from multiprocessing import Pipe, connection
 from typing import Any, NamedTuple, NoReturn
 
 import launchpad as lp
+import numpy as np
 import psutil
+from launchpad.launch import worker_manager
 from tensorflow.python.eager import context
 
-from launch.graph import process, temporary_files
-from launch.graph.heartbeats import Heartbeats
+from environments.copies.dead_simulators import CannotPlayError
+from launch.graph import process
+from launch.graph.process import Heartbeats
 from launch.graph.program import environment_of, local_nodes
-from launch.local import descendants, node_process, out_of_memory, private_network
+from launch.local import processes, temporary_files
 
 CALL_SECONDS = 600.0  # until what is called has answered
 POLL_SECONDS = 0.05  # between two looks at what has ended
 HEARD_BY_THE_LAUNCHER = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+LABEL = "RECURRENT_REPLAY_NODE"  # environment variable of what a node starts
+_LOOK_SECONDS = 1.0  # between two looks of a node whether the server is there
 
 
 class Ended(NamedTuple):
@@ -72,7 +80,7 @@ class ForkServer:
     It must be made before this process runs a TensorFlow op.
 
     Args:
-      private: whether it gets a network of its own; `private_network.why_not` knows no reason.
+      private: whether it gets a network of its own; nothing must speak against that.
 
     Raises:
       OpsWereRunError: one was run.
@@ -86,7 +94,7 @@ class ForkServer:
             )
         self._connection, theirs = Pipe()
         self._ended: list[Ended] = []
-        if not (pid := node_process.fork()):
+        if not (pid := processes.fork()):
             self._connection.close()
             _serve(theirs, private)
         theirs.close()
@@ -180,7 +188,7 @@ class _Server:
         self._hang_seconds = math.inf
         self._silent: dict[str, float] = {}  # those that were killed for it
         self._calls: set[int] = set()
-        self._kills = out_of_memory.kills()  # that are known
+        self._kills = processes.out_of_memory_kills()  # that are known
 
     def serve(self) -> None:
         """Answers until the launching process is gone."""
@@ -199,12 +207,12 @@ class _Server:
                 answers = _Answer(None, error)
             if answers is not None:
                 self._launcher.send(answers)
-        descendants.kill()
+        processes.kill_children()
         temporary_files.remove()
 
     def call(self, function: Callable[..., Any], *args: Any) -> None:
         """The child answers itself."""
-        if pid := node_process.fork():
+        if pid := processes.fork():
             self._calls.add(pid)
             return
         os.environ.update(environment_of("actor"))
@@ -213,7 +221,7 @@ class _Server:
         except BaseException as error:
             answer = _Answer(None, error)
         self._launcher.send(answer)
-        node_process.leave(process.DONE)
+        processes.leave(process.DONE)
 
     def launch(
         self,
@@ -234,10 +242,10 @@ class _Server:
     def start(self, label: str) -> _Answer:
         self._heartbeats.begin(label)
         server = os.getpid()
-        if not (pid := node_process.fork()):
+        if not (pid := processes.fork()):
             self._launcher.close()
             self._heartbeats.use(label)
-            node_process.run(label, self._nodes[label], self._output / label, server)
+            _run_node(label, self._nodes[label], self._output / label, server)
         self._running[pid] = label
         return _Answer(None)
 
@@ -272,10 +280,10 @@ class _Server:
                 self._launcher.send(_Answer(None, lost))
         else:
             return
-        descendants.kill(self._is_needed)
+        processes.kill_children(self._is_needed)
 
     def _has_kernel_killed(self) -> bool:
-        before, self._kills = self._kills, out_of_memory.kills()
+        before, self._kills = self._kills, processes.out_of_memory_kills()
         return self._kills > before
 
     def _is_needed(self, child: psutil.Process) -> bool:
@@ -283,7 +291,7 @@ class _Server:
         if child.pid in self._running or child.pid in self._calls:
             return True
         with contextlib.suppress(psutil.Error):  # it has ended
-            return child.environ().get(node_process.LABEL) in self._running.values()
+            return child.environ().get(LABEL) in self._running.values()
         return False
 
 
@@ -295,15 +303,15 @@ def _serve(launcher: connection.Connection, private: bool) -> NoReturn:
         # launching process alone decides how a run ends.
         os.setpgrp()
         if private:
-            private_network.enter()
+            processes.enter_private_network()
         signal.pthread_sigmask(signal.SIG_BLOCK, HEARD_BY_THE_LAUNCHER)
-        node_process.fork_afresh()
-        descendants.adopt()
+        processes.fork_afresh()
+        processes.adopt()
         _Server(launcher).serve()
         code = 0
     except BaseException:
         traceback.print_exc()
-    node_process.leave(code)
+    processes.leave(code)
 
 
 @contextlib.contextmanager
@@ -312,3 +320,52 @@ def _lost_server() -> Iterator[None]:
         yield
     except (EOFError, ConnectionError):
         raise ServerLostError("The process that forks the nodes is gone.") from None
+
+
+def _run_node(label: str, node: Callable[[], Any], output: pathlib.Path, server: int) -> NoReturn:
+    """Is a node's process.
+
+    Args:
+      label: <group>/<index> of the node.
+      node: is the node.
+      output: file for what it prints.
+      server: process that has forked it, with which it ends. That is told and not asked for here:
+        by now it may be gone already.
+    """
+    os.environ.update(environment_of(label.split("/")[0]), **{LABEL: label})
+    threading.Thread(target=_end_with, args=(server,), daemon=True).start()
+    _print_into(output)
+    random.seed()  # or all forks would draw the same
+    np.random.seed()
+    manager = worker_manager.WorkerManager(register_in_thread=True)
+    for number in (signal.SIGINT, signal.SIGHUP):  # not ignored: what it starts would ignore them
+        signal.signal(number, lambda *_: None)
+    try:
+        node()
+        # Somebody's SIGTERM is a death that the supervisor mends; after its own it does not look.
+        code = process.TERMINATED if manager.stop_event().is_set() else process.DONE
+    except SystemExit as exit_:
+        code = exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+        code = process.CANNOT_PLAY if isinstance(error, CannotPlayError) else 1
+    processes.leave(code)
+
+
+def _end_with(server: int) -> None:
+    """Ends this process soon after its server, without a clean-up that nobody would wait for."""
+    while os.getppid() == server:
+        time.sleep(_LOOK_SECONDS)
+    processes.kill_children()
+    temporary_files.remove()
+    os._exit(1)
+
+
+def _print_into(file: pathlib.Path) -> None:
+    """Standard output and error of this process go into a file from here on, line by line."""
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    descriptor = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o666)
+    for number in (1, 2):
+        os.dup2(descriptor, number)
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115

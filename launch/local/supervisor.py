@@ -1,17 +1,19 @@
-"""Starts a run's processes, shows how it goes, and ends it in order."""
+"""Starts a run's processes, shows how it goes, makes deaths good, and ends it in order."""
 
 import contextlib
+import shlex
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
 
 from launch.graph import coordinator, process
 from launch.graph.program import make_program
-from launch.local import ending, outcome, view
+from launch.local import processes, view
 from launch.local.fork_server import Ended, ForkServer, ServerLostError, how
-from launch.local.restarts import PROGRAM, Restarts
-from run_folder import checkpoints, disk, progress, whole_files
+from recurrent_replay import command
+from run_folder import checkpoints, disk, progress, resuming
 from run_folder.settings import Settings, SettingsError
 
 NOTICE_SECONDS = 4  # from the request to end, after all is saved, to the end of every process
@@ -21,6 +23,10 @@ POLL_SECONDS = 0.2
 OUTPUT_LINES = 30  # of a node that died without a word in the crash file
 ASKED_BY_OTHERS = ("replay", "coordinator")
 STARTED_AGAIN = ("actor", "evaluator")  # nodes whose end loses nothing that others need
+WINDOW_SECONDS = 600.0  # in which deaths are counted
+FIRST_SECONDS = 60.0  # of a run's very first launch: what dies then would die again
+LONGEST_DELAY = 8.0
+PROGRAM = "the program"  # as what dies: it begins again from what was saved
 
 
 def run(
@@ -47,7 +53,7 @@ def run(
       be, made good, or when the run's own limit was reached and nothing could be saved.
     """
     stop = threading.Event()
-    ending.hear(stop)
+    processes.hear_the_end(stop)
     restarts = Restarts(settings.restarts, is_new=not manifests)
     title = f"{settings.agent} on {settings.env}, {settings.run_dir}"
     with view.View(title, earlier=view.earlier(settings.folder)) as drawn:
@@ -58,8 +64,8 @@ def run(
         except (ServerLostError, SettingsError, checkpoints.CheckpointError) as error:
             crash = str(error)
     with contextlib.suppress(OSError):  # the terminal may have been closed
-        outcome.report(settings, crash)
-    return 1 if crash or (not stop.is_set() and not outcome.saved(settings)) else 0
+        report(settings, crash)
+    return 1 if crash or (not stop.is_set() and not saved(settings)) else 0
 
 
 def begin(settings: Settings) -> None:
@@ -70,10 +76,67 @@ def begin(settings: Settings) -> None:
     """
     folder = settings.folder
     folder.nodes.mkdir(parents=True, exist_ok=True)
-    whole_files.write(folder.config, settings.to_json())
+    disk.write(folder.config, settings.to_json())
     started = folder.nodes.glob(folder.started().name)
     for file in (folder.progress, folder.crash, folder.stop, *started):
         file.unlink(missing_ok=True)
+
+
+class Restarts:
+    """Counts deaths. Each is made good after twice the delay of the last one of the same kind.
+
+    A death after which the program begins again counts, beyond `WINDOW_SECONDS`, until the run has
+    saved something new: or it would begin again for ever from where it began.
+
+    Args:
+      limit: deaths that are made good, of those that count.
+      is_new: whether this is a run's very first launch.
+      clock: seconds.
+    """
+
+    def __init__(
+        self, limit: int, *, is_new: bool, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.count = 0
+        self._limit = limit
+        self._clock = clock
+        self._from = clock() + (FIRST_SECONDS if is_new else 0.0)
+        self._deaths: list[tuple[float, str]] = []
+        self._saved_at = clock()
+
+    def saved(self) -> None:
+        """The run has saved something new."""
+        self._saved_at = self._clock()
+
+    def why_not(self) -> str:
+        """Why what dies now is not made good, as a sentence; empty where it is."""
+        if self._clock() < self._from:
+            return (
+                f"It is not started again: what dies in the first {FIRST_SECONDS:.0f} s of a new "
+                "run would die again."
+            )
+        if len(self._counted()) >= self._limit:
+            return (
+                f"It is not started again: --restarts={self._limit} mends so many deaths in "
+                f"{WINDOW_SECONDS / 60:.0f} minutes, or from one checkpoint to the next."
+            )
+        return ""
+
+    def delay(self, what: str) -> float:
+        """Seconds after which what has died starts again: 1, 2, 4, ..."""
+        self._deaths = self._counted()
+        before = sum(dead == what for _, dead in self._deaths)
+        self._deaths.append((self._clock(), what))
+        self.count += 1
+        return min(2.0**before, LONGEST_DELAY)
+
+    def _counted(self) -> list[tuple[float, str]]:
+        lately = self._clock() - WINDOW_SECONDS
+        return [
+            (then, what)
+            for then, what in self._deaths
+            if then >= lately or (what == PROGRAM and then >= self._saved_at)
+        ]
 
 
 class Launch:
@@ -98,6 +161,7 @@ class Launch:
         on_progress: Callable[[], None],
     ) -> None:
         self._settings = settings
+        self._folder = settings.folder
         self._server = server
         self._restarts = restarts
         self._stop = stop
@@ -109,7 +173,7 @@ class Launch:
         self._is_in_vain = False  # to begin again: it would end the same way
         self._why_not = ""  # what has died is started again
         self._place = _place(settings)
-        self._saved = outcome.saved(settings)  # at the last death
+        self._saved = saved(settings)  # at the last death
 
     def run(self, manifests: checkpoints.Manifests) -> str:
         """Runs the program to its end; returns what is known of the crash that ended it, if any."""
@@ -119,7 +183,7 @@ class Launch:
             self._server.launch(
                 make_program,
                 *(self._settings, manifests),
-                output=self._settings.folder.nodes,
+                output=self._folder.nodes,
                 hang_seconds=self._settings.hang_seconds,
             )
         )
@@ -136,14 +200,14 @@ class Launch:
         Returns:
           What is known of the crash, and why the run ends by it; empty where it does not.
         """
-        is_asked_to_end = self._stop.is_set() or self._settings.folder.stop.exists()
-        if is_asked_to_end or self._is_in_vain or self._is_disk_full():
+        is_asked_to_end = self._stop.is_set() or self._folder.stop.exists()
+        if is_asked_to_end or self._is_in_vain or disk.full(self._settings.path):
             return crash
         if self._why_not:
             return f"{crash.rstrip()}\n{self._why_not}"
         delay = self._restarts.delay(PROGRAM)
         goes_on = "The run goes on from what was saved"
-        if not outcome.saved(self._settings):
+        if not saved(self._settings):
             goes_on = "Nothing was saved yet: the run begins anew"
         self._tell(f"{_headline(crash)} {goes_on}, in {delay:g} s.")
         self._keep("program", crash)
@@ -161,24 +225,26 @@ class Launch:
                 for sentence in state["notices"][-new:] if new else ():
                     self._tell(sentence)
                 self._told = state["noticed"]
+                if state["state"] == "finished":
+                    return ""
             elif self._stop.is_set():
                 return ""  # the nodes are still on their way: there is nothing to save
-            if state is not None and state["state"] == "finished":
-                return ""
             all_ended = self._server.ended(POLL_SECONDS)
             self._running.difference_update(ended.label for ended in all_ended)
             if _place(self._settings) != self._place:
                 self._is_in_vain = True
-                return (
-                    f"{self._settings.path} was moved or removed: it is not where its run writes."
-                )
+                path = self._settings.path
+                return f"{path} was moved or removed: it is not where its run writes."
             for ended in all_ended:
                 if ended.code != process.DONE and (crash := self._mend(ended)):
                     return crash
-            self._start_those_due()
+            for label in [label for label, due in self._due.items() if time.monotonic() >= due]:
+                self._due.pop(label)
+                self._running.add(label)
+                self._server.start(label)
             if self._stop.is_set():
                 with contextlib.suppress(OSError):  # a full disk; then nodes hear it by a signal
-                    self._settings.folder.stop.touch()
+                    self._folder.stop.touch()
                 deadline = min(deadline, time.monotonic() + coordinator.SAVE_SECONDS)
         return ""
 
@@ -188,7 +254,7 @@ class Launch:
         state = progress.read(self._settings.path)
         was_played = bool(state and state["counts"]["episodes"])
         self._is_in_vain = ended.code == process.CANNOT_PLAY and not was_played
-        before, self._saved = self._saved, outcome.saved(self._settings)
+        before, self._saved = self._saved, saved(self._settings)
         if self._saved != before:
             self._restarts.saved()
         self._why_not = self._restarts.why_not()
@@ -196,7 +262,7 @@ class Launch:
             self._is_in_vain
             or self._why_not
             or ended.label.split("/")[0] not in STARTED_AGAIN
-            or self._is_disk_full()
+            or disk.full(self._settings.path)
         ):
             return crash
         delay = self._restarts.delay(ended.label)
@@ -204,12 +270,6 @@ class Launch:
         self._tell(f"{_headline(crash)} It starts again in {delay:g} s.")
         self._keep(ended.label, crash)
         return ""
-
-    def _start_those_due(self) -> None:
-        for label in [label for label, due in self._due.items() if time.monotonic() >= due]:
-            self._due.pop(label)
-            self._running.add(label)
-            self._server.start(label)
 
     def _end(self, seconds: float) -> None:
         """Asks what still runs to end, and kills what does not in time."""
@@ -228,18 +288,14 @@ class Launch:
 
     def _keep(self, label: str, crash: str) -> None:
         """Files what is known of a crash that was made good."""
-        folder = self._settings.folder
         with contextlib.suppress(OSError):
-            folder.crashes.mkdir(exist_ok=True)
+            self._folder.crashes.mkdir(exist_ok=True)
             name = f"{time.strftime('%Y%m%d-%H%M%S')}-{label.replace('/', '-')}.txt"
-            (folder.crashes / name).write_text(crash)
-            folder.crash.unlink(missing_ok=True)
+            (self._folder.crashes / name).write_text(crash)
+            self._folder.crash.unlink(missing_ok=True)
 
     def _tell(self, sentence: str) -> None:
         self._view.tell(f"{time.strftime('%H:%M:%S')} {sentence}")
-
-    def _is_disk_full(self) -> bool:
-        return bool(_advice_on_space(self._settings))
 
 
 def _place(settings: Settings) -> tuple[int, int] | None:
@@ -252,15 +308,18 @@ def _place(settings: Settings) -> tuple[int, int] | None:
 
 def _crash(settings: Settings, ended: Ended) -> str:
     """What is known of a node that has failed; in two lines where the disk is full."""
-    words, advice = _first_words(settings, ended), _advice_on_space(settings)
-    return f"{_headline(words)}\n{advice}" if advice else words
-
-
-def _first_words(settings: Settings, ended: Ended) -> str:
     file = settings.folder.crash
-    if file.exists() and (text := file.read_text(errors="replace")):  # empty on a full disk
-        return text
-    return _end_of_output(settings, ended)
+    words = file.read_text(errors="replace") if file.exists() else ""  # empty on a full disk
+    if not words:
+        how_it_ended = how(ended.code, starved=ended.starved)
+        if ended.silence:
+            how_it_ended = f"did not go on for {ended.silence:.0f} s and was killed"
+        lines = (settings.folder.nodes / ended.label).read_text(errors="replace").splitlines()
+        text = "".join(f"  {line}\n" for line in lines[-OUTPUT_LINES:]) or "  nothing"
+        words = f"The process of node {ended.label} {how_it_ended}.\nIt had printed:\n{text}"
+    if full := disk.full(settings.path):
+        return f"{_headline(words)}\n{full}: free some, then resume."
+    return words
 
 
 def _headline(crash: str) -> str:
@@ -270,17 +329,43 @@ def _headline(crash: str) -> str:
     return text if text.endswith(".") else f"{text}."
 
 
-def _advice_on_space(settings: Settings) -> str:
-    full = disk.full(settings.path)
-    return f"{full}: free some, then resume." if full else ""
+def saved(settings: Settings) -> str:
+    """The manifest of what a run has saved, whatever it says; empty where there is none."""
+    with contextlib.suppress(OSError):
+        return (settings.folder.checkpoints / checkpoints.MANIFEST).read_text(errors="replace")
+    return ""
 
 
-def _end_of_output(settings: Settings, ended: Ended) -> str:
-    """How a process ended that could not say so itself, and the last that it printed."""
-    how_it_ended = how(ended.code, starved=ended.starved)
-    if ended.silence:
-        how_it_ended = f"did not go on for {ended.silence:.0f} s and was killed"
-    lines = (settings.folder.nodes / ended.label).read_text(errors="replace").splitlines()
-    text = "".join(f"  {line}\n" for line in lines[-OUTPUT_LINES:])
-    printed = f"It had printed:\n{text or '  nothing'}"
-    return f"The process of node {ended.label} {how_it_ended}.\n{printed}"
+def report(settings: Settings, crash: str) -> None:
+    """Says on the terminal how the run ended and what can be typed next."""
+    state = progress.read(settings.path)
+    if crash:
+        print(
+            f"{crash.rstrip()}\n"
+            f"The run has ended. What each node printed is in {settings.folder.nodes}.",
+            file=sys.stderr,
+        )
+    else:
+        reason = (state["reason"] if state else "") or "it was asked to stop"
+        print(f"The run has ended: {reason}.")
+    if not settings.folder.config.exists():  # the folder was moved
+        return
+    try:
+        manifest = checkpoints.read(settings.folder.checkpoints)
+    except checkpoints.CheckpointError as error:
+        print(f"{error} Resume it to hear what can be done.")
+        return
+    if manifest is None:
+        print("Nothing was saved yet.")
+        return
+    replay = "no replay"
+    if manifest.replay is not None:
+        replay = f"{manifest.replay_items:,} items of replay at update {manifest.replay_step:,}"
+    run_dir = shlex.quote(settings.run_dir)
+    further = resuming.raised_limits(state["limits"], state["counts"]) if state else []
+    print(
+        f"Saved: the learner at update {manifest.learner_step:,}, {replay}.\n"
+        f"Resume:   {command('train')} --run_dir={run_dir} {' '.join(['--resume', *further])}\n"
+        f"Evaluate: {command('evaluate')} --run_dir={run_dir} --episodes=30\n"
+        f"Report:   {command('report')} --run_dir={run_dir}"
+    )

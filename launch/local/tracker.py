@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from recurrent_replay import addition
-from run_folder import whole_files
+from run_folder import disk
 from run_folder.settings import Settings, SettingsError
 
 _COUNTERS = ("actor_steps", "learner_steps", "walltime")
@@ -91,7 +91,7 @@ class Tracker:
         known = folder.wandb_id.exists()
         folder.wandb_id.parent.mkdir(exist_ok=True)
         if not known:
-            whole_files.write(folder.wandb_id, secrets.token_hex(4))
+            disk.write(folder.wandb_id, secrets.token_hex(4))
         else:  # what there is was reported
             self._read = {log: log.stat().st_size for log in folder.logs.glob("*.csv")}
         try:

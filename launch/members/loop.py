@@ -1,27 +1,93 @@
 """Gives the members of a population their turns, and lets them decide in between."""
 
 import contextlib
+import ctypes
+import dataclasses
+import pathlib
+import signal
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import recurrent_replay
+from agents import fields
 from agents.requirements import LARGEST
-from launch.local import ending
-from launch.members import turn, view
-from launch.members.state import Member, State
-from launch.members.turn import Turn
-from launch.members.view import View
+from launch import starting
+from launch.local import processes
+from launch.members.view import View, sentence
 from population import decisions
-from population.decisions import Decision
+from population.decisions import Decision, Member, State
 from population.folder import PopulationFolder, name_of
 from population.settings import Population
-from run_folder import run_lock
-from run_folder.settings import SettingsError
+from run_folder import progress, resuming, run_lock, settings, texts
+from run_folder.checkpoints import CheckpointError
+from run_folder.settings import EVERY_AGENT, Settings, SettingsError
 
 POLL_SECONDS = 0.5
 MOST_FAILURES = 3  # turns of a member in a row
 LOCKED_SECONDS = 60.0  # until runs whose population was killed have saved, and are gone
 _REFUSED = 2  # how launch.train ends when it cannot use its settings
+_PR_SET_PDEATHSIG = 1  # of Linux
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_LAST_LINES = 15
+
+
+class Turn:
+    """A member's run of `launch.train`, which ends in order when this process is gone.
+
+    Raises:
+      OSError: it cannot be started.
+    """
+
+    def __init__(self, folder: PopulationFolder, member: int, arguments: list[str]) -> None:
+        self.member = member
+        self._run = folder.member(member)
+        self._output = folder.output(member)
+        self._output.parent.mkdir(exist_ok=True)
+        with self._output.open("a") as output:
+            self._begins = output.tell()
+            self._process = subprocess.Popen(
+                [sys.executable, recurrent_replay.__file__, "train", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for the population
+                preexec_fn=_end_with_parent,
+            )
+
+    def ended(self) -> int | None:
+        """The exit code; None while it lasts."""
+        return self._process.poll()
+
+    def stop(self) -> None:
+        """Asks for its end in order, again and again if need be: a run that begins forgets it."""
+        with contextlib.suppress(OSError):  # its folder may not be there yet
+            self._run.stop.touch()
+
+    def signal(self) -> None:
+        """Asks for its end even before it has begun."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGTERM)
+
+    def progress(self) -> dict[str, Any] | None:
+        """What its coordinator wrote last."""
+        return progress.read(self._run.path)
+
+    def said(self) -> str:
+        """The last lines that it printed."""
+        with contextlib.suppress(OSError), self._output.open("rb") as output:
+            output.seek(self._begins)
+            lines = output.read().decode(errors="replace").splitlines()
+            return "\n".join(lines[-_LAST_LINES:])
+        return ""
+
+
+def _end_with_parent() -> None:
+    """Asks the kernel for a SIGTERM when the process that starts this one is gone."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class Loop:
@@ -46,7 +112,6 @@ class Loop:
     ) -> None:
         self._population = population
         self._folder = folder
-        self._flags = population.flags
         self._view = shown
         self._state = State(population, folder)
         self._stop = threading.Event()
@@ -64,12 +129,13 @@ class Loop:
           SettingsError: the settings of a member are refused.
           OSError: the folder cannot be written.
         """
-        ending.hear(self._stop)
+        processes.hear_the_end(self._stop)
         try:
             while self._turns or not self._is_over():
                 self._give_turns()
                 self._look_after_turns()
-                self._show()
+                told = {member: turn.progress() for member, turn in self._turns.items()}
+                self._view.show(self._population, self._members, told, self._next_decision)
                 time.sleep(POLL_SECONDS)
         finally:
             for each in self._turns.values():
@@ -122,16 +188,24 @@ class Loop:
                 self._turns[member] = self._start(member)
 
     def _start(self, member: int) -> Turn:
-        found = self._members[member]
-        until = min(found.actor_steps + self._population.turn_steps, LARGEST)
-        limit = self._flags.get("max_actor_steps")
-        flags = dict(self._flags, max_actor_steps=until if limit is None else min(until, limit))
+        population, found = self._population, self._members[member]
+        until = min(found.actor_steps + population.turn_steps, LARGEST)
+        limit = population.flags.get("max_actor_steps")
+        flags = population.flags | dict(
+            max_actor_steps=until if limit is None else min(until, limit)
+        )
         run = self._folder.member(member)
-        resume = run.config.exists()
-        if not resume:
-            flags["seed"] = self._population.seed_of(member)
-        overrides = turn.overrides_of(self._population, found.decision.new)
-        return Turn(self._folder, member, turn.arguments(run.path, flags, overrides, resume=resume))
+        typed = [f"--run_dir={run.path}"]
+        if run.config.exists():
+            typed.append("--resume")
+        else:
+            flags["seed"] = population.seed_of(member)
+        given = {name: value for name, value in flags.items() if value is not None}
+        typed += [f"--{name}={texts.typed(value)}" for name, value in given.items()]
+        for agent, own in population.overrides_of(found.decision.new).items():
+            dotted = f"{agent}." if agent != EVERY_AGENT else ""
+            typed += [f"--{dotted}{name}={text}" for name, text in own.items()]
+        return Turn(self._folder, member, typed)
 
     def _look_after_turns(self) -> None:
         for member, running in list(self._turns.items()):
@@ -141,17 +215,10 @@ class Loop:
                 self._after(member, code, running)
             elif self._stop.is_set():
                 running.signal()
-            elif self._counts_enough(member, running.progress()):
-                running.stop()
-
-    def _counts_enough(self, member: int, progress: dict[str, Any] | None) -> bool:
-        """Whether a member whose turn it is has counted enough to decide."""
-        if progress is None:
-            return False
-        counts = progress["counts"]
-        return self._state.is_ready(
-            self._members[member].decision, counts["actor_steps"], counts["episodes"]
-        )
+            elif (told := running.progress()) is not None:
+                counts, newest = told["counts"], self._members[member].decision
+                if self._state.is_ready(newest, counts["actor_steps"], counts["episodes"]):
+                    running.stop()
 
     def _after(self, member: int, code: int, ended: Turn) -> None:
         """What follows from the end of a turn."""
@@ -179,8 +246,9 @@ class Loop:
             decision = self._decide(member, has_failed=True)
             if decision is not None and decision.adopted is not None:
                 return
-        self._members[member].left_out = "it failed again and again"
-        self._view.tell(f"Member {name_of(member)} has no more turns: it failed again and again.")
+        found = self._members[member]
+        found.left_out = "it failed again and again"
+        self._view.tell(f"Member {name_of(member)} has no more turns: {found.left_out}.")
 
     def _decide(self, member: int, *, has_failed: bool = False) -> Decision | None:
         try:
@@ -191,14 +259,6 @@ class Loop:
         self._members[member] = self._state.look(member)
         self._view.tell(sentence(decision))
         return decision
-
-    def _show(self) -> None:
-        self._view.show(
-            self._population,
-            self._members,
-            {member: running.progress() for member, running in self._turns.items()},
-            self._next_decision,
-        )
 
     def _next_decision(self, decision: Decision, actor_steps: int, episodes: int) -> str:
         """How far a member is from its next decision."""
@@ -211,13 +271,52 @@ class Loop:
         return f"after {max(needed - since, 0):,} episodes"
 
 
-def sentence(decision: Decision) -> str:
-    """What a member decided."""
-    shown = ", ".join(f"{name} {view.text(value)}" for name, value in decision.new.items())
-    score = "no score" if decision.score is None else f"{decision.score:.4g}"
-    rival = "no score" if decision.rival_score is None else f"{decision.rival_score:.4g}"
-    takes = "takes over" if decision.adopted is not None else "keeps its own, not"
-    return (
-        f"Member {name_of(decision.member)} ({score}) {takes} what member "
-        f"{name_of(decision.rival or 0)} ({rival}) has; now {shown}."
-    )
+def check(population: Population, folder: PopulationFolder, members: Sequence[int]) -> None:
+    """Asks of every member what `launch.train` asks of a run; nothing is written.
+
+    Raises:
+      SettingsError: of a member it would not begin, or go on.
+    """
+    with starting.forking(population.agent, population.env) as server:
+        server.call(check_here, dataclasses.asdict(population), folder.path, tuple(members))
+
+
+def check_here(said: Mapping[str, Any], path: pathlib.Path, members: Sequence[int]) -> None:
+    """As `check`, of the population of these fields; it runs TensorFlow's ops."""
+    population, folder = Population(**said), PopulationFolder(path)
+    runs = {member: _run_of(population, folder, member) for member in members}
+    saved = [member for member in members if _can_be_read(runs[member])]
+    member = saved[0] if saved else members[0]  # what networks are made of is the same for all
+    try:
+        updates = starting.make_updates(runs[member])
+        if saved:
+            resuming.manifests(runs[member], updates, step=None, with_replay=False)
+    except (SettingsError, CheckpointError) as error:
+        raise _of(member, error) from None
+
+
+def _run_of(population: Population, folder: PopulationFolder, member: int) -> Settings:
+    """The settings of a member's next turn."""
+    made = decisions.of_member(folder, member)
+    drawn = made[-1].new if made else population.draw(member)
+    run = folder.member(member)
+    try:
+        if run.config.exists():
+            given = dict.fromkeys(name for name in fields.declared(Settings) if name != "configs")
+            overrides = population.overrides_of(drawn)
+            found = resuming.changed(settings.load(run.path), given | population.flags, overrides)
+        else:
+            found = population.run_of(folder, member, drawn)
+        starting.check_shares(found)
+    except SettingsError as error:
+        raise _of(member, error) from None
+    return found
+
+
+def _can_be_read(run: Settings) -> bool:
+    """Whether a run has saved something, and does not save just now, outliving its population."""
+    return run.folder.checkpoints.exists() and not run_lock.is_held(run.path)
+
+
+def _of(member: int, error: Exception) -> SettingsError:
+    return SettingsError(f"Member {name_of(member)}: {error}")

@@ -8,13 +8,15 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from launch.local.drawing import Drawing
-from launch.members.state import Member
-from population.decisions import Decision
+from launch.local.view import Drawing
+from population.decisions import Decision, Member
 from population.folder import name_of
 from population.settings import Population
 
 LINE_SECONDS = 30.0
+
+UntilDecision = Callable[[Decision, int, int], str]
+"""(its newest decision, actor steps, episodes) -> how far a member is from the next."""
 
 
 class View(Drawing):
@@ -29,35 +31,29 @@ class View(Drawing):
         population: Population,
         members: Mapping[int, Member],
         playing: Mapping[int, dict[str, Any] | None],
-        until_decision: Callable[[Decision, int, int], str],
+        until_decision: UntilDecision,
     ) -> None:
         """Draws the newest; a line every half minute where nothing can be redrawn.
 
-        Args:
-          population: its settings.
-          members: as they were when their last turns ended.
-          playing: the progress of those whose turn it is; None before its first.
-          until_decision: (its newest decision, actor steps, episodes) -> how far it is to the next.
+        `members` are as they were when their last turns ended, `playing` has the progress of those
+        whose turn it is.
         """
         rows = [
             row(number, member, number in playing, playing.get(number), until_decision)
             for number, member in members.items()
         ]
         if self._live is not None:
-            self._live.update(self._table(population, rows))
+            table = Table(title=self._title, box=box.SIMPLE)
+            for name in ("", "state", "steps", "score", *population.sweep, "decides"):
+                table.add_column(name, justify="right" if name in ("steps", "score") else "left")
+            for cells in rows:
+                table.add_row(*cells)
+            self._live.update(table)
         elif time.monotonic() >= self._next_line:
             self._next_line = time.monotonic() + LINE_SECONDS
             for number, state, steps, score, *_ in rows:
                 if number in map(name_of, playing):
                     self.tell(f"member {number} {state}, {steps} steps, score {score}")
-
-    def _table(self, population: Population, rows: list[list[str]]) -> Table:
-        table = Table(title=self._title, box=box.SIMPLE)
-        for name in ("", "state", "steps", "score", *population.sweep, "decides"):
-            table.add_column(name, justify="right" if name in ("steps", "score") else "left")
-        for cells in rows:
-            table.add_row(*cells)
-        return table
 
 
 def row(
@@ -65,21 +61,24 @@ def row(
     member: Member,
     plays: bool,
     progress: dict[str, Any] | None,
-    until_decision: Callable[[Decision, int, int], str],
+    until_decision: UntilDecision,
 ) -> list[str]:
     """The cells of a member."""
-    steps = member.actor_steps
+    steps, score = member.actor_steps, member.score
     episodes = member.manifest.episodes if member.manifest else 0
-    if progress is not None:
+    if progress is not None:  # the score of one that plays is what it returned lately
         steps, episodes = progress["counts"]["actor_steps"], progress["counts"]["episodes"]
-    state = "left out" if member.left_out else "playing" if plays else "waiting"
-    values = map(text, member.decision.new.values())
+        returns = [value for value in progress["returns"].values() if not math.isnan(value)]
+        if progress["aggregates"]:
+            score = progress["aggregates"]["mean_capped"]
+        elif returns:
+            score = sum(returns) / len(returns)
     return [
         name_of(number),
-        state,
+        "left out" if member.left_out else "playing" if plays else "waiting",
         f"{steps:,}",
-        _score(member, progress),
-        *values,
+        "-" if math.isnan(score) else f"{score:.4g}",
+        *map(text, member.decision.new.values()),
         until_decision(member.decision, steps, episodes),
     ]
 
@@ -89,13 +88,13 @@ def text(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _score(member: Member, progress: dict[str, Any] | None) -> str:
-    """Its score; of one that plays what it returned lately, if it did."""
-    score = member.score
-    if progress is not None:
-        returns = [value for value in progress["returns"].values() if not math.isnan(value)]
-        if progress["aggregates"]:
-            score = progress["aggregates"]["mean_capped"]
-        elif returns:
-            score = sum(returns) / len(returns)
-    return "-" if math.isnan(score) else f"{score:.4g}"
+def sentence(decision: Decision) -> str:
+    """What a member decided."""
+    shown = ", ".join(f"{name} {text(value)}" for name, value in decision.new.items())
+    score = "no score" if decision.score is None else f"{decision.score:.4g}"
+    rival = "no score" if decision.rival_score is None else f"{decision.rival_score:.4g}"
+    takes = "takes over" if decision.adopted is not None else "keeps its own, not"
+    return (
+        f"Member {name_of(decision.member)} ({score}) {takes} what member "
+        f"{name_of(decision.rival or 0)} ({rival}) has; now {shown}."
+    )

@@ -12,15 +12,16 @@ from analysis.playing.files import File, Played
 from benchmarks import control as study
 from benchmarks import control_gallery
 from benchmarks.control_gallery import Played as Filmed
-from environments import control, control_tasks
-from tests.environments import renderers
+from environments.control import environment as control
+from environments.control import tasks as control_tasks
+from tests.environments.control import renderers
 
 TASKS = ["control:cartpole/swingup", "control:walker/walk"]
 
 
 @pytest.fixture
 def _as_if_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "check", lambda name: None)
+    monkeypatch.setattr(control, "check", lambda kind, task: None)
 
 
 @pytest.mark.usefixtures("_as_if_installed")

@@ -8,7 +8,6 @@ import pytest
 
 from benchmarks import populations
 from benchmarks.populations import STUDIES
-from launch.members import turn
 from population import ranges
 from population.folder import PopulationFolder
 from run_folder import checkpoints, run_lock
@@ -32,7 +31,7 @@ def test_its_populations_are_accepted(
     run_lock.release()
     drawn = ranges.draw(made.ranges, 0, made.seed)
     assert set(STUDIES[name].fields) <= set(drawn)
-    config = turn.settings_of(made, PopulationFolder(tmp_path), 0, drawn).configs[made.agent]
+    config = made.run_of(PopulationFolder(tmp_path), 0, drawn).configs[made.agent]
     assert config.annealing_frames is None or not made.evolves
 
 

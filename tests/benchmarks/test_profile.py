@@ -8,7 +8,6 @@ import pytest
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from benchmarks import profile, subject
-from tensor_ops import convolution
 from tests.benchmarks.commands import TINY
 from tests.tensor_ops.vectors import lanes
 
@@ -24,20 +23,7 @@ def _graph_kinds(agent: str, **config: Any) -> collections.Counter[tuple[str, st
     return collections.Counter((op.type, profile.kind_of(op)) for op in graph.get_operations())
 
 
-@pytest.mark.parametrize(
-    ("onednn", "by_input", "by_filter"),
-    [
-        (False, ("Conv2D", 15), ("MatMul", 15)),
-        (True, ("Conv2DBackpropInput", 15), ("Conv2DBackpropFilter", 15)),
-    ],
-)
-def test_operations_of_a_deep_network_by_what_they_are_for(
-    onednn: bool,
-    by_input: tuple[str, int],
-    by_filter: tuple[str, int],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(convolution, "uses_onednn", lambda: onednn)
+def test_operations_of_a_deep_network_by_what_they_are_for() -> None:
     with lanes(0):
         found = _graph_kinds("impala", torso="resnet")
     of_pooling = {op: n for (op, kind), n in found.items() if kind == profile.POOLING}
@@ -45,8 +31,8 @@ def test_operations_of_a_deep_network_by_what_they_are_for(
     assert of_pooling["MaxPool"] == 2 * 3
     assert of_pooling["PartitionedCall"] == 2 * 3  # the gradient, two compiled loops
     assert found["Conv2D", profile.FORWARD] == 2 * 15
-    assert found[by_input[0], profile.BY_INPUT] == by_input[1]
-    assert found[by_filter[0], profile.BY_FILTER] == by_filter[1]
+    assert found["Conv2DBackpropInput", profile.BY_INPUT] == 15
+    assert found["Conv2DBackpropFilter", profile.BY_FILTER] == 15
     # A product for each row and each trained one's gradient; the inputs' by rows of a kind; theirs.
     assert found["MatMul", profile.LSTM] == 5 + 4 + 2 + 3
     # The cell, forwards and backwards, and the weights turned.
@@ -79,8 +65,7 @@ def test_loops_by_what_they_are_for() -> None:
     }
 
 
-def test_loops_over_tiles_are_of_weights_gradients_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(convolution, "uses_onednn", lambda: True)
+def test_loops_over_tiles_are_of_weights_gradients_alone() -> None:
     with lanes(16, tiles=True):
         found = _graph_kinds("r2d2", torso="dqn", precision="bfloat16")
     loops = {kind: n for (op, kind), n in found.items() if op == "PyFunc"}

@@ -22,7 +22,7 @@ from benchmarks.reproduction import (
 )
 from benchmarks.ripening import STEPS, WORTH
 from environments import suites
-from environments.memory import DELAY
+from environments.small_tasks import DELAY
 from r2d2.config import Config
 
 QUICK = "--study feedforward --seeds=1 --steps=900"

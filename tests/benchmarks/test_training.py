@@ -16,7 +16,7 @@ from agents.impala.agent import Config, make
 from benchmarks import corrections, self_tuning, training
 from benchmarks.training import Collector, Grid, UniformReplay, Unrolls, to_batch
 from environments import suites
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 from replay import tables
 from replay.dataset import make_dataset
 from replay.structures import LAST, Batch, Step

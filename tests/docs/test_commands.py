@@ -17,7 +17,7 @@ from tests.rooms import imports
 
 pytestmark = pytest.mark.repository
 
-FAKES = ROOT / "tests" / "environments" / "fakes"  # DeepMind Lab's module
+FAKES = ROOT / "tests" / "environments" / "dmlab" / "fakes"  # DeepMind Lab's module
 LINES, COLUMNS = 45, 100
 # A population takes for its members all that a run takes, and helps with what matters most.
 PASSED_ON = {"launch.population": "launch.train"}
@@ -123,7 +123,7 @@ def _shown(outcome: Outcome) -> set[str]:
 
 
 def _read(module: str) -> set[str]:
-    """Those of the flags that all commands share which a command reads."""
+    """The flags that a command reads among the flags that all commands share."""
     file = pathlib.Path(*module.split(".")).with_suffix(".py")
     sources = _texts([file, *(i for i in imports(ROOT, file) if i.name in DEFINE_FLAGS)])
     return {flag for name, flag in SHARED.items() if f"command_line.{name}" in sources}

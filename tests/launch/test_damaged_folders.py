@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from analysis.diagnosis import lag
-from analysis.report import charts, pages, tasks
-from analysis.report.charts import Chart
+from analysis import diagnosis
+from analysis.report import charts, pages
+from analysis.report.page import Page
 from launch.local import view
 from population import scores
 from run_folder import checkpoints, launches, resuming, rewinding, settings
@@ -33,11 +33,11 @@ FILES = {
 
 
 def _report(path: pathlib.Path) -> None:
-    pages.of_folders([str(path)])
+    pages.of_folders([str(path)]).document()
 
 
 def _diagnose(path: pathlib.Path) -> None:
-    lag.measure(settings.load(path), AGENT, 10)
+    diagnosis.read_lags(settings.load(path), AGENT, 10)
 
 
 def _resume(path: pathlib.Path) -> None:
@@ -98,9 +98,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 @pytest.fixture
 def _nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(charts, "of_figure", lambda *_: Chart("", "", b""))
-    monkeypatch.setattr(charts, "of_curves", lambda *_, **__: [])
-    monkeypatch.setattr(tasks, "_bars", lambda *_, **__: None)
+    for chart in ("curves", "bars", "lanes"):
+        monkeypatch.setattr(charts, chart, lambda *_, **__: [])
+    monkeypatch.setattr(Page, "grid", lambda *_, **__: None)
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,9 @@ import pathlib
 import numpy as np
 import pytest
 from matplotlib import image
-from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
 
-from analysis.diagnosis import discrepancy, figures, memory
 from analysis.playing import evaluation
 from launch import diagnose
-from replay.layout import Layout
 from run_folder import settings
 from tests.launch import typed
 from tests.run_folder import saved_runs
@@ -135,39 +131,3 @@ def test_a_run_must_be_named_and_saved(
     run = saved_runs.save(tmp_path / "run", steps=())
     assert typed.run(diagnose.main, f"--run_dir={run.path}") == 2
     assert "holds no checkpoint of r2d2 yet" in capsys.readouterr().err
-
-
-def test_default_burn_ins_are_the_papers_in_proportion() -> None:
-    assert discrepancy.default_burn_ins(Layout(burn_in=40, length=80, period=40)) == [0, 20, 40]
-    assert discrepancy.default_burn_ins(Layout(burn_in=6, length=16, period=8)) == [0, 4, 6, 8]
-
-
-def _heights(axes: Axes) -> list[float]:
-    return [bar.get_height() for bar in axes.patches if isinstance(bar, Rectangle)]
-
-
-def _drawn(axes: Axes) -> list[float]:
-    return np.asarray(axes.lines[0].get_ydata()).tolist()
-
-
-def test_the_figures_show_the_rows() -> None:
-    rows = [
-        discrepancy.Row("t", lag, start, burn_in, float(lag + burn_in), 0, 1.5, 0, 1)
-        for lag in (10, 0)
-        for start in ("zero", "stored")
-        for burn_in in (0, 2)
-    ]
-    figure = figures.of_discrepancy(rows)
-    first, last = figure.axes
-    # Strategy by strategy, the lags in order.
-    assert _heights(first) == [0, 10, 2, 12, 0, 10, 2, 12]
-    assert _heights(last) == [1.5] * 8
-    names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert names[1] == "zero state, burn-in 2"
-
-    played = [memory.Row("t", k, float(k or 9), k or 9, k or 9, 0.5, 0.25, 1) for k in (1, 4, None)]
-    returns, match, difference = figures.of_memory(played).axes
-    assert [label.get_text() for label in returns.get_xticklabels()] == ["∞", "4", "1"]
-    assert _drawn(returns) == [9, 4, 1]
-    assert _drawn(match) == [50] * 3
-    assert _drawn(difference) == [0.25] * 3

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from agents import fields
 from launch import command_line, train
-from run_folder import building, catalogue, crews, resuming, settings
+from run_folder import building, catalogue, resuming, settings
 from run_folder.settings import Settings
 from tests import fuzzing
 from tests.fuzzing import TEXTS
@@ -107,7 +107,7 @@ def _try(argv: Sequence[str], recorded: pathlib.Path) -> None:
         return
     fuzzing.check_usable(run)
     assert list(building.make_agents(run)) == run.agent.split(",")
-    assert sum(len(crew.actors) for crew in crews.crews(run)) == run.num_actors
+    assert sum(len(crew.actors) for crew in run.crews()) == run.num_actors
     recorded.write_text(run.to_json())
     assert settings.load(recorded.parent) == dataclasses.replace(run, run_dir=str(recorded.parent))
 

@@ -20,7 +20,7 @@ from launch.graph.servers import StoppedError
 from launch.hosts import job
 from launch.hosts.cluster_spec import Place
 from launch.local import supervisor
-from run_folder import settings, whole_files
+from run_folder import disk, settings
 from tests.patience import PATIENCE
 
 STOP = threading.Event()
@@ -101,7 +101,7 @@ def _run(folder: pathlib.Path, pool: str, index: int, *flags_: str) -> int:
 
 def _finish(folder: pathlib.Path) -> None:
     progress = folder.parent / "run" / "nodes" / "progress.json"
-    whole_files.write(progress, json.dumps({"state": "finished"}))
+    disk.write(progress, json.dumps({"state": "finished"}))
 
 
 def test_the_node_that_is_named_runs_with_its_groups_environment(folder: pathlib.Path) -> None:

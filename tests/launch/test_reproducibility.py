@@ -9,15 +9,15 @@ import tensorflow as tf
 from agents import actor
 from agents.environment_loop import VectorEnvironmentLoop
 from environments import suites
-from run_folder import building, configs, settings
+from run_folder import building, catalogue, settings
 from tests.agents.recording import Recorder, Source
 
 STEPS = 60
 
 
 def _run(env: str, seed: int) -> settings.Settings:
-    agents = {"r2d2": "r2d2"}
-    preset, of_agents = settings.of_preset("local", env, agents, ["r2d2"])
+    agents = catalogue.named("r2d2")
+    preset, configs = settings.of_preset("local", env, agents, ["r2d2"], {})
     values: dict[str, Any] = dict(
         preset,
         agent="r2d2",
@@ -30,7 +30,7 @@ def _run(env: str, seed: int) -> settings.Settings:
         paced_by="r2d2",
         colocate_learners=False,
     )
-    return settings.Settings(**values, configs=configs.make(env, agents, of_agents, {}))
+    return settings.Settings(**values, configs=configs)
 
 
 def _play(run: settings.Settings, actors: tuple[int, ...]) -> Recorder:

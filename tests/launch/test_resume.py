@@ -14,15 +14,7 @@ import recurrent_replay
 from agents.learner import Learner
 from launch import train
 from launch.local import supervisor
-from run_folder import (
-    building,
-    checkpoints,
-    launches,
-    replay_files,
-    settings,
-    snapshots,
-    whole_files,
-)
+from run_folder import building, checkpoints, disk, launches, replay_files, settings
 from tests.launch import typed
 from tests.run_folder import saved_runs
 
@@ -69,7 +61,7 @@ def saved(tmp_path: pathlib.Path) -> pathlib.Path:
         sizes={str(p.relative_to(folder / "checkpoints")): p.stat().st_size for p in files},
     )
     checkpoints.write(folder / "checkpoints", checkpoints.MANIFEST, manifest)
-    snapshots.keep(folder / "checkpoints", manifest)
+    checkpoints.keep(folder / "checkpoints", manifest)
     return folder
 
 
@@ -319,7 +311,7 @@ def test_a_folder_that_cannot_be_written_is_refused_and_loses_nothing(
     def fail(path: pathlib.Path, text: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setattr(whole_files, "write", fail)
+    monkeypatch.setattr(disk, "write", fail)
     assert typed.run(train.main, f"--run_dir={folder}", *argv) == 2
     err = capsys.readouterr().err
     assert err.startswith(str(folder))

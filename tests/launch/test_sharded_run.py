@@ -8,7 +8,7 @@ import signal
 import pytest
 import reverb
 
-from launch.graph import process, replay_node
+from launch.graph import process, program
 from run_folder import saver, settings
 from run_folder.layout import RunFolder
 from tests.launch.runs import Run, all_gone
@@ -27,7 +27,7 @@ def _saved_items(run_dir: pathlib.Path, replay: str) -> list[int]:
     found = []
     for shard in range(run.num_replay_shards):
         checkpointer = saver.replay_checkpointer(run_dir / "checkpoints", replay, shard)
-        server = reverb.Server(replay_node.make_tables(run, shard), checkpointer=checkpointer)
+        server = reverb.Server(program.make_tables(run, shard), checkpointer=checkpointer)
         info = server.localhost_client().server_info()
         found.append(info["r2d2"].current_size)
         server.stop()

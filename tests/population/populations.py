@@ -13,6 +13,7 @@ from population.settings import Population
 from run_folder.layout import RunFolder
 
 AGENT = "impala"
+RETURNS = (-1.0, 0.5, 1.0)  # of the three members of the fixture `state`
 SWEEP = dict(learning_rate="log:1e-4:1e-2", entropy_cost="choice:0.01,0.001")
 
 

@@ -140,8 +140,3 @@ def test_a_draw_follows_from_seed_member_and_field() -> None:
     values = [value for each in drawn for value in each.values()]
     assert len(set(values)) == len(values)
     assert ranges.draw(found, 0, 2**63 - 1)  # the largest seed
-
-
-def test_ranges_are_shown_as_they_were_typed() -> None:
-    texts = dict(learning_rate="log:1e-5:1e-3", correction="grid:vtrace,none")
-    assert ranges.spread(_parsed(**texts)) == [f"{name}={text}" for name, text in texts.items()]

@@ -3,28 +3,20 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 
 from population import rule
 from population.rule import Verdict
+from population.settings import Population
+from tests.population.populations import settings_of
 
 NAN = math.nan
 
 
-class Numbers(NamedTuple):
-    """The numbers of a rule: the paper's, unless others are said."""
-
-    burn_in_frames: int = 20_000_000
-    ready_episodes: int = 5_000
-    margin: float = 0.05
-    mutation_probability: float = 0.33
-    mutation_factor: float = 1.2
-
-
-PAPERS = Numbers()
+PAPERS = settings_of(burn_in_frames=20_000_000, ready_episodes=5_000)  # the rest by default
 FIELDS = ("rate", "cost", "kind", "share", "size")
 EVOLVING, MUTABLE = ("rate", "cost", "kind", "share"), ("rate", "cost")
 
@@ -111,7 +103,7 @@ def _verdict(
     values: list[dict[str, Any]],
     seed: int,
     accepts: Callable[[Mapping[str, Any]], bool] = lambda _: True,
-    numbers: Numbers = PAPERS,
+    numbers: Population = PAPERS,
 ) -> Verdict:
     """What the first member decides, by human-normalised scores."""
     rng = np.random.default_rng(seed)
@@ -170,7 +162,7 @@ def test_each_value_is_mutated_by_itself_whether_or_not_anything_was_adopted(
     values: list[dict[str, Any]] = [
         dict(rate=rate, cost=0.01, kind="one", share=0.5, size=8) for rate in (1.0, 0.1)
     ]
-    numbers = Numbers(mutation_probability=probability, mutation_factor=factor)
+    numbers = settings_of(mutation_probability=probability, mutation_factor=factor)
     verdicts = [_verdict(scores, values, seed, numbers=numbers) for seed in range(count)]
     assert {verdict.adopts for verdict in verdicts} == {better}
     begins = dict(rate=0.1 if better else 1.0, cost=0.01)

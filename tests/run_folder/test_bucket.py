@@ -6,7 +6,7 @@ import pathlib
 import pytest
 import tensorflow as tf
 
-from run_folder import bucket, mirrors
+from run_folder import layout, mirrors
 from run_folder.mirrors import Mirror
 from run_folder.replay_files import DONE, ReplayFiles, ship
 
@@ -53,10 +53,10 @@ def _read(url: str) -> dict[str, str]:
 
 def test_a_folder_on_disk_is_its_own_mirror(tmp_path: pathlib.Path) -> None:
     mirror = mirrors.of(str(tmp_path))
-    assert mirror.path == bucket.local(str(tmp_path)) == tmp_path
+    assert mirror.path == layout.local(str(tmp_path)) == tmp_path
     mirror.fetch("*")
     assert mirror.push(checkpoints=True)
-    assert not bucket.is_bucket(str(tmp_path))
+    assert not layout.is_bucket(str(tmp_path))
 
 
 def test_what_is_written_changed_and_removed_here_is_so_there(url: str) -> None:
@@ -74,7 +74,7 @@ def test_what_is_written_changed_and_removed_here_is_so_there(url: str) -> None:
 
 def test_another_process_goes_on_with_what_it_fetches_and_leaves_the_rest(url: str) -> None:
     first = Mirror(url)
-    bucket.local.cache_clear()  # as of another process
+    layout.local.cache_clear()  # as of another process
     second = Mirror(url)
     _write(first, "logs/actor.csv", "a\n")
     _write(first, "logs/learner.csv", "l\n")

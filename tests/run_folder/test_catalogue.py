@@ -38,7 +38,7 @@ def package(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_agent_of_ones_own_is_called_by_its_name(package: None) -> None:
     agents = f"impala,{extending.AGENT}"
-    assert catalogue.named(agents) == {"impala": "impala", "REINFORCE": extending.AGENT}
+    assert catalogue.names(agents) == {"impala": "impala", "REINFORCE": extending.AGENT}
     overrides = {"REINFORCE": {"discount": "0.25", "torso": extending.TORSO}}
     run = settings.resolve(GIVEN | dict(agent=agents), overrides)
     assert run.agents == ("impala", "REINFORCE")

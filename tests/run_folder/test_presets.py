@@ -14,8 +14,8 @@ from agents.impala import config as impala
 from agents.in_process import InProcess
 from agents.stac import config as stac
 from environments import suites
-from environments.spec import make_environment_spec
-from run_folder import catalogue, configs, presets
+from environments.dm import make_environment_spec
+from run_folder import catalogue, settings
 
 IMAGES = {"grey": (84, 84), "one_colour": (64, 48, 1), "colour": (210, 160, 3), "least": (20, 20)}
 SMALL = {"low": (19, 84), "narrow": (84, 19, 3), "grid": (7, 7, 3), "bytes": (400,)}
@@ -68,8 +68,8 @@ def _registered() -> Iterator[None]:
     ],
 )
 def test_an_image_is_given_the_values_of_atari_and_a_core(agent: str, env: str) -> None:
-    found = presets.config("local", catalogue.entry(agent), env)
-    on_atari = presets.config("local", catalogue.entry(agent), "atari:pong")
+    found = catalogue.preset_config("local", catalogue.entry(agent), env)
+    on_atari = catalogue.preset_config("local", catalogue.entry(agent), "atari:pong")
     of_image: dict[str, Any] = dict(frame_stack=1, torso="shallow")
     if agent.startswith("r2d2"):
         of_image |= dict(replay_size=10_000)
@@ -94,8 +94,8 @@ def test_an_image_is_given_the_values_of_atari_and_a_core(agent: str, env: str) 
 def test_vectors_and_what_is_too_small_for_convolutions_are_played_as_catch_is(
     agent: str, env: str
 ) -> None:
-    found = presets.config("local", catalogue.entry(agent), env)
-    assert found == presets.config("local", catalogue.entry(agent), "catch")
+    found = catalogue.preset_config("local", catalogue.entry(agent), env)
+    assert found == catalogue.preset_config("local", catalogue.entry(agent), "catch")
     assert found["torso"] == "mlp"
 
 
@@ -122,10 +122,11 @@ def test_where_actions_are_vectors_values_are_those_of_control(
     assert catalogue.config(name, env) == getattr(module, constant)
     entry = catalogue.entry(name)
     kind: Kind = "control_image" if images else "control"
-    assert presets.kind_of(env) == kind
-    assert presets.config("local", entry, env) == entry.local[kind]
-    assert presets.config("paper", entry, env) == {}
-    config = configs.make(env, {name: name}, {name: dict(entry.local[kind])}, {})[name]
+    assert catalogue.kind_of(env) == kind
+    assert catalogue.preset_config("local", entry, env) == entry.local[kind]
+    assert catalogue.preset_config("paper", entry, env) == {}
+    local = {name: dict(entry.local[kind])}
+    config = settings.make_configs(env, catalogue.named(name), local, {})[name]
     assert config.annealing_frames == 30_000_000
 
 
@@ -144,7 +145,7 @@ class Steered(Picture):
 @pytest.mark.parametrize("name", ["r2d2", "popart"])
 def test_agents_without_values_of_control_have_those_of_what_is_seen(name: str) -> None:
     entry = catalogue.entry(name)
-    assert presets.config("local", entry, "gym:Pendulum-v1") == entry.local["small"]
+    assert catalogue.preset_config("local", entry, "gym:Pendulum-v1") == entry.local["small"]
     assert catalogue.config(name, "gym:Pendulum-v1").torso == entry.config.torso
 
 
@@ -153,7 +154,7 @@ def test_an_environment_that_cannot_be_made_is_not_taken_for_control() -> None:
 
 
 def test_the_paper_preset_changes_nothing_for_an_image() -> None:
-    assert presets.config("paper", catalogue.entry("r2d2"), "gym:pictures/colour-v0") == {}
+    assert catalogue.preset_config("paper", catalogue.entry("r2d2"), "gym:pictures/colour-v0") == {}
 
 
 @pytest.mark.parametrize(
@@ -163,8 +164,8 @@ def test_agents_play_images_and_learn_from_them(agent: str, name: str) -> None:
     env = f"gym:pictures/{name}-v0"
     small = {"burn_in": "0", "length": "4", "batch_size": "2"}
     small |= {"period": "4"} if agent == "r2d2" else {"queue_size": "4"}
-    values = {agent: presets.config("local", catalogue.entry(agent), env)}
-    config = configs.make(env, {agent: agent}, values, {agent: small})[agent]
+    values = {agent: catalogue.preset_config("local", catalogue.entry(agent), env)}
+    config = settings.make_configs(env, catalogue.named(agent), values, {agent: small})[agent]
     assert config.torso == "shallow"
     process = InProcess(
         catalogue.entry(agent).make(config, agent),

@@ -42,55 +42,6 @@ def test_a_convolution_over_blocks_is_one_over_pixels(
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-4)
 
 
-@pytest.fixture(params=[False, True], ids=["plain", "onednn"])
-def onednn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether oneDNN is said to be used."""
-    monkeypatch.setattr(convolution, "uses_onednn", lambda: request.param)
-    return bool(request.param)
-
-
-@pytest.mark.parametrize(("kernel", "padding"), [(2, "VALID"), (3, "VALID"), (4, "SAME")])
-def test_gradients_are_tensorflows_and_so_are_theirs(
-    kernel: int, padding: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """To the second order, as a metagradient has it."""
-    monkeypatch.setattr(convolution, "uses_onednn", lambda: False)
-    x, w = normal(2, 5, 7, 3), normal(kernel, kernel, 3, 4, seed=1)
-
-    def run(function: Any) -> list[tf.Tensor]:
-        with tf.GradientTape() as outer:
-            outer.watch([x, w])
-            with tf.GradientTape() as inner:
-                inner.watch([x, w])
-                y = function(x, w)
-                loss = tf.reduce_sum(tf.sin(y))
-            gradients = inner.gradient(loss, [x, w])
-            again = sum(tf.reduce_sum(tf.sin(g)) for g in gradients)
-        return [y, *gradients, *outer.gradient(again, [x, w])]
-
-    ours = run(lambda x, w: convolve(x, w, padding))
-    expected = run(lambda x, w: tf.nn.conv2d(x, w, 1, padding))
-    for actual, wanted in zip(ours, expected, strict=True):
-        np.testing.assert_allclose(actual, wanted, rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize("devices", [[], ["GPU:0"]])
-def test_gpus_and_onednn_keep_their_own_gradients(
-    devices: list[str], onednn: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own = {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
-    types = own if devices or onednn else {"Conv2D", "MatMul"}
-    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: devices)
-
-    @tf.function
-    def gradients(x: tf.Tensor, w: tf.Tensor) -> list[tf.Tensor]:
-        return tf.gradients(convolve(x, w, "SAME"), [x, w])
-
-    graph = gradients.get_concrete_function(normal(2, 5, 7, 3), normal(3, 3, 3, 4)).graph
-    multiplying = ("Conv2D", "MatMul")
-    assert {op.type for op in graph.get_operations() if op.type.startswith(multiplying)} == types
-
-
 @pytest.mark.parametrize(
     ("dtype", "padding", "stride", "side", "in_blocks"),
     [
@@ -99,7 +50,7 @@ def test_gpus_and_onednn_keep_their_own_gradients(
         (tf.bfloat16, "VALID", 3, 12, False),  # nor is the kernel made of whole ones
         (tf.bfloat16, "VALID", 1, 12, False),
         (tf.bfloat16, "SAME", 4, 12, False),
-        (tf.float32, "VALID", 4, 12, None),  # where oneDNN is not used
+        (tf.float32, "VALID", 4, 12, None),  # beside a GPU
     ],
 )
 @pytest.mark.parametrize("devices", [[], ["GPU:0"]])
@@ -110,12 +61,11 @@ def test_an_image_becomes_blocks_where_that_is_exact_and_quicker(
     side: int,
     in_blocks: bool | None,
     devices: list[str],
-    onednn: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: devices)
     if in_blocks is None:
-        in_blocks = not onednn or bool(devices)
+        in_blocks = bool(devices)
     cut = []
 
     def cut_to_blocks(*given: Any) -> tf.Tensor:
@@ -131,26 +81,6 @@ def test_an_image_becomes_blocks_where_that_is_exact_and_quicker(
     )
     assert len(cut) == in_blocks  # of bytes alone
     np.testing.assert_allclose(of_bytes, of_fractions, rtol=0.02, atol=0.3)
-
-
-@pytest.mark.parametrize(
-    ("shape", "kernel", "features", "padding", "size", "expected"),
-    [
-        ((40, 6, 8, 4), 3, 32, "SAME", 16, True),  # more images than parts
-        ((3, 5, 16, 3), 3, 16, "VALID", 16, True),
-        ((3, 1, 8, 1), 5, 8, "SAME", 8, True),  # all rows but one are around the image
-        ((3, 6, 8, 4), 2, 16, "SAME", 16, False),  # one margin is larger
-        ((3, 6, 8, 4), 3, 12, "SAME", 16, False),
-        ((3, 6, 7, 4), 3, 16, "SAME", 16, False),
-        ((3, 6, 8, 16), 3, 16, "SAME", 16, False),  # more sums than registers
-        ((3, 6, 8, 4), 3, 16, "SAME", 0, False),
-    ],
-)
-def test_weights_of_few_channels_are_learned_by_a_loop(
-    shape: tuple[int, ...], kernel: int, features: int, padding: str, size: int, expected: bool
-) -> None:
-    with lanes(size):
-        _weights_are_learned_by_a_loop(shape, kernel, features, padding, 1, expected)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +114,6 @@ def test_weights_are_learned_by_products_of_tiles(
     if by == "processor" and not vector_code.multiplies_tiles():
         pytest.skip("this processor multiplies no tiles")
     monkeypatch.setattr(tiles, "multiplies_tiles", lambda: by == "processor")
-    monkeypatch.setattr(convolution, "uses_onednn", lambda: True)
     with lanes(16, tiles=True):
         _weights_are_learned_by_a_loop(shape, kernel, features, padding, stride, expected)
 

@@ -29,7 +29,7 @@ def _triple() -> Callable[..., None]:
     code = Code([Pointer, Pointer, Index, Index, Shared])
     x, y, batch, parts, taken = code.arguments
     with code.parts(batch, parts, taken) as (_, begin, end), code.loop(end, begin) as item:
-        place = code.times(item, code.lanes)
+        place = item * code.lanes
         code.store(code.load(x, place) * 3.0, y, place)
     return code.compiled()
 
@@ -57,10 +57,10 @@ def test_each_part_may_have_a_row_of_its_own(num_items: int, size: int) -> None:
     code = Code([Pointer, Pointer, Index, Index, Shared])
     x, y, batch, parts, taken = code.arguments
     with code.parts(batch, parts, taken) as (part, begin, end):
-        row = code.beyond(y, code.times(part, size))
+        row = code.beyond(y, part * size)
         code.store(code.zeros(), row, 0)
         with code.loop(end, begin) as item:
-            code.store(code.load(row, 0) + code.load(x, code.times(item, size)), row, 0)
+            code.store(code.load(row, 0) + code.load(x, item * size), row, 0)
     run = code.compiled()
     x = tf.constant(np.arange(num_items * size).reshape(num_items, size), tf.float32)
     (sums,) = in_parts(run, [x], [Output([num_rows, size])], 4)

@@ -129,7 +129,7 @@ def test_several_items_at_a_time_and_those_left_one_by_one(size: int) -> None:
     counts, begin, end = code.arguments
     for item, count in code.several(begin, end, 3):
         for i in range(count):
-            place = code.times(code.sum(item, i), size)
+            place = (item + i) * size
             code.store(code.load(counts, place) + code.numbers(count), counts, place)
     run = code.compiled()
     for start, stop in [(0, 7), (2, 8), (4, 4), (5, 6)]:
@@ -166,7 +166,7 @@ def test_variables_keep_sums_over_a_loop_and_one_float_fills_a_vector(size: int)
     x, y, n = code.arguments
     (total,) = code.variables([code.numbers(0.5)])
     with code.loop(n) as i:
-        code.prefetch(x, code.sum(i, 1))
+        code.prefetch(x, i + 1)
         total.set(total.get() + code.spread(x, i) * code.load(y, 0))
     zero = code.zeros()
     code.store(code.choose(code.spread(x, 0), zero, total.get() / code.numbers(2.0)), y, 0)
@@ -183,12 +183,12 @@ def test_places_are_summed_and_compared_as_pythons(size: int) -> None:
     own, marks = code.array(size), code.array(size, Byte)
     code.store_bytes(code.bytes(3), marks, 0)
     with code.loop(code.at_most(n, 4)) as row:
-        to = code.sum(code.times(row, 2), 1)
+        to = row * 2 + 1
         with code.where(to, 6) as (inside, outside):
             with inside:
-                code.store(code.load(x, code.times(row, size)), y, code.times(to, size))
+                code.store(code.load(x, row * size), y, to * size)
             with outside:
-                code.store(code.load(x, code.times(row, size)), own, 0)
+                code.store(code.load(x, row * size), own, 0)
                 kept = code.where_equal(code.load_bytes(marks, 0), 3, code.load(own, 0))
                 code.store(kept, y, 0)
     run = code.compiled()

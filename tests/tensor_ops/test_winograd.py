@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tensor_ops import convolution, loops, winograd
+from tensor_ops import loops, winograd
 from tensor_ops.convolution import conv2d, kernel_of_blocks
 from tensor_ops.winograd_code import matrices, transform, transform_both
 from tests.tensor_ops.numbers import normal, random_bytes
@@ -311,22 +311,12 @@ def test_neither_gpus_nor_xla_know_these_loops(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("dtype", "tiles", "onednn", "by_loops"),
-    [
-        (tf.bfloat16, True, True, False),
-        (tf.bfloat16, True, False, True),
-        (tf.bfloat16, False, True, True),
-        (tf.float32, True, True, True),
-    ],
+    ("dtype", "tiles", "by_loops"),
+    [(tf.bfloat16, True, False), (tf.bfloat16, False, True), (tf.float32, True, True)],
 )
 def test_bfloat16_is_left_to_a_processor_that_multiplies_tiles(
-    dtype: tf.DType,
-    tiles: bool,
-    onednn: bool,
-    by_loops: bool,
-    monkeypatch: pytest.MonkeyPatch,
+    dtype: tf.DType, tiles: bool, by_loops: bool
 ) -> None:
-    monkeypatch.setattr(convolution, "uses_onednn", lambda: onednn)
     with lanes(16, tiles=tiles):
         graph = tf.function(conv2d).get_concrete_function(
             tf.TensorSpec([2, 12, 12, 16], dtype),

@@ -103,11 +103,12 @@ class Folder:
         learner_steps: int,
         returns: Mapping[str, Sequence[float]],
         epsilon: float | None = None,
+        memory_steps: int | None = None,
     ) -> None:
         """Writes what `launch.evaluate` would, by default of the agent as it is evaluated."""
         if epsilon is None:
             epsilon = getattr(self.settings.configs[agent], "evaluation_epsilon", None)
-        played = files.Played(agent, learner_steps, 1_000, 10.0, epsilon, None, 0)
+        played = files.Played(agent, learner_steps, 1_000, 10.0, epsilon, memory_steps, 0)
         file = files.File(self.path, played)
         for task, values in returns.items():
             file.append(task, [Episode(0, value, 10) for value in values])

@@ -1,11 +1,31 @@
 """Reads a page as a browser would, and refuses what one would have to mend."""
 
 import dataclasses
+import html
+import pathlib
+from collections.abc import Callable
 from html.parser import HTMLParser
+from typing import Any, NamedTuple
+from unittest import mock
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from analysis.report import charts, page
 
 _VOID = {"meta", "br", "hr", "img", "input", "link"}
 
 Attributes = list[tuple[str, str | None]]
+
+
+class Line(NamedTuple):
+    """A line or dots of a figure."""
+
+    x: np.ndarray
+    y: np.ndarray
+    colour: int  # after the last one is the page's ink
+    style: str  # "o" for dots, with what joins them
 
 
 @dataclasses.dataclass
@@ -15,6 +35,8 @@ class Section:
     text: str = ""
     tables: list[list[list[str]]] = dataclasses.field(default_factory=list)  # rows of cells
     figures: list[str] = dataclasses.field(default_factory=list)  # their accessible names
+    lines: dict[str, list[Line]] = dataclasses.field(default_factory=dict)  # by figure
+    scales: dict[str, str] = dataclasses.field(default_factory=dict)  # of their vertical axes
 
 
 class Page(HTMLParser):
@@ -85,7 +107,39 @@ class Page(HTMLParser):
             self._section.tables[-1][-1].append("")
 
 
-def tables(body: str) -> list[list[list[str]]]:
-    """The tables of a part of a page: rows of cells."""
-    page = Page(f"<!DOCTYPE html><body><h2>Part</h2>{body}</body>")
-    return page.sections["Part"].tables
+def parsed(made: page.Page) -> Page:
+    """A page that is not written, whose figures have names but are not drawn."""
+
+    def named(figure: Figure) -> str:
+        return f'<svg aria-label="{html.escape(charts.title_of(figure))}"></svg>'
+
+    with mock.patch.object(charts, "svg", named):
+        return Page(made.document())
+
+
+def sections(made: page.Page) -> dict[str, Section]:
+    """The sections of a page that is not written, with what its figures show."""
+    found = parsed(made).sections
+    for name, parts in made.sections.items():
+        for figure in parts:
+            if isinstance(figure, Figure):
+                (axes,), title = figure.axes, charts.title_of(figure)
+                found[name].lines[title] = [_read(line) for line in axes.lines]
+                found[name].scales[title] = axes.get_yscale()
+    return found
+
+
+def section(fill: Callable[..., None], of: Any, legend: charts.Legend = ()) -> Section:
+    """The one section that a function makes of runs, lines or members."""
+    made = page.Page("title", pathlib.Path("folder"), legend)
+    fill(made, of)
+    (found,) = sections(made).values()
+    return found
+
+
+def _read(line: Line2D) -> Line:
+    x, y = (np.asarray(values, float) for values in (line.get_xdata(), line.get_ydata()))
+    dots = "o" if line.get_marker() == "o" else ""
+    style = str(line.get_linestyle())
+    colour = [*charts.COLOURS, charts.INK].index(str(line.get_color()))
+    return Line(x, y, colour, dots + (style if style != "None" else ""))

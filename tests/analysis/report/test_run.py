@@ -5,17 +5,20 @@ import pathlib
 import numpy as np
 import pytest
 
-from analysis.report import replaying, run, speed, summary
-from run_folder import crews
+from analysis.report import run
 from run_folder.settings import SettingsError
 from tests.analysis.report.made_up import Folder
 
 
-def test_runs_have_their_folders_names() -> None:
-    paths = [pathlib.Path(p) for p in ("/a/pong", "/b/other")]
-    assert run.short_names(paths) == ["pong", "other"]
-    paths = [pathlib.Path(p) for p in ("/a/seed1/pong", "/a/seed2/pong")]
-    assert run.short_names(paths) == ["seed1/pong", "seed2/pong"]
+def test_runs_have_their_folders_names(tmp_path: pathlib.Path) -> None:
+    def names(*folders: str) -> list[str]:
+        paths = [str(tmp_path / folder) for folder in folders]
+        return [each.name for each in run.load(paths)]
+
+    for folder in ("pong", "seed1/pong", "seed2/pong"):
+        Folder(tmp_path / folder)
+    assert names("pong") == ["pong"]
+    assert names("seed1/pong", "seed2/pong") == ["seed1/pong", "seed2/pong"]
 
 
 def test_lines_are_named_by_what_tells_them_apart(tmp_path: pathlib.Path) -> None:
@@ -31,13 +34,13 @@ def test_lines_are_named_by_what_tells_them_apart(tmp_path: pathlib.Path) -> Non
 def test_a_folder_may_have_been_moved(tmp_path: pathlib.Path) -> None:
     Folder(tmp_path / "before").path.rename(tmp_path / "after")
     (loaded,) = run.load([str(tmp_path / "after")])
-    assert loaded.path == tmp_path / "after"
+    assert loaded.settings.path == tmp_path / "after"
 
 
 def test_episodes_are_of_the_agent_that_acted(tmp_path: pathlib.Path) -> None:
     folder = Folder(tmp_path / "run", "r2d2,popart", "catch,catch:large_rewards", num_actors=4)
     folder.act([float(i) for i in range(40)], actors=4)
-    followers = {c.agent: c.actors for c in crews.crews(folder.settings)}
+    followers = {c.agent: c.actors for c in folder.settings.crews()}
     assert {name: set(actors) for name, actors in followers.items()} == {
         "r2d2": {0, 1},
         "popart": {2, 3},
@@ -83,24 +86,3 @@ def test_the_last_episodes_count(tmp_path: pathlib.Path) -> None:
     assert np.isnan(run.recent(run.load([str(folder.path)])[0].episodes))
     folder.act([100.0, 1.0, 3.0])
     assert run.recent(run.load([str(folder.path)])[0].episodes, count=2) == 2.0
-
-
-def test_what_agents_share_is_drawn_once(tmp_path: pathlib.Path) -> None:
-    folder = Folder(tmp_path / "run", "r2d2,popart", paced_by="popart")
-    folder.act([0.0] * 20)
-    for agent in folder.settings.agents:
-        folder.learn(agent, rows=20, loss=1.0)
-    lines = run.lines(run.load([str(folder.path)]))
-    drawn = {
-        chart.name: {line.colour for line in lines if f"--line-{line.colour})" in chart.svg}
-        for section in (speed.section(lines, []), replaying.section(lines, []))
-        for chart in section.charts
-    }
-    assert drawn == {
-        "actor-steps-per-second": {1},
-        "updates-per-second": {0, 1},
-        "replays-per-observation": {1},
-        "items-in-replay": {1},
-        "parameter-lag-updates": {0, 1},
-    }
-    assert "the colour of the agent that paces them" in summary.section(lines).body

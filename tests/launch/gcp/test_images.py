@@ -7,8 +7,8 @@ import re
 import launchpad as lp
 import pytest
 
-from launch.gcp import hardware, images, launcher, report
-from launch.gcp.options import Options
+from launch.gcp import images, launcher
+from launch.gcp.options import Options, parse_hardware
 from launch.graph import program
 from launch.hosts import artefact
 from run_folder import settings
@@ -32,7 +32,7 @@ def run() -> settings.Settings:
 @pytest.fixture
 def options() -> Options:
     hosts = {
-        kind: hardware.parse(f"gcp_{kind}", text)
+        kind: parse_hardware(f"gcp_{kind}", text)
         for kind, text in (
             *(("replay", "n1-highmem-2"), ("actor", "n1-highmem-2")),
             ("learner", "n1-standard-8+T4"),
@@ -111,7 +111,7 @@ def test_a_context_holds_what_is_listed(tmp_path: pathlib.Path) -> None:
 
 def test_labels_that_follow_one_another_are_a_range() -> None:
     labels = ["replay/0", "actor/0", "actor/1", "actor/2", "actor/4", "evaluator/0"]
-    assert report.ranges(labels) == "replay/0, actor/0-2, actor/4, evaluator/0"
+    assert launcher.ranges(labels) == "replay/0, actor/0-2, actor/4, evaluator/0"
 
 
 def test_the_page_shows_what_the_command_prints(commands: Commands) -> None:

@@ -11,6 +11,7 @@ from absl import flags
 from absl.testing import flagsaver
 
 from launch.gcp import launcher, options
+from launch.gcp.options import MACHINES, Hardware, parse_hardware
 from run_folder.settings import SettingsError
 
 pytestmark = pytest.mark.repository
@@ -93,3 +94,79 @@ def test_a_dry_run_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     launcher.check(found, RUN_DIR, resume=False)
     with pytest.raises(SettingsError, match="--resume"):
         launcher.check(found, RUN_DIR, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "host"),
+    [
+        ("n1-highmem-2", Hardware("n1-highmem-2")),
+        ("n1-standard-8+T4", Hardware("n1-standard-8", "T4", 1)),
+        ("n1-standard-16+V100x2", Hardware("n1-standard-16", "V100", 2)),
+        ("a2-highgpu-2g", Hardware("a2-highgpu-2g", "A100", 2)),
+        ("g2-standard-8+L4", Hardware("g2-standard-8", "L4", 1)),
+    ],
+)
+def test_what_is_named_is_read(text: str, host: Hardware) -> None:
+    assert parse_hardware("gcp_learner", text) == host
+    assert str(parse_hardware("gcp_learner", str(host))) == str(host)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no machine"),
+        ("n1-standard-3", "no machine of Vertex AI's"),
+        ("n1-standard-8+", "no machine"),
+        ("n1-standard-8+H100", "take n1-standard-8+T4, n1-standard-8+T4x2"),
+        ("a2-highgpu-1g+A100_80GB", "take a2-highgpu-1g+A100;"),
+        ("n1-standard-8+L4", "L4 with g2-standard-8"),
+        ("n1-standard-8+T4x3", "+T4, n1-standard-8+T4x2, n1-standard-8+T4x4, "),
+        ("n1-standard-16+V100", "n1-standard-16+V100x2, n1-standard-16+V100x4, "),
+        ("n1-standard-96+T4x2", "take n1-standard-96+T4x4, n1-standard-96+V100x8;"),
+        ("a2-highgpu-1g+A100x2", "take a2-highgpu-1g+A100;"),
+        ("g2-standard-8+T4", "take g2-standard-8+L4;"),
+    ],
+)
+def test_a_host_that_cannot_be_had_is_refused(text: str, said: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        parse_hardware("gcp_learner", text)
+    assert said in str(error.value)
+    assert f"--gcp_learner={text} " in str(error.value)
+
+
+@pytest.mark.slow
+def test_xmanager_rents_the_machine_that_was_named() -> None:
+    xm = pytest.importorskip("xmanager.xm")
+    vertex = pytest.importorskip("xmanager.cloud.vertex")
+    xm_local = pytest.importorskip("xmanager.xm_local")
+    names = [*MACHINES, "n1-standard-8+T4", "n1-standard-32+T4x4", "n1-highmem-16+V100x2"]
+    for name in names:
+        wanted = parse_hardware("gcp_learner", name)
+        needs = xm.JobRequirements(**wanted.requirements())
+        spec = vertex.get_machine_spec(
+            xm.Job(executable=None, executor=xm_local.Vertex(requirements=needs))
+        )
+        assert spec["machine_type"] == wanted.machine
+        assert spec.get("accelerator_count", 0) == wanted.number
+        if wanted.accelerator:
+            assert spec["accelerator_type"].name.endswith(f"_{wanted.accelerator}")
+
+
+def test_quotas_add_up_over_pools() -> None:
+    pools = [
+        (Hardware("n1-highmem-8"), 1),
+        (parse_hardware("gcp_learner", "a2-highgpu-2g"), 3),
+        (Hardware("n1-highmem-2"), 258),
+    ]
+    assert launcher.needs(pools) == [
+        ("N1 vCPUs", 8 + 516, 2_200),
+        ("boot disks, GB", 26_200, 75_000),
+        ("A2 vCPUs", 72, None),
+        ("A100", 6, 8),
+    ]
+
+
+def test_defaults_are_machines() -> None:
+    for name in ("gcp_replay", "gcp_learner", "gcp_actor"):
+        assert name in options.NAMES
+        assert parse_hardware(name, str(flags.FLAGS[name].default)).machine in MACHINES

@@ -12,10 +12,9 @@ import pytest
 import reverb
 
 from environments import scores
-from launch.graph import coordinator, process, rejoining
+from launch.graph import coordinator, logs, process, rejoining
 from launch.graph.coordinator import Coordinator
-from launch.graph.logs import Logs
-from run_folder import whole_files
+from run_folder import disk
 from run_folder.layout import RunFolder
 from tests.run_folder.saving import table_info
 
@@ -365,18 +364,18 @@ def test_progress_that_cannot_be_written_for_long_ends_the_node(
     """Or its notices, such as of saves that fail, and the run itself would be seen by nobody."""
     node = _make(tmp_path)
     began, full = clock.now, OSError(errno.ENOSPC, "No space left on device")
-    write = whole_files.write
+    write = disk.write
 
     def write_while_there_is_room(*args: Any, **options: Any) -> None:
         if clock.now - began > 100 or 5 < clock.now - began < 30:
             raise full
         write(*args, **options)
 
-    monkeypatch.setattr(whole_files, "write", write_while_there_is_room)
+    monkeypatch.setattr(disk, "write", write_while_there_is_room)
     with pytest.raises(OSError, match="No space left") as error:
         node.run()
     assert error.value is full
-    assert clock.now - began == 100 + coordinator.UNWRITTEN_SECONDS
+    assert clock.now - began == 100 + logs.UNWRITTEN_SECONDS
 
 
 def test_the_first_agents_counts_are_the_runs(tmp_path: pathlib.Path, clock: Clock) -> None:
@@ -491,12 +490,12 @@ def test_a_run_goes_on_without_a_task_while_somebody_plays_another(
 def test_progress_holds_the_newest_of_many_notices(tmp_path: pathlib.Path, clock: Clock) -> None:
     node = _make(tmp_path)
     clock.on_wait = lambda: node.report_saved("r2d2")
-    for i in range(coordinator.MAX_NOTICES + 7):
+    for i in range(logs.MAX_NOTICES + 7):
         node.notice(f"notice {i}")
     node.run()
     progress = _progress(tmp_path)
-    assert progress["noticed"] == coordinator.MAX_NOTICES + 7
-    assert progress["notices"] == [f"notice {i + 7}" for i in range(coordinator.MAX_NOTICES)]
+    assert progress["noticed"] == logs.MAX_NOTICES + 7
+    assert progress["notices"] == [f"notice {i + 7}" for i in range(logs.MAX_NOTICES)]
 
 
 def test_of_a_kind_of_notice_the_first_is_kept(tmp_path: pathlib.Path, clock: Clock) -> None:
@@ -523,15 +522,13 @@ def test_one_that_is_started_again_goes_on_from_what_it_wrote(
     node.report_evaluation("r2d2", dict(episode_return=0.5))
     node.report_saved("impala")
     clock.now += 7.0
-    logs = Logs(tmp_path, False, 0)
     node._write_progress()
-    node._take_row()
-    node._write_logs(logs)
+    node._writing.take_row(node.get_counts())
+    node._writing.write_rows()
     written = node.get_counts()
     node.report_steps([0], 10, [(0, 0, -1.0, 5, 10)], 0)
-    node._take_row()
-    node._write_logs(logs)
-    node._episodes.write()  # and dies
+    node._writing.take_row(node.get_counts())
+    node._writing.write_rows()  # and dies
 
     monkeypatch.setattr(rejoining, "_rejoins", True)
     clock.now += 60.0

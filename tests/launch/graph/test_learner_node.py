@@ -416,7 +416,7 @@ def test_one_that_is_started_again_goes_on_from_its_checkpoint(
 def test_one_that_has_ended_says_so_until_the_run_has(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(learner_node, "REPORT_SECONDS", 0.01)
+    monkeypatch.setattr(process, "REPORT_SECONDS", 0.01)
     batches = tf.data.Dataset.from_tensors(random_batch(_agent("impala").config)).repeat()
     node = _make_node("impala", tmp_path, batches, monkeypatch)
     stop = process.stop_event()

@@ -18,13 +18,14 @@ from gymnasium import spaces
 from gymnasium.vector import VectorEnv, VectorWrapper
 
 from agents.finite import NotFiniteError
-from environments import lost_simulators, suites
-from environments.lost_simulators import CannotPlayError
-from launch.graph import actor_node, evaluator_node, process, replay_node
+from environments import suites
+from environments.copies import dead_simulators
+from environments.copies.dead_simulators import CannotPlayError
+from launch.graph import actor_node, evaluator_node, process, program
 from replay.structures import Header
 from run_folder import building, settings
-from run_folder.crews import Crew, crews
 from run_folder.episodes import Ended
+from run_folder.settings import Crew
 from tests.agents.recording import Source
 
 TASKS = ("catch", "catch:large_rewards")
@@ -75,12 +76,12 @@ class Coordinator:
 
 @pytest.fixture(autouse=True)
 def _in_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lost_simulators, "on_new_kind", lost_simulators.on_new_kind)
-    monkeypatch.setattr(lost_simulators, "_told", set())
+    monkeypatch.setattr(dead_simulators, "on_new_kind", dead_simulators.on_new_kind)
+    monkeypatch.setattr(dead_simulators, "_told", set())
     monkeypatch.setattr(process, "enter", lambda *_: None)
     monkeypatch.setattr(process, "stop_event", threading.Event)
     monkeypatch.setattr(process, "wait_for_stop", lambda seconds: False)
-    monkeypatch.setattr(actor_node, "REPORT_SECONDS", 0.05)
+    monkeypatch.setattr(process, "REPORT_SECONDS", 0.05)
 
 
 def _run(
@@ -97,9 +98,9 @@ def _run(
 
 def test_actors_play_and_report_and_write_their_own_tasks() -> None:
     run, source = _run()
-    crew = crews(run)[1]  # the last of one task and the first of the other
+    crew = run.crews()[1]  # the last of one task and the first of the other
     assert (crew.actors, crew.tasks) == ((8, 1, 3, 5), (0, 1, 1, 1))
-    server = reverb.Server(replay_node.make_tables(run, 0))
+    server = reverb.Server(program.make_tables(run, 0))
     client = reverb.Client(f"localhost:{server.port}")
     coordinator = Coordinator()
 
@@ -129,10 +130,10 @@ def test_a_report_is_so_short_that_a_limit_is_not_passed_by_much(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A hundredth of it for all actors together, however fast they are, and a step."""
-    monkeypatch.setattr(actor_node, "REPORT_SECONDS", 10.0)
+    monkeypatch.setattr(process, "REPORT_SECONDS", 10.0)
     run, source = _run(max_actor_steps=10_000)
-    crew = crews(run)[1]
-    server = reverb.Server(replay_node.make_tables(run, 0))
+    crew = run.crews()[1]
+    server = reverb.Server(program.make_tables(run, 0))
     client = reverb.Client(f"localhost:{server.port}")
     reports = list[int]()
 
@@ -148,7 +149,7 @@ def test_a_report_is_so_short_that_a_limit_is_not_passed_by_much(
 
 def test_actors_that_begin_again_draw_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     run, source = _run()
-    server = reverb.Server(replay_node.make_tables(run, 0))
+    server = reverb.Server(program.make_tables(run, 0))
     seeds, make_each = [], suites.make_each
 
     def seeded(names: Sequence[str], *, seed: int, **kwargs: Any) -> VectorEnv:
@@ -160,7 +161,7 @@ def test_actors_that_begin_again_draw_otherwise(monkeypatch: pytest.MonkeyPatch)
         client = reverb.Client(f"localhost:{server.port}")
         coordinator = Coordinator()
         coordinator.before = before
-        actor_node.ActorNode(run, crews(run)[0], source, client, coordinator).run()
+        actor_node.ActorNode(run, run.crews()[0], source, client, coordinator).run()
     assert seeds[0] == seeds[1] != seeds[2]
 
 
@@ -190,9 +191,9 @@ def _broken(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_broken")
 def test_an_actor_that_is_paid_what_is_not_a_number_ends_before_that_is_stored() -> None:
     run, source = _run()
-    server = reverb.Server(replay_node.make_tables(run, 0))
+    server = reverb.Server(program.make_tables(run, 0))
     client = reverb.Client(f"localhost:{server.port}")
-    node = actor_node.ActorNode(run, crews(run)[1], source, client, Coordinator())
+    node = actor_node.ActorNode(run, run.crews()[1], source, client, Coordinator())
     sentence = "^catch:large_rewards, environment 3 of 4, gave the reward nan: rewards must be"
     with pytest.raises(NotFiniteError, match=sentence):
         node.run()
@@ -261,14 +262,14 @@ def _blocked(
 
 
 def _act(run: settings.Settings, crew: Crew, source: Source, coordinator: Coordinator) -> None:
-    server = reverb.Server(replay_node.make_tables(run, 0))
+    server = reverb.Server(program.make_tables(run, 0))
     client = reverb.Client(f"localhost:{server.port}")
     actor_node.ActorNode(run, crew, source, client, coordinator).run()
 
 
 def test_actors_leave_out_a_task_that_cannot_be_played(monkeypatch: pytest.MonkeyPatch) -> None:
     run, source = _blocked(monkeypatch, CORRIDOR, BLOCKED)
-    crew, coordinator = crews(run)[1], Coordinator()
+    crew, coordinator = run.crews()[1], Coordinator()
     assert (crew.actors, crew.tasks) == ((8, 1, 3, 5), (0, 1, 1, 1))
     _act(run, crew, source, coordinator)
     assert coordinator.left_out == [(BLOCKED, [1, 3, 5], WHY)]
@@ -278,7 +279,7 @@ def test_actors_leave_out_a_task_that_cannot_be_played(monkeypatch: pytest.Monke
 
 def test_actors_who_have_nothing_to_play_wait_for_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     run, source = _blocked(monkeypatch, CORRIDOR, BLOCKED)
-    crew, coordinator = crews(run)[2], Coordinator()
+    crew, coordinator = run.crews()[2], Coordinator()
     assert set(crew.tasks) == {1}
     asked = iter([False, True])
     stop = types.SimpleNamespace(is_set=lambda: next(asked))
@@ -294,7 +295,7 @@ def test_actors_end_where_there_is_nothing_else_to_play(monkeypatch: pytest.Monk
     coordinator = Coordinator()
     coordinator.goes_on = False
     with pytest.raises(CannotPlayError, match="the level cannot be loaded"):
-        _act(run, crews(run)[0], source, coordinator)
+        _act(run, run.crews()[0], source, coordinator)
 
 
 def test_what_an_environment_raises_is_told_and_where_nothing_else_comes_given_up() -> None:
@@ -302,7 +303,7 @@ def test_what_an_environment_raises_is_told_and_where_nothing_else_comes_given_u
     coordinator = Coordinator()
     coordinator.goes_on = False
     with pytest.raises(CannotPlayError, match="first 20 episodes were all lost"):
-        _act(run, crews(run)[0], source, coordinator)
+        _act(run, run.crews()[0], source, coordinator)
     [notice] = coordinator.notices
     assert notice.startswith(
         f"One of the environments of {PICKY!r} raised ValueError: this move is not legal "

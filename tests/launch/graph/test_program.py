@@ -1,16 +1,18 @@
-"""A run's program on one machine: as many nodes as were announced, and their addresses."""
+"""A run's program: as many nodes as were announced, their addresses, and what each shard holds."""
 
+import dataclasses
 from typing import Any
 
+import launchpad as lp
 import pytest
 
-from launch.graph import program
-from run_folder import crews, settings
+from launch.graph import process, program
+from run_folder import settings
 
 
-def _run(**given: Any) -> settings.Settings:
+def _run(overrides: dict[str, dict[str, str]] | None = None, **given: Any) -> settings.Settings:
     values = dict(agent="r2d2", env="catch", run_dir="/run", preset="local")
-    return settings.resolve(values | given, {})
+    return settings.resolve(values | given, overrides or {})
 
 
 @pytest.mark.parametrize(
@@ -41,7 +43,7 @@ def test_a_run_has_the_nodes_that_are_announced(given: dict[str, Any], labels: s
     run = _run(**given)
     nodes = program.local_nodes(program.make_program(run, {}))
     assert list(nodes) == labels.split()
-    assert crews.num_nodes(run) == len(nodes)
+    assert run.num_nodes() == len(nodes)
 
 
 def test_servers_have_ports_of_their_own() -> None:
@@ -49,3 +51,47 @@ def test_servers_have_ports_of_their_own() -> None:
     program.local_nodes(made)
     addresses = [a.resolve() for node in made.get_all_nodes() for a in node.addresses]
     assert len(addresses) == len(set(addresses)) == 5  # two shards, the coordinator, two learners
+
+
+@pytest.mark.parametrize(
+    ("agent", "overrides"),
+    [("r2d2", {}), ("impala", {}), ("impala", {"replay_fraction": "0.5"}), ("popart", {})],
+)
+def test_shards_together_hold_what_one_node_would(
+    agent: str, overrides: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "enter", lambda *_: None)
+    run = _run(
+        {agent: overrides}, agent=agent, num_replay_shards=4, num_actors=4, actors_per_node=1
+    )
+    whole = program.make_tables(dataclasses.replace(run, num_replay_shards=1), 0)
+    parts = [program.make_tables(run, shard) for shard in range(4)]
+    for table, *of_shards in zip(whole, *parts, strict=True):
+        assert {part.info.name for part in of_shards} == {table.info.name}
+        assert sum(part.info.max_size for part in of_shards) == table.info.max_size
+
+
+def test_every_actor_node_writes_to_one_shard_and_every_learner_reads_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whichever node of a program takes a handle is wired to what the handle is of."""
+    run = _run(num_replay_shards=2, num_actors=5, actors_per_node=1)
+    added: dict[str, list[Any]] = {}
+    add = lp.Program.add_node
+
+    def record(self: lp.Program, node: Any) -> Any:
+        added.setdefault(self._current_group, []).append(node)
+        return add(self, node)
+
+    monkeypatch.setattr(lp.Program, "add_node", record)
+    program.make_program(run, {})
+    servers = [node.reverb_address for node in added["replay"]]
+    assert len(servers) == 2
+
+    def read_by(node: Any) -> list[int]:
+        addresses = [getattr(handle, "_address", None) for handle in node._input_handles]
+        return [servers.index(address) for address in addresses if address in servers]
+
+    assert [read_by(node) for node in added["actor"]] == [[0], [1], [0], [1], [0]]
+    assert [read_by(node) for node in added["learner"]] == [[0, 1]]
+    assert [read_by(node) for node in added["coordinator"]] == [[0, 1]]

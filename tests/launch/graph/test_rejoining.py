@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import reverb
 
-from launch.graph import process, rejoining, replay_node
+from launch.graph import process, program, rejoining
 from launch.graph.rejoining import Origin
 from run_folder import checkpoints, saver, settings
 from run_folder.checkpoints import Manifest
@@ -107,7 +107,7 @@ def test_a_shard_comes_back_with_its_own_part_of_the_newest_replay(
     def serve() -> list[reverb.Server]:
         tables = [[reverb.Table.queue("queue", max_size=10)] for _ in range(2)]
         return [
-            reverb.Server(made, checkpointer=replay_node.replay_checkpointer(run, origin, shard))
+            reverb.Server(made, checkpointer=program.replay_checkpointer(run, origin, shard))
             for shard, made in enumerate(tables)
         ]
 

@@ -13,12 +13,11 @@ import pytest
 import reverb
 import tensorflow as tf
 
-from environments import dmlab
-from launch.graph import actor_node, process, replay_node
+from environments.dmlab import environment as dmlab
+from launch.graph import actor_node, process, program
 from replay import tables
 from replay.structures import UNKNOWN, Header, Item
 from run_folder import building, settings
-from run_folder.crews import crews
 from tests.agents.recording import Recorder, Source
 
 LARGEST = 2.5
@@ -113,7 +112,7 @@ def test_settings_that_cannot_be_are_refused(
 
 
 def test_one_actor_is_enough_for_one_policy() -> None:
-    assert len(crews(_resolve(num_actors=1, act_with="impala"))) == 1
+    assert len(_resolve(num_actors=1, act_with="impala").crews()) == 1
 
 
 def test_config_json_gives_every_agents_config_back(tmp_path: pathlib.Path) -> None:
@@ -184,10 +183,10 @@ class Played:
 
     def __init__(self, acting: str) -> None:
         self.run = _resolve(SMALL, num_actors=4, act_with=acting, paced_by=acting)
-        self.server = reverb.Server(replay_node.make_tables(self.run, 0))
+        self.server = reverb.Server(program.make_tables(self.run, 0))
         self.client = reverb.Client(f"localhost:{self.server.port}")
         self.coordinator = Coordinator()
-        (crew,) = crews(self.run)
+        (crew,) = self.run.crews()
         node = actor_node.ActorNode(
             self.run, crew, _learner(self.run, acting), self.client, self.coordinator
         )
@@ -250,7 +249,7 @@ def test_every_acting_agent_has_an_epsilon_ladder_of_its_own(
         return recorders[-1]
 
     monkeypatch.setattr(actor_node.ActorNode, "_make_writer", record)
-    for crew in crews(run)[2:]:  # whose indices are not their ranks
+    for crew in run.crews()[2:]:  # whose indices are not their ranks
         assert crew.agent == "r2d2"
         node = actor_node.ActorNode(run, crew, _learner(run, "r2d2"), None, Coordinator())
         loop = node._make_loop(contextlib.ExitStack())

@@ -18,8 +18,8 @@ import numpy as np
 import psutil
 import tensorflow as tf
 
-from environments.lost_simulators import CannotPlayError
-from launch.graph import heartbeats, process
+from environments.copies.dead_simulators import CannotPlayError
+from launch.graph import process
 from launch.graph.servers import ServerNode
 from run_folder.settings import SettingsError
 from tests.patience import wait_for
@@ -29,7 +29,7 @@ class Adder:
     """A server that adds by TensorFlow."""
 
     def __init__(self) -> None:
-        heartbeats.stay_busy()
+        process.stay_busy()
 
     def add(self, x: float) -> float:
         return float(tf.constant(x) + 1.0)
@@ -50,9 +50,9 @@ class Asking:
                     pass
                 print("was asked to end")
             case "beat" | "stop":
-                heartbeats.beat()
+                process.beat()
                 while not process.wait_for_stop(0.5):
-                    heartbeats.beat()
+                    process.beat()
                     if self._then == "stop":
                         os.kill(os.getpid(), signal.SIGSTOP)
             case "raise":

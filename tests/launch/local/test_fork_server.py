@@ -20,7 +20,7 @@ import pathlib, signal, sys, time
 from absl import flags
 flags.FLAGS(sys.argv[:1])
 from launch import starting
-from launch.local import fork_server, out_of_memory
+from launch.local import fork_server, processes
 from launch.local.fork_server import ForkServer, ServerLostError
 from tests.launch.local import nodes
 from tests.patience import wait_for
@@ -88,7 +88,7 @@ def test_a_node_that_was_killed_is_told_of_and_started_again(tmp_path: pathlib.P
     out = run_script(
         tmp_path,
         """
-        out_of_memory._ROOT = output
+        processes._ROOT = output
         counts = output / "proc/vmstat"
         counts.parent.mkdir()
         counts.write_text("oom_kill 7")

@@ -1,4 +1,4 @@
-"""Loops of populations whose turns no process plays, and members that have played."""
+"""Loops of populations whose turns no process plays."""
 
 import io
 import pathlib
@@ -11,12 +11,10 @@ from rich.console import Console
 
 from launch.members import loop
 from launch.members.loop import Loop
-from launch.members.state import State
 from launch.members.view import View
 from population.folder import PopulationFolder
-from tests.launch.members.playing import LIMIT, RETURNS, Make, World
-from tests.population.learners import saved
-from tests.population.populations import log_episodes, settings_of
+from tests.launch.members.playing import LIMIT, Make, World
+from tests.population.populations import settings_of
 
 
 @pytest.fixture
@@ -36,21 +34,6 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     yield found
     for number, handler in before.items():
         signal.signal(number, handler)
-
-
-@pytest.fixture
-def state(folder: PopulationFolder) -> State:
-    """Of members that have played once."""
-    found = State(settings_of(), folder)
-    for member, saves in enumerate(([2, 3], [4, 3], [5, 6])):
-        found.begin(member)
-        run = folder.member(member)
-        saved(run, member + 1.0, saves)
-        steps = 10 * sum(saves)
-        # The last episodes are logged after the learner heard of the counts.
-        log = [(steps // 2, "catch", 9.0), *[(steps + 3, "catch", RETURNS[member])] * 100]
-        log_episodes(run, log)
-    return found
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from tests.population.learners import Learning
 from tests.population.populations import log_episodes
 
 LIMIT = 200  # actor steps of each member, unless another is said
-RETURNS = (-1.0, 0.5, 1.0)  # of the three members of the fixture `state`
 STEPS, EPISODES = 20, 2  # of a turn, each time it is asked whether it has ended
 _MOST_POLLS = 10_000  # of all turns of a test
 
@@ -61,7 +60,7 @@ class World:
         return [told.get(name) for each, told in pairs if each == member]
 
     def turn(self, folder: PopulationFolder, member: int, arguments: list[str]) -> "Turn":
-        """Begins one, in place of `launch.members.turn.Turn`."""
+        """Begins one, in place of `launch.members.loop.Turn`."""
         assert member not in self.playing
         pairs = (argument.removeprefix("--").partition("=") for argument in arguments)
         told = {name: value for name, _, value in pairs}

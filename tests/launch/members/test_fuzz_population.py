@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents import fields
-from launch.members import asked, loop, turn, view
-from launch.members.asked import Asked
-from launch.members.state import Member, State
-from population import decisions, ranges, settings
+from launch.members import view
+from population import decisions, settings
+from population.decisions import Member, State
 from population.folder import PopulationFolder
-from population.settings import Population
+from population.settings import Asked, Population
 from run_folder.settings import Settings, SettingsError
 from tests import fuzzing
 from tests.fuzzing import JSON, Edits
@@ -64,7 +63,7 @@ def _resume(folder: PopulationFolder, said: bytes) -> str | None:
     names = [name for name in fields.declared(Settings) if name != "configs"]
     values = dict.fromkeys(names) | dict(run_dir=str(folder.path))
     try:
-        found = asked.resumed(Asked(values, {}, {}, []))
+        found = settings.resumed(Asked(values, {}, {}, []))
     except SettingsError as error:
         fuzzing.check_sentence(str(error))
         return str(error)
@@ -80,8 +79,8 @@ def _check_usable(folder: PopulationFolder, found: Population) -> None:
     assert min(found.concurrent, found.turn_steps, found.ready_episodes) >= 1
     assert found.mutation_factor >= 1
     for member in {0, 1, found.members - 1}:
-        drawn = ranges.draw(found.ranges, member, found.seed)
-        run = turn.settings_of(found, folder, member, drawn)
+        drawn = found.draw(member)
+        run = found.run_of(folder, member, drawn)
         fuzzing.check_usable(run)
         assert run.agent == found.agent
         assert set(drawn) == set(found.sweep)
@@ -98,7 +97,7 @@ def _look(folder: PopulationFolder, said: bytes) -> str | None:
         fuzzing.check_sentence(str(error))
         return str(error)
     _check_shown(found)
-    run = turn.settings_of(population, folder, 1, found.decision.new)
+    run = population.run_of(folder, 1, found.decision.new)
     fuzzing.check_usable(run)
     try:
         state.begin(1)
@@ -110,7 +109,7 @@ def _look(folder: PopulationFolder, said: bytes) -> str | None:
 
 def _check_shown(member: Member) -> None:
     """Fails for a decision of which nothing could be told."""
-    assert loop.sentence(member.decision).isprintable()
+    assert view.sentence(member.decision).isprintable()
     assert len(view.row(1, member, False, None, lambda *_: "")) == 5 + len(_SWEEP)
 
 

@@ -13,9 +13,7 @@ import pytest
 import recurrent_replay
 from agents import fields
 from agents.impala.config import Config
-from launch.members import turn
-from launch.members.turn import Turn
-from population import ranges
+from launch.members.loop import Turn
 from population.folder import PopulationFolder
 from run_folder import texts
 from run_folder.settings import SettingsError
@@ -46,8 +44,8 @@ def test_the_settings_of_a_member_are_its_draws_beside_what_all_share() -> None:
     train = dict(values=dict(num_actors=4), fields=shared)
     population, folder = settings_of(seed=5, train=train), PopulationFolder(pathlib.Path("/here"))
     for member in range(3):
-        drawn = ranges.draw(population.ranges, member, 5)
-        made = turn.settings_of(population, folder, member, drawn)
+        drawn = population.draw(member)
+        made = population.run_of(folder, member, drawn)
         config = made.configs["impala"]
         assert (made.num_actors, made.seed, made.preset) == (4, population.seed_of(member), "local")
         assert made.run_dir == f"/here/members/0{member}"
@@ -59,7 +57,7 @@ def test_the_settings_of_a_member_are_its_draws_beside_what_all_share() -> None:
 def test_settings_that_no_run_has_are_refused() -> None:
     population, folder = settings_of(sweep=dict(c_bar="uniform:0.5:2")), PopulationFolder
     with pytest.raises(SettingsError, match=r"--impala\.c_bar must be at most rho_bar"):
-        turn.settings_of(population, folder(pathlib.Path("/here")), 0, dict(c_bar=1.5))
+        population.run_of(folder(pathlib.Path("/here")), 0, dict(c_bar=1.5))
 
 
 @pytest.fixture

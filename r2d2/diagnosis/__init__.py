@@ -1,1 +1,0 @@
-"""What stale states and parameters cost R2D2."""

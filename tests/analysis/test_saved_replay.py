@@ -1,0 +1,233 @@
+"""What a run saved of its replay is read from what Reverb itself writes, and sampled."""
+
+import dataclasses
+import json
+import pathlib
+import shutil
+import socket
+from typing import Any
+
+import numpy as np
+import pytest
+import reverb
+
+from agents.actor import RecurrentActor
+from agents.environment_loop import VectorEnvironmentLoop
+from analysis import saved_replay
+from environments import suites
+from replay import tables
+from replay.structures import UNKNOWN, Nest, PriorityInput, Step
+from replay.writer import SequenceWriter
+from run_folder import building, checkpoints, saver
+from run_folder.checkpoints import CheckpointError
+from run_folder.settings import Settings
+from tests.run_folder import saved_runs
+
+ROWS, SAVED_AT = 200, 1_000
+PRIORITIES = {"r2d2": [0.5, 0.0, 2.0], "popart": [1.0]}
+
+
+class _Aging:
+    """Writes each row as acted by parameters one update newer; those of the first 20 are unknown.
+
+    A catch episode is one item, so each item has another learner step.
+    """
+
+    def __init__(self, writer: SequenceWriter) -> None:
+        self._writer = writer
+        self._row = 0
+
+    def append(
+        self, step: Step, *, core_state: Nest, values: dict[str, np.ndarray], learner_step: int
+    ) -> None:
+        del learner_step
+        made_at = self._row if self._row >= 20 else UNKNOWN
+        self._writer.append(step, core_state=core_state, values=values, learner_step=made_at)
+        self._row += 1
+
+
+class _Rising:
+    """First priorities 1, 2, 3, ..."""
+
+    def __init__(self) -> None:
+        self.given = 0
+
+    def __call__(self, items: PriorityInput) -> np.ndarray:
+        priorities = np.arange(items.mask.shape[1]) + self.given + 1.0
+        self.given += len(priorities)
+        return priorities
+
+
+def _fill(run: Settings, client: reverb.Client) -> int:
+    """Plays catch in one environment; returns how many items that made."""
+    (agent,) = building.make_agents(run).values()
+    network, priorities = agent.make_network(building.environment_spec(run)), _Rising()
+    writer = SequenceWriter(
+        client,
+        agent.tables,
+        blocks=tables.block_layout(agent.tables),
+        actors=np.array([0]),
+        tasks=np.array([0]),
+        agent=0,
+        initial_priorities={agent.name: priorities} if agent.initial_priority else {},
+    )
+    actor = RecurrentActor(
+        agent.make_policy(network, np.array([0]), 1, 0),
+        network.initial_state(1),
+        num_environments=1,
+        frame_stack=agent.frame_stack,
+        writer=_Aging(writer),
+    )
+    loop = VectorEnvironmentLoop(suites.make("catch", 1, seed=0), actor, ["catch"])
+    for _ in range(ROWS):
+        loop.step()
+    writer.flush()
+    writer.close()
+    return int(client.server_info()[agent.name].current_size)
+
+
+def _save(folder: pathlib.Path, agent: str = "r2d2", shards: int = 1) -> tuple[Settings, list[int]]:
+    """A run with a replay, and how many items its shards hold."""
+    run = saved_runs.save(folder, agent, steps=(), num_replay_shards=shards)
+    servers = [
+        reverb.Server(
+            building.tables_of_shard(run, shard),
+            checkpointer=saver.replay_checkpointer(folder / "checkpoints", None, shard),
+        )
+        for shard in range(shards)
+    ]
+    clients = [server.localhost_client() for server in servers]
+    items = [_fill(run, client) for client in clients]
+    writes = saver.Saver(folder / "checkpoints", agent, _touch, clients, 1, None)
+    writes.save(SAVED_AT, saved_runs.COUNTS, with_replay=True)
+    for server in servers:
+        server.stop()
+    return run, items
+
+
+def _touch(prefix: str) -> str:
+    for part in ("index", "data"):
+        pathlib.Path(f"{prefix}.{part}").write_text("")
+    return prefix
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_items_are_sampled_by_priority_although_the_learner_would_have_to_wait(
+    tmp_path: pathlib.Path, shards: int
+) -> None:
+    run, (items, *_) = _save(tmp_path / "run", shards=shards)
+    assert items < run.configs["r2d2"].min_replay_size / shards
+    before = sorted(tmp_path.rglob("*"))
+    sampled = saved_replay.sample(run, "r2d2", 600)
+    assert sampled is not None
+    assert sorted(tmp_path.rglob("*")) == before
+
+    powers = np.arange(1.0, items + 1) ** run.configs["r2d2"].priority_exponent
+    # An episode has nine steps and a row that only resets; the first two items' steps are unknown.
+    expected = {SAVED_AT - 10 * i: powers[i] / powers.sum() / shards for i in range(2, items)}
+    for lag, probability in zip(*sampled, strict=True):
+        assert probability == pytest.approx(expected[lag], rel=1e-6)
+    # The oldest of 17 is drawn 600 * 0.017 times on average.
+    assert set(sampled.lag) == set(expected)
+    assert 600 * 0.9 < len(sampled.lag) <= 600
+
+
+def test_nobody_else_reaches_the_server(tmp_path: pathlib.Path) -> None:
+    run, _ = _save(tmp_path / "run")
+    replay = next((tmp_path / "run" / "checkpoints" / "replay").iterdir())
+    with saved_replay.served(run, replay, 0) as client:
+        host, _, port = client.server_address.rpartition(":")
+        with pytest.raises(TimeoutError):
+            socket.create_connection((host, int(port)), timeout=0.5)
+
+
+def test_a_queue_gives_each_item_once(tmp_path: pathlib.Path) -> None:
+    run, (items,) = _save(tmp_path / "run", "impala")
+    sampled = saved_replay.sample(run, "impala", 600)
+    assert sampled is not None
+    length = run.configs["impala"].length
+    made_at = [length * i for i in range(items)]
+    assert sampled.lag.tolist() == [SAVED_AT - at for at in made_at if at >= 20]
+
+
+def test_without_a_saved_replay_there_is_nothing(tmp_path: pathlib.Path) -> None:
+    assert saved_replay.sample(saved_runs.save(tmp_path / "a", steps=()), "r2d2", 9) is None
+    assert saved_replay.sample(saved_runs.save(tmp_path / "b"), "r2d2", 9) is None
+
+
+def test_a_replay_that_a_running_learner_removes_is_an_error(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, _ = _save(tmp_path / "run")
+    manifest = checkpoints.read(run.path / "checkpoints")
+    shutil.rmtree(run.path / "checkpoints" / "replay")
+    monkeypatch.setattr(checkpoints, "read", lambda folder: manifest)
+    with pytest.raises(CheckpointError, match=r"The saved replay .* cannot be read"):
+        saved_replay.sample(run, "r2d2", 9)
+
+
+def _server(folder: pathlib.Path) -> reverb.Server:
+    return reverb.Server(
+        [
+            reverb.Table(
+                name,
+                sampler=reverb.selectors.Prioritized(0.9),
+                remover=reverb.selectors.Fifo(),
+                max_size=10,
+                rate_limiter=reverb.rate_limiters.MinSize(1),
+            )
+            for name in PRIORITIES
+        ],
+        checkpointer=reverb.checkpointers.DefaultCheckpointer(str(folder)),
+    )
+
+
+def _save_shard(folder: pathlib.Path, staging: pathlib.Path) -> None:
+    server = _server(staging)
+    client = server.localhost_client()
+    for table, priorities in PRIORITIES.items():
+        for priority in priorities:
+            client.insert([np.zeros(3)], {table: priority})
+    assert len(list(client.sample("popart", num_samples=4))) == 4
+    pathlib.Path(client.checkpoint()).rename(folder)
+    server.stop()
+
+
+def _publish(folder: pathlib.Path, replay: str | None) -> None:
+    manifest: dict[str, Any] = {f.name: 0 for f in dataclasses.fields(checkpoints.Manifest)}
+    prefix = "learner-r2d2/3"
+    sizes = {f"{prefix}.index": 1, f"{prefix}.data": 1}
+    (folder / prefix).parent.mkdir(exist_ok=True)
+    for name in sizes:
+        (folder / name).write_text("x")
+    manifest |= dict(agent="r2d2", learner_step=3, learner=prefix, replay=replay, sizes=sizes)
+    (folder / checkpoints.MANIFEST).write_text(json.dumps(manifest))
+
+
+def test_every_item_of_every_shard_is_found(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "replay/3-1").mkdir(parents=True)
+    for shard in ("0", "1"):
+        _save_shard(tmp_path / "replay/3-1" / shard, tmp_path / f"staging-{shard}")
+    _publish(tmp_path, "replay/3-1")
+    found = saved_replay.stored(tmp_path)
+    assert set(found) == set(PRIORITIES)
+    for table, priorities in PRIORITIES.items():
+        assert sorted(found[table].priority) == sorted(2 * priorities)
+    assert found["r2d2"].times_sampled.tolist() == [0] * 6
+    assert found["popart"].times_sampled.tolist() == [4, 4]
+
+
+def test_where_no_replay_was_saved_there_is_nothing(tmp_path: pathlib.Path) -> None:
+    assert saved_replay.stored(tmp_path) == {}
+    _publish(tmp_path, None)
+    assert saved_replay.stored(tmp_path) == {}
+
+
+def test_what_is_gone_before_it_is_read_is_nothing(tmp_path: pathlib.Path) -> None:
+    """The run goes on, and saves again, while it is reported."""
+    _publish(tmp_path, "replay/3-1")
+    (tmp_path / "replay/3-1/0").mkdir(parents=True)
+    (tmp_path / "replay/3-1/0/items.tfrecord").write_bytes(b"cut short")
+    assert saved_replay.stored(tmp_path) == {}
+    _publish(tmp_path, "replay/gone")
+    assert saved_replay.stored(tmp_path) == {}

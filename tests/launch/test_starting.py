@@ -1,0 +1,108 @@
+"""Which runs can spread their replay and their learners over several nodes."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from launch import starting
+from run_folder import building, settings
+
+
+def _resolve(agent: str, overrides: dict[str, str], **given: Any) -> settings.Settings:
+    names = [f.name for f in dataclasses.fields(settings.Settings) if f.name != "configs"]
+    chosen = dict(agent=agent, env="catch", run_dir="/run", preset="local")
+    return settings.resolve(dict.fromkeys(names) | chosen | given, {agent: overrides})
+
+
+def test_one_shard_is_the_default() -> None:
+    run = _resolve("r2d2", {})
+    assert run.num_replay_shards == 1
+    starting.check_shares(run)
+
+
+@pytest.mark.parametrize(
+    ("agent", "overrides", "num_shards", "num_nodes", "said"),
+    [
+        ("r2d2", {}, 3, 2, "--num_replay_shards=3 needs as many actor nodes.* make 2"),
+        ("r2d2", {"batch_size": "32"}, 3, 4, "--agent=r2d2: .* multiple of 3; got .* 32"),
+        ("r2d2", {"batch_size": "2"}, 4, 4, "multiple of 4; got a batch size of 2"),
+        (
+            "r2d2",
+            {"batch_size": "4", "replay_size": "3", "min_replay_size": "1"},
+            4,
+            4,
+            "Table 'r2d2' holds 3 items: too few for 4 shards",
+        ),
+        ("impala", {"replay_fraction": "0.25"}, 4, 4, "'impala' must .* multiple of 4; got .* 6"),
+        (
+            "impala",
+            {"batch_size": "8", "queue_size": "12"},
+            4,
+            4,
+            r"more than a batch and one item \(3\) in each shard.* max_size 12 for 4",
+        ),
+    ],
+)
+def test_what_the_shards_could_not_give_is_refused(
+    agent: str, overrides: dict[str, str], num_shards: int, num_nodes: int, said: str
+) -> None:
+    given = dict(num_replay_shards=num_shards, num_actors=2 * num_nodes, actors_per_node=2)
+    run = _resolve(agent, overrides, **given)
+    assert len(run.crews()) == num_nodes
+    with pytest.raises(settings.SettingsError, match=said):
+        starting.check_shares(run)
+
+
+@pytest.mark.parametrize(
+    ("agent", "overrides", "given", "said"),
+    [
+        (
+            "r2d2",
+            {"batch_size": "9"},
+            dict(learners_per_agent=2),
+            "--learners_per_agent=2 must divide what a batch of r2d2 takes from table 'r2d2', "
+            "9 items, as 3, 9 would.",
+        ),
+        (
+            "impala",
+            {"replay_fraction": "0.125"},
+            dict(learners_per_agent=4),
+            "table 'impala', 7 items, as 7 would.",
+        ),
+        (
+            "r2d2",
+            {},
+            dict(learners_per_agent=2, num_replay_shards=3),
+            "Of --learners_per_agent=2 and --num_replay_shards=3 one must divide the other",
+        ),
+        (
+            "r2d2",
+            {},
+            dict(learners_per_agent=2, colocate_learners=True),
+            "--learners_per_agent=2 gives each learner a process of its own",
+        ),
+    ],
+)
+def test_what_several_learners_cannot_share_is_refused(
+    agent: str, overrides: dict[str, str], given: dict[str, Any], said: str
+) -> None:
+    run = _resolve(agent, overrides, num_actors=8, actors_per_node=1, **given)
+    with pytest.raises(settings.SettingsError, match=said):
+        starting.check_shares(run)
+
+
+def test_an_agent_that_knows_no_peers_has_one_learner(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_agent = building.make_agent
+
+    def make_update(environment_spec: Any) -> Any:
+        raise NotImplementedError
+
+    monkeypatch.setattr(
+        building,
+        "make_agent",
+        lambda run, name: dataclasses.replace(make_agent(run, name), make_update=make_update),
+    )
+    starting.check_shares(_resolve("r2d2", {}))
+    with pytest.raises(settings.SettingsError, match="its make_update takes no peers"):
+        starting.check_shares(_resolve("r2d2", {}, learners_per_agent=2))

@@ -59,7 +59,7 @@ class Result(NamedTuple):
     mean_return: float  # mean of all episodes during training
 
 
-_LINES = {correction: dict(correction=correction) for correction in CORRECTIONS}
+_LINES = {str(name): dict(correction=name) for name in CORRECTIONS}
 # Table 2, every correction with and without replay; and Figure D.1, with lags.
 GRIDS = [
     *(

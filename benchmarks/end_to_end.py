@@ -126,7 +126,7 @@ def _compare_with_parts(run: Measured, parts: dict[str, float]) -> None:
 
 def _measure_rival(folder: str, measured: Subject, run: Measured, report: Report) -> None:
     """Adds the rate of the rival in the same time, right after our run."""
-    module, _ = _RIVALS[_PEER.value]
+    module, _ = _RIVALS[_PEER.value or ""]
     settings = {
         "seconds": _SECONDS.value,
         "run_dir": f"{folder}/peer",

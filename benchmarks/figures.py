@@ -94,8 +94,8 @@ def draw(
 def _fill(axis: Axes, panel: Panel) -> None:
     for line in panel.lines:
         if line.margin is not None:
-            bars = dict(marker="o", markersize=4, capsize=2)
-            axis.errorbar(line.x, line.y, line.margin, label=line.label, **bars | line.style)
+            bars = {"marker": "o", "markersize": 4, "capsize": 2, **line.style}
+            axis.errorbar(line.x, line.y, line.margin, label=line.label, **bars)
             continue
         (drawn,) = axis.plot(line.x, line.y, label=line.label, **line.style)
         if line.band is not None:
@@ -118,7 +118,7 @@ def _fill(axis: Axes, panel: Panel) -> None:
         axis.xaxis.minorticks_off()
     axis.grid(alpha=0.3)
     if panel.legend is not None and axis.get_legend_handles_labels()[0]:
-        axis.legend(**{"frameon": False} | dict(panel.legend))
+        axis.legend(**{"frameon": False, **panel.legend})
 
 
 def smooth(values: np.ndarray, window: int) -> np.ndarray:

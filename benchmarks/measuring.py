@@ -96,7 +96,7 @@ def run(
     def begin(_: Sequence[str]) -> None:
         before()
         values = {name: flags.FLAGS[name].value for name in (*measured, *(rival or ()))}
-        agent = _agent(values.get("env", subject.GAME))
+        agent = _agent(str(values.get("env", subject.GAME)))
         report = Report(os.path.basename(file).removesuffix(".py"), agent.settings | values)
         main(agent, report)
         report.print()
@@ -112,7 +112,7 @@ def overrides() -> dict[str, dict[str, str]]:
 def _agent(env: str) -> Subject:
     try:
         named = command_line.AGENT.value or _DEFAULT_AGENT
-        return subject.make(named, flags.FLAGS["preset"].value, overrides(), env)
+        return subject.make(named, str(flags.FLAGS["preset"].value), overrides(), env)
     except ValueError as error:
         fail(str(error))
 
@@ -128,15 +128,12 @@ def given(measured: Subject) -> list[str]:
 
 def turns() -> list[str]:
     """The flags that told this command how long turns are, for another."""
-    return [f"--rounds={_rounds()}", f"--turn_seconds={_turn_seconds()}"]
+    defaults = dict(rounds=ROUNDS, turn_seconds=TURN_SECONDS)
+    return [f"--{name}={_value(name, default)}" for name, default in defaults.items()]
 
 
-def _rounds() -> int:
-    return flags.FLAGS["rounds"].value if "rounds" in flags.FLAGS else ROUNDS
-
-
-def _turn_seconds() -> float:
-    return flags.FLAGS["turn_seconds"].value if "turn_seconds" in flags.FLAGS else TURN_SECONDS
+def _value(name: str, default: float) -> Any:
+    return flags.FLAGS[name].value if name in flags.FLAGS else default
 
 
 class Contestant(NamedTuple):
@@ -169,7 +166,7 @@ def alternate(contestants: Mapping[str, Contestant]) -> dict[str, list[float]]:
     """
     steps = {name: _steps_per_turn(contestant) for name, contestant in contestants.items()}
     rates: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in range(_rounds()):
+    for _ in range(_value("rounds", ROUNDS)):
         for name, contestant in contestants.items():
             seconds = contestant.run(steps[name])
             rates[name].append(steps[name] * contestant.work / seconds)
@@ -177,7 +174,7 @@ def alternate(contestants: Mapping[str, Contestant]) -> dict[str, list[float]]:
 
 
 def _steps_per_turn(contestant: Contestant) -> int:
-    turn = _turn_seconds()
+    turn = _value("turn_seconds", TURN_SECONDS)
     contestant.run(1)
     steps, seconds = 1, contestant.run(1)
     while seconds < turn / 4:  # a few steps may have been waiting, ready

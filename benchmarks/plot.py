@@ -67,10 +67,11 @@ def hosts(run_dir: str, output: str) -> None:
     events: dict[float, str] = {}
     for at, event in json.loads((pathlib.Path(run_dir) / "events.json").read_text()):
         events[at] = f"{events[at]}, {event}" if at in events else event
-    measured = _read(run_dir, "evaluator", "walltime", "episode_return")
+    at_evaluations, evaluated = _read(run_dir, "evaluator", "walltime", "episode_return")
+    dots = dict(color="#cb181d", marker="o", markersize=4)
     lines = [
         Line(seconds, returns, "while acting", style=dict(color="#2171b5", marker=".")),
-        Line(*measured, "evaluated", style=dict(color="#cb181d", marker="o", markersize=4)),
+        Line(at_evaluations, evaluated, "evaluated", style=dots),
     ]
     words = dict(xlabel="seconds", ylabel="episode return of catch")
     panel = Panel(lines, words, dict(loc="lower right"), events)
@@ -173,14 +174,14 @@ def stac_pong(runs: str, output: str, data: str) -> None:
 
 def by_minute(run_dir: str, agent: str) -> np.ndarray:
     """Steps, returns and self-tuned values of a run, `[2 + tuned, minutes]`, NaN where none is."""
-    columns = ("walltime", "actor_steps", "episode_return")
-    walltime, *logged = _read(run_dir, "episodes", *columns)
+    walltime, *logged = _read(run_dir, "episodes", "walltime", "actor_steps", "episode_return")
     minutes = int(walltime[-1] // 60) + 1
     found = [study.mean_by_minute(walltime, values, minutes) for values in logged]
+    if agent == "impala":
+        return np.stack([*found, *np.full((len(_TUNED), minutes), np.nan)])
     for name in _TUNED:
-        own = _read(run_dir, learner_label(agent), "walltime", name) if agent == "stacx" else None
-        empty = np.full(minutes, np.nan)
-        found.append(study.mean_by_minute(*own, minutes) if own is not None else empty)
+        at, values = _read(run_dir, learner_label(agent), "walltime", name)
+        found.append(study.mean_by_minute(at, values, minutes))
     return np.stack(found)
 
 
@@ -195,7 +196,7 @@ def draw_stac_pong(found: dict[tuple[str, int], np.ndarray], path: pathlib.Path)
         by_steps.append(Line(steps / 1e6, returns, style=style))
         for label, values in zip(_TUNED, of_heads, strict=True):
             name, _, head = label.partition("/")
-            style = dict(color=f"C{int(head) - 1}", linestyle=linestyle, linewidth=1)
+            style = dict(color=f"C{int(head) - 1}", linestyle=linestyle)
             shown = f"head {head}" if seed == _SEEDS[0] and agent == "stacx" else None
             tuned[name].append(Line(minutes, values, shown, style=style))
     panels = [

@@ -42,7 +42,7 @@ _BEGINNINGS = (
     "run_folder.log_reader.read",
 )
 _BEGINNINGS_OF = {
-    "launch.population": ("launch.members.loop.check", "population.settings.make_folder"),
+    "launch.population": ("launch.acceptance.check", "population.settings.make_folder"),
     "launch.train": ("launch.gcp.launcher.check_access",),  # no one else's flags
     "benchmarks.control": ("subprocess.Popen",),
     "benchmarks.population_storm": ("subprocess.Popen",),

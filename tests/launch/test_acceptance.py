@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from launch.members import loop
+from launch import acceptance
 from population import decisions, settings
 from population.folder import PopulationFolder
 from run_folder import run_lock
@@ -70,7 +70,7 @@ def test_a_flag_that_every_run_takes_is_recorded(begun: pathlib.Path, stub: type
 def test_where_nothing_was_changed_nothing_is_asked(
     begun: pathlib.Path, stub: type[NoLoop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "check", None)
+    monkeypatch.setattr(acceptance, "check", None)
     assert typed_populations.run(f"--run_dir={begun}", "--resume") == 0
     assert len(stub.trained) == 1
 

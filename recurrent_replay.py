@@ -41,7 +41,7 @@ _SHARE = pathlib.Path("share", NAME)  # where a wheel puts the locks, below an e
 
 
 class InstallationError(ImportError):
-    """What is installed cannot run this. Says what to do."""
+    """The installed packages cannot run this; the message says what to do."""
 
 
 def file(name: str) -> pathlib.Path:
@@ -95,12 +95,12 @@ def check() -> None:
 
 @functools.cache
 def _why_not() -> str:
-    """What is wrong with the installation, and what rights it; empty where nothing is."""
+    """Says what is wrong with the installation, and what rights it; empty where nothing is."""
     return _clash() or _other_python() or _unfit()
 
 
 def _too_late() -> str:
-    """About `absl.app.run`, which has begun before TensorFlow is imported.
+    """Says so where `absl.app.run` has begun before TensorFlow is imported.
 
     TensorFlow would look for accelerators while it is imported, and make a context in which
     functions are traced as in TensorFlow 1: `tensor == 0` is False there.
@@ -119,7 +119,7 @@ def _too_late() -> str:
 
 
 def _clash() -> str:
-    """About a folder of somebody's that Python finds in the place of one of ours."""
+    """Names a folder of somebody's that Python finds in the place of one of ours."""
     for room in ROOMS:
         own = _HERE / room
         spec = importlib.util.find_spec(room) if own.is_dir() else None
@@ -140,7 +140,7 @@ def _clash() -> str:
 
 
 def _launchpads(own: pathlib.Path, found: pathlib.Path) -> str:
-    """About Launchpad's Courier in the place of ours: it loads beside no TensorFlow of today."""
+    """Names Launchpad's Courier in the place of ours: it loads beside no TensorFlow of today."""
     init = found / "__init__.py"
     if not init.is_file() or "cdll" not in init.read_text():
         return ""
@@ -150,7 +150,7 @@ def _launchpads(own: pathlib.Path, found: pathlib.Path) -> str:
 
 
 def _other_python() -> str:
-    """About a Python for which there is no Reverb, and which one there is instead."""
+    """Says that there is no Reverb for this Python, and which Python there is instead."""
     running = f"{platform.python_implementation()} {platform.python_version()}"
     if running.startswith(tuple(f"{python}." for python in PYTHONS)):
         return ""
@@ -168,7 +168,7 @@ def _other_python() -> str:
 
 
 def _unfit() -> str:
-    """About packages that are missing, or have another version than the lock."""
+    """Names packages that are missing, or have another version than the lock."""
     try:
         lock, launchpads = file(LOCK), file(LAUNCHPAD_LOCK)
     except FileNotFoundError:
@@ -210,7 +210,7 @@ def _needed() -> list[str]:
 
 
 def _version(name: str) -> str:
-    """Of an installed distribution; empty where there is none."""
+    """The version of an installed distribution; empty where there is none."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -222,7 +222,7 @@ def _listed(names: list[str]) -> str:
 
 
 def version() -> str:
-    """Of the project: what its sources say, or else its installation; empty where neither does."""
+    """The project's version, by its sources or else its installation; empty where neither tells."""
     with contextlib.suppress(OSError):
         text = (_HERE / "pyproject.toml").read_text()
         return "".join(re.findall('^version = "(.+)"', text, re.MULTILINE))
@@ -241,7 +241,7 @@ def commands() -> dict[str, str]:
 
 
 def command(name: str) -> str:
-    """How a sub-command is typed by whoever typed the one that runs, by the interpreter that runs.
+    """A sub-command as one types it who typed the one that runs, for the interpreter that runs.
 
     `python -m` looks into the folder that one stands in first, so where the command was needed for
     that it is needed again.
@@ -270,7 +270,7 @@ def _typed(program: pathlib.Path) -> str:
 
 
 def usage() -> str:
-    """What there is to be typed."""
+    """The page that lists the sub-commands."""
     known = commands()
     width = max(map(len, known)) + 2
     lines = [f"  {name.ljust(width)}{what}" for name, what in known.items()]

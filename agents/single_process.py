@@ -12,9 +12,9 @@ from acme import core, specs
 from agents.actor import AcmeActor
 from agents.contract import Agent
 from agents.in_process import InProcess
-from environments import conversion
-from environments.from_dm import space_of
-from environments.spec import spec_of
+from environments.copies import conversion
+from environments.copies.from_dm import space_of
+from environments.dm import spec_of
 from replay import tables
 from replay.structures import TableSpec
 
@@ -30,7 +30,7 @@ class SingleProcessAgent(core.Actor, core.VariableSource):
     Args:
       agent: what to run.
       environment_spec: of the environment, as `acme.make_environment_spec` gives it; the agent sees
-        and acts as `environments.conversion` has it.
+        and acts as `environments.copies.conversion` has it.
       seed: of parameters and policy.
 
     Raises:

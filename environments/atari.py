@@ -11,14 +11,13 @@ from gymnasium import spaces
 from gymnasium.vector import VectorWrapper
 from gymnasium.vector.utils import batch_space
 
-from environments import seeding
+from environments.copies.vector import Begun, Step, spread
 
 HEIGHT = WIDTH = 84
 SCREEN = (210, 160)  # height and width of what a television would show
 FRAMES_PER_STEP = 4
 MAX_FRAMES_PER_EPISODE = 108_000
 """Emulator frames, half an hour of play. The no-op frames at an episode's start do not count."""
-
 
 _FOR_TWO_PLAYERS = {"combat", "joust", "maze_craze", "warlords"}
 
@@ -52,11 +51,21 @@ def _in_words(name: str) -> str:
 class Atari(VectorWrapper):
     """N copies of one game, preprocessed in C++.
 
-    One step is four emulator frames, of which the pixel-wise maximum of the last two is scaled to
-    84 x 84 grey values. Frames are not stacked here: they are stored once and stacked where they
+    One step is four emulator frames; the pixel-wise maximum of the last two is scaled to 84 x 84
+    grey values. Frames are not stacked here: they are stored once and stacked where they
     are read. Following the R2D2 paper (Sections 2.3 and 4) the rewards are not clipped and losing
     a life does not end an episode; the number of lives left is in `infos["lives"]`, int [N].
     Actions are never repeated at random, and an episode begins with 0 to 30 no-op frames.
+
+    A game over terminates, the limit of `max_frames` truncates.
+
+    Args:
+      game: one of `games()`.
+      num_envs: N, the number of copies.
+      full_action_space: all 18 actions, or only those that do something in this game.
+      max_frames: emulator frames after which an episode is truncated.
+      for_people: observations are the screen as people see it, [N, 210, 160, 3], not uint8
+        [N, 84, 84]; all else, chance included, is the same.
 
     Attributes:
       action_names: what each action does, in words.
@@ -71,16 +80,6 @@ class Atari(VectorWrapper):
         max_frames: int = MAX_FRAMES_PER_EPISODE,
         for_people: bool = False,
     ) -> None:
-        """Loads the game.
-
-        Args:
-          game: one of `games()`.
-          num_envs: N, the number of copies.
-          full_action_space: all 18 actions, or only those that do something in this game.
-          max_frames: emulator frames after which an episode is truncated.
-          for_people: observations are the screen as people see it, [N, 210, 160, 3]; all else,
-            chance included, is the same.
-        """
         height, width = SCREEN if for_people else (HEIGHT, WIDTH)
         env = AtariVectorEnv(
             game,
@@ -112,26 +111,12 @@ class Atari(VectorWrapper):
         self.single_action_space = spaces.Discrete(len(self._indices))
         self.action_space = batch_space(self.single_action_space, num_envs)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begins an episode in every copy and returns (observations, infos)."""
-        seeds: Any = None if seed is None else seeding.spread(seed, self.num_envs)
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Begun:
+        seeds: Any = None if seed is None else spread(seed, self.num_envs)
         observations, infos = self.env.reset(seed=seeds, options=options)
         return observations[:, 0], infos  # [N, 84, 84], or the screens
 
-    def step(
-        self, actions: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Steps every copy.
-
-        Args:
-          actions: integers [N].
-
-        Returns:
-          (observations uint8 [N, 84, 84], rewards float32 [N], terminated bool [N], truncated
-          bool [N], infos): a game over terminates, the limit of `max_frames` truncates.
-        """
+    def step(self, actions: np.ndarray) -> Step:
         self.send(actions)
         return self.recv()
 
@@ -139,7 +124,7 @@ class Atari(VectorWrapper):
         """Begins a step, which goes on in threads of its own until `recv` fetches its result."""
         self._emulators.send(self._indices[actions])
 
-    def recv(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    def recv(self) -> Step:
         """Waits for the step that `send` began and returns what `step` does."""
         observations, rewards, terminated, truncated, infos = self._emulators.recv()
         return observations[:, 0], rewards.astype(np.float32), terminated, truncated, infos

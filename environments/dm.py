@@ -1,15 +1,85 @@
-"""One environment of `suites` behind dm_env's interface, for `acme.EnvironmentLoop`."""
+"""Environments in Acme's terms: their specs, and one of `suites` behind dm_env's interface.
 
+Apart from `suites`, which answers a misspelt name in less time than Acme takes to be imported.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dm_env
-import gymnasium
 import numpy as np
 import tree
 from acme import specs
+from gymnasium import spaces
+from gymnasium.vector import VectorEnv
 
-from environments import suites
-from environments.spec import make_environment_spec
+from environments import multitask, suites
+
+
+def make_environment_spec(name: str, *, full_action_space: bool = True) -> specs.EnvironmentSpec:
+    """Describes one environment in Acme's terms; of a suite, what all its tasks share.
+
+    Args:
+      name: for example `atari:pong` or `atari57`.
+      full_action_space: as for `suites.make`.
+
+    Raises:
+      ValueError: the name is unknown, or two tasks differ in their observations or actions.
+    """
+    suites.check(name)
+    samples = _samples(suites.parse(name), full_action_space)
+    return spec_of(*multitask.shared_spaces(samples))
+
+
+def _samples(
+    tasks: Sequence[suites.Task], full_action_space: bool
+) -> Iterator[tuple[str, VectorEnv]]:
+    """Makes one environment of each task, each closed before the next."""
+    games = 0
+    for task in tasks:
+        games += task.kind == "atari"
+        if full_action_space and task.kind == "atari" and games > 1:
+            continue  # as the first game, and 57 games take seconds to load
+        with contextlib.closing(
+            suites.make(task.name, 1, seed=0, full_action_space=full_action_space)
+        ) as env:
+            yield task.name, env
+
+
+def spec_of(observations: spaces.Space, actions: spaces.Space) -> specs.EnvironmentSpec:
+    """One environment's spaces in Acme's terms.
+
+    Args:
+      observations: an array's, or a dictionary of them.
+      actions: numbers from 0, one or several, or a vector [D] within bounds.
+    """
+    return specs.EnvironmentSpec(
+        observations=(
+            {name: _array_spec(part, name) for name, part in observations.items()}
+            if isinstance(observations, spaces.Dict)
+            else _array_spec(observations, "observation")
+        ),
+        actions=_action_spec(actions),
+        rewards=specs.Array((), np.float32, name="reward"),
+        discounts=specs.BoundedArray((), np.float32, 0.0, 1.0, name="discount"),
+    )
+
+
+def _action_spec(space: spaces.Space) -> specs.DiscreteArray | specs.BoundedArray:
+    if isinstance(space, spaces.Discrete):
+        return specs.DiscreteArray(int(space.n), dtype=np.int32, name="action")
+    if isinstance(space, spaces.MultiDiscrete):
+        last = space.nvec - 1
+        return specs.BoundedArray(space.shape, np.int32, np.zeros_like(last), last, name="action")
+    return _array_spec(space, "action")
+
+
+def _array_spec(space: spaces.Space, name: str) -> specs.Array:
+    assert isinstance(space, spaces.Box)
+    if space.is_bounded():
+        return specs.BoundedArray(space.shape, space.dtype, space.low, space.high, name=name)
+    return specs.Array(space.shape, space.dtype, name=name)
 
 
 def make(
@@ -26,16 +96,15 @@ def make(
 class DmEnvironment(dm_env.Environment):
     """A `VectorEnv` of one environment as dm_env sees it: no batch axis, resets when told to.
 
-    Termination gives discount 0; truncation ends an episode with discount 1.
+    Termination gives discount 0; truncation ends an episode with discount 1. A step where no
+    episode is under way begins one.
 
     Args:
       environment: resets on the step after an episode's end.
       spec: of its observations and actions.
     """
 
-    def __init__(
-        self, environment: gymnasium.vector.VectorEnv, spec: specs.EnvironmentSpec
-    ) -> None:
+    def __init__(self, environment: VectorEnv, spec: specs.EnvironmentSpec) -> None:
         self._environment = environment
         self._spec = spec
         self._started = False
@@ -44,16 +113,14 @@ class DmEnvironment(dm_env.Environment):
     def reset(self) -> dm_env.TimeStep:
         """Begins an episode; one that has not ended is given up."""
         if self._ended:  # the next step resets, whatever its action
-            observation = self._environment.step(self._batch(self._spec.actions.generate_value()))[
-                0
-            ]
+            action = self._batch(self._spec.actions.generate_value())
+            observation = self._environment.step(action)[0]
         else:
             observation = self._environment.reset()[0]
         self._started, self._ended = True, False
         return dm_env.restart(_only(observation))
 
     def step(self, action: Any) -> dm_env.TimeStep:
-        """One step; begins an episode instead where none is under way."""
         if self._ended or not self._started:
             return self.reset()
         outcome = self._environment.step(self._batch(action))
@@ -63,11 +130,9 @@ class DmEnvironment(dm_env.Environment):
         return (end if self._ended else dm_env.transition)(float(reward[0]), _only(observation))
 
     def observation_spec(self) -> Any:
-        """Shape and type of an observation, or of each part of one."""
         return self._spec.observations
 
     def action_spec(self) -> specs.DiscreteArray | specs.BoundedArray:
-        """How many actions there are, or the bounds of their vectors."""
         return self._spec.actions
 
     def _batch(self, action: Any) -> np.ndarray:
@@ -75,7 +140,6 @@ class DmEnvironment(dm_env.Environment):
         return np.asarray(action, self._spec.actions.dtype)[np.newaxis]
 
     def close(self) -> None:
-        """Ends the environment."""
         self._environment.close()
 
 

@@ -11,15 +11,20 @@ import functools
 import importlib
 import inspect
 import reprlib
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import dm_env
 import gymnasium
+import numpy as np
 from gymnasium import spaces
 
-from environments import conversion, import_path, replaced, trying
-from environments.copies import Copies
-from environments.from_dm import FromDm
+from environments import import_path
+from environments.copies import conversion
+from environments.copies.dead_simulators import first_line
+from environments.copies.from_dm import FromDm
+from environments.copies.leaves import UNCHECKED, NotInSpaceError, are_checked, leaves
+from environments.copies.made_singly import Copies, close
 
 _REGISTERED = "gym:"
 _RENDER_MODE = "rgb_array"
@@ -37,7 +42,7 @@ def may_register(env_id: str) -> bool:
 
 
 class Description(NamedTuple):
-    """What is known of an environment that was made and tried.
+    """Describes an environment that was made and tried.
 
     Attributes:
       observations: the space of what one copy shows in `make`.
@@ -75,18 +80,13 @@ def describe(name: str) -> Description:
 
 
 def remember(name: str, found: Description | str) -> None:
-    """Has `describe` know what another process has found out: a description, or a sentence."""
+    """Tells `describe` a description, or a sentence, that another process has found."""
     _known[name] = found
 
 
 def forget(name: str) -> None:
-    """Has `describe` make an environment anew."""
+    """Lets `describe` make an environment anew."""
     _known.pop(name, None)
-
-
-def is_continuous(name: str) -> bool:
-    """Whether an environment is acted in by bounded vectors; raises as `describe`."""
-    return isinstance(describe(name).actions, spaces.Box)
 
 
 def make(name: str, num_envs: int, *, drawing: bool = False) -> Copies:
@@ -113,13 +113,11 @@ def _make(name: str, *, drawing: bool) -> gymnasium.Env:
     try:
         return gymnasium.make(env_id, **how)
     except Exception as error:  # whatever somebody's constructor raises
-        raise ValueError(
-            f"gymnasium cannot make {name!r}: {import_path.first_line(error)}"
-        ) from error
+        raise ValueError(f"gymnasium cannot make {name!r}: {first_line(error)}") from error
 
 
 def _check_registered(name: str, env_id: str) -> None:
-    """Imports the module of `<module>:<id>`, and refuses what is not known then."""
+    """Imports the module of `<module>:<id>`, and refuses an id that is not known then."""
     module, separator, registered = env_id.rpartition(":")
     if not separator:
         return
@@ -128,7 +126,7 @@ def _check_registered(name: str, env_id: str) -> None:
     except (Exception, SystemExit) as error:  # whatever somebody's module raises
         raise ValueError(
             f"gymnasium cannot make {name!r}: importing {module!r} raises "
-            f"{import_path.first_line(error)}{import_path.advice(error, module)}"
+            f"{first_line(error)}{import_path.advice(error, module)}"
         ) from error
     if registered not in gymnasium.registry:
         near = difflib.get_close_matches(registered, gymnasium.registry, n=3, cutoff=0.5)
@@ -151,8 +149,7 @@ def _make_own(path: str, how: dict[str, Any]) -> gymnasium.Env:
         env = FromDm(env) if isinstance(env, dm_env.Environment) else env
     except Exception as error:  # whatever somebody's function raises
         raise ValueError(
-            f"{path!r}, called without arguments, makes no environment: "
-            f"{import_path.first_line(error)}"
+            f"{path!r}, called without arguments, makes no environment: {first_line(error)}"
         ) from error
     if not isinstance(env, gymnasium.Env):
         kind = f"{type(env).__module__}.{type(env).__qualname__}"
@@ -167,39 +164,82 @@ def _make_own(path: str, how: dict[str, Any]) -> gymnasium.Env:
 
 def _described(name: str) -> Description:
     env = _make(name, drawing=False)
-    try:
+    seen, act = _converted(name, env)
+    with _told(name):
         draws = _RENDER_MODE in (*env.metadata.get("render_modes", ()), env.render_mode)
         speed = int(env.metadata.get("render_fps", 30))
-    except Exception as error:  # whatever somebody's properties raise
-        raise _unusable(name, error) from error
-    seen, act = _converted(name, env)
-    try:
-        trying.play_one_step(env, act)
-    except Exception as error:  # whatever somebody's code raises
-        raise _unusable(name, error) from error
-    replaced.close(env)
+        _play_one_step(env, act)
+    close(env)
     another = _make(name, drawing=False)  # what a constructor draws by chance may differ
-    others = _converted(name, another)
-    replaced.close(another)
+    other_seen, other_act = _converted(name, another)
+    close(another)
     try:
-        conversion.check_alike([(each.space, acted.space) for each, acted in ((seen, act), others)])
+        conversion.check_alike((seen.space, act.space), (other_seen.space, other_act.space))
     except ValueError as error:
         raise ValueError(f"{name!r} {error}") from error
     return Description(seen.space, act.space, speed, draws)
 
 
 def _converted(name: str, env: gymnasium.Env) -> tuple[conversion.Observed, conversion.Acted]:
-    try:
+    with _told(name):
         space, action_space = env.observation_space, env.action_space
-    except Exception as error:  # whatever somebody's properties raise
-        raise _unusable(name, error) from error
     try:
-        act = conversion.acted(action_space)
-        return conversion.observed(space), act
+        return conversion.observed(space), conversion.acted(action_space)
     except ValueError as error:
         raise ValueError(f"{name!r} {error}") from error
 
 
-def _unusable(name: str, error: Exception) -> ValueError:
-    said = import_path.first_line(error)
-    return ValueError(f"{name!r} makes an environment that cannot be used: {said}")
+@contextlib.contextmanager
+def _told(name: str) -> Iterator[None]:
+    """Raises, for whatever somebody's code raises, a sentence."""
+    try:
+        yield
+    except Exception as error:
+        raise ValueError(
+            f"{name!r} makes an environment that cannot be used: {first_line(error)}"
+        ) from error
+
+
+def _play_one_step(env: gymnasium.Env, act: conversion.Acted) -> None:
+    """Resets an environment and steps it once, by an action of an agent's.
+
+    Nobody else has checked it: what is wrong with it is not to be found out by a run.
+
+    Raises:
+      ValueError: what it gives is not what gymnasium asks for, or what its spaces say.
+      Exception: whatever it raises.
+    """
+    begun = env.reset(seed=0)
+    if not (isinstance(begun, tuple) and len(begun) == 2 and isinstance(begun[1], dict)):
+        raise ValueError(f"reset() must give (observation, info), got {reprlib.repr(begun)}")
+    _check_observation(env, begun[0])
+    act.space.seed(0)
+    stepped = env.step(act.convert(act.space.sample()))
+    if not (isinstance(stepped, tuple) and len(stepped) == 5 and isinstance(stepped[4], dict)):
+        raise ValueError(
+            "step() must give (observation, reward, terminated, truncated, info), got "
+            f"{reprlib.repr(stepped)}"
+        )
+    observation, reward, terminated, truncated, _ = stepped
+    _check_observation(env, observation)
+    if not _is(np.isfinite, reward):
+        raise ValueError(f"a reward must be a finite number, got {reprlib.repr(reward)}")
+    for name, value in (("terminated", terminated), ("truncated", truncated)):
+        if not _is(lambda flag: flag in (True, False), value):
+            raise ValueError(f"{name} must be true or false, got {reprlib.repr(value)}")
+
+
+def _check_observation(env: gymnasium.Env, observation: Any) -> None:
+    for leaf in leaves(env.observation_space, checked=are_checked(env)):
+        try:
+            leaf.within(observation)
+        except NotInSpaceError as error:
+            raise ValueError(f"{error}; metadata[{UNCHECKED!r}] = True lets it pass") from error
+
+
+def _is(condition: Callable[[Any], Any], value: Any) -> bool:
+    """Whether one number fulfils a condition; what is no number does not."""
+    try:
+        return np.ndim(value) == 0 and bool(condition(value))
+    except (TypeError, ValueError):
+        return False

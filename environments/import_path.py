@@ -1,4 +1,4 @@
-"""From `package.module:name` to what stands there: how a user's own code is named."""
+"""`package.module:name` names a user's own code: whether a text has that form, and its import."""
 
 import contextlib
 import contextvars
@@ -8,14 +8,16 @@ import pkgutil
 from collections.abc import Iterator
 from typing import Any
 
+from environments.copies.dead_simulators import first_line
+
 _not_here = contextvars.ContextVar("_not_here", default=False)
 
 
 @contextlib.contextmanager
 def nothing_imported() -> Iterator[None]:
-    """No code of a user's own is imported here, whatever names it, and no environment is made.
+    """Imports no code of a user's own within, whatever names it, and makes no environment.
 
-    For what somebody else has written down: a name is all that it takes to have code run.
+    Settings that somebody else has written are read so: a name is all that it takes to run code.
     """
     before = _not_here.set(True)
     try:
@@ -78,7 +80,7 @@ def load(path: str, *, what: str, example: str) -> Any:
 
 
 def advice(error: BaseException, module: str) -> str:
-    """How a sentence about a module that could not be imported goes on, if one is named like it."""
+    """Ends a sentence about a module that could not be imported, where one is named like it."""
     package = module.partition(".")[0]
     is_missing = isinstance(error, ModuleNotFoundError) and error.name == package
     return f"; did you mean {near(package)}?" if is_missing and near(package) else ""
@@ -88,12 +90,6 @@ def near(package: str) -> str:
     """The module that could be imported whose name is most like a missing one's, or nothing."""
     there = sorted(found.name for found in pkgutil.iter_modules())
     return next(iter(difflib.get_close_matches(package, there, n=1, cutoff=0.75)), "")
-
-
-def first_line(error: BaseException) -> str:
-    """An exception's type and the first line of what it says, if it says anything."""
-    kind, words = type(error).__name__, str(error).strip()
-    return f"{kind}: {words.splitlines()[0]}" if words else f"{kind}."
 
 
 def _leads_to(missing: str | None, module: str) -> bool:

@@ -1,7 +1,7 @@
 """Several tasks in one vector environment."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import tree
@@ -9,38 +9,9 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from environments import seeding
-from environments.lost_simulators import CannotPlayError
-
-Observations = Any
-"""An array [N, ...], or a dictionary of them."""
-
-Step = tuple[Observations, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
-"""(observations, rewards, terminated, truncated, infos), as `VectorEnv.step` returns them."""
-
-
-@runtime_checkable
-class TwoPart(Protocol):
-    """An environment whose step comes in two halves and computes between them."""
-
-    def send(self, actions: np.ndarray) -> None:
-        """Begins a step."""
-
-    def recv(self) -> Step:
-        """Waits for the step to end."""
-
-
-class _AtOnce:
-    """The two halves of a step for an environment that has but one."""
-
-    def __init__(self, env: VectorEnv) -> None:
-        self._env = env
-
-    def send(self, actions: np.ndarray) -> None:
-        self._actions = actions
-
-    def recv(self) -> Step:
-        return self._env.step(self._actions)
+from environments.copies.dead_simulators import CannotPlayError
+from environments.copies.leaves import in_a_line
+from environments.copies.vector import Begun, Observations, Step, TwoPart, spread
 
 
 def shared_spaces(tasks: Iterable[tuple[str, VectorEnv]]) -> tuple[spaces.Space, spaces.Space]:
@@ -61,7 +32,8 @@ def shared_spaces(tasks: Iterable[tuple[str, VectorEnv]]) -> tuple[spaces.Space,
             few = found[0] == expected[0] and first.startswith("atari:")
             raise ValueError(
                 "The tasks of a suite must have the same observations and actions, but "
-                f"{first!r} has {_in_words(expected)}, while {name!r} has {_in_words(found)}."
+                f"{first!r} has {' and '.join(map(in_a_line, expected))}, while {name!r} has "
+                f"{' and '.join(map(in_a_line, found))}."
                 + (" All Atari games share the full set of 18 actions." if few else "")
             )
     return expected
@@ -71,32 +43,25 @@ def _concatenate(observations: Sequence[Observations]) -> Observations:
     return tree.map_structure(lambda *leaves: np.concatenate(leaves), *observations)
 
 
-def _in_words(pair: tuple[spaces.Space, spaces.Space]) -> str:
-    # numpy lays a long vector of bounds out in several lines.
-    return " ".join(f"{pair[0]} and {pair[1]}".split())
-
-
 class MultiTaskEnv(VectorEnv):
     """Joins the environments of several tasks; the rows of a task stay together.
 
     Every task that can is sent its actions before the first answer is waited for, so that small
     parts keep all cores busy. Of the infos, `lives` and `lost`, int [N], stay: 0 where a task has
-    none.
+    none. A CannotPlayError of `reset` or `step` says which task; the environment is of no use
+    after it.
+
+    Args:
+      tasks: from each task's name to its environments, which autoreset on the next step.
+
+    Raises:
+      ValueError: two tasks differ in their observations or actions.
     """
 
     def __init__(self, tasks: Mapping[str, VectorEnv]) -> None:
-        """Joins the tasks in their order.
-
-        Args:
-          tasks: from each task's name to its environments, which autoreset on the next step.
-
-        Raises:
-          ValueError: two tasks differ in their observations or actions.
-        """
         observation_space, action_space = shared_spaces(tasks.items())
         self._names = list(tasks)
         self._envs = list(tasks.values())
-        self._halves = [env if isinstance(env, TwoPart) else _AtOnce(env) for env in self._envs]
         self._ends = np.cumsum([env.num_envs for env in self._envs])
         self.num_envs = int(self._ends[-1])
         self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
@@ -105,20 +70,9 @@ class MultiTaskEnv(VectorEnv):
         self.observation_space = batch_space(observation_space, self.num_envs)
         self.action_space = batch_space(action_space, self.num_envs)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observations, dict[str, Any]]:
-        """Begins an episode in every row and returns (observations, infos).
-
-        Args:
-          seed: each task derives a seed of its own from it.
-          options: handed to every task.
-
-        Raises:
-          CannotPlayError: one cannot be played; it says which.
-        """
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Begun:
         count = len(self._envs)
-        seeds = [None] * count if seed is None else seeding.spread(seed, count).tolist()
+        seeds = [None] * count if seed is None else spread(seed, count).tolist()
         begun = self._of_each(
             lambda task: self._envs[task].reset(seed=seeds[task], options=options)
         )
@@ -126,27 +80,27 @@ class MultiTaskEnv(VectorEnv):
         return _concatenate(observations), self._join(infos)
 
     def step(self, actions: np.ndarray) -> Step:
-        """Steps every row.
-
-        Args:
-          actions: integers [N], or float32 [N, D].
-
-        Raises:
-          ValueError: the actions have another shape or lie outside the range.
-          CannotPlayError: as `reset`; this environment is of no use after it.
-        """
         # Checked before any is sent: a task that refused its part would leave others half stepped.
         if not self.action_space.contains(actions):
             raise ValueError(f"Actions must lie in {self.action_space}, got {actions!r}.")
         parts = np.split(actions, self._ends[:-1])
-        self._of_each(lambda task: self._halves[task].send(parts[task]))
-        stepped = self._of_each(lambda task: self._halves[task].recv())
+        self._of_each(lambda task: self._send(task, parts[task]))
+        stepped = self._of_each(lambda task: self._recv(task, parts[task]))
         observations, *arrays, infos = zip(*stepped, strict=True)
         rewards, terminated, truncated = map(np.concatenate, arrays)
         return _concatenate(observations), rewards, terminated, truncated, self._join(infos)
 
+    def _send(self, task: int, actions: np.ndarray) -> None:
+        env = self._envs[task]
+        if isinstance(env, TwoPart):
+            env.send(actions)
+
+    def _recv(self, task: int, actions: np.ndarray) -> Step:
+        env = self._envs[task]
+        return env.recv() if isinstance(env, TwoPart) else env.step(actions)
+
     def _of_each(self, function: Callable[[int], Any]) -> list[Any]:
-        """What a function of a task's index gives for each of them."""
+        """Calls a function with the index of each task."""
         found: list[Any] = []
         try:
             for task in range(len(self._names)):
@@ -165,6 +119,5 @@ class MultiTaskEnv(VectorEnv):
         }
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Closes every task's environments."""
         for env in self._envs:
             env.close(**kwargs)

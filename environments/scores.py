@@ -1,6 +1,6 @@
 """Published scores, and returns in units of human play.
 
-`data/atari57.csv` holds the customary human and random scores, and those of five agents as
+`data/atari57.csv` holds the customary human and random scores, and five agents' scores as
 Kapturowski et al. 2019 (R2D2) report them. In `data/dmlab30.csv` the human and random scores and
 the columns with a year are from Espeholt et al. 2018 (IMPALA), the others from Kapturowski et al.
 
@@ -18,7 +18,7 @@ import numpy as np
 
 
 def _read(file: str) -> dict[str, dict[str, float]]:
-    """Reads a table: from an environment's name to its row."""
+    """Reads a table: an environment's name leads to its row."""
     with (Path(__file__).parent / file).open(newline="") as lines:
         return {
             row.pop("environment"): {column: float(score) for column, score in row.items()}
@@ -44,6 +44,9 @@ _IN_TRAINING = {held_out: name for name, held_out in HELD_OUT.items()}
 
 DMLAB30_TRAINING = tuple(_IN_TRAINING.get(name, name) for name in DMLAB30)
 """The names of the 30 levels as they are trained on."""
+
+DMLAB30_LEVELS = {name.removeprefix("dmlab:") for name in (*DMLAB30, *DMLAB30_TRAINING)}
+"""The levels of either list, by the engine's name of them."""
 
 SCORES = {**_ATARI57, **_DMLAB30}
 """From an environment's name to its scores: `random`, `human`, and each published agent's."""

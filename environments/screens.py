@@ -8,7 +8,11 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import VectorEnv, VectorWrapper
 
-from environments import atari, control, control_renderer, control_tasks, gym, seeding, suites
+from environments import atari, gym, suites
+from environments.control import environment as control
+from environments.control import renderer
+from environments.control import tasks as control_tasks
+from environments.copies.vector import Begun, SeededVectorEnv, Step
 
 # Atari and DMLab show 60 frames a second and take one action for four of them.
 _FRAMES_PER_SECOND = {
@@ -36,7 +40,7 @@ class Screen:
     frames_per_second: int
 
     def action_name(self, action: np.ndarray) -> str:
-        """What an action is called, a number or a vector [D]; a vector, its components."""
+        """Names an action, which is a number or a vector [D]; a vector by its components."""
         if self.action_names:
             return self.action_names[int(action)]
         if action.dtype.kind in "iu":
@@ -55,20 +59,20 @@ def make(
 
     Args:
       name: of one environment.
-      seed: as for `suites.make`.
-      full_action_space: as for `suites.make`.
-      full_rendering: as for `suites.make`.
+      seed: this and the others are as for `suites.make`.
 
     Raises:
       ValueError: as `suites.make` and `check`.
     """
-    env = _make(name, seed, full_action_space, full_rendering)
-    if suites.made_singly(name):
+    task = suites.check_single(name)
+    check(name)
+    env = _make(task, seed, full_action_space, full_rendering)
+    if task.is_made_singly:
         speed = gym.describe(name).frames_per_second
-    elif suites.kind(name) in control_tasks.TASKS:
+    elif task.kind in control_tasks.TASKS:
         speed = env.metadata["render_fps"]
     else:
-        speed = _FRAMES_PER_SECOND.get(name) or _FRAMES_PER_SECOND[name.partition(":")[0]]
+        speed = _FRAMES_PER_SECOND.get(name) or _FRAMES_PER_SECOND[task.kind]
     return Screen(env, _action_names(env), speed)
 
 
@@ -82,22 +86,20 @@ def check(name: str) -> None:
       ValueError: a sentence with the packages to install.
     """
     if suites.kind(name) in control_tasks.TASKS:
-        control_renderer.check(name)
+        renderer.check(name)
 
 
-def _make(name: str, seed: int, full_action_space: bool, full_rendering: bool) -> VectorEnv:
-    kind, _, task = name.partition(":")
-    suites.check(name)
-    check(name)
-    if kind == "atari":
-        return seeding.SeededVectorEnv(_Twins(task, full_action_space), seed)
-    if kind in control_tasks.TASKS:
-        env: VectorEnv = control.make(name, 1, full_rendering=full_rendering, drawing=True)
-        return seeding.SeededVectorEnv(env, seed)
-    if suites.made_singly(name) and gym.describe(name).draws:
-        return _Drawn(seeding.SeededVectorEnv(gym.make(name, 1, drawing=True), seed), offers=True)
-    env = suites.make(name, 1, seed=seed, full_action_space=full_action_space)
-    return _Drawn(env, offers=name == "memory:cartpole")
+def _make(task: suites.Task, seed: int, full_action_space: bool, full_rendering: bool) -> VectorEnv:
+    if task.kind == "atari":
+        return SeededVectorEnv(_Twins(task.rest, full_action_space), seed)
+    if task.kind in control_tasks.TASKS:
+        env: VectorEnv = control.make(
+            task.kind, task.rest, 1, full_rendering=full_rendering, drawing=True
+        )
+        return SeededVectorEnv(env, seed)
+    if task.is_made_singly and gym.describe(task.name).draws:
+        return _Drawn(SeededVectorEnv(gym.make(task.name, 1, drawing=True), seed))
+    return _Drawn(suites.make(task.name, 1, seed=seed, full_action_space=full_action_space))
 
 
 class _Twins(VectorWrapper):
@@ -112,13 +114,11 @@ class _Twins(VectorWrapper):
         self._twin = atari.Atari(game, 1, full_action_space=full_action_space, for_people=True)
         self._picture: np.ndarray | None = None
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Begun:
         self._picture = self._twin.reset(seed=seed, options=options)[0][0]
         return self.env.reset(seed=seed, options=options)
 
-    def step(self, actions: np.ndarray) -> Any:
+    def step(self, actions: np.ndarray) -> Step:
         self._picture = self._twin.step(actions)[0][0]
         return self.env.step(actions)
 
@@ -127,35 +127,25 @@ class _Twins(VectorWrapper):
 
 
 class _Drawn(VectorWrapper):
-    """Draws the observation where the environment gives no picture.
+    """Draws the observation where the environment gives no picture."""
 
-    Args:
-      env: one copy.
-      offers: whether it offers to draw itself.
-    """
+    _observation: Any = None
 
-    def __init__(self, env: VectorEnv, *, offers: bool) -> None:
-        super().__init__(env)
-        self._offers = offers
-        self._observation: Any = None
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Begun:
         self._observation, infos = self.env.reset(seed=seed, options=options)
         return self._observation, infos
 
-    def step(self, actions: np.ndarray) -> Any:
+    def step(self, actions: np.ndarray) -> Step:
         self._observation, *outcome = self.env.step(actions)
         return self._observation, *outcome
 
     def render(self) -> tuple[Any, ...] | None:
-        rendered = self.env.render() if self._offers else None
+        rendered = self.env.render() if self.env.render_mode == "rgb_array" else None
         if rendered and _is_picture(rendered[0]):
             return rendered
         parts = self._observation
         shown = parts if isinstance(parts, Mapping) else {"": parts}
-        # What is most like a picture; a dictionary's order is that of its names.
+        # The part most like a picture; a dictionary's order is that of its names.
         return (drawn(max((part[0] for part in shown.values()), key=np.ndim)),)
 
 
@@ -187,7 +177,7 @@ def drawn(observation: np.ndarray) -> np.ndarray:
 
 
 def _action_names(env: VectorEnv) -> tuple[str, ...]:
-    """What the environment inside all wrappers calls them, or else their numbers."""
+    """The names that the environment inside all wrappers gives them, or else their numbers."""
     while not hasattr(env, "action_names") and isinstance(env, VectorWrapper):
         env = env.env
     space = env.single_action_space

@@ -9,94 +9,127 @@ modules.
 A *suite* is several tasks with the same observations and actions: names joined by commas, as in
 `atari:pong,atari:breakout`; `atari57`, the 57 games on which the papers report; or `dmlab30`, the
 30 levels of theirs. A task is known by its index in the suite.
+
+Only functions that make or check look whether a name is one; of a suite, others tell what its first
+task is.
 """
 
 import contextlib
 import difflib
 import itertools
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
-from environments import (
-    atari,
-    catch,
-    control,
-    control_tasks,
-    dmlab,
-    dmlab_process,
-    gym,
-    import_path,
-    memory,
-    multitask,
-    scores,
-    seeding,
-)
+from environments import atari, gym, import_path, multitask, scores, small_tasks
+from environments.control import environment as control
+from environments.control import tasks as control_tasks
+from environments.copies import conversion, vector
+from environments.dmlab import environment as dmlab
+from environments.dmlab.process import FRAMES_PER_STEP
 
-_TASKS: dict[str, Callable[[], list[str]]] = {
-    "catch": lambda: sorted(catch.TASKS),
-    "memory": lambda: sorted(memory.TASKS),
+_OWN = "own"
+_TASKS: dict[str, Callable[[], Sequence[str]]] = {
+    "catch": lambda: [task for task in small_tasks.CATCH if task],
+    "memory": lambda: sorted(small_tasks.MEMORY),
     "atari": atari.games,
-    "dmlab": dmlab.levels,
-    "control": lambda: list(control_tasks.CONTROL),
-    "control-pixels": lambda: list(control_tasks.CONTROL),
-    "rwrl": lambda: list(control_tasks.RWRL),
+    "dmlab": lambda: sorted({*dmlab.CLASSICS, *scores.DMLAB30_LEVELS}),
+    "control": lambda: control_tasks.CONTROL,
+    "control-pixels": lambda: control_tasks.CONTROL,
+    "rwrl": lambda: control_tasks.RWRL,
     "gym": gym.ids,
 }
 _SUITES = {"atari57": scores.ATARI57, "dmlab30": scores.DMLAB30_TRAINING}
 _WITHOUT_TASK = ("catch", *_SUITES)
-_FRAMES_PER_STEP = {"atari": atari.FRAMES_PER_STEP, "dmlab": dmlab_process.FRAMES_PER_STEP}
+_FRAMES_PER_STEP = {"atari": atari.FRAMES_PER_STEP, "dmlab": FRAMES_PER_STEP}
+
+
+class Task(NamedTuple):
+    """One environment's name, parsed.
+
+    Attributes:
+      name: the whole, for example `atari:pong`.
+      word: what stands before the first colon.
+      rest: what follows it; nothing where there is none.
+    """
+
+    name: str
+    word: str
+    rest: str
+
+    @property
+    def kind(self) -> str:
+        """`atari`, `dmlab`, `gym`, ...; `own` for a user's."""
+        return self.word if self.word in _TASKS else _OWN
+
+    @property
+    def is_made_singly(self) -> bool:
+        """Whether copies are made one at a time, by `environments.gym`."""
+        return self.kind in ("gym", _OWN)
+
+
+def parse(name: str) -> list[Task]:
+    """The tasks of a suite, in order; of one environment, itself."""
+    found = []
+    for part in itertools.chain(*(_SUITES.get(part, (part,)) for part in name.split(","))):
+        word, _, rest = part.partition(":")
+        found.append(Task(part, word, rest))
+    return found
 
 
 def tasks(name: str) -> tuple[str, ...]:
-    """The names of a suite's tasks in order; of one environment, its own name.
-
-    Args:
-      name: for example `atari:pong`, `atari:pong,atari:breakout` or `atari57`; not checked.
-    """
-    parts = (_SUITES.get(part, (part,)) for part in name.split(","))
-    return tuple(itertools.chain.from_iterable(parts))
+    """The names of a suite's tasks, in order; of one environment, its own."""
+    return tuple(task.name for task in parse(name))
 
 
 def kind(name: str) -> str:
-    """`atari`, `dmlab`, `gym`, ...: of a suite, that of its first task; `own` for a user's.
-
-    Args:
-      name: of an environment or a suite; not checked.
-    """
-    word = tasks(name)[0].partition(":")[0]
-    return word if word in _TASKS else "own"
+    """`Task.kind` of an environment."""
+    return parse(name)[0].kind
 
 
 def frames_per_step(name: str) -> int:
-    """Frames for which an action is repeated: 4 on Atari and DeepMind Lab, 1 elsewhere.
-
-    Args:
-      name: of an environment or a suite; not checked.
-    """
+    """Frames for which an action is repeated: 4 on Atari and DeepMind Lab, 1 elsewhere."""
     return _FRAMES_PER_STEP.get(kind(name), 1)
 
 
-def module_of(task: str) -> str | None:
-    """The module that has to be imported to make a task: a user's own; None of those listed here.
+def is_continuous(name: str) -> bool:
+    """Whether actions are vectors: by the name, or else by what can be made here."""
+    first = parse(name)[0]
+    if first.kind in control_tasks.TASKS:  # so that no engine has to be there to ask
+        return True
+    try:
+        check_names(first.name)
+        return first.is_made_singly and isinstance(gym.describe(first.name).actions, spaces.Box)
+    except ValueError:
+        return False
 
-    Args:
-      task: that `check_names` accepts.
-    """
-    word, _, rest = task.partition(":")
-    if word == "gym":
-        return rest.partition(":")[0] if ":" in rest else None
-    return word if kind(task) == "own" else None
+
+def shows_pixels(name: str) -> bool:
+    """Whether an environment that is continuous shows images."""
+    first = parse(name)[0]
+    if first.kind in control_tasks.TASKS:
+        return first.kind == "control-pixels"
+    return bool(conversion.images(gym.describe(first.name).observations))
+
+
+def module_of(name: str) -> str | None:
+    """The user's own module that has to be imported to make a task, if there is one."""
+    (task,) = parse(name)
+    if task.kind == "gym":
+        return task.rest.partition(":")[0] if ":" in task.rest else None
+    return task.word if task.kind == _OWN else None
 
 
 def evaluation_task(name: str) -> str:
-    """The task on which play of a task is evaluated: itself, or its held-out twin.
-
-    Args:
-      name: of one environment; not checked.
-    """
+    """The task on which play of a task is evaluated: itself, or its held-out twin."""
     return scores.HELD_OUT.get(name, name)
+
+
+def made_singly(name: str) -> bool:
+    """`Task.is_made_singly` of an environment."""
+    return parse(name)[0].is_made_singly
 
 
 def make(
@@ -109,27 +142,22 @@ def make(
 ) -> VectorEnv:
     """Makes environments that share a name and differ in their random streams.
 
-    Every one has a single Box observation, or a dictionary of them, actions that are discrete or a
-    bounded float32 vector, float32 rewards, and autoresets on the next step: after an episode's
-    end, `step` ignores the action and returns a reward of 0 and the new episode's first
-    observation.
-
     Args:
-      name: of one environment, for example `atari:pong`; `make_each` makes suites.
+      name: of one environment, for example `atari:pong`.
       num_envs: N, the number of environments.
-      seed: a non-negative integer. The first `reset()` uses it; the same seed and actions give
-        the same stream, bit for bit; a dm_env environment of a user's own knows no seeds.
-      full_action_space: for Atari, all 18 actions instead of those the game makes use of; for
-        DeepMind Lab, the 15 of R2D2 instead of IMPALA's nine.
-      full_rendering: for `control-pixels`, shadows and smooth edges.
+      seed: this and the others are as for `make_each`.
 
     Raises:
-      ValueError: the name is unknown or a suite's, or a number is too small.
+      ValueError: as `make_each`.
     """
-    _check_single(name)
     if num_envs < 1:
         raise ValueError(f"num_envs must be at least 1, got {num_envs}.")
-    return seeding.SeededVectorEnv(_make(name, num_envs, full_action_space, full_rendering), seed)
+    return make_each(
+        [name] * num_envs,
+        seed=seed,
+        full_action_space=full_action_space,
+        full_rendering=full_rendering,
+    )
 
 
 def make_each(
@@ -141,56 +169,69 @@ def make_each(
 ) -> VectorEnv:
     """Makes one environment per entry: row i plays `names[i]`.
 
+    Every one has a single Box observation, or a dictionary of them, actions that are discrete or a
+    bounded float32 vector, float32 rewards, and autoresets on the next step: after an episode's
+    end, `step` ignores the action and returns a reward of 0 and the new episode's first
+    observation.
+
     Args:
-      names: of one environment each; equal ones stand side by side. With a single name among
-        them the result is that of `make`.
-      seed: as for `make`.
-      full_action_space: as for `make`.
-      full_rendering: as for `make`.
+      names: of one environment each; equal ones stand side by side.
+      seed: a non-negative integer. The first `reset()` uses it; the same seed and actions give
+        the same stream, bit for bit; a dm_env environment of a user's own knows no seeds.
+      full_action_space: for Atari, all 18 actions instead of those the game makes use of; for
+        DeepMind Lab, the 15 of R2D2 instead of IMPALA's nine.
+      full_rendering: for `control-pixels`, shadows and smooth edges.
 
     Raises:
-      ValueError: a name is unknown or a suite's, equal names are apart, or two environments
-        differ in their observations or actions.
+      ValueError: a name is unknown or a suite's, equal names are apart, two environments differ in
+        their observations or actions, or a number is too small.
     """
     counts = {name: len(list(rows)) for name, rows in itertools.groupby(names)}
     if sum(counts.values()) != len(names) or not names:
         raise ValueError(
             f"At least one name is needed, and equal names side by side, got {list(names)!r}."
         )
-    if len(counts) == 1:
-        return make(
-            names[0],
-            len(names),
-            seed=seed,
-            full_action_space=full_action_space,
-            full_rendering=full_rendering,
-        )
     for name in counts:
-        _check_single(name)
-    how = (full_action_space, full_rendering)
-    envs = {name: _make(name, count, *how) for name, count in counts.items()}
-    return seeding.SeededVectorEnv(multitask.MultiTaskEnv(envs), seed)
+        check_single(name)
+    envs = {
+        name: _make(parse(name)[0], count, full_action_space, full_rendering)
+        for name, count in counts.items()
+    }
+    joined = multitask.MultiTaskEnv(envs) if len(envs) > 1 else envs[names[0]]
+    return vector.SeededVectorEnv(joined, seed)
 
 
-def _make(name: str, num_envs: int, full_action_space: bool, full_rendering: bool) -> VectorEnv:
-    word, _, task = name.partition(":")
-    if word == "catch":
-        return catch.TASKS[task](num_envs) if task else catch.Catch(num_envs)
-    if word == "memory":
-        return memory.TASKS[task].make(num_envs)
-    if word == "atari":
-        return atari.Atari(task, num_envs, full_action_space=full_action_space)
-    if word == "dmlab":
-        return dmlab.DMLab(task, num_envs, full_action_space=full_action_space)
-    if word in control_tasks.TASKS:
-        return control.make(name, num_envs, full_rendering=full_rendering)
-    return gym.make(name, num_envs)
+def _make(task: Task, num_envs: int, full_action_space: bool, full_rendering: bool) -> VectorEnv:
+    if task.kind == "catch":
+        return small_tasks.CATCH[task.rest](num_envs)
+    if task.kind == "memory":
+        return small_tasks.MEMORY[task.rest].make(num_envs)
+    if task.kind == "atari":
+        return atari.Atari(task.rest, num_envs, full_action_space=full_action_space)
+    if task.kind == "dmlab":
+        return dmlab.DMLab(task.rest, num_envs, full_action_space=full_action_space)
+    if task.kind in control_tasks.TASKS:
+        return control.make(task.kind, task.rest, num_envs, full_rendering=full_rendering)
+    return gym.make(task.name, num_envs)
+
+
+def observation_space(name: str) -> spaces.Space:
+    """The space of one environment's observations, which are alike in all tasks of a suite.
+
+    Args:
+      name: of an environment or a suite that `check` accepts. No engine is started for it.
+    """
+    first = parse(name)[0]
+    if first.is_made_singly:
+        return gym.describe(first.name).observations
+    with contextlib.closing(_make(first, 1, full_action_space=True, full_rendering=False)) as env:
+        return env.single_observation_space
 
 
 def check(name: str) -> None:
-    """Refuses a name of which an environment could not be made.
+    """Refuses a name if no environment of it could be made here.
 
-    Whether a suite's tasks share observations and actions is left to `make_environment_spec`.
+    Whether a suite's tasks share observations and actions is left to `dm.make_environment_spec`.
 
     Args:
       name: of an environment or a suite.
@@ -200,53 +241,47 @@ def check(name: str) -> None:
         near, suggests the right one; or a suite has the same task twice.
     """
     check_names(name)
-    for task in tasks(name):
+    for task in parse(name):
         _check_here(task)
 
 
 def check_names(name: str) -> None:
-    """As `check`, but accepts what could be made where everything that it needs is installed."""
+    """Refuses as `check` does, but accepts what lacks only an installation of what it needs."""
     names = tasks(name)
-    for task in names:
+    for task in parse(name):
         _check_name(task)
     twice = [task for task in names if names.count(task) > 1]
     if twice:
         raise ValueError(f"A suite's tasks must differ, but {name!r} repeats {twice[0]!r}.")
 
 
-def _check_single(name: str) -> None:
+def check_single(name: str) -> Task:
+    """Parses the name of one environment; refuses suites, and what `check` does."""
     check(name)
-    if len(tasks(name)) > 1:
-        raise ValueError(f"{name!r} must name one environment, got {len(tasks(name))} tasks.")
+    first, *more = parse(name)
+    if more:
+        raise ValueError(f"{name!r} must name one environment, got {1 + len(more)} tasks.")
+    return first
 
 
-def made_singly(name: str) -> bool:
-    """Whether copies of an environment are made one at a time, by `environments.gym`.
-
-    Args:
-      name: of one environment that `check_names` accepts.
-    """
-    return kind(name) in ("gym", "own")
-
-
-def _check_name(name: str) -> None:
-    word, _, task = name.partition(":")
+def _check_name(task: Task) -> None:
+    name, word, rest = task
     if word in _TASKS:
-        known = task in _TASKS[word]() or (word == "gym" and gym.may_register(task))
+        known = rest in _TASKS[word]() or (word == "gym" and gym.may_register(rest))
     else:
         known = word not in _SUITES and import_path.is_import_path(name)
     if not known and name != "catch":
-        raise ValueError(f"Unknown environment {name!r}: {_advice(word, task)}")
+        raise ValueError(f"Unknown environment {name!r}: {_advice(word, rest)}")
 
 
-def _check_here(name: str) -> None:
+def _check_here(task: Task) -> None:
     """Refuses what this machine cannot make."""
-    word, _, task = name.partition(":")
+    name, word, rest = task
     if word == "dmlab":
-        dmlab.check(task)
+        dmlab.check(rest)
     if word in control_tasks.TASKS:
-        control.check(name)
-    if not made_singly(name):
+        control.check(word, rest)
+    if not task.is_made_singly:
         return
     try:
         gym.describe(name)
@@ -256,7 +291,7 @@ def _check_here(name: str) -> None:
         if is_missing and "." not in word and (_near(word) or not import_path.near(word)):
             # No reading of the colon fits: a misspelt kind of environment, or a module.
             raise ValueError(
-                f"Unknown environment {name!r}: {_advice(word, task)} {error}"
+                f"Unknown environment {name!r}: {_advice(word, rest)} {error}"
             ) from error
         raise
 
@@ -270,12 +305,8 @@ def _with_kind(task: str) -> list[str]:
     """The whole names of tasks that a text is, or else is most like, without their kind."""
     whole = {f"{kind}:{known}": known for kind, tasks in _TASKS.items() for known in tasks()}
     meant = [name for name, known in whole.items() if known.lower() == task.lower()]
-    return meant or [
-        name
-        for near in difflib.get_close_matches(task, set(whole.values()), n=1, cutoff=0.75)
-        for name, known in whole.items()
-        if known == near
-    ]
+    near = difflib.get_close_matches(task, set(whole.values()), n=1, cutoff=0.75)
+    return meant or [name for name, known in whole.items() if known in near]
 
 
 def _advice(word: str, task: str) -> str:
@@ -291,22 +322,9 @@ def _advice(word: str, task: str) -> str:
     if not task and (named := _with_kind(word)):
         return f"did you mean {' or '.join(named)}?"
     return (
-        f"expected catch[:{'|'.join(catch.TASKS)}], memory:<{'|'.join(memory.TASKS)}>, "
+        f"expected catch[:{'|'.join(_TASKS['catch']())}], memory:<{'|'.join(small_tasks.MEMORY)}>, "
         "atari:<game in snake_case>, dmlab:<level>, control:<domain>/<task>, "
         "control-pixels:<domain>/<task>, rwrl:<domain>/<task>/<level>, gym:<id known to "
         "gymnasium>, gym:<module>:<id>, <package.module>:<function>, several of these joined by "
         "commas, atari57 or dmlab30."
     )
-
-
-def observation_space(name: str) -> spaces.Space:
-    """What one environment shows; of a suite, what its first task does, as all others must.
-
-    Args:
-      name: of an environment or a suite that `check` accepts. No engine is started for it.
-    """
-    first = tasks(name)[0]
-    if made_singly(first):
-        return gym.describe(first).observations
-    with contextlib.closing(_make(first, 1, full_action_space=True, full_rendering=False)) as env:
-        return env.single_observation_space

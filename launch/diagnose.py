@@ -16,7 +16,7 @@ from absl import flags
 from rich.console import Console
 
 from agents.requirements import MOST_MEMORY_STEPS
-from environments.lost_simulators import CannotPlayError
+from environments.copies.dead_simulators import CannotPlayError
 from launch import command_line, opening
 from run_folder.settings import SettingsError
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from environments.lost_simulators import CannotPlayError
+from environments.copies.dead_simulators import CannotPlayError
 from launch import command_line, opening, playing_flags
 from run_folder.settings import SettingsError
 

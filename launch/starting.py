@@ -18,7 +18,7 @@ from absl import flags
 from agents.contract import Agent, Update
 from agents.networks.network import is_discrete
 from agents.peers import ALONE
-from environments import import_path
+from environments.copies.dead_simulators import first_line
 from launch import trial
 from launch.gcp import options
 from launch.local import fork_server, processes, supervisor, temporary_files, tracker
@@ -295,7 +295,7 @@ def make_updates(run: Settings) -> dict[str, Update]:
             traceback.print_exc()
             raise SettingsError(
                 f"--agent={run.agent} cannot play --env={run.env}: making its update raised "
-                f"{import_path.first_line(error)}"
+                f"{first_line(error)}"
             ) from None
         updates[name] = update
         forms.add(agent.environment_action)

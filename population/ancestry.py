@@ -31,9 +31,7 @@ def trace(made: Sequence[Decision], members: int) -> list[list[Stretch]]:
     is read while members decide may lack that decision: then the newest of the rival's that is
     known stands for it.
 
-    Args:
-      made: each member's decisions, all from number 0 on.
-      members: how many there are; an adoption's rival is one of them.
+    `made` are each member's decisions, all from number 0 on; an adoption's rival is a member.
     """
     ancestors = _ancestors(made)
     found = [[Stretch(0, member)] for member in range(members)]

@@ -41,12 +41,7 @@ class Range:
 
 
 def parse(name: str, text: str, declared: Mapping[str, Field]) -> Range:
-    """The range that a text stands for.
-
-    Args:
-      name: of the field.
-      text: as it was typed.
-      declared: the fields of the agent's Config.
+    """The range that a text, as it was typed, stands for among the fields of an agent's Config.
 
     Raises:
       ValueError: no such field, or no range that its Config takes.
@@ -93,11 +88,6 @@ def draw(ranges: Mapping[str, Range], member: int, seed: int) -> dict[str, Any]:
 
     Members that differ in their place on the grids alone draw the same of all else: so each cell
     of the grids is tried with the same draws.
-
-    Args:
-      ranges: by field.
-      member: from 0 on.
-      seed: of the population.
     """
     sample, cell = divmod(member, cells(ranges))
     found = {}

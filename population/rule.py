@@ -29,13 +29,7 @@ class Verdict(NamedTuple):
 
 
 def is_ready(rule: Population, frames: int, episodes: int) -> bool:
-    """Whether a member is to decide.
-
-    Args:
-      rule: the population, which has the numbers.
-      frames: that the member has played, in all.
-      episodes: that it has ended since it decided last.
-    """
+    """Whether a member is to decide that has played these frames in all, episodes since it did."""
     return frames >= rule.burn_in_frames and episodes >= rule.ready_episodes
 
 

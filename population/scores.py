@@ -20,19 +20,13 @@ def is_normalised(tasks: Sequence[str]) -> bool:
 
 
 def score(folder: RunFolder, tasks: Sequence[str], since: int = 0) -> float:
-    """What a member's weights return in training.
+    """The return of a member's weights in training.
 
     The mean capped human-normalised score, of the tasks that have human scores and were played
     (Espeholt et al. 2018, Table F.1); where none has, the mean over tasks of their mean returns. A
     task's return is that of its last episodes, as a run shows it.
 
-    Args:
-      folder: the member's.
-      tasks: that it plays.
-      since: actor steps at which it took over the weights that it has.
-
-    Returns:
-      NaN where no episode has ended since.
+    NaN where no episode has ended since the actor steps at which it took over its weights.
     """
     return of_returns(recent_returns(folder, tasks, since))
 

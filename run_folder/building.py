@@ -1,4 +1,4 @@
-"""What the processes of a run build alike from its settings: agents, tables, specs, seeds."""
+"""Agents, tables, specs and seeds, which the processes of a run build alike from its settings."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import tensorflow as tf
 from acme import specs
 
 from agents.contract import Agent
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 from replay import tables
 from replay.structures import Nest, TableSpec
 from run_folder.settings import Settings
@@ -32,17 +32,12 @@ def seed_of(settings: Settings, role: str, index: int = 0, since: int = 0) -> in
 
 
 def environment_spec(settings: Settings) -> specs.EnvironmentSpec:
-    """What the run's environment takes and gives."""
+    """Actions that the run's environment takes, and observations and rewards that it gives."""
     return make_environment_spec(settings.env, full_action_space=settings.full_action_space)
 
 
 def make_agent(settings: Settings, name: str, config: Any = None) -> Agent:
-    """One agent of a run.
-
-    Args:
-      settings: of the run.
-      name: of the agent.
-      config: its Config; None for the run's.
+    """One agent of a run, with its Config there or another one.
 
     Raises:
       ValueError: its entry makes no agent, or one of another name.

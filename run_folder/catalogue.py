@@ -16,7 +16,8 @@ from agents.impala import entry as impala
 from agents.networks.named import CONVOLUTIONS, least_side
 from agents.popart import entry as popart
 from agents.stac import entry as stac
-from environments import continuous, conversion, import_path, suites
+from environments import import_path, suites
+from environments.copies import conversion
 from r2d2 import entry as r2d2
 from run_folder import texts
 
@@ -57,10 +58,7 @@ class NamedAgent(NamedTuple):
 
 
 def names(agents: str) -> dict[str, str]:
-    """What the agents of a run are called -> what each was named by; imports nothing.
-
-    Args:
-      agents: with commas between them.
+    """The names of a run's agents -> what each was named by after `--agent=`; imports nothing.
 
     Raises:
       ValueError: two are called alike.
@@ -78,13 +76,10 @@ def named(agents: str) -> dict[str, NamedAgent]:
 
 
 def entry(agent: str) -> Entry:
-    """What an agent's name or import path stands for.
+    """The entry of a name or import path; `NOT_IMPORTED` of a user's own where none is imported.
 
     Raises:
-      ValueError: nothing; the nearest right name is suggested.
-
-    Returns:
-      The entry; `NOT_IMPORTED` of a user's own where nothing is imported.
+      ValueError: there is none; the nearest right name is suggested.
     """
     if agent in AGENTS:
         return AGENTS[agent]
@@ -123,8 +118,8 @@ def paper_config(agent: Entry, env: str) -> Any:
     special = None
     if suites.kind(env) == "dmlab":
         special = agent.dmlab
-    elif agent.control is not None and continuous.is_continuous(env):
-        special = agent.control_image if continuous.shows_pixels(env) else agent.control
+    elif agent.control is not None and suites.is_continuous(env):
+        special = agent.control_image if suites.shows_pixels(env) else agent.control
     values = dict(agent.of_env(env))
     if agent.num_tasks_field is not None:
         values[agent.num_tasks_field] = len(suites.tasks(env))
@@ -132,13 +127,9 @@ def paper_config(agent: Entry, env: str) -> Any:
 
 
 def preset_config(preset: str, agent: Entry, env: str, *, shared: bool = False) -> dict[str, Any]:
-    """The values of one preset for an agent's Config.
+    """The values of one preset for an agent's Config; other agents may read a shared stream.
 
-    Args:
-      preset: its name.
-      agent: whose.
-      env: name of what is played. The local preset looks at what it shows, so it must exist here.
-      shared: whether other agents read the same stream.
+    The local preset looks at what the environment shows, which so must exist here.
     """
     values = dict(agent.shared) if shared and suites.kind(env) != "atari" else {}
     if preset == "local":
@@ -149,14 +140,14 @@ def preset_config(preset: str, agent: Entry, env: str, *, shared: bool = False) 
 
 
 def kind_of(env: str) -> Kind:
-    """What the local preset tells apart; of any but Atari and DMLab how it is seen and acted in."""
+    """The kind of an environment: any but Atari and DMLab by how it is seen and acted in."""
     match suites.kind(env):
         case "atari":
             return "atari"
         case "dmlab":
             return "dmlab"
-    if continuous.is_continuous(env):
-        return "control_image" if continuous.shows_pixels(env) else "control"
+    if suites.is_continuous(env):
+        return "control_image" if suites.shows_pixels(env) else "control"
     shapes = conversion.images(suites.observation_space(env))
     least = least_side(CONVOLUTIONS["shallow"])
     large = shapes and all(min(shape[:2]) >= least for shape in shapes)

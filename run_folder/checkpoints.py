@@ -91,12 +91,12 @@ Manifests = dict[str, Manifest]  # by agent name; agents that never saved are mi
 
 
 def manifest_name(agent: str, paced_by: str) -> str:
-    """The file that says what of an agent is whole."""
+    """The name of an agent's manifest."""
     return MANIFEST if agent == paced_by else f"manifest-{agent}.json"
 
 
 def counts(manifests: Mapping[str, Manifest]) -> dict[str, float]:
-    """What a run that goes on from these has counted: the most that one of them knows of; or 0."""
+    """The counts of a run that goes on from these: the most that one of them knows of; or 0."""
     return {
         name: max((getattr(manifest, name) for manifest in manifests.values()), default=0)
         for name in ("actor_steps", "episodes", "walltime")
@@ -156,7 +156,7 @@ def read(folder: pathlib.Path, name: str = MANIFEST) -> Manifest | None:
 
 
 def parse(folder: pathlib.Path, name: str = MANIFEST) -> Manifest | None:
-    """What a manifest says, None when nothing was ever saved.
+    """A manifest, whose files are not looked at; None when nothing was ever saved.
 
     Raises:
       CheckpointError: when it cannot be read.
@@ -199,7 +199,7 @@ def _checked(said: Any) -> Manifest:
 def check(
     folder: pathlib.Path, manifest: Manifest, elsewhere: Mapping[str, int] | None = None
 ) -> None:
-    """Checks that every file that a manifest names is there as it was written.
+    """Checks that every file that a manifest names is there as it was written, by size.
 
     Args:
       folder: the checkpoint folder.
@@ -263,14 +263,9 @@ def restore(folder: pathlib.Path, manifest: Manifest, agent: str, update: Update
 
 
 def keep(folder: pathlib.Path, manifest: Manifest) -> None:
-    """Keeps the learner of a checkpoint, and removes what is then too much.
-
-    Args:
-      folder: the checkpoint folder, which holds the learner already.
-      manifest: of the newest checkpoint.
-    """
-    alone = without_replay(manifest)
-    write(folder, _kept_name(manifest.agent, manifest.learner_step), alone)
+    """Keeps the learner of the newest checkpoint, and removes what is then too much."""
+    name = _kept_name(manifest.agent, manifest.learner_step)
+    write(folder, name, without_replay(manifest))
     # Later ones are from before the run went back to an earlier step.
     kept = [step for step in kept_steps(folder, manifest.agent) if step <= manifest.learner_step]
     while len(kept) > NUM_KEPT:

@@ -66,7 +66,7 @@ class Episodes:
             self._recent[task].append(episode_return)
 
     def take_new(self) -> list[Row]:
-        """Those since the last call."""
+        """The episodes since the last call."""
         taken, self._new = self._new, []
         return taken
 

@@ -1,17 +1,27 @@
-"""How a run came about: launches.jsonl in its folder has a line for its start and each resume."""
+"""How a run came about: launches.jsonl in its folder has a line for its start and each resume.
+
+A line says what was typed, and what it ran on.
+"""
 
 import dataclasses
 import datetime
 import json
+import os
 import pathlib
+import platform
 import shlex
 import socket
+import subprocess
 from collections.abc import Sequence
 
 import recurrent_replay
-from run_folder import disk, machine, texts
+from run_folder import disk, texts
 from run_folder.layout import RunFolder
 from run_folder.settings import SettingsError
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_CPUS, _GPUS = pathlib.Path("/proc/cpuinfo"), pathlib.Path("/proc/driver/nvidia/gpus")
+_GIT_SECONDS = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,23 +52,16 @@ class Launch:
 def record(
     run_dir: pathlib.Path, arguments: Sequence[str], *, actor_steps: int, walltime: float
 ) -> None:
-    """Adds a launch that begins now.
-
-    Args:
-      run_dir: the run folder.
-      arguments: of the command line, without the program's name.
-      actor_steps: that the run goes on from; 0 for a new one.
-      walltime: likewise, in seconds.
-    """
+    """Adds a launch that begins now: what was typed, and the counts that it goes on from."""
     launch = Launch(
         time=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         command=f"{recurrent_replay.command('train')} {shlex.join(arguments)}",
         actor_steps=actor_steps,
         walltime=walltime,
         version=recurrent_replay.version(),
-        commit=machine.commit(),
+        commit=commit(),
         host=socket.gethostname(),
-        processors=machine.processors(),
+        processors=processors(),
     )
     path = RunFolder(run_dir).launches
     before = _whole(path.read_bytes()) if path.exists() else b""
@@ -101,3 +104,42 @@ def _launch(path: pathlib.Path, number: int, line: bytes) -> Launch:
     except ValueError as error:
         said = str(error).removesuffix(".")
         raise SettingsError(f"{path} cannot be read: of line {number}, {said}.") from None
+
+
+def processor() -> str:
+    """The name of the processor."""
+    return _named(_CPUS, "model name") or platform.machine()
+
+
+def processors() -> str:
+    """The processor with the cores that this process may use, and what is beside it."""
+    cores = len(os.sched_getaffinity(0))
+    found = [f"{processor()}, {cores} core{'s' * (cores > 1)}"]
+    return ", ".join([*found, *filter(None, (_gpu(path) for path in sorted(_GPUS.glob("*"))))])
+
+
+def commit() -> str:
+    """Of the work tree that runs, `-dirty` where files differ from it; empty of an installation."""
+    if not (_ROOT / ".git").exists():
+        return ""
+    told = ("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+    git = ("git", "-C", str(_ROOT), *told)
+    try:
+        said = subprocess.run(git, capture_output=True, text=True, timeout=_GIT_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):  # there is no git, or a slow disk
+        return ""
+    return said.stdout.strip()
+
+
+def _gpu(folder: pathlib.Path) -> str:
+    return _named(folder / "information", "Model")
+
+
+def _named(path: pathlib.Path, name: str) -> str:
+    """What a file of lines `name: value` says first of a name; empty where it does not."""
+    try:
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    found = (line.partition(":")[2].strip() for line in lines if line.startswith(name))
+    return next(found, "")

@@ -12,11 +12,7 @@ from run_folder.layout import RunFolder, steps_key
 
 
 def make_logger(run_dir: pathlib.Path, label: str) -> base.Logger:
-    """Appends rows to `logs/<label>.csv` and scalars to an event file of TensorBoard's.
-
-    Args:
-      run_dir: the run folder.
-      label: name of the log, and of TensorBoard's group.
+    """Appends rows to `logs/<label>.csv` and scalars to TensorBoard's group of that name.
 
     A file that was begun by an earlier part of the run keeps the columns that it has.
     """

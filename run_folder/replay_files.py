@@ -72,11 +72,7 @@ class ReplayFiles:
         self._apart = layout.is_bucket(root)
 
     def take(self, written: Sequence[str], name: str) -> None:
-        """Moves what the servers have written to where a manifest can name it.
-
-        Args:
-          written: folder that each shard's server named, on its host.
-          name: folder in checkpoints/ that is made.
+        """Moves the folder that each shard's server wrote to one that a manifest can name.
 
         Raises:
           TimeoutError: when a shard's host does not ship it.
@@ -126,9 +122,6 @@ class ReplayFiles:
 def check_records(folder: pathlib.Path) -> None:
     """Compares the checksums of all that Reverb wrote, as it will when it reads: minutes later.
 
-    Args:
-      folder: of a replay, on this machine.
-
     Raises:
       DamagedError: one is wrong; it names the file.
     """
@@ -146,13 +139,9 @@ def check_records(folder: pathlib.Path) -> None:
 
 
 def check_columns(folder: pathlib.Path, tables: Sequence[reverb.Table]) -> None:
-    """Compares what a saved replay holds with what is to be read from it.
+    """Compares the columns of a saved replay with those of one shard's tables.
 
     Reverb would load other columns than a table's, and the learner fail at its first batch.
-
-    Args:
-      folder: of a replay, on this machine.
-      tables: that one shard of the run has.
 
     Raises:
       DamagedError: a table is missing, or its columns have other names, shapes or types.

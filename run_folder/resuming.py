@@ -41,10 +41,6 @@ def resumed(values: Mapping[str, Any], overrides: Overrides) -> Settings:
 
     This process holds the run folder's lock from then on, if that has ever been locked.
 
-    Args:
-      values: launch settings by name; None where no flag was given.
-      overrides: hyperparameters.
-
     Raises:
       SettingsError: when there is no run, another process runs it, or the agent, environment or
         preset is another.
@@ -68,11 +64,6 @@ def check_logs(run: Settings) -> None:
 
 def changed(recorded: Settings, values: Mapping[str, Any], overrides: Overrides) -> Settings:
     """Settings as they were recorded, but for what the command line says.
-
-    Args:
-      recorded: of the run.
-      values: launch settings by name; None where no flag was given.
-      overrides: hyperparameters.
 
     Raises:
       SettingsError: the run could not go on with them.
@@ -246,11 +237,7 @@ def raised_limits(limits: Mapping[str, int | None], made: Mapping[str, float]) -
 
 
 def check_limits(run: Settings, step: int | None) -> None:
-    """Checks that a run that goes on would not end at once.
-
-    Args:
-      run: its settings.
-      step: of the learner that was kept and is gone back to; None goes on from what is newest.
+    """Checks that a run that goes on, from a kept learner's step or None, would not end at once.
 
     Raises:
       SettingsError: it has reached a limit. It says which flag goes beyond.

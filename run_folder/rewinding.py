@@ -42,12 +42,10 @@ def rewind(folder: RunFolder, manifests: Mapping[str, Manifest], paced_by: str) 
     Raises:
       OSError: a file cannot be written. It is then as it was.
     """
-
     known = checkpoints.counts(manifests)
     counts = {name: known[name] for name in ("actor_steps", "walltime")}
 
     def limits(label: str) -> Limits:
-        """Of a log, or of TensorBoard's group of that name."""
         own = manifests.get(agent_of(label) or paced_by)
         return dict(counts, learner_steps=own.learner_step if own else 0)
 
@@ -55,27 +53,15 @@ def rewind(folder: RunFolder, manifests: Mapping[str, Manifest], paced_by: str) 
 
 
 def rewind_own(folder: RunFolder, labels: Collection[str], limits: Limits) -> None:
-    """Removes what one process had logged after that from which another goes on in its place.
+    """Removes what one process logged beyond limits, from which another goes on in its place.
 
-    Logs of other labels are as they were: other processes write them meanwhile.
-
-    Args:
-      folder: the run's.
-      labels: of the logs that were the process's.
-      limits: counter -> the greatest value that may stand in them.
-
-    Raises:
-      OSError: a file cannot be written. It is then as it was.
+    Logs of other labels are as they were: other processes write them meanwhile. Raises OSError.
     """
     _rewind(folder, lambda _: limits, labels.__contains__)
 
 
 def cut(folder: RunFolder) -> None:
-    """Removes what is no whole row of what a run has logged that ended in order.
-
-    Raises:
-      OSError: a file cannot be written. It is then as it was.
-    """
+    """Removes what is no whole row from the logs of a run that ended in order. Raises OSError."""
     _rewind(folder, lambda label: {steps_key(label): math.inf}, lambda _: True)
 
 
@@ -92,7 +78,7 @@ def _rewind(
 
 def _rewind_rows(path: pathlib.Path, limits: Limits) -> None:
     """Removes rows that count more, and what is no whole row: a part, or a power cut's zeros."""
-    with path.open("rb") as rows, path.open("r+b") as kept:
+    with path.open("r+b") as rows:
         line = rows.readline()
         try:
             header = log_reader.columns(path, line.decode(errors="replace"))
@@ -109,26 +95,18 @@ def _rewind_rows(path: pathlib.Path, limits: Limits) -> None:
         begin = len(line) if header else 0  # cells whose columns are lost say nothing
         start = _where(begin, rows.seek(0, os.SEEK_END), row_after)
         rows.seek(start)
-        kept.seek(start)
-        removed = False
-        for row in rows:
-            if not stands(row):
-                removed = True
-            elif removed:
-                kept.write(row)
-            else:
-                kept.seek(len(row), os.SEEK_CUR)
-        if removed:
-            kept.truncate()
+        found = rows.readlines()
+        kept = list(filter(stands, found))
+        if len(kept) < len(found):  # which takes no more of the disk
+            rows.seek(start)
+            rows.writelines(kept)
+            rows.truncate()
 
 
 def _where(begin: int, end: int, standing_after: Callable[[int], int | None]) -> int:
     """From where on a log has to be read. It counts more and more: what is before that, stands.
 
-    Args:
-      begin: offset of the first row.
-      end: of the file.
-      standing_after: the offset of the first row after an offset, where that one stands.
+    `standing_after` gives the offset of the first row after an offset, where that one stands.
     """
     size = _END_BYTES
     while (start := end - size) > begin:
@@ -138,14 +116,9 @@ def _where(begin: int, end: int, standing_after: Callable[[int], int | None]) ->
     return begin
 
 
-def _cells(row: bytes) -> list[str]:
-    """Those of a whole row; none of anything else."""
-    lines = [row.decode(errors="replace")] if row.endswith(b"\n") else []
-    return next(log_reader.rows(lines), [])
-
-
 def _stands(header: Sequence[str], limits: Limits, row: bytes) -> bool:
-    cells = _cells(row)
+    lines = [row.decode(errors="replace")] if row.endswith(b"\n") else []
+    cells = next(log_reader.rows(lines), [])
     if not cells or len(cells) != len(header):
         return False
     counted = dict(zip(header, cells, strict=True))
@@ -157,7 +130,7 @@ def _stands(header: Sequence[str], limits: Limits, row: bytes) -> bool:
 
 def _rewind_events(path: pathlib.Path, limit: float) -> None:
     """Removes scalars of a later step, and whatever follows half a record."""
-    records, size = _records(path), path.stat().st_size
+    records, size = tf_record.tf_record_random_reader(str(path)), path.stat().st_size
 
     def event_after(start: int) -> int | None:
         for offset in range(start, start + _LONGEST_EVENT):  # by its checksums a record is known
@@ -175,15 +148,11 @@ def _rewind_events(path: pathlib.Path, limit: float) -> None:
 
 
 def _first_label(path: pathlib.Path) -> str:
-    """Whose scalars are in a file, which a process has for each of its logs; nothing before any."""
-    for event, _ in _events(_records(path), 0):
+    """The log whose scalars a file has, one for each; nothing before any."""
+    for event, _ in _events(tf_record.tf_record_random_reader(str(path)), 0):
         for value in event.summary.value:
             return str(value.tag.partition("/")[0])
     return ""
-
-
-def _records(path: pathlib.Path) -> Any:
-    return tf_record.tf_record_random_reader(str(path))
 
 
 def _events(records: Any, offset: int) -> Iterator[tuple[Any, int]]:

@@ -248,10 +248,6 @@ def require(values: Mapping[str, Any], *names: str) -> None:
 def resolve(given: Mapping[str, Any], overrides: Overrides) -> Settings:
     """Settings from what the command line gave, the rest from the preset and the agent's Config.
 
-    Args:
-      given: launch settings by name; None where the flag was not given.
-      overrides: hyperparameters.
-
     Raises:
       SettingsError: a value that is unknown, of the wrong type, or out of range.
     """
@@ -282,13 +278,6 @@ def of_preset(
     games in one process for each acting agent, DMLab levels without an evaluator, which would need
     an engine for each of them too. The paper preset's 256 actors are spread over whatever there is:
     of 57 games the first 28 have five each, and the others four.
-
-    Args:
-      preset: its name.
-      env: name of what is played.
-      agents: by name.
-      acting: names of those whose policies act; others' are passed over.
-      overrides: hyperparameters, which go before the preset's.
 
     Raises:
       ValueError: a name is unknown, or a field or value is none of a Config.
@@ -334,12 +323,6 @@ def make_configs(
     overrides: Overrides,
 ) -> dict[str, Any]:
     """Each agent's Config: its defaults, then the preset's values, then the command line's.
-
-    Args:
-      env: name of the environment.
-      agents: by name.
-      presets: name -> {config field -> value}.
-      overrides: hyperparameters.
 
     Raises:
       ValueError: a field or value that a Config does not take, or a field of another agent.

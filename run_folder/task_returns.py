@@ -1,4 +1,4 @@
-"""What the returns of several tasks amount to: the columns that every log of a suite has."""
+"""The returns of several tasks, taken together: the columns that every log of a suite has."""
 
 import math
 from collections.abc import Mapping

@@ -43,12 +43,7 @@ def whole_number(text: str) -> int:
 
 
 def value_of(name: str, text: str, annotation: Any) -> Any:
-    """The value that a text stands for.
-
-    Args:
-      name: of a field, for the sentence.
-      text: as it was typed.
-      annotation: of the field.
+    """The value that a text, as it was typed, stands for in a field of this name and annotation.
 
     Raises:
       ValueError: when the text is no such value.
@@ -151,9 +146,7 @@ def _of_python(annotation: Any, value: Any) -> Any:
 def reading(path: pathlib.Path, *, absent: str = "") -> Iterator[None]:
     """Turns what is wrong with a file that is read into a sentence that names it.
 
-    Args:
-      path: of the file.
-      absent: the sentence where there is no such file.
+    `absent` is the sentence where there is no such file.
 
     Raises:
       SettingsError: it cannot be read, or a ValueError told what it says in vain.

@@ -29,7 +29,7 @@ def environment_spec(
 
 
 class Sizes(Protocol):
-    """What a batch needs to know of an agent's Config."""
+    """The fields of an agent's Config that shape a batch."""
 
     @property
     def burn_in(self) -> int: ...

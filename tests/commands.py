@@ -12,7 +12,7 @@ SECONDS = 600  # that a command may take, on a busy machine
 
 
 class Request(NamedTuple):
-    """What is to be run."""
+    """A command that is to be run."""
 
     module: str
     arguments: Sequence[str]
@@ -21,7 +21,7 @@ class Request(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a command ended."""
+    """The end of a command."""
 
     code: int  # of its exit; minus the signal that killed it
     out: str

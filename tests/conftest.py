@@ -1,4 +1,4 @@
-"""What every test needs before TensorFlow is imported, and one seed for what a test draws."""
+"""Prepares every test: variables that TensorFlow's import reads, one seed, the shared fixtures."""
 
 import atexit
 import faulthandler
@@ -65,7 +65,7 @@ _exit_status: list[int] = []
 
 
 def pytest_sessionfinish(exitstatus: int) -> None:
-    """Has been told last how the tests went."""
+    """Keeps the exit status, which pytest tells here last."""
     _exit_status.append(int(exitstatus))
 
 

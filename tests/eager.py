@@ -11,7 +11,7 @@ import tensorflow as tf
 
 @contextlib.contextmanager
 def eagerly() -> Iterator[None]:
-    """What a `tf.function` holds is run as Python runs it."""
+    """Runs the contents of each `tf.function` as Python runs them."""
     tf.config.run_functions_eagerly(True)
     try:
         yield

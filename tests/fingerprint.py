@@ -1,4 +1,4 @@
-"""What every agent learns from fixed batches, as a number: python -m tests.fingerprint
+"""Prints a digest of what each agent learns from fixed batches: python -m tests.fingerprint
 
 A change that should change no number prints the same lines before and after, on one machine.
 """

@@ -1,4 +1,4 @@
-"""What a test does in forks of its own process."""
+"""Forks of a test's own process."""
 
 import contextlib
 import gc

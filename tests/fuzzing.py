@@ -71,7 +71,7 @@ def edits(said: dict[str, Any]) -> st.SearchStrategy[Edits]:
 
 
 def edited(said: dict[str, Any], edits: Edits) -> dict[str, Any]:
-    """A copy of a JSON object with these edits, but for those of what an earlier one removed."""
+    """A copy of a JSON object with these edits, as far as earlier ones left what they are in."""
     made = copy.deepcopy(said)
     for path, value in edits:
         inner: Any = made
@@ -85,7 +85,7 @@ def edited(said: dict[str, Any], edits: Edits) -> dict[str, Any]:
 
 
 def _paths(said: dict[str, Any]) -> Iterator[Path]:
-    """Of every field of a JSON object."""
+    """The path of every field of a JSON object."""
     for name, value in said.items():
         yield (name,)
         if isinstance(value, dict):
@@ -105,7 +105,7 @@ def quotes(said: str, text: str) -> bool:
     return repr(text) in said or (text != "" and repr(text)[1:-1] in said)
 
 
-# Of what infinity means that there is no bound.
+# Fields in which infinity means that there is no bound.
 _MAY_BE_INFINITE = ("rho_bar", "c_bar", "scale_max")
 
 
@@ -122,7 +122,7 @@ def check_usable(run: Settings) -> None:
 
 
 def _check_value(name: str, value: Any) -> None:
-    """Of what JSON, a file's name or a C++ number cannot hold."""
+    """Fails for a value that JSON, a file's name or a C++ number cannot hold."""
     if isinstance(value, str):
         value.encode()  # which raises for half a character
         assert "\0" not in value, name

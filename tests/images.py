@@ -9,7 +9,7 @@ IMAGE = (20, 24, 2)
 
 
 def with_images(batch: Batch, seed: int = 0) -> Batch:
-    """The batch with other observations; those of padded rows are zero."""
+    """The batch with other observations; padded rows' are zero."""
     images = np.random.default_rng(seed).integers(
         256, size=(*batch.valid.shape, *IMAGE), dtype=np.uint8
     )

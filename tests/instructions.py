@@ -24,7 +24,7 @@ def spec_with_words(num_actions: int = NUM_ACTIONS) -> specs.EnvironmentSpec:
 
 
 def random_observation(rng: np.random.Generator, *shape: int) -> Observation:
-    """Of those leading axes; instructions of all lengths, of none too."""
+    """An observation with these leading axes; its instructions have all lengths, none too."""
     words = rng.integers(1, NUM_WORDS + 1, size=(*shape, LONGEST))
     length = rng.integers(LONGEST + 1, size=(*shape, 1))
     return {
@@ -34,7 +34,7 @@ def random_observation(rng: np.random.Generator, *shape: int) -> Observation:
 
 
 def with_words(batch: Batch, seed: int = 0) -> Batch:
-    """The batch with other observations; those of padded rows are zero."""
+    """The batch with other observations; padded rows' are zero."""
     observation = random_observation(np.random.default_rng(seed), *batch.valid.shape)
 
     def padded(leaf: np.ndarray) -> tf.Tensor:

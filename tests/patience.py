@@ -1,4 +1,4 @@
-"""How a test waits: for an event, for as long as a busy machine may take."""
+"""Waits of tests: for an event, for as long as a busy machine may take."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ def wait_for(
     seen: Callable[[], object] = lambda: "nothing",
     seconds: float = PATIENCE,
 ) -> T:
-    """What is looked for, once it is there.
+    """Waits for something to be there, and returns it.
 
     Seconds are counted by sleeping: those in which the whole machine stands still do not count.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 _LAYERS = (
     *("courier", "tensor_ops", "environments", "replay", "agents", "r2d2", "run_folder"),
-    *("population", "analysis", "launch", "benchmarks", "studies"),
+    *("population", "analysis", "launch", "benchmarks"),
 )
 
 # Each room with those it may import: from `agents` on, all that stand before it.
@@ -76,7 +76,7 @@ def _reached(folder: Path, below: Mapping[Path, set[Path]]) -> set[Path]:
 
 
 def _imported_names(tree: ast.AST, module: Path) -> Iterator[str]:
-    """Dotted names, the last part of which may be a value: `from a import b` yields `a.b`."""
+    """Dotted names, whose last part may be a value: `from a import b` yields `a.b`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

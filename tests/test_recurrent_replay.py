@@ -1,9 +1,8 @@
-"""The console command, and what is said where an installation is not whole."""
+"""The console command, and the sentences about an installation that is not whole."""
 
 import pathlib
 import platform
 import re
-import resource
 import shlex
 import shutil
 import subprocess
@@ -74,23 +73,13 @@ def test_the_version_is_that_of_the_sources_or_else_of_the_installation(
         ("--agent=r2d2", "There is no command '--agent=r2d2': there are cluster, diagnose, "),
     ],
 )
-def test_a_misspelt_command_is_answered_at_once(
+def test_a_misspelt_command_is_answered_without_an_import(
     tmp_path: pathlib.Path, typed: str, answer: str
 ) -> None:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    done = _command(typed, folder=tmp_path)
-    took = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-    assert took < 2.5  # seconds of a core; TensorFlow's import alone takes four
+    # Without packages to import, TensorFlow, which takes four seconds, not among them.
+    done = _run("-S", str(ROOT / "recurrent_replay.py"), typed, folder=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith(answer)
-
-
-def test_a_command_does_what_python_m_does(tmp_path: pathlib.Path) -> None:
-    for program in ([str(ROOT / "recurrent_replay.py"), "train"], ["-m", "launch.train"]):
-        flags = ["--agent=r2d2", "--env=atari:pung", "--run_dir=x"]
-        done = _run(*program, *flags, folder=tmp_path, PYTHONPATH=str(ROOT))
-        assert done.returncode == 2
-        assert "did you mean atari:pong?" in done.stderr, done.stderr
 
 
 @pytest.fixture
@@ -99,6 +88,14 @@ def own(tmp_path: pathlib.Path) -> pathlib.Path:
     (tmp_path / "agents").mkdir()
     (tmp_path / "agents" / "__init__.py").touch()
     return tmp_path
+
+
+def test_a_command_does_what_python_m_does(own: pathlib.Path) -> None:
+    """Whatever packages are in the folder that one stands in."""
+    flags = ["--agent=r2d2", "--env=atari:pung", "--run_dir=x"]
+    done = _command("train", *flags, folder=own)
+    assert done.returncode == 2
+    assert "did you mean atari:pong?" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -132,22 +129,14 @@ def test_launchpads_own_courier_is_told_of(
     assert said.startswith(f"Launchpad was installed over recurrent-replay's {init.parent}: ")
 
 
-def test_the_command_is_not_disturbed_by_the_folder_that_one_stands_in(own: pathlib.Path) -> None:
-    done = _command("train", "--agent=r2d2", "--env=atari:pung", "--run_dir=x", folder=own)
-    assert "did you mean atari:pong?" in done.stderr, done.stderr
-
-
 @pytest.mark.parametrize(
     ("typed", "path", "said"),
     [
         (["ENV/bin/recurrent-replay", "train"], "ENV/bin", "recurrent-replay report"),
         (["ENV/bin/recurrent-replay", "train"], "/bin", "ENV/bin/recurrent-replay report"),
-        (["HERE/.venv/bin/recurrent-replay"], "/bin", ".venv/bin/recurrent-replay report"),
         (["recurrent_replay.py", "train"], "/bin", ".venv/bin/python recurrent_replay.py report"),
         (["-m", "launch.train"], "HERE/.venv/bin", "python -m launch.report"),
-        (["-m", "launch.train"], "/bin", ".venv/bin/python -m launch.report"),
         (["-m", "launch.train"], "ENV/bin", ".venv/bin/python -m launch.report"),
-        ([], "/bin", ".venv/bin/python -m launch.report"),
     ],
 )
 def test_what_to_type_next_is_typed_as_this_was_by_the_same_python(
@@ -215,7 +204,7 @@ def test_a_group_is_added_by_make_in_a_checkout_and_from_the_lock_elsewhere(
 
 
 def _installed(monkeypatch: pytest.MonkeyPatch, **changed: str) -> str:
-    """What is said where other versions are installed; an empty one is none."""
+    """The complaint where other versions are installed; an empty one is none."""
     real = recurrent_replay._version
     names = {name.replace("_", "-"): version for name, version in changed.items()}
     monkeypatch.setattr(recurrent_replay, "_version", lambda name: names.get(name, real(name)))
@@ -248,7 +237,7 @@ def test_another_version_and_a_second_launchpad_are_named(monkeypatch: pytest.Mo
 def test_sources_without_a_lock_compare_nothing(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a cluster's host, which gets them from one where all was compared."""
+    """A cluster's host gets them from one where all was compared."""
     shutil.copy(ROOT / "recurrent_replay.py", tmp_path)
     script = "import recurrent_replay; recurrent_replay.check(); print('fine')"
     done = _run("-S", "-c", script, folder=tmp_path, PYTHONPATH=str(tmp_path))

@@ -21,7 +21,6 @@ ADDED = {
     name: f"requirements-{name}.lock" for name in ("launchpad", "gcp", "control", "suites", "wandb")
 }
 FEWEST = {ADDED["launchpad"]: 0, ADDED["control"]: 10, ADDED["suites"]: 1, ADDED["wandb"]: 10}
-TOOLS = ("sh", "sed", "touch", "test", "make")
 
 
 def _entries(lock: str) -> dict[str, tuple[str, list[str]]]:
@@ -48,17 +47,6 @@ def _run(command: list[str], folder: Path, path: Path, **variables: str) -> tupl
     return done.returncode, done.stdout, done.stderr
 
 
-def _set_age(path: Path, days: int) -> None:
-    path.touch()
-    modified = path.stat().st_mtime - 86_400 * days
-    os.utime(path, (modified, modified))
-
-
-def _link(path: Path, target: str | Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.symlink_to(target)
-
-
 def _script(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("#!/bin/sh\n" + text)
@@ -68,14 +56,15 @@ def _script(path: Path, text: str) -> None:
 @pytest.fixture
 def tools(tmp_path: Path) -> Path:
     """A PATH on which there is make and a shell, and no Python."""
-    for tool in TOOLS:
-        _link(tmp_path / "tools" / tool, shutil.which(tool) or f"/missing/{tool}")
+    (tmp_path / "tools").mkdir()
+    for tool in ("sh", "sed", "touch", "test", "make"):
+        (tmp_path / "tools" / tool).symlink_to(shutil.which(tool) or f"/missing/{tool}")
     return tmp_path / "tools"
 
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """What set-up reads, in a folder without an environment."""
+    """The files that set-up reads, in a folder without an environment."""
     folder = tmp_path / "clone"
     (folder / "scripts").mkdir(parents=True)
     for name in (
@@ -108,14 +97,11 @@ def test_the_locks_differ_in_tensorflow_and_cuda_only() -> None:
     assert "nvidia-cudnn-cu12" in different
 
 
-@pytest.mark.parametrize("lock", ADDED.values())
-def test_what_is_added_is_in_neither_of_the_two(lock: str) -> None:
-    besides = _entries(lock)
-    assert not besides.keys() & (_entries(LOCKS["cpu"]).keys() | _entries(LOCKS["gpu"]).keys())
-
-
-def test_what_is_added_twice_is_the_same() -> None:
-    for one, other in itertools.combinations([_entries(lock) for lock in ADDED.values()], 2):
+def test_what_is_added_is_in_neither_of_the_two_and_twice_the_same() -> None:
+    basis = _entries(LOCKS["cpu"]).keys() | _entries(LOCKS["gpu"]).keys()
+    added = [_entries(lock) for lock in ADDED.values()]
+    assert not any(basis & one.keys() for one in added)
+    for one, other in itertools.combinations(added, 2):
         assert all(one[name] == other[name] for name in one.keys() & other.keys())
 
 
@@ -146,18 +132,13 @@ def test_an_interpreter_is_found_wherever_it_is(
     tmp_path: Path, tools: Path, place: str, variables: Mapping[str, str]
 ) -> None:
     _script(tmp_path / place, "exit 0\n")
+    if place.endswith("3.11"):  # the later one is taken
+        _script(tools / "python3.10", "exit 0\n")
     if not place.startswith("tools"):  # pyenv's shim: on PATH, but it answers with an error
         _script(tools / "python3.11", "echo 'pyenv: python3.11: command not found' >&2; exit 127\n")
     absolute = {name: str(tmp_path / value) for name, value in variables.items()}
     command = [str(ROOT / "scripts/find_python.sh")]
     assert _run(command, tmp_path, tools, **absolute) == (0, f"{tmp_path / place}\n", "")
-
-
-def test_the_later_interpreter_is_taken(tmp_path: Path, tools: Path) -> None:
-    for version in ("3.10", "3.11"):
-        _script(tools / f"python{version}", "exit 0\n")
-    found = _run([str(ROOT / "scripts/find_python.sh")], tmp_path, tools)
-    assert found == (0, f"{tools}/python3.11\n", "")
 
 
 def test_without_an_interpreter_one_sentence_says_how_to_get_it(clone: Path, tools: Path) -> None:
@@ -172,18 +153,19 @@ def test_without_an_interpreter_one_sentence_says_how_to_get_it(clone: Path, too
 
 def test_a_second_set_up_runs_nothing(clone: Path, tools: Path) -> None:
     (clone / ".venv").mkdir()
-    ages = {
-        "requirements.lock": 9,
-        "requirements-launchpad.lock": 9,
-        "pyproject.toml": 9,
-        ".venv/.dependencies": 6,
-    }
-    for name, age in {**ages, ".venv/.installed": 3}.items():
-        _set_age(clone / name, days=age)
+
+    def set_age(name: str, days: int) -> None:
+        (clone / name).touch()
+        os.utime(clone / name, (0, 1_700_000_000 - 86_400 * days))
+
+    for name in ("requirements.lock", "requirements-launchpad.lock", "pyproject.toml"):
+        set_age(name, days=9)
+    set_age(".venv/.dependencies", days=6)
+    set_age(".venv/.installed", days=3)
     code, output, errors = _run(["make", "LOCK=requirements.lock", "setup"], clone, tools)
     assert (code, errors) == (0, "")
     assert "Nothing to be done" in output
-    _set_age(clone / "requirements.lock", days=1)
+    set_age("requirements.lock", days=1)
     assert _run(["make", "LOCK=requirements.lock", "setup"], clone, tools)[0] != 0
 
 

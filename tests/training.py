@@ -12,7 +12,7 @@ from agents.contract import Agent, Network
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.in_process import InProcess
 from environments import suites
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 
 RECENT = 500  # episodes; of returns of ±1, a mean of 0.9 has a standard error of 0.02
 
@@ -82,7 +82,7 @@ def train_suite(
 def _mean_returns(
     agent: Agent, network: Network, suite: Sequence[str], episodes: int, seed: int
 ) -> list[float]:
-    """Of so many episodes of each task."""
+    """The mean return of so many episodes of each task."""
     played = [task for task in suite for _ in range(episodes)]
     evaluator = make_evaluator(agent, network, num_environments=len(played), seed=seed)
     environments = suites.make_each(played, seed=seed + 1)

@@ -1,7 +1,7 @@
 """How many frames the papers train for, by the end of which the learning rate has fallen."""
 
 from agents.entry import Values
-from environments import continuous, suites
+from environments import suites
 
 _GAME = 200_000_000  # Espeholt et al. 2018, Section 5.3.2: of one game, and of each of 57 (F.1)
 _LEVEL = 1_000_000_000  # of one level: the authors' code
@@ -23,5 +23,5 @@ def of_env(env: str) -> Values:
     if suites.kind(env) == "dmlab":
         frames = min(num_tasks * _LEVEL, _DMLAB30)
     else:
-        frames = num_tasks * (_CONTROL if continuous.is_continuous(env) else _GAME)
+        frames = num_tasks * (_CONTROL if suites.is_continuous(env) else _GAME)
     return dict(annealing_frames=frames, frames_per_step=suites.frames_per_step(env))

@@ -4,9 +4,9 @@
     words  [B, L]          --language, one for all-----+--> [B, D]
     vector [B, N]          --fully connected layers----+
 
-An observation is one array or a dictionary of them, as `environments.conversion` makes it. What an
-array is, its spec says: words are integers other than bytes, an image has two axes or three. The
-torso that a config names is the images', or the vector's where there is no image.
+An observation is one array or a dictionary of them, as `environments.copies.conversion` makes it.
+Its spec says what an array is: words are integers other than bytes, an image has two axes or three.
+The torso that a config names is the images', or the vector's where there is no image.
 """
 
 from collections.abc import Mapping, Sequence

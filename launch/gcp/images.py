@@ -23,9 +23,8 @@ from launch.hosts import artefact
 from run_folder.settings import Settings
 
 NAME = "recurrent-replay"
-LOCK, GPU_LOCK = recurrent_replay.LOCK, recurrent_replay.GPU_LOCK
+LOCK, GPU_LOCK, GCP_LOCK = recurrent_replay.LOCK, recurrent_replay.GPU_LOCK, "requirements-gcp.lock"
 LAUNCHPAD_LOCK = recurrent_replay.LAUNCHPAD_LOCK
-GCP_LOCK = "requirements-gcp.lock"
 BASE = "python:3.11-slim-bookworm"
 # CUDA is in the lock, and the driver is the host's.
 DRIVER = "NVIDIA_DRIVER_CAPABILITIES=compute,utility LD_LIBRARY_PATH=/usr/local/nvidia/lib64"
@@ -144,15 +143,9 @@ def write_context(
 
 def dockerfile(pool_name: str, region: str, lock: str) -> str:
     """The recipe: everything pinned, the project last, and Python itself gets the signals."""
-    return _DOCKERFILE.format(
-        base=BASE,
-        driver=DRIVER,
-        region=region,
-        lock=lock,
-        launchpad_lock=LAUNCHPAD_LOCK,
-        gcp_lock=GCP_LOCK,
-        pool=pool_name,
-    )
+    of_pool = dict(base=BASE, driver=DRIVER, region=region, pool=pool_name)
+    locks = dict(lock=lock, launchpad_lock=LAUNCHPAD_LOCK, gcp_lock=GCP_LOCK)
+    return _DOCKERFILE.format(**of_pool, **locks)
 
 
 @contextlib.contextmanager

@@ -15,8 +15,9 @@ from acme import specs
 from agents import actor, environment_loop
 from agents.contract import Agent
 from agents.environment_loop import Episode
-from environments import lost_simulators, suites
-from environments.lost_simulators import CannotPlayError
+from environments import suites
+from environments.copies import dead_simulators
+from environments.copies.dead_simulators import CannotPlayError
 from launch.graph import logs, process
 from replay import insistence, tables, writer
 from replay.structures import Nest, PriorityInput, Step
@@ -74,7 +75,7 @@ class ActorNode:
         process.enter(settings.run_dir, f"actor {crew.actors[0]}")
         self._settings = settings
         self._coordinator = coordinator
-        lost_simulators.on_new_kind = coordinator.notice
+        dead_simulators.on_new_kind = coordinator.notice
         self._replay = replay
         self._learner = learner
         self._watch = insistence.Watch([replay])

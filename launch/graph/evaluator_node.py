@@ -11,8 +11,9 @@ from acme.utils.loggers import base
 
 from agents import actor, environment_loop
 from agents.environment_loop import Episode
-from environments import lost_simulators, suites
-from environments.lost_simulators import CannotPlayError
+from environments import suites
+from environments.copies import dead_simulators
+from environments.copies.dead_simulators import CannotPlayError
 from launch.graph import process
 from run_folder import building, log_writer, task_returns
 from run_folder.building import environment_spec, seed_of
@@ -34,7 +35,7 @@ class EvaluatorNode:
         self._agent = agent
         self._learner = learner
         self._coordinator = coordinator
-        lost_simulators.on_new_kind = coordinator.notice
+        dead_simulators.on_new_kind = coordinator.notice
         self._ask_at = 0.0
 
     def run(self) -> None:
@@ -60,9 +61,7 @@ class EvaluatorNode:
         logger: base.Logger,
         seconds: float,
     ) -> None:
-        """Evaluates now and then until the run ends."""
-        ended = False
-        while not ended:
+        while True:
             evaluator.update(wait=True)
             counts = self._coordinator.get_counts()
             episodes = loop.run_episodes(self._should_stop)
@@ -76,7 +75,8 @@ class EvaluatorNode:
             )
             logger.write(result)
             self._coordinator.report_evaluation(self._agent, result)
-            ended = self._wait(seconds)
+            if self._wait(seconds):
+                return
 
     def _leave_out(self, error: CannotPlayError) -> None:
         """Goes on without a task that cannot be played.

@@ -35,11 +35,8 @@ class View(Drawing):
     ) -> None:
         """Draws the newest; a line every half minute where nothing can be redrawn.
 
-        Args:
-          population: its settings.
-          members: as they were when their last turns ended.
-          playing: the progress of those whose turn it is; None before its first.
-          until_decision: says how far a member is from its next decision.
+        `members` are as they were when their last turns ended, `playing` has the progress of those
+        whose turn it is.
         """
         rows = [
             row(number, member, number in playing, playing.get(number), until_decision)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from launch.hosts import cluster_spec, job
-from studies.pages import ROOT
+from tests.docs.pages import ROOT
 
 pytestmark = pytest.mark.repository
 
@@ -44,7 +44,7 @@ def _example(language: str) -> str:
 
 
 def _run(folder: pathlib.Path, script: str, **environment: str) -> list[dict[str, Any]]:
-    """What CLUSTER_SPEC is told to the nodes that a script starts."""
+    """Runs a script and gives the CLUSTER_SPEC of each node that it starts."""
     places = folder / "places"
     path = f"{folder / 'bin'}:{os.environ['PATH']}"
     told = {**os.environ, "HOME": str(folder), "PATH": path, "PLACES": str(places)}

@@ -1,4 +1,4 @@
-"""What the tests play: DeepMind Lab, on the stand-in and the real engine."""
+"""DeepMind Lab, on the stand-in and the real engine."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from environments.dmlab import DMLab
-from tests.environments.fakes import deepmind_lab as fake
-from tests.environments.lab import engines
+from environments.dmlab.environment import DMLab
+from tests.environments.dmlab import engines
+from tests.environments.dmlab.fakes import deepmind_lab as fake
 
 
 @pytest.fixture(params=engines.MODULES)

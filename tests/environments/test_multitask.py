@@ -8,7 +8,8 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
-from environments import atari, catch, memory, multitask, scores, seeding, suites
+from environments import atari, small_tasks, suites
+from environments.copies import vector
 from environments.multitask import MultiTaskEnv
 
 SEED = 5
@@ -21,7 +22,7 @@ class Recorded(VectorWrapper):
         super().__init__(env)
         self._name, self._log = name, log
 
-    def step(self, actions: np.ndarray) -> multitask.Step:
+    def step(self, actions: np.ndarray) -> vector.Step:
         self._log.append(f"{self._name} steps")
         *arrays, _ = self.env.step(actions)
         return *arrays, {"lives": np.full(self.num_envs, 2, np.int32)}
@@ -37,7 +38,7 @@ class Sending(Recorded):
         self._log.append(f"{self._name} is sent")
         self._actions = actions
 
-    def recv(self) -> multitask.Step:
+    def recv(self) -> vector.Step:
         self._log.append(f"{self._name} is received")
         return self.env.step(self._actions)
 
@@ -59,7 +60,7 @@ def _runs(names: Sequence[str]) -> list[tuple[str, slice]]:
 def test_equals_the_parts_stepped_alone(names: list[str], steps: int) -> None:
     runs = _runs(names)
     joined = suites.make_each(names, seed=SEED)
-    seeds = seeding.spread(SEED, len(runs))
+    seeds = vector.spread(SEED, len(runs))
     parts = [
         (suites.make(name, rows.stop - rows.start, seed=seed), rows)
         for (name, rows), seed in zip(runs, seeds, strict=True)
@@ -92,38 +93,31 @@ def test_all_are_sent_before_any_is_waited_for() -> None:
     log: list[str] = []
     env = MultiTaskEnv(
         {
-            "a": Sending(catch.Catch(1), "a", log),
-            "b": Recorded(catch.Catch(2), "b", log),
-            "c": Sending(catch.Catch(1), "c", log),
+            "a": Sending(small_tasks.Catch(1), "a", log),
+            "b": Recorded(small_tasks.Catch(2), "b", log),
+            "c": Sending(small_tasks.Catch(1), "c", log),
         }
     )
     env.reset(seed=0)
-    assert log == []
+    with pytest.raises(ValueError, match=r"Actions must lie in .*got array"):
+        env.step(np.array([0, 1, 3, 0]))
+    assert log == []  # bad actions reach no part
     *_, infos = env.step(np.zeros(4, np.int64))
     assert log == ["a is sent", "c is sent", "a is received", "b steps", "c is received"]
     np.testing.assert_array_equal(infos["lives"], [0, 2, 2, 0])
     np.testing.assert_array_equal(infos["lost"], [0, 0, 0, 0])
     assert infos["lives"].dtype == infos["lost"].dtype == np.int32
+    env.close()
+    assert log[5:] == ["a closes", "b closes", "c closes"]
 
 
 def test_atari_is_one_that_can_be_sent_to() -> None:
-    assert isinstance(atari.Atari("pong", 1), multitask.TwoPart)
-    assert not isinstance(catch.Catch(1), multitask.TwoPart)
-
-
-@pytest.mark.parametrize("actions", [[0, 1, 3], [0, 1], [0, -1, 0], [[0, 1, 2]]])
-def test_bad_actions_reach_no_part(actions: list) -> None:
-    log: list[str] = []
-    parts = {name: Sending(catch.Catch(n), name, log) for name, n in (("a", 2), ("b", 1))}
-    env = MultiTaskEnv(parts)
-    env.reset(seed=0)
-    with pytest.raises(ValueError, match=r"Actions must lie in .*got array"):
-        env.step(np.array(actions))
-    assert log == []
+    assert isinstance(atari.Atari("pong", 1), vector.TwoPart)
+    assert not isinstance(small_tasks.Catch(1), vector.TwoPart)
 
 
 def test_each_part_has_a_seed_of_its_own_and_goes_on_without_one() -> None:
-    env = MultiTaskEnv({"a": catch.Catch(8), "b": catch.Catch(8)})
+    env = MultiTaskEnv({"a": small_tasks.Catch(8), "b": small_tasks.Catch(8)})
     first, _ = env.reset(seed=3)
     assert (first[:8] != first[8:]).any()
     later, _ = env.reset()
@@ -133,30 +127,15 @@ def test_each_part_has_a_seed_of_its_own_and_goes_on_without_one() -> None:
 
 
 def test_tasks_that_differ_are_refused() -> None:
+    tasks = {"x": small_tasks.Catch(1), "y": small_tasks.Catch(2), "z": small_tasks.Recall(1)}
     with pytest.raises(ValueError, match=r"'x' has .*\(3\), while 'z' has .*\(4\)\.$") as e:
-        MultiTaskEnv({"x": catch.Catch(1), "y": catch.Catch(2), "z": memory.Recall(1)})
+        MultiTaskEnv(tasks)
     assert "\n" not in str(e.value)
 
 
-def test_closing_closes_every_part() -> None:
-    log: list[str] = []
-    env = MultiTaskEnv({name: Recorded(catch.Catch(1), name, log) for name in "ab"})
-    env.close()
-    assert log == ["a closes", "b closes"]
-
-
-def test_atari57_steps_57_games() -> None:
-    """That each row plays its own game shows in the lives that the games begin with."""
-    env = suites.make_each(suites.tasks("atari57"), seed=SEED)
-    assert env.num_envs == 57
-    frames, infos = env.reset()
-    assert frames.shape == (57, 84, 84)
-    lives = dict(zip(scores.ATARI57, infos["lives"].tolist(), strict=True))
-    known = {"breakout": 5, "seaquest": 4, "ms_pacman": 3, "pong": 0, "qbert": 4, "asteroids": 4}
-    assert {game: lives[f"atari:{game}"] for game in known} == known
-    assert len({frame.tobytes() for frame in frames}) == 57
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        later, *_ = env.step(rng.integers(18, size=57))
-    assert (later != frames).any(axis=(1, 2)).sum() > 40
-    env.close()
+def test_seeds_differ_within_and_across_neighbouring_runs() -> None:
+    seeds = np.concatenate([vector.spread(seed, 256) for seed in range(20)])
+    assert len(set(seeds)) == len(seeds)
+    assert seeds.min() >= 0
+    assert seeds.max() < 2**31
+    np.testing.assert_array_equal(vector.spread(3, 8), vector.spread(3, 256)[:8])

@@ -1,34 +1,31 @@
-"""What people see is what the agent sees, in more and better pixels, of the same play."""
+"""People see what the agent sees, in more and better pixels, of the same play."""
 
 import contextlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import VectorEnv
 from PIL import Image
 
 from environments import screens, suites
-from tests.environments.fakes import deepmind_lab
-from tests.environments.lab.engines import FIXED
+from tests.environments.dmlab.engines import FIXED
+from tests.environments.dmlab.fakes import deepmind_lab
 
 SEED = 5
-PICTURES = {
-    "catch": (10, 5, 3),
-    "memory:recall": (1, 5, 3),
-    "memory:cartpole": (400, 600, 3),
-    "atari:breakout": (210, 160, 3),
-    "gym:CartPole-v1": (400, 600, 3),
-    "gym:FrozenLake-v1": (256, 256, 3),
+PICTURES = {  # with the steps of a second
+    "catch": ((10, 5, 3), 4),
+    "memory:recall": ((1, 5, 3), 4),
+    "memory:cartpole": ((400, 600, 3), 50),
+    "atari:breakout": ((210, 160, 3), 15),
+    "gym:CartPole-v1": ((400, 600, 3), 50),
+    "gym:FrozenLake-v1": ((256, 256, 3), 4),
 }
-SPEEDS = (4, 4, 50, 15, 50, 4)
 
 
 def _picture(env: VectorEnv) -> np.ndarray:
-    """What people see now, kept from what comes next."""
+    """A copy of the picture that people see now."""
     rendered = env.render()
     assert rendered is not None
     return np.array(rendered[0])
@@ -45,17 +42,12 @@ def test_a_screen_plays_as_its_environment_does(name: str) -> None:
         for ours, theirs in zip(screen.env.step(action)[:4], plain.step(action)[:4], strict=True):
             np.testing.assert_array_equal(ours, theirs)
         pictures.append(_picture(screen.env))
-    assert {(picture.shape, picture.dtype) for picture in pictures} == {
-        (PICTURES[name], np.dtype(np.uint8))
-    }
+    shape, speed = PICTURES[name]
+    assert {(picture.shape, picture.dtype) for picture in pictures} == {(shape, np.dtype(np.uint8))}
+    assert screen.frames_per_second == speed
     assert any((picture != pictures[0]).any() for picture in pictures)
     assert len(screen.action_names) == count
     screen.env.close()
-
-
-@pytest.mark.parametrize(("name", "speed"), zip(PICTURES, SPEEDS, strict=True))
-def test_people_see_it_at_a_speed_for_people(name: str, speed: int) -> None:
-    assert screens.make(name, seed=0).frames_per_second == speed
 
 
 def test_the_coloured_screen_is_of_the_frame_that_the_agent_sees() -> None:
@@ -96,23 +88,6 @@ def test_all_18_actions_of_atari_have_names() -> None:
     assert screens.make("atari:skiing", seed=0).action_names[14] == "up right"  # no fire there
 
 
-def test_an_environment_that_cannot_draw_itself_is_drawn() -> None:
-    gymnasium.register("Undrawn-v0", lambda **_: _Undrawn(gymnasium.make("CartPole-v1")))
-    try:
-        env = screens.make("gym:Undrawn-v0", seed=0).env
-        observation, _ = env.reset()
-        picture = _picture(env)
-    finally:
-        del gymnasium.registry["Undrawn-v0"]
-    np.testing.assert_array_equal(picture, screens.drawn(observation[0]))
-
-
-class _Undrawn(gymnasium.Wrapper):
-    def __init__(self, env: gymnasium.Env):
-        super().__init__(env)
-        self.metadata = {"render_modes": ["ansi"]}
-
-
 def test_a_level_shows_what_the_agent_sees(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.syspath_prepend(Path(deepmind_lab.__file__).parent)
     for variable in ("TMPDIR", "XDG_CACHE_HOME"):
@@ -127,59 +102,23 @@ def test_a_level_shows_what_the_agent_sees(monkeypatch: pytest.MonkeyPatch, tmp_
     assert (screen.frames_per_second, screen.action_names[0]) == (15, "forward")
 
 
-def test_observations_are_drawn() -> None:
-    grey = np.array([[0, 255], [7, 9]], np.uint8)
-    assert screens.drawn(grey)[0, 1].tolist() == [255, 255, 255]
-    assert screens.drawn(grey)[1, 0].tolist() == [7, 7, 7]
-    colour = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
-    np.testing.assert_array_equal(screens.drawn(colour), colour)
-    np.testing.assert_array_equal(screens.drawn(grey[..., np.newaxis]), screens.drawn(grey))
-    cells = screens.drawn(np.array([0.0, 1.0, -50.0], np.float32))
-    assert cells.tolist() == [[[0, 0, 0], [0, 194, 0], [255, 0, 0]]]
-
-
-def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(ValueError, match="did you mean atari:pong"):
-        screens.make("atari:pung", seed=0)
-
-
 @pytest.mark.parametrize(
     ("observation", "picture"),
     [
         (np.full((2, 3), 7, np.uint8), np.full((2, 3, 3), 7)),
+        (np.arange(12, dtype=np.uint8).reshape(2, 2, 3), np.arange(12).reshape(2, 2, 3)),
+        (np.array([0, 1, -50], np.float32), [[[0, 0, 0], [0, 194, 0], [255, 0, 0]]]),
         (np.full((2, 3), 0.2, np.float32), np.full((2, 3, 3), 51)),
         (np.arange(30, dtype=np.uint8).reshape(2, 3, 5), np.arange(30).reshape(2, 3, 5)[..., 2:]),
         (np.array([[[1, 9]]], np.uint8), [[[1, 1, 1]]]),
         (np.array([0, 255], np.uint8), [[[0, 0, 0], [0, 194, 0]]]),
     ],
 )
-def test_other_observations_are_drawn(observation: np.ndarray, picture: Any) -> None:
+def test_observations_are_drawn(observation: np.ndarray, picture: Any) -> None:
     np.testing.assert_array_equal(screens.drawn(observation), picture)
     assert screens.drawn(observation).dtype == np.uint8
 
 
-def test_of_several_parts_the_image_is_drawn(write_module: Callable[[str], str]) -> None:
-    module = write_module(
-        """
-import gymnasium, numpy as np
-from gymnasium import spaces
-
-class Room(gymnasium.Env):
-    observation_space = spaces.Dict(
-        about=spaces.Text(20), at=spaces.Discrete(4), seen=spaces.Box(0, 255, (3, 8, 9), np.uint8))
-    action_space = spaces.MultiDiscrete([2, 3])
-
-    def reset(self, *, seed=None, options=None):
-        return {"about": "a room", "at": 3, "seen": np.full((3, 8, 9), 5, np.uint8)}, {}
-
-    def step(self, action):
-        return self.reset()[0], 0.0, False, False, {}
-"""
-    )
-    screen = screens.make(f"{module}:Room", seed=0)
-    with contextlib.closing(screen.env) as env:
-        env.reset()
-        np.testing.assert_array_equal(_picture(env), np.full((8, 9, 3), 5))
-        env.step(np.array([[1, 2]]))
-    assert screen.action_names == ()
+def test_an_action_of_several_numbers_is_called_by_them() -> None:
+    screen = screens.Screen(suites.make("catch", 1, seed=0), (), 4)
     assert screen.action_name(np.array([1, 2], np.int32)) == "1 2"

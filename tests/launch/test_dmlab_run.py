@@ -12,7 +12,7 @@ from tests.launch.runs import Run, all_gone
 
 pytestmark = [pytest.mark.launchpad, pytest.mark.slow]
 
-FAKES = pathlib.Path(__file__).parents[1] / "environments" / "fakes"
+FAKES = pathlib.Path(__file__).parents[1] / "environments" / "dmlab" / "fakes"
 LEVEL = "dmlab:rooms_collect_good_objects"
 FLAGS = (
     "--agent=r2d2",
@@ -32,7 +32,7 @@ UPDATES = 5
 def _engines(run: Run) -> list[psutil.Process]:
     """The engines of the actors, who play the level of the training."""
     actor = run.node("actor/0")
-    return [p for p in actor.children() if "environments.dmlab_process" in p.cmdline()]
+    return [p for p in actor.children() if "environments.dmlab.process" in p.cmdline()]
 
 
 def _lost(run: Run, engines: int) -> bool:

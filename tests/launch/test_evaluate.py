@@ -8,7 +8,7 @@ import pytest
 from analysis.playing import files, session
 from analysis.playing.evaluation import Player
 from environments import screens
-from environments.lost_simulators import CannotPlayError
+from environments.copies.dead_simulators import CannotPlayError
 from launch import evaluate
 from tests.launch import typed
 from tests.run_folder import saved_runs

@@ -75,13 +75,10 @@ def test_of_other_agents_the_papers_tune_nothing() -> None:
     ("given", "said"),
     [
         (dict(members=1), "--members must be a whole number from 2 to 1,000, got 1."),
-        (dict(margin=-0.1), "--margin must be a number from 0 to 1e+06, got -0.1."),
-        (dict(mutation_factor=0.5), "--mutation_factor must be a number from 1 to 1e+06"),
         (dict(sweep={}), "--sweep must give a field at least."),
         (dict(sweep=dict(lerning_rate="log:1e-5:1")), "--sweep: 'lerning_rate' is no field here."),
         (dict(agent="impela"), "Did you mean 'impala'?"),
         (dict(evolve="discount"), "--evolve=discount names 'discount', which --sweep gives no"),
-        (dict(evolve=""), "--evolve= names ''"),
         (
             dict(sweep=dict(correction="grid:vtrace,none"), members=4),
             "--sweep=correction=grid: is for members that stay apart: add --evolve=none, or use",
@@ -94,7 +91,6 @@ def test_of_other_agents_the_papers_tune_nothing() -> None:
             dict(train=dict(values=dict(num_acters=3))),
             "'num_acters', no flag that members share. D",
         ),
-        (dict(train=dict(values=dict(configs={}))), "--train has 'configs', no flag that members"),
         (dict(train=dict(values=dict(num_actors=0))), "--num_actors must be a whole number from 1"),
         (dict(train=dict(fields=dict(impala=dict(length=8)))), "not text by field: {'length': 8}."),
     ],
@@ -142,7 +138,6 @@ def test_members_are_told_what_they_share() -> None:
     ("values", "said"),
     [
         (dict(learning_rate=1e-3), "it must be of learning_rate, hidden_sizes, got ['learning_r"),
-        (dict(learning_rate=1e-3, hidden_sizes=[64], x=1), "got ['learning_rate', 'hidden_sizes'"),
         (dict(learning_rate="1e-3", hidden_sizes=[64]), "learning_rate must be a number from"),
         (dict(learning_rate=0.0, hidden_sizes=[64]), "learning_rate must be a number from 1e-15"),
         (dict(learning_rate=1e-3, hidden_sizes=[0]), "hidden_sizes must be 1 to 64 layers"),
@@ -192,7 +187,6 @@ def _edit(**changes: Any) -> Callable[[str], str]:
             "cannot be read: members must be a whole number from 2 to 1,000, got 1.",
         ),
         (_edit(sweep=dict(rate="log:1:2")), "cannot be read: sweep: 'rate' is no field here"),
-        (_edit(evolve="everything"), "cannot be read: evolve=everything names 'everything'"),
     ],
 )
 def test_an_edited_file_is_refused_by_name(

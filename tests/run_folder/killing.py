@@ -1,9 +1,8 @@
 """A run that does nothing but save, killed again and again: python -m tests.run_folder.killing
 
-This process imports TensorFlow and Reverb once, and runs no op. For every launch of the run it
-forks two processes, a group of their own, as a run has them: a learner with the project's saver,
-and the replay's two servers. Each launch goes on from what the one before has left, checks that it
-is whole, then learns and saves without a pause until SIGKILL ends the group.
+This process imports TensorFlow and Reverb once, and runs no op. Each launch of the run is a fork: a
+learner with the project's saver, and the replay's two servers. It goes on from what the one before
+has left, checks that it is whole, then learns and saves without a pause until SIGKILL ends it.
 
 Arguments: a folder, how many launches, a seed. Each launch is a line of JSON on standard output.
 """
@@ -16,7 +15,6 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
 from multiprocessing import Pipe, connection
 from types import SimpleNamespace
 from typing import Any
@@ -26,8 +24,7 @@ import reverb
 import tensorflow as tf
 
 from agents.learner import Learner
-from run_folder import checkpoints, disk, resuming, saver, settings
-from run_folder.checkpoints import Manifest
+from run_folder import checkpoints, disk, resuming, saver
 from run_folder.layout import learner_label
 from run_folder.settings import Settings
 from tests.forks import fork
@@ -57,46 +54,15 @@ class Update(tf.Module):
             weights.assign(tf.fill([_VALUES], number))
         return None, {"loss": 0.0, "gradient_norm": 0.0}
 
-    def check(self) -> None:
-        """Fails unless all variables are of one update."""
-        assert len({number for w in self.weights for number in w.numpy().tolist()}) == 1
-
-
-def serve(folder: pathlib.Path, learner: connection.Connection) -> None:
-    """Is the replay of a launch: begins with what the learner names, until it is killed."""
-    replay = learner.recv()
-    servers = [
-        reverb.Server(
-            [
-                reverb.Table(
-                    AGENT,
-                    sampler=reverb.selectors.Uniform(),
-                    remover=reverb.selectors.Fifo(),
-                    max_size=_TABLE_SIZE,
-                    rate_limiter=reverb.rate_limiters.MinSize(1),
-                )
-            ],
-            checkpointer=saver.replay_checkpointer(folder, replay, shard),
-        )
-        for shard in range(SHARDS)
-    ]
-    learner.send([server.port for server in servers])
-    signal.pause()
-
 
 def learn(
-    run: Settings,
-    replay: connection.Connection,
-    say: Callable[..., None],
-    expected: set[int | None],
-    go_back: int | None,
+    run: Settings, say: connection.Connection, expected: set[int | None], go_back: int | None
 ) -> None:
-    """Is the learner of a launch.
+    """Is a launch, until it is killed.
 
     Args:
       run: its settings.
-      replay: the process that serves it.
-      say: tells the parent.
+      say: tells the parent what it began with, when a save begins, and when it is done.
       expected: where the launches before can have left the run; None where nothing was saved.
       go_back: where to, of the kept learners, counted from the newest; None goes on.
     """
@@ -110,31 +76,45 @@ def learn(
     if last is not None:
         learner.read_checkpoint(str(folder / last.learner))
         assert learner.learner_steps == last.learner_step
-        update.check()
-    if step is None:
-        assert (last.learner_step if last else None) in expected, (last, expected)
-    replay.send(last.replay if last else None)
-    clients = [reverb.Client(f"localhost:{port}") for port in replay.recv()]
-    check_items(clients, last)
-    say("ready", step=last.learner_step if last else None, back=step is not None, left=left(folder))
+        assert len({number for w in update.weights for number in w.numpy().tolist()}) == 1
+    at = last.learner_step if last else None
+    assert step is not None or at in expected, (at, expected)
+    servers = [
+        reverb.Server(
+            [
+                reverb.Table(
+                    AGENT,
+                    sampler=reverb.selectors.Uniform(),
+                    remover=reverb.selectors.Fifo(),
+                    max_size=_TABLE_SIZE,
+                    rate_limiter=reverb.rate_limiters.MinSize(1),
+                )
+            ],
+            checkpointer=saver.replay_checkpointer(folder, last.replay if last else None, shard),
+        )
+        for shard in range(SHARDS)
+    ]
+    clients = [reverb.Client(f"localhost:{server.port}") for server in servers]
+    check_items(clients, last.replay_items if last else 0)
+    say.send(dict(event="ready", step=at, back=step is not None, left=left(folder)))
     writer = saver.Saver(folder, AGENT, learner.write_checkpoint, clients, 1, last)
     for number in itertools.count():
         learner.step()
         for client in clients:
             client.insert(np.full([100], float(number)), {AGENT: 1.0})
         counts = saved_runs.COUNTS | {"trained_steps": float(learner.learner_steps)}
-        say("saving")
+        say.send(dict(event="saving"))
         began = time.monotonic()
         writer.save(learner.learner_steps, counts, with_replay=number % 3 != 1)
         seconds = time.monotonic() - began
         assert not (unnamed := left(folder)), unnamed
-        say("saved", step=learner.learner_steps, seconds=seconds)
+        say.send(dict(event="saved", step=learner.learner_steps, seconds=seconds))
 
 
-def check_items(clients: list[reverb.Client], last: Manifest | None) -> None:
-    """Fails unless the servers hold the items that a manifest counts, each of them whole."""
+def check_items(clients: list[reverb.Client], items: int) -> None:
+    """Fails unless the servers hold so many items, each of them whole."""
     sizes = [client.server_info(timeout=int(PATIENCE))[AGENT].current_size for client in clients]
-    assert sum(sizes) == (last.replay_items if last else 0), (sizes, last)
+    assert sum(sizes) == items, sizes
     for client, size in zip(clients, sizes, strict=True):
         for sample in client.sample(AGENT, size, emit_timesteps=False) if size else ():
             assert len(set(np.ravel(sample.data[0]).tolist())) == 1
@@ -155,6 +135,31 @@ def left(folder: pathlib.Path) -> list[str]:
     return sorted(there - named - empty)
 
 
+def launch(
+    run: Settings, saves: int, seconds: float, expected: set[int | None], go_back: int | None
+) -> list[dict[str, Any]]:
+    """Launches the run, kills it so many seconds after it begins another save; what it said."""
+    ours, theirs = Pipe(duplex=False)
+    learner = fork(lambda: learn(run, theirs, expected, go_back))
+    theirs.close()
+    heard = []
+    try:
+        heard.append(ours.recv())  # EOFError where what was left could not be gone on from
+        while sum(told["event"] == "saving" for told in heard) <= saves:
+            heard.append(ours.recv())
+        time.sleep(seconds)
+    finally:
+        os.kill(learner, signal.SIGKILL)
+        code = os.waitstatus_to_exitcode(os.waitpid(learner, 0)[1])
+    assert code == -signal.SIGKILL, code
+    while ours.poll():
+        try:
+            heard.append(ours.recv())
+        except EOFError:
+            break
+    return [told for told in heard if told["event"] != "saving"]
+
+
 def main() -> None:
     """Launches the run as often as the command line says."""
     folder, launches, seed = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
@@ -167,75 +172,11 @@ def main() -> None:
     for _ in range(launches):
         go_back = random.randrange(1, 12) if random.random() < _GO_BACK else None
         saves, share = random.randint(0, _MOST_SAVES), random.random()
-        heard = list(_launch(run, saves, share * seconds, expected, go_back))
+        heard = launch(run, saves, share * seconds, expected, go_back)
         step, seconds = heard[-1]["step"], heard[-1].get("seconds", seconds)
         before = expected if heard[-1].get("back") else set()  # nothing changes until it saves
         expected = before | {step, (step or 0) + 1}  # which was killed after its manifest
         print(json.dumps(heard[0] | {"saves": len(heard) - 1}), flush=True)
-
-
-def _launch(
-    run: Settings, saves: int, seconds: float, expected: set[int | None], go_back: int | None
-) -> Iterator[dict[str, Any]]:
-    """Launches the run, kills it in the middle of a save, and gives what it said.
-
-    Args:
-      run: its settings.
-      saves: that it finishes before.
-      seconds: from the start of the next one until it is killed.
-      expected: as for `learn`.
-      go_back: as for `learn`.
-    """
-    ours, theirs = Pipe(duplex=False)
-    to_replay, to_learner = Pipe()
-
-    def say(event: str, **values: Any) -> None:
-        theirs.send({"event": event, **values})
-
-    def be_learner() -> None:
-        ours.close()
-        to_learner.close()
-        learn(settings.load(run.path), to_replay, say, expected, go_back)
-
-    def be_replay() -> None:
-        theirs.close()
-        to_replay.close()
-        serve(run.folder.checkpoints, to_learner)
-
-    learner = _fork(be_learner, group=0)
-    replay = _fork(be_replay, group=learner)
-    for each in (theirs, to_replay, to_learner):
-        each.close()
-    try:
-        yield ours.recv()  # EOFError where what was left could not be gone on from
-        for _ in range(saves):
-            assert ours.recv()["event"] == "saving"
-            yield ours.recv()
-        assert ours.recv()["event"] == "saving"
-        time.sleep(seconds)
-    finally:
-        os.killpg(learner, signal.SIGKILL)
-        codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in (learner, replay)]
-    assert codes == [-signal.SIGKILL] * 2, codes
-    while ours.poll():
-        try:
-            heard = ours.recv()
-        except EOFError:
-            return
-        if heard["event"] != "saving":
-            yield heard
-
-
-def _fork(be: Callable[[], None], *, group: int) -> int:
-    """Forks a process into a group; 0 is one of its own."""
-
-    def be_one_of_them() -> None:
-        os.setpgid(0, group)
-        be()
-
-    pid = fork(be_one_of_them)
-    os.setpgid(pid, group)
-    return pid
 
 
 if __name__ == "__main__":

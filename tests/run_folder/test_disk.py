@@ -1,5 +1,6 @@
-"""When a disk is full, and what is told of a file that it did not take."""
+"""A file is replaced at once or not at all; when a disk is full, and what is told of it."""
 
+import errno
 import math
 import os
 import pathlib
@@ -63,3 +64,29 @@ def test_a_disk_without_bytes_or_without_inodes_is_full(
 )
 def test_what_is_said_of_a_failure_is_what_and_where(error: Exception, said: str) -> None:
     assert disk.said(error) == said
+
+
+def test_a_text_takes_the_place_of_another(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "file.json"
+    for text in ("first", "second and longer", ""):
+        disk.write(path, text)
+        assert path.read_text() == text
+        assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_leaves_what_was_there_and_nothing_else(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file.json"
+    disk.write(path, "first")
+    write = pathlib.Path.write_bytes
+
+    def write_half(file: pathlib.Path, data: bytes) -> int:
+        write(file, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pathlib.Path, "write_bytes", write_half)
+    with pytest.raises(OSError, match="No space left"):
+        disk.write(path, "second")
+    assert path.read_text() == "first"
+    assert list(tmp_path.iterdir()) == [path]

@@ -14,7 +14,7 @@ from agents.impala import config as impala
 from agents.in_process import InProcess
 from agents.stac import config as stac
 from environments import suites
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 from run_folder import catalogue, settings
 
 IMAGES = {"grey": (84, 84), "one_colour": (64, 48, 1), "colour": (210, 160, 3), "least": (20, 20)}

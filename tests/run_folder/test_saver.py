@@ -8,6 +8,8 @@ import math
 import pathlib
 import re
 import resource
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -15,7 +17,9 @@ import pytest
 import reverb
 import tensorflow as tf
 
-from run_folder import checkpoints, disk, replay_files, saver
+from run_folder import checkpoints, disk, launches, replay_files, saver
+from run_folder.checkpoints import Manifest
+from tests.run_folder import power
 from tests.run_folder.saving import COUNTS, Place
 
 
@@ -36,12 +40,6 @@ def test_the_newest_learner_keeps_the_newest_replay(place: Place) -> None:
         f"{first.replay}/0/chunks",
         f"{first.replay}/1/chunks",
     }
-
-
-def test_a_run_without_replay_says_so(place: Place) -> None:
-    manifest = place.saver.save(3, COUNTS, with_replay=False)
-    assert (manifest.replay, manifest.replay_items) == (None, 0)
-    assert checkpoints.read(place.folder) is not None
 
 
 def test_what_is_superseded_goes_only_when_the_next_is_complete(place: Place) -> None:
@@ -248,13 +246,6 @@ def test_a_clock_that_is_set_back_makes_no_save_negative(
         assert read.learner_step == read.replay_step == step
 
 
-def test_a_resumed_saver_goes_on_from_its_manifest(place: Place) -> None:
-    first = place.saver.save(3, COUNTS, with_replay=True)
-    second = place.new_saver(checkpoints.read(place.folder)).save(4, COUNTS, with_replay=False)
-    assert second.replay == first.replay
-    assert checkpoints.read(place.folder) is not None
-
-
 def test_a_second_learner_touches_nothing_but_its_own(place: Place) -> None:
     second = place.new_saver(None, "impala")
     second.save(1, COUNTS, with_replay=True)
@@ -283,42 +274,6 @@ def test_a_second_learner_touches_nothing_but_its_own(place: Place) -> None:
         f"{last.replay}/0/chunks",
         f"{last.replay}/1/chunks",
     }
-
-
-def test_every_shard_comes_back_from_the_folder_that_the_manifest_names(
-    tmp_path: pathlib.Path,
-) -> None:
-    def serve(replay: str | None) -> list[reverb.Server]:
-        return [
-            reverb.Server(
-                [reverb.Table.queue("queue", max_size=10)],
-                checkpointer=saver.replay_checkpointer(tmp_path, replay, shard),
-            )
-            for shard in range(2)
-        ]
-
-    servers = serve(None)
-    clients = [reverb.Client(f"localhost:{server.port}") for server in servers]
-    writer = saver.Saver(tmp_path, "r2d2", lambda prefix: prefix, clients, 1, None)
-    for value in range(3):
-        clients[0].insert([float(value)], {"queue": 1.0})
-    first = writer.save(1, COUNTS, with_replay=True)
-    clients[1].insert([3.0], {"queue": 1.0})
-    second = writer.save(2, COUNTS, with_replay=True)
-    clients[1].insert([4.0], {"queue": 1.0})
-    assert (first.replay_items, second.replay_items) == (3, 4)
-    for server in servers:
-        server.stop()
-
-    servers = serve(second.replay)
-    for server, held in zip(servers, ([0.0, 1.0, 2.0], [3.0]), strict=True):
-        client = reverb.Client(f"localhost:{server.port}")
-        assert client.server_info()["queue"].current_size == len(held)
-        samples = client.sample("queue", len(held), emit_timesteps=False)
-        assert [float(sample.data[0]) for sample in samples] == held
-    for server in servers:
-        server.stop()
-    assert json.loads((tmp_path / checkpoints.MANIFEST).read_text())["replay"] == second.replay
 
 
 def test_a_flipped_bit_in_a_saved_replay_is_found_and_its_file_named(
@@ -390,3 +345,86 @@ def test_a_saved_replay_of_other_columns_is_told_from_one_of_the_same(
 
 def _records(file: pathlib.Path) -> list[bytes]:
     return list(tf.data.TFRecordDataset(str(file), "ZLIB").as_numpy_iterator())
+
+
+def test_a_save_that_is_cut_off_leaves_this_checkpoint_or_the_one_before(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "NUM_KEPT", 3)  # so that some go
+    run = tmp_path / "run"
+    (run / "logs").mkdir(parents=True)
+    log = run / "logs" / "episodes.csv"
+    log.touch()
+    fragile, place = power.Disk(run, monkeypatch), Place(run / "checkpoints")
+    saved: list[Manifest] = []
+    seen = 0
+    went_back = 3  # to the second, and then saves a third anew
+    for number, step in enumerate((2, 4, 6, 6, 8)):
+        if number == went_back:
+            place.saver = place.new_saver(checkpoints.without_replay(saved[-2]))
+        place.learner = f"weights {number}"
+        place.replays[0].items = 7 + number
+        with log.open("a") as rows:
+            rows.write(f"{step}\n")
+        known = saved[-2 if number == went_back else -1 :]
+        saved.append(place.saver.save(step, COUNTS, with_replay=number % 3 != 1))
+        images = fragile.images()
+        for image in images[seen:]:
+            found = _found(image, tmp_path / f"image-{seen}")
+            steps = {step, *(manifest.learner_step for manifest in known)}
+            assert found.learner_step in steps if found else number == 0
+            seen += 1
+        assert found == saved[-1]
+        assert images[-1]["logs/episodes.csv"] == log.read_bytes()
+    assert seen > 50
+
+
+def _found(image: power.Image, folder: pathlib.Path) -> Manifest | None:
+    """The checkpoint that a run would go on from; fails unless it and all kept ones are whole."""
+    power.write(image, folder)
+    if not (folder / "checkpoints").exists():
+        return None
+    for step in checkpoints.kept_steps(folder / "checkpoints", "r2d2"):
+        checkpoints.read_kept(folder / "checkpoints", "r2d2", step)
+    return checkpoints.read(folder / "checkpoints")
+
+
+def test_a_file_that_is_replaced_is_the_old_one_or_the_new_one(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    path = run / "config.json"
+    path.write_text("old")
+    fragile = power.Disk(run, monkeypatch)
+    disk.write(path, "new")
+    *before, last, also_last = [image["config.json"] for image in fragile.images()]
+    assert set(before) == {b"old", b"new"}
+    assert last == also_last == b"new"
+    launches.record(run, ["--resume"], actor_steps=0, walltime=0.0)
+    assert fragile.images()[-1]["launches.jsonl"] == (run / "launches.jsonl").read_bytes()
+
+
+_SEED = 0
+_SECONDS = 600  # on a busy machine
+
+
+@pytest.mark.parametrize("launches", [8, pytest.param(51, marks=pytest.mark.slow)])
+def test_kills_amid_saves_leave_a_whole_run_each_time(
+    tmp_path: pathlib.Path, launches: int
+) -> None:
+    """`tests.run_folder.killing` goes on from what each kill has left, and checks it."""
+    command = [sys.executable, "-m", "tests.run_folder.killing", str(tmp_path / "run")]
+    ended = subprocess.run(
+        [*command, str(launches), str(_SEED)],
+        cwd=pathlib.Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS,
+    )
+    assert ended.returncode == 0, ended.stderr
+    found = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert len(found) == launches
+    assert sum(launch["saves"] > 0 for launch in found) > launches // 5  # nothing was left behind
+    assert any(launch["left"] for launch in found)  # that a save was cut short
+    assert any(launch["back"] for launch in found)

@@ -1,6 +1,9 @@
-"""What a command line, a preset and a recorded run amount to."""
+"""A command line, a preset and a recorded run give settings, or are refused by flag and field."""
 
 import dataclasses
+import json
+import pathlib
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -8,10 +11,12 @@ import pytest
 import tensorflow as tf
 import tree
 
-from environments import dmlab
-from environments.spec import make_environment_spec
+from environments import scores
+from environments.dm import make_environment_spec
+from environments.dmlab import environment as dmlab
 from replay import dataset, tables
-from run_folder import building, catalogue, settings
+from run_folder import building, catalogue, resuming, settings
+from run_folder.settings import EVERY_AGENT, Crew, Settings, SettingsError
 from tests.eager import eagerly
 
 DMLAB = "dmlab:seekavoid_arena_01"
@@ -37,22 +42,12 @@ def test_the_paper_preset_changes_nothing_in_any_config() -> None:
     assert (run.num_actors, run.full_action_space) == (256, True)
 
 
-def test_the_local_preset_scales_to_one_machine() -> None:
-    run = settings.resolve(_given(agent="r2d2", env="atari:pong"), {})
-    assert (run.num_actors, run.full_action_space) == (32, False)
-    assert run.configs["r2d2"].torso == "shallow"
-    assert run.configs["r2d2"].samples_per_insert is not None
-    assert settings.resolve(_given(agent="r2d2"), {}).configs["r2d2"].torso == "mlp"
-
-
 @pytest.mark.parametrize(
     ("agent", "env", "num_actors"),
     [
-        ("impala", "atari:pong,atari:breakout", 32),
         ("impala", "atari:pong,atari:breakout,atari:qbert", 33),
         ("impala", "atari57", 57),
         ("r2d2,impala", "atari:pong,atari:breakout,atari:qbert", 36),
-        ("r2d2,impala", "atari57", 114),
         ("r2d2,impala,r2d2_plus", "catch", 32),
     ],
 )
@@ -71,10 +66,8 @@ def test_the_local_preset_plays_each_of_several_tasks_equally_often(
     ("agent", "env", "num_actors", "evaluation_episodes"),
     [
         ("r2d2", DMLAB, 8, 2),
-        ("r2d2,popart", DMLAB, 8, 2),
         ("popart", f"{DMLAB},{LANGUAGE}", 8, 0),
         ("popart", "dmlab30", 30, 0),
-        ("r2d2,popart", "dmlab30", 60, 0),
     ],
 )
 def test_the_local_preset_starts_few_engines(
@@ -92,7 +85,6 @@ def test_the_local_preset_starts_few_engines(
     [
         (dict(agent="impala"), False),  # Espeholt et al. 2018, Table C.2
         (dict(agent="popart"), True),  # Hessel et al. 2018, Table 2
-        (dict(agent="multihead_impala"), True),
         (dict(agent="r2d2"), True),  # Kapturowski et al. 2019, Section 2.3
         (dict(agent="r2d2,impala"), True),
         (dict(agent="r2d2,impala", act_with="impala"), False),
@@ -121,14 +113,6 @@ def test_on_dmlab_agents_have_their_papers_network_and_rewards() -> None:
     found = {name: catalogue.config(name, DMLAB) for name in catalogue.AGENTS}
     assert {n: (c.torso, c.reward_transform) for n, c in found.items()} == expected
     assert all(config.frame_stack == 1 for config in found.values())
-
-
-def test_flags_beat_what_follows_from_the_tasks() -> None:
-    given = _given(agent="impala", env="atari:pong,atari:qbert", num_actors=2, actors_per_node=1)
-    run = settings.resolve(given | dict(full_action_space=False, evaluation_episodes=3), {})
-    assert (run.num_actors, run.actors_per_node) == (2, 1)
-    assert (run.full_action_space, run.evaluation_episodes) == (False, 3)
-    assert run.tasks == ("atari:pong", "atari:qbert")
 
 
 @pytest.mark.parametrize(
@@ -175,13 +159,8 @@ def test_flags_beat_the_preset() -> None:
 @pytest.mark.parametrize(
     ("field", "text", "value"),
     [
-        ("learning_rate", "3e-4", 3e-4),
-        ("burn_in", "0", 0),
-        ("samples_per_insert", "2", 2.0),
         ("samples_per_insert", "None", None),
         ("stored_state", "False", False),
-        ("stored_state", "1", True),
-        ("hidden_sizes", "8", (8,)),
         ("hidden_sizes", "8,16", (8, 16)),
         ("life_loss", "roll", "roll"),
     ],
@@ -250,3 +229,338 @@ def test_every_agent_learns_on_every_kind_of_environment(name: str, env: str) ->
     assert priorities is None or priorities.shape == (2,)
     assert all(np.isfinite(value).all() for value in metrics.values())
     assert {"loss", "parameter_lag"} <= set(metrics)
+
+
+TWO = "catch,catch:large_rewards"
+FOUR = "atari:pong,atari:breakout,atari:qbert,atari:boxing"
+
+
+def _resolve(**given: Any) -> settings.Settings:
+    return settings.resolve(_given(**(dict(agent="r2d2,impala") | given)), {})
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            dict(num_actors=10, actors_per_node=3),
+            [
+                Crew("r2d2", (0, 1, 2), (0, 1, 2), 5, (0, 0, 0)),
+                Crew("r2d2", (3, 4), (3, 4), 5, (0, 0)),
+                Crew("impala", (5, 6, 7), (0, 1, 2), 5, (0, 0, 0)),
+                Crew("impala", (8, 9), (3, 4), 5, (0, 0)),
+            ],
+        ),
+        (
+            dict(num_actors=3, actors_per_node=2, act_with="impala"),
+            [
+                Crew("impala", (0, 1), (0, 1), 3, (0, 0)),
+                Crew("impala", (2,), (2,), 3, (0,)),
+            ],
+        ),
+        (
+            dict(num_actors=2, actors_per_node=2, act_with="impala,r2d2"),
+            [Crew("impala", (0,), (0,), 1, (0,)), Crew("r2d2", (1,), (0,), 1, (0,))],
+        ),
+        (
+            dict(env=TWO, num_actors=9, actors_per_node=3),
+            [
+                Crew("r2d2", (0, 2, 4), (0, 2, 4), 5, (0, 0, 0)),
+                Crew("r2d2", (1, 3), (1, 3), 5, (1, 1)),
+                Crew("impala", (5, 7, 6), (0, 2, 1), 4, (0, 0, 1)),
+                Crew("impala", (8,), (3,), 4, (1,)),
+            ],
+        ),
+    ],
+)
+def test_actors_are_spread_over_agents_then_tasks_then_processes(
+    given: dict[str, Any], expected: list[Crew]
+) -> None:
+    assert _resolve(**given).crews() == expected
+
+
+@pytest.mark.parametrize("agent", ["r2d2", "r2d2,impala"])
+@pytest.mark.parametrize(
+    ("env", "num_tasks", "num_actors", "actors_per_node"),
+    [(TWO, 2, 16, 5), (FOUR, 4, 23, 8), (FOUR, 4, 8, 1), ("atari57", 57, 256, 32)],
+)
+def test_each_acting_agent_plays_every_task_evenly_with_policies_of_its_whole_range(
+    agent: str, env: str, num_tasks: int, num_actors: int, actors_per_node: int
+) -> None:
+    run = _resolve(agent=agent, env=env, num_actors=num_actors, actors_per_node=actors_per_node)
+    made = run.crews()
+    assert sorted(actor for crew in made for actor in crew.actors) == list(range(num_actors))
+    assert all(len(crew.actors) <= actors_per_node for crew in made)
+    for name in run.acting:
+        mine = [crew for crew in made if crew.agent == name]
+        ranks = np.array([rank for crew in mine for rank in crew.ranks])
+        tasks = np.array([task for crew in mine for task in crew.tasks])
+        assert {crew.num_actors for crew in mine} == {len(ranks)}
+        assert sorted(ranks) == list(range(len(ranks)))
+        counts = Counter(tasks)
+        assert set(counts) == set(range(num_tasks))
+        assert max(counts.values()) - min(counts.values()) <= 1
+        for task in range(num_tasks):  # its epsilons lie apart by no more than there are tasks
+            of_task = np.sort(ranks[tasks == task])
+            assert of_task[0] < num_tasks
+            assert of_task[-1] >= len(ranks) - num_tasks
+            assert set(np.diff(of_task)) <= {num_tasks}
+
+
+PONG, ATARI57, LEVEL = "atari:pong", "atari57", "dmlab:seekavoid_arena_01"
+GAMES = "atari:pong,atari:breakout,atari:qbert"
+LEVELS = f"{LEVEL},dmlab:rooms_watermaze"
+TWELVE_LEVELS = ",".join(scores.DMLAB30_TRAINING[:12])
+
+
+def _typed(agent: str, env: str, typed: dict[str, str], preset: str = "local") -> Settings:
+    """A run of which `--<field>=` or `--<agent>.<field>=` was typed."""
+    overrides: dict[str, dict[str, str]] = {}
+    for name, text in typed.items():
+        of, _, field = name.rpartition(".")
+        overrides.setdefault(of, {})[field] = text
+    return settings.resolve(_given(agent=agent, env=env, preset=preset), overrides)
+
+
+# Of a game, a level, DMLab-30's ten and more levels, and anything else.
+@pytest.mark.parametrize(
+    ("agent", "env", "preset", "frames", "updates"),
+    [
+        ("impala", PONG, "paper", 200e6, 200e6 / 4 / (32 * 20)),  # 78,125
+        ("impala", GAMES, "paper", 600e6, 600e6 / 4 / (32 * 20)),
+        ("impala", ATARI57, "paper", 11.4e9, 57 * 78_125),  # Section 5.3.2
+        ("popart", ATARI57, "paper", 11.4e9, 57 * 78_125),
+        ("impala", LEVEL, "paper", 1e9, 1e9 / 4 / (32 * 100)),  # 78,125
+        ("impala", LEVELS, "paper", 2e9, 2e9 / 4 / (32 * 100)),
+        ("impala", TWELVE_LEVELS, "paper", 10e9, 781_250),
+        ("popart", "dmlab30", "paper", 10e9, 781_250),
+        ("impala", "catch", "local", 200e6, 200e6 / (8 * 16)),
+        ("impala", "gym:CartPole-v1", "paper", 200e6, 200e6 / (32 * 20)),
+        ("stacx", "gym:Pendulum-v1", "paper", 30e6, 125_000),
+    ],
+)
+def test_every_run_has_the_papers_horizon(
+    agent: str, env: str, preset: str, frames: float, updates: float
+) -> None:
+    config = _typed(agent, env, {}, preset).configs[agent]
+    assert config.annealing_frames == frames
+    assert config.annealing_updates == updates
+
+
+@pytest.mark.parametrize("name", ["annealing_frames", "impala.annealing_frames"])
+@pytest.mark.parametrize(("text", "value"), [("5120", 5_120), ("none", None), ("None", None)])
+def test_both_flags_set_the_horizon(name: str, text: str, value: int | None) -> None:
+    config = _typed("impala", PONG, {name: text}).configs["impala"]
+    assert config.annealing_frames == value
+    assert config.annealing_updates == (None if value is None else 10)
+
+
+def test_one_flag_is_for_every_agent_that_anneals_and_an_agents_own_goes_before_it() -> None:
+    typed = {"annealing_frames": "none", "popart.annealing_frames": "7", "impala.length": "8"}
+    run = _typed("r2d2,impala,popart", "catch", typed)
+    frames = {name: getattr(c, "annealing_frames", "") for name, c in run.configs.items()}
+    assert frames == {"r2d2": "", "impala": None, "popart": 7}
+    assert run.configs["impala"].length == 8
+    plain = _typed("r2d2,impala,popart", "catch", {})
+    assert plain.configs["impala"].annealing_frames == plain.configs["popart"].annealing_frames
+
+
+@pytest.mark.parametrize(
+    ("agent", "typed", "said"),
+    [
+        (
+            "impala",
+            {"annealing_frames": "0"},
+            "--annealing_frames must be a whole number from 1 to 9,223,372,036,854,775,807 or "
+            "None, got 0.",
+        ),
+        (
+            "r2d2,popart",
+            {"popart.annealing_frames": "", "annealing_frames": "3"},
+            "--popart.annealing_frames must be of type int or none, got ''.",
+        ),
+        (
+            "r2d2,r2d2_plus",
+            {"annealing_frames": "none"},
+            "--annealing_frames sets a hyperparameter that none of this run's agents has: "
+            "r2d2, r2d2_plus.",
+        ),
+    ],
+)
+def test_bad_horizons_are_refused(agent: str, typed: dict[str, str], said: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        _typed(agent, "catch", typed)
+    assert str(error.value) == said
+
+
+def _record(folder: pathlib.Path, run: Settings, **changes: Any) -> dict[str, Any]:
+    """Writes config.json, with other fields of its last agent; returns what it says."""
+    said: dict[str, Any] = json.loads(run.to_json())
+    said["configs"][run.agents[-1]] |= changes
+    (folder / "config.json").write_text(json.dumps(said))
+    return said
+
+
+@pytest.mark.parametrize(
+    ("recorded", "typed", "frames"),
+    [
+        ({}, {}, 200_000_000),
+        ({"annealing_frames": "640"}, {EVERY_AGENT: {"annealing_frames": "none"}}, None),
+        ({"annealing_frames": "none"}, {EVERY_AGENT: {"annealing_frames": "9"}}, 9),
+        ({"annealing_frames": "640"}, {"impala": {"annealing_frames": "9"}}, 9),
+    ],
+)
+def test_a_run_goes_on_with_its_horizon_or_a_new_one(
+    recorded: dict[str, str],
+    typed: dict[str, dict[str, str]],
+    frames: int | None,
+    tmp_path: pathlib.Path,
+) -> None:
+    run = _typed("r2d2,impala", "catch", recorded)
+    _record(tmp_path, run)
+    given = _given(run_dir=str(tmp_path), env=None, preset=None)
+    resumed = resuming.resumed(given, typed)
+    expected = dataclasses.replace(run.configs["impala"], annealing_frames=frames)
+    assert resumed.configs == run.configs | {"impala": expected}
+
+
+@pytest.mark.parametrize(
+    ("env", "replay_fraction", "updates", "frames"),
+    [
+        (PONG, 0.0, 78_125, 78_125 * 4 * 8 * 16),
+        (PONG, 0.5, 78_125, 78_125 * 4 * 4 * 16),
+        ("catch", 0.0, 1_000_000, 1_000_000 * 8 * 16),
+    ],
+)
+def test_a_horizon_that_was_recorded_in_updates_stays_that(
+    env: str, replay_fraction: float, updates: int, frames: int, tmp_path: pathlib.Path
+) -> None:
+    run = _typed("impala", env, {"impala.replay_fraction": str(replay_fraction)})
+    said = _record(tmp_path, run, annealing_steps=updates)
+    for new in ("annealing_frames", "final_learning_rate", "frames_per_step"):
+        del said["configs"]["impala"][new]
+    (tmp_path / "config.json").write_text(json.dumps(said))
+    config = settings.load(tmp_path).configs["impala"]
+    assert config == dataclasses.replace(run.configs["impala"], annealing_frames=frames)
+    assert config.annealing_updates == updates
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (dict(annealing_steps="x"), "configs.impala.annealing_steps is no field here, the nearest"),
+        (dict(annealing_steps=0), "configs.impala.annealing_steps is no field here, the nearest"),
+        (dict(annealing_steps=9, length="x"), "configs.impala.length must be a whole number"),
+        (dict(annealing_steps=9, length=0), "configs.impala.length must be a whole number from 1"),
+        (dict(annealing_steps=2**62), "configs.impala.annealing_frames must be a whole number"),
+    ],
+)
+def test_a_horizon_in_updates_that_cannot_be_is_refused(
+    changes: dict[str, Any], said: str, tmp_path: pathlib.Path
+) -> None:
+    _record(tmp_path, _typed("impala", PONG, {}), **changes)
+    with pytest.raises(SettingsError) as error:
+        settings.load(tmp_path)
+    assert said in str(error.value)
+
+
+def test_config_json_gives_the_settings_back_wherever_it_was_moved(tmp_path: pathlib.Path) -> None:
+    for name in catalogue.AGENTS:
+        given = _given(agent=name, run_dir=str(tmp_path / "before"), max_actor_steps=7)
+        run = settings.resolve(given, {name: {"hidden_sizes": "8,9"}})
+        _record(tmp_path, run)
+        assert settings.load(tmp_path) == dataclasses.replace(run, run_dir=str(tmp_path))
+
+
+def test_a_run_recorded_before_a_setting_was_there_has_its_default(tmp_path: pathlib.Path) -> None:
+    run = settings.resolve(_given(agent="r2d2", run_dir=str(tmp_path)), {})
+    said = _record(tmp_path, run)
+    del said["num_replay_shards"], said["configs"]["r2d2"]["precision"]
+    (tmp_path / "config.json").write_text(json.dumps(said))
+    assert settings.load(tmp_path) == run
+
+
+def test_a_number_without_a_point_is_a_float_where_one_belongs(tmp_path: pathlib.Path) -> None:
+    _record(tmp_path, _typed("impala", "catch", {}), learning_rate=1, max_gradient_norm=40)
+    config = settings.load(tmp_path).configs["impala"]
+    assert {type(value) for value in (config.learning_rate, config.max_gradient_norm)} == {float}
+
+
+def test_a_run_of_what_is_not_installed_here_is_read(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = settings.resolve(_given(agent="r2d2", env=DMLAB, run_dir=str(tmp_path)), {})
+    _record(tmp_path, run)
+    monkeypatch.setattr(dmlab, "installed", lambda: False)
+    assert settings.load(tmp_path) == run
+
+
+GONE = object()  # a field that is missing
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "said"),
+    [
+        ("env", GONE, "env is missing: it must be text"),
+        ("env", "katch", "Unknown environment 'katch': did you mean catch?"),
+        ("env", "catch,catch", "repeats 'catch'"),
+        ("agent", "impala", "agent must be r2d2,popart, as configs are named, got 'impala'"),
+        ("preset", "tiny", "preset must be one of local, paper, got 'tiny'"),
+        ("run_dir", 5, "run_dir must be text, got 5"),
+        ("act_with", "impala", "act_with=impala names 'impala', but this run's agents are r2d2"),
+        ("num_actors", 2.5, "num_actors must be a whole number, got 2.5"),
+        ("num_actors", GONE, "num_actors is missing: it must be a whole number"),
+        ("num_actors", 2**31, "num_actors must be a whole number from 1 to 100,000, got 2147"),
+        ("evaluation_minutes", float("nan"), "evaluation_minutes must be a number, got nan"),
+        ("act_with", "\ud800", "act_with must be text, got '"),
+        ("evaluation_minutes", 10**400, "evaluation_minutes must be a number from 0.001"),
+        ("num_actor", 3, "num_actor is no field here, the nearest is num_actors"),
+        ("configs", [], "configs must be an object, each anything, got []"),
+        ("configs", {"r2d3": {}}, "agent must be r2d3, as configs are named, got 'r2d2,popart'"),
+        ("configs.r2d2", None, "configs.r2d2 must be an object, got None"),
+        ("configs.r2d2.length", 0, "configs.r2d2.length must be a whole number from 1 to 4,096"),
+        ("configs.r2d2.torso", "vgg", "configs.r2d2.torso must be one of dqn, shallow"),
+        ("configs.r2d2.hidden_sizes", [8, "x"], "got [8, 'x']"),
+        ("configs.r2d2.lenght", 16, "configs.r2d2.lenght is no field here, the nearest is length"),
+        ("configs.popart.num_tasks", 2, "configs.popart.num_tasks must be 1, as many as"),
+    ],
+)
+def test_an_edited_config_json_is_refused_by_file_and_field(
+    where: str, value: Any, said: str, tmp_path: pathlib.Path
+) -> None:
+    run = settings.resolve(_given(agent="r2d2,popart", run_dir=str(tmp_path)), {})
+    recorded = json.loads(run.to_json())
+    *above, name = where.split(".")
+    inner = recorded
+    for key in above:
+        inner = inner[key]
+    inner[name] = value
+    if value is GONE:
+        del inner[name]
+    _refused(tmp_path, json.dumps(recorded).encode(), said)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"{", "Expecting property name"),
+        (b"[]", "it must be an object, got []"),
+        (b"\xff", "can't decode byte 0xff"),
+        (b"[" * 100_000, "its brackets are nested too deeply"),
+    ],
+)
+def test_a_config_json_of_no_settings_is_refused(
+    data: bytes, said: str, tmp_path: pathlib.Path
+) -> None:
+    _refused(tmp_path, data, said)
+
+
+def _refused(folder: pathlib.Path, data: bytes, said: str) -> None:
+    """Checks that a config.json is refused in a sentence."""
+    (folder / "config.json").write_bytes(data)
+    with pytest.raises(settings.SettingsError) as error:
+        settings.load(folder)
+    assert str(error.value).startswith(f"{folder / 'config.json'} cannot be read: ")
+    assert said in str(error.value)
+    assert str(error.value).endswith(".")
+    assert not str(error.value).endswith("..")

@@ -23,7 +23,7 @@ from agents.popart import agent as popart
 from agents.single_process import SingleProcessAgent
 from agents.stac import agent as stac
 from environments import suites
-from environments.spec import make_environment_spec
+from environments.dm import make_environment_spec
 from r2d2 import agent as r2d2
 from replay.structures import NetworkInput
 from tests.agents.impala import oracle

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agents.stac.agent import Config, make
-from environments.memory import TASKS
+from environments.small_tasks import MEMORY
 from tests.agents import reaching
 from tests.training import train
 
@@ -47,7 +47,7 @@ def test_with_an_lstm_it_passes_the_recall_task(num_heads: int) -> None:
         lstm_size=64,
         num_heads=num_heads,
     )
-    task = TASKS["recall"]
+    task = MEMORY["recall"]
     reached = train(
         make(config), "memory:recall", num_environments=64, vector_steps=4_000, until=0.9, seed=1
     )

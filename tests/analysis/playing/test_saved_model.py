@@ -17,11 +17,11 @@ from acme import specs
 from agents import actor
 from analysis.playing import evaluation, saved_model
 from analysis.playing.evaluation import Player
+from benchmarks import environments
 from replay.frames import FrameStack
 from replay.structures import FIRST, MID
 from run_folder import building
 from run_folder.settings import SettingsError
-from studies import environments
 from tests.run_folder import saved_runs
 
 STEPS, GAMES, BEGINS = 12, 3, ((0, 0), (0, 1), (0, 2), (5, 1), (9, 0))  # (step, game)

@@ -18,8 +18,9 @@ from gymnasium import spaces
 from gymnasium.vector import VectorEnv, VectorWrapper
 
 from agents.finite import NotFiniteError
-from environments import lost_simulators, suites
-from environments.lost_simulators import CannotPlayError
+from environments import suites
+from environments.copies import dead_simulators
+from environments.copies.dead_simulators import CannotPlayError
 from launch.graph import actor_node, evaluator_node, process, program
 from replay.structures import Header
 from run_folder import building, settings
@@ -75,8 +76,8 @@ class Coordinator:
 
 @pytest.fixture(autouse=True)
 def _in_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lost_simulators, "on_new_kind", lost_simulators.on_new_kind)
-    monkeypatch.setattr(lost_simulators, "_told", set())
+    monkeypatch.setattr(dead_simulators, "on_new_kind", dead_simulators.on_new_kind)
+    monkeypatch.setattr(dead_simulators, "_told", set())
     monkeypatch.setattr(process, "enter", lambda *_: None)
     monkeypatch.setattr(process, "stop_event", threading.Event)
     monkeypatch.setattr(process, "wait_for_stop", lambda seconds: False)

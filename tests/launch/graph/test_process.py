@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from environments import waiting
+from environments.dmlab import engine
 from launch.graph import process
 from launch.graph.process import Heartbeats
 from tests.forks import fork
@@ -18,9 +18,9 @@ from tests.patience import wait_for
 def nobody(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """This process is no node but within a test."""
     monkeypatch.setattr(process, "BUSY_SECONDS", 0.05)
-    before = process._own, waiting.on_wait
+    before = process._own, engine.on_wait
     yield
-    process._own, waiting.on_wait = before
+    process._own, engine.on_wait = before
 
 
 def _fork(watched: Heartbeats, label: str, do: Callable[[], None]) -> int:
@@ -55,7 +55,7 @@ def _wait_for_ever() -> None:
 
 def _load_for_ever() -> None:
     while True:
-        waiting.on_wait()
+        engine.on_wait()
         time.sleep(0.05)
 
 

@@ -13,7 +13,7 @@ import pytest
 import reverb
 import tensorflow as tf
 
-from environments import dmlab
+from environments.dmlab import environment as dmlab
 from launch.graph import actor_node, process, program
 from replay import tables
 from replay.structures import UNKNOWN, Header, Item

@@ -18,7 +18,7 @@ import numpy as np
 import psutil
 import tensorflow as tf
 
-from environments.lost_simulators import CannotPlayError
+from environments.copies.dead_simulators import CannotPlayError
 from launch.graph import process
 from launch.graph.servers import ServerNode
 from run_folder.settings import SettingsError

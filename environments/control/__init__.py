@@ -1,0 +1,1 @@
+"""The DeepMind Control Suite and the Real-World RL suite."""

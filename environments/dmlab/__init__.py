@@ -1,0 +1,1 @@
+"""DeepMind Lab, whose engines are processes of their own."""

@@ -70,8 +70,8 @@ _FEEDFORWARD: dict[Kind, Values] = {
 }
 
 
-_PYTORCH = dict.fromkeys(("pytorch", "pytorch_tuned", "pytorch_compiled"), "pytorch_r2d2")
-_ACME = {"acme": "acme_learner", "acme_unpadded": "acme_learner"}  # Acme has R2D2 alone
+_PYTORCH = dict.fromkeys(("pytorch", "pytorch_tuned", "pytorch_compiled"), "pytorch:r2d2")
+_ACME = {"acme": "acme:learner", "acme_unpadded": "acme:learner"}  # Acme has R2D2 alone
 
 ENTRIES = {
     name: Entry(
@@ -81,7 +81,7 @@ ENTRIES = {
         local=_LOCAL if config.lstm_size else _FEEDFORWARD,
         epsilon_field="evaluation_epsilon",
         columns=_COLUMNS,
-        peers=_ACME | _PYTORCH if name == "r2d2" else _PYTORCH,
+        rivals=_ACME | _PYTORCH if name == "r2d2" else _PYTORCH,
         networks=2,
     )
     for name, config in VARIANTS.items()

@@ -69,7 +69,7 @@ LOCAL: dict[Kind, Values] = dict(
     small=SMALL,
 )
 
-PEERS = dict.fromkeys(("pytorch", "pytorch_tuned", "pytorch_compiled"), "pytorch_impala")
+RIVALS = dict.fromkeys(("pytorch", "pytorch_tuned", "pytorch_compiled"), "pytorch:impala")
 
 
 def horizon(env: str) -> Values:
@@ -120,6 +120,6 @@ ENTRIES = {
         all_dmlab_actions=False,
         columns=COLUMNS,
         evolved=evolved,
-        peers=PEERS,
+        rivals=RIVALS,
     )
 }

@@ -28,7 +28,7 @@ def _entry(atari: Config, dmlab: Config, **arguments: Any) -> Entry:
         num_tasks_field="num_tasks",
         columns=impala.COLUMNS,
         evolved=impala.evolved,
-        peers=impala.PEERS,
+        rivals=impala.RIVALS,
         dmlab_members=8,  # Hessel et al. 2018, Table 8
         **arguments,
     )

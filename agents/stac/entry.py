@@ -54,7 +54,7 @@ def _entry(atari: Config, dmlab: Config, control: Config, control_image: Config)
         all_dmlab_actions=False,
         columns=_COLUMNS,
         groups=(_GROUP,),
-        peers={"impala": "impala"},
+        rivals={"impala": "ours:impala"},
         networks=0,
         single_task="its metaparameters are tuned to one task, and several would share them",
     )

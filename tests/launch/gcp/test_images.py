@@ -12,8 +12,8 @@ from launch.gcp.options import Options, parse_hardware
 from launch.graph import program
 from launch.hosts import artefact
 from run_folder import settings
-from studies import pages
 from tests.commands import Commands
+from tests.docs import pages
 
 pytestmark = pytest.mark.repository
 

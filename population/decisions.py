@@ -1,4 +1,4 @@
-"""What members decide, each time in a file that is made once and never changed.
+"""Decisions of members, each in a file that is made once and never changed.
 
 A file is made whole and under its name at once, or not at all: who comes second finds it there. So
 it is the lock, one that no dead process can hold. What it says is done afterwards

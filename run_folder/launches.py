@@ -119,7 +119,7 @@ def processors() -> str:
 
 
 def commit() -> str:
-    """Of the work tree that runs, `-dirty` where files differ from it; empty of an installation."""
+    """The commit of the work tree, `-dirty` where files differ; empty of an installation."""
     if not (_ROOT / ".git").exists():
         return ""
     told = ("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
@@ -136,7 +136,7 @@ def _gpu(folder: pathlib.Path) -> str:
 
 
 def _named(path: pathlib.Path, name: str) -> str:
-    """What a file of lines `name: value` says first of a name; empty where it does not."""
+    """The first value of a name in a file of lines `name: value`; empty where there is none."""
     try:
         lines = path.read_text(errors="replace").splitlines()
     except OSError:

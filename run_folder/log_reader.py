@@ -87,7 +87,7 @@ def read(
 
 
 def columns(path: pathlib.Path, line: str, texts: Sequence[str] = ()) -> list[str]:
-    """What the first line of a log names; nothing while the line is not written as a whole.
+    """The columns that the first line of a log names; none while it is not written as a whole.
 
     Raises:
       SettingsError: these are no columns of a log.

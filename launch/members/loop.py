@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import recurrent_replay
-from agents import fields
 from agents.requirements import LARGEST
 from launch import starting
 from launch.local import processes
@@ -73,7 +72,7 @@ class Turn:
             self._process.send_signal(signal.SIGTERM)
 
     def progress(self) -> dict[str, Any] | None:
-        """What its coordinator wrote last."""
+        """The newest counts of its coordinator; None before the first."""
         return progress.read(self._run.path)
 
     def said(self) -> str:
@@ -143,7 +142,7 @@ class Loop:
         return not any(member.left_out for member in self._members.values())
 
     def scores(self) -> dict[int, float]:
-        """Of every member that was trained here; NaN of one that has none."""
+        """The score of every member that was trained here; NaN of one that has none."""
         return {number: member.score for number, member in self._members.items()}
 
     def has_finished(self) -> bool:
@@ -221,7 +220,7 @@ class Loop:
                     running.stop()
 
     def _after(self, member: int, code: int, ended: Turn) -> None:
-        """What follows from the end of a turn."""
+        """Takes up the end of a turn: a decision, another try, or no more turns."""
         failures = self._members[member].failures
         found = self._members[member] = self._state.look(member)
         if code == _REFUSED:
@@ -282,7 +281,7 @@ def check(population: Population, folder: PopulationFolder, members: Sequence[in
 
 
 def check_here(said: Mapping[str, Any], path: pathlib.Path, members: Sequence[int]) -> None:
-    """As `check`, of the population of these fields; it runs TensorFlow's ops."""
+    """Does what `check` says, of the population of these fields; it runs TensorFlow's ops."""
     population, folder = Population(**said), PopulationFolder(path)
     runs = {member: _run_of(population, folder, member) for member in members}
     saved = [member for member in members if _can_be_read(runs[member])]
@@ -302,9 +301,8 @@ def _run_of(population: Population, folder: PopulationFolder, member: int) -> Se
     run = folder.member(member)
     try:
         if run.config.exists():
-            given = dict.fromkeys(name for name in fields.declared(Settings) if name != "configs")
             overrides = population.overrides_of(drawn)
-            found = resuming.changed(settings.load(run.path), given | population.flags, overrides)
+            found = resuming.changed(settings.load(run.path), population.flags, overrides)
         else:
             found = population.run_of(folder, member, drawn)
         starting.check_shares(found)

@@ -90,13 +90,7 @@ def diagnose(wanted: Wanted, console: Console) -> None:
     Raises:
       SettingsError: the run has not what it takes; what nobody named is only told.
     """
-    try:
-        _diagnose(_completed(wanted), console)
-    except CheckpointError as error:
-        raise SettingsError(str(error)) from None
-
-
-def _diagnose(wanted: Wanted, console: Console) -> None:
+    wanted = _completed(wanted)
     folder = wanted.run.folder.diagnostics
     paths = {analysis: folder / f"{analysis}-{wanted.agent}" for analysis in wanted.analyses}
     files = [path.with_suffix(suffix) for path in paths.values() for suffix in (".csv", ".png")]
@@ -106,7 +100,7 @@ def _diagnose(wanted: Wanted, console: Console) -> None:
             with Console(stderr=True).status(analysis) as status:
                 measured = _MEASURES[analysis](wanted, status.update)
         except SettingsError as error:
-            if wanted.all_or_nothing:
+            if wanted.all_or_nothing or isinstance(error, CheckpointError):
                 raise
             console.print(f"{analysis}: {error}\n", soft_wrap=True, highlight=False)
             continue

@@ -34,6 +34,7 @@ from agents.learner import read_parameters
 from agents.requirements import NOT_NEGATIVE, Requirement, or_none, whole
 from run_folder import disk, texts
 from run_folder.layout import learner_label
+from run_folder.texts import SettingsError
 
 MANIFEST = "manifest.json"
 NUM_KEPT = 12
@@ -103,8 +104,8 @@ def counts(manifests: Mapping[str, Manifest]) -> dict[str, float]:
     }
 
 
-class CheckpointError(ValueError):
-    """A checkpoint that cannot be used. The message is a sentence for the terminal."""
+class CheckpointError(SettingsError):
+    """A checkpoint that cannot be used."""
 
 
 class DamagedError(CheckpointError):

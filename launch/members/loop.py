@@ -22,7 +22,6 @@ from population.decisions import Decision, Member, State
 from population.folder import PopulationFolder, name_of
 from population.settings import Population
 from run_folder import progress, resuming, run_lock, settings, texts
-from run_folder.checkpoints import CheckpointError
 from run_folder.settings import EVERY_AGENT, Settings, SettingsError
 
 POLL_SECONDS = 0.5
@@ -290,7 +289,7 @@ def check_here(said: Mapping[str, Any], path: pathlib.Path, members: Sequence[in
         updates = starting.make_updates(runs[member])
         if saved:
             resuming.manifests(runs[member], updates, step=None, with_replay=False)
-    except (SettingsError, CheckpointError) as error:
+    except SettingsError as error:
         raise _of(member, error) from None
 
 

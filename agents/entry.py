@@ -87,7 +87,8 @@ class Entry:
         first values are drawn from, as `--sweep` of `launch.population` takes it.
       dmlab_members: of the paper's population on DeepMind Lab, where it had others there.
       single_task: why it plays no suite of several tasks, as a sentence; empty where it does.
-      peers: of `benchmarks.learner`: name -> the module of `benchmarks.peers` that does the same.
+      rivals: of `benchmarks.learner`: name -> the `module:name` of `benchmarks.rivals` that does
+        the same.
       networks: evaluated in an update: 2 with a target network; 0 where more than networks is, so
         that a benchmark does not count its work.
     """
@@ -109,7 +110,7 @@ class Entry:
     evolved: Callable[[str], Mapping[str, str]] = dataclasses.field(default=lambda env: {})
     dmlab_members: int | None = None
     single_task: str = ""
-    peers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    rivals: Mapping[str, str] = dataclasses.field(default_factory=dict)
     networks: int = 1
 
 

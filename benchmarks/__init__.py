@@ -1,6 +1,6 @@
-"""How fast the parts are, alone and together, and against a named peer. Nothing imports this."""
+"""How fast the parts are, alone, together and beside rivals; and the studies that docs/ prints."""
 
 import os
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before TensorFlow, which a peer may not have
-os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")  # a peer shares the GPU
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before TensorFlow, which a rival may not have
+os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")  # a rival shares the GPU

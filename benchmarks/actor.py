@@ -6,7 +6,7 @@ loop runs them. Nothing is written and no parameters are fetched.
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import gymnasium
 import numpy as np
@@ -14,16 +14,15 @@ from absl import flags
 
 from agents.actor import RecurrentActor
 from agents.environment_loop import VectorEnvironmentLoop
-from benchmarks import command_line, counts, timing
-from benchmarks.peer import Peer
-from benchmarks.report import Report, figure
+from benchmarks import measuring
+from benchmarks.measuring import Contestant, Report, figure, ratios, timed
+from benchmarks.rival import Rival
 from benchmarks.subject import GAME, Subject
-from benchmarks.timing import Contestant
 from environments import suites
 from replay.structures import MID
 
 _SEED = 0
-_NUM_ENVIRONMENTS = counts.define(
+_NUM_ENVIRONMENTS = measuring.define_counts(
     "num_environments", [1, 16, 64, 256], "Environments that share a forward pass."
 )
 _PEER = flags.DEFINE_enum(
@@ -31,53 +30,46 @@ _PEER = flags.DEFINE_enum(
 )
 
 
-def main(_: Sequence[str]) -> None:
-    measured = command_line.agent()
-    settings = {"num_environments": _NUM_ENVIRONMENTS.value, "peer": _PEER.value}
-    report = Report("actor", measured.settings | settings)
+def main(measured: Subject, report: Report) -> None:
     for count in _NUM_ENVIRONMENTS.value:
         _measure(measured, count, report)
     if _PEER.value:
-        _measure_peer(measured, report)
-    report.print()
+        _measure_rival(measured, report)
 
 
 def _measure(measured: Subject, count: int, report: Report) -> None:
     with contextlib.closing(suites.make(GAME, count, seed=_SEED)) as environments:
-        actor = _make_actor(measured, count)
-        loop = VectorEnvironmentLoop(environments, actor, [GAME] * count)
+        loop = VectorEnvironmentLoop(environments, _make_actor(measured, count), [GAME] * count)
         steps = {
             "environments": _play(environments, measured.spec.actions.num_values),
             "inference": _infer(measured, count),
             "both": loop.step,
         }
-        rates = timing.alternate(
-            {name: Contestant(timing.timed(step), count) for name, step in steps.items()}
+        rates = measuring.alternate(
+            {name: Contestant(timed(step), count) for name, step in steps.items()}
         )
     for name, samples in rates.items():
         report.add(f"{name}, {count}", figure(samples, "steps/s"))
-    # What one step costs in each part, one after the other.
-    together = [
-        1 / (1 / environment + 1 / inference)
-        for environment, inference in zip(rates["environments"], rates["inference"], strict=True)
-    ]
-    shares = [100 * share for share in timing.ratios(rates["both"], together)]
+    # The cost of one step in each part, one after the other.
+    parts = zip(rates["environments"], rates["inference"], strict=True)
+    together = [1 / (1 / environment + 1 / inference) for environment, inference in parts]
+    shares = ratios(rates["both"], together, 100)
     report.add(f"share of the parts, {count}", figure(shares, "%"))
 
 
-def _measure_peer(measured: Subject, report: Report) -> None:
+def _measure_rival(measured: Subject, report: Report) -> None:
     settings = {
         "config": dataclasses.asdict(measured.agent.config),
         "num_actions": measured.spec.actions.num_values,
         "image": measured.image,
         "acme_unpadded": _PEER.value == "acme_unpadded",
     }
-    with Peer("acme_actor", settings) as peer:
-        report.add_versions(peer.versions)
-        ours = Contestant(timing.timed(_infer(measured, 1)), 1)
-        rates = timing.alternate({"ours": ours, "peer": Contestant(peer.run, 1)})
+    with Rival("acme:actor", settings) as rival:
+        report.add_versions(rival.versions)
+        ours = Contestant(timed(_infer(measured, 1)), 1)
+        rates = measuring.alternate({"ours": ours, "peer": Contestant(rival.run, 1)})
     report.add("peer's inference, 1", figure(rates["peer"], "steps/s"))
-    report.add("inference to peer's, 1", figure(timing.ratios(rates["ours"], rates["peer"]), "x"))
+    report.add("inference to peer's, 1", figure(ratios(rates["ours"], rates["peer"]), "x"))
 
 
 def _make_actor(measured: Subject, count: int) -> RecurrentActor:
@@ -114,4 +106,4 @@ def _infer(measured: Subject, count: int) -> Callable[[], object]:
 
 
 if __name__ == "__main__":
-    command_line.run(main, ["num_environments"], ["peer"])
+    measuring.run(main, ["num_environments"], ["peer"])

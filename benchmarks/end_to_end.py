@@ -10,58 +10,50 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from typing import Any
 
 from absl import flags
 
-from benchmarks import command_line, peer, timing
-from benchmarks.report import Report, figure
+from benchmarks import measuring, rival
+from benchmarks.measuring import Report, figure
 from benchmarks.run import Moment, Run
 from benchmarks.subject import GAME, Subject
 
-flags.FLAGS.set_default("preset", "local")
 _SECONDS = flags.DEFINE_float("seconds", 60.0, "To watch, from the first update on.")
 _NUM_ACTORS = flags.DEFINE_integer("num_actors", 32, "Environments.")
 _ACTORS_PER_NODE = flags.DEFINE_integer("actors_per_node", 32, "Environments in one process.")
-_RUNS = flags.DEFINE_integer("runs", 1, "How often, each followed by the peer.", lower_bound=1)
+_RUNS = flags.DEFINE_integer("runs", 1, "How often, each followed by the rival.", lower_bound=1)
 _ENV = flags.DEFINE_string("env", GAME, "What is played.")
-_PLAYED_BY = {"sample_factory": GAME, "sb3_ppo": "control:"}  # how the names of theirs begin
-_PEER = flags.DEFINE_enum("peer", None, list(_PLAYED_BY), "What plays it too, by turns.")
+# Rival -> its module, and how the names of the environments that it plays begin.
+_RIVALS = {
+    "sample_factory": ("sample_factory", GAME),
+    "sb3_ppo": ("stable_baselines", "control:"),
+}
+_PEER = flags.DEFINE_enum("peer", None, list(_RIVALS), "What plays it too, by turns.")
 
 Measured = dict[str, tuple[float, str]]  # values with their units
 
 
-def main(_: Sequence[str]) -> None:
-    if _PEER.value and not _ENV.value.startswith(_PLAYED_BY[_PEER.value]):
-        command_line.fail(
-            f"--peer={_PEER.value} plays {_PLAYED_BY[_PEER.value]}, got --env={_ENV.value}."
-        )
-    measured = command_line.agent(_ENV.value)
-    settings = {
-        "env": _ENV.value,
-        "num_actors": _NUM_ACTORS.value,
-        "actors_per_node": _ACTORS_PER_NODE.value,
-        "seconds": _SECONDS.value,
-        "runs": _RUNS.value,
-        "peer": _PEER.value,
-    }
-    report = Report("end_to_end", measured.settings | settings)
+def _check() -> None:
+    if _PEER.value and not _ENV.value.startswith(plays := _RIVALS[_PEER.value][1]):
+        measuring.fail(f"--peer={_PEER.value} plays {plays}, got --env={_ENV.value}.")
+
+
+def main(measured: Subject, report: Report) -> None:
     parts = _measure_parts(measured, report) if _ENV.value == GAME else {}
     turns = [_measure_turn(measured, parts, report) for _turn in range(_RUNS.value)]
     for name, (_value, unit) in turns[-1].items():
         report.add(name, figure([turn[name][0] for turn in turns if name in turn], unit))
-    report.print()
 
 
 def _measure_turn(measured: Subject, parts: dict[str, float], report: Report) -> Measured:
-    """A run of ours against its parts, then the peer's."""
+    """A run of ours against its parts, then the rival's."""
     with tempfile.TemporaryDirectory() as folder:
         run = _measure_run(pathlib.Path(folder) / "run", measured)
         if parts:
             _compare_with_parts(run, parts)
         if _PEER.value:
-            _measure_peer(folder, measured, run, report)
+            _measure_rival(folder, measured, run, report)
     return run
 
 
@@ -82,7 +74,7 @@ def _measure_parts(measured: Subject, report: Report) -> dict[str, float]:
 
 def _benchmark(name: str, measured: Subject, *arguments: str) -> dict[str, dict[str, Any]]:
     """The figures of another command, for the same agent."""
-    settings = [*command_line.given(measured), *timing.arguments(), *arguments]
+    settings = [*measuring.given(measured), *measuring.turns(), *arguments]
     command = [sys.executable, "-m", f"benchmarks.{name}", *settings]
     output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     figures: dict[str, dict[str, Any]] = json.loads(output.stdout.splitlines()[-1])["figures"]
@@ -91,7 +83,7 @@ def _benchmark(name: str, measured: Subject, *arguments: str) -> dict[str, dict[
 
 def _measure_run(folder: pathlib.Path, measured: Subject) -> Measured:
     arguments = [
-        *command_line.given(measured),
+        *measuring.given(measured),
         f"--env={_ENV.value}",
         f"--num_actors={_NUM_ACTORS.value}",
         f"--actors_per_node={_ACTORS_PER_NODE.value}",
@@ -109,22 +101,21 @@ def _measure_run(folder: pathlib.Path, measured: Subject) -> Measured:
 
 def _between(before: Moment, after: Moment, measured: Subject) -> Measured:
     done = {name: after.counts[name] - count for name, count in before.counts.items()}
-    seconds, layout = done["walltime"], measured.agent.tables[0].layout
-    rows = measured.agent.batch_size * (layout.burn_in + layout.length)
+    seconds = done["walltime"]
     cpu = {
         f"cpu, {name}": (spent - before.cpu_seconds.get(name, 0.0), "s")
         for name, spent in after.cpu_seconds.items()
     }
     return {
         "steps": (done["actor_steps"] / seconds, "steps/s"),
-        "learner_frames": (done["learner_steps"] * rows / seconds, "frames/s"),
+        "learner_frames": (done["learner_steps"] * measured.frames / seconds, "frames/s"),
         "replays_per_observation": (done["trained_steps"] / done["actor_steps"], "replays"),
         **cpu,
     }
 
 
 def _compare_with_parts(run: Measured, parts: dict[str, float]) -> None:
-    """Adds what the parts would make of this run's mixture of acting and learning."""
+    """Adds the rate at which the parts would do this run's mixture of acting and learning."""
     steps, frames = run["steps"][0], run["learner_frames"][0]
     together = 1 / (
         1 / parts["environments"] + 1 / parts["inference"] + frames / steps / parts["learner"]
@@ -133,25 +124,28 @@ def _compare_with_parts(run: Measured, parts: dict[str, float]) -> None:
     run["share_of_the_parts"] = (100 * steps / together, "%")
 
 
-def _measure_peer(folder: str, measured: Subject, run: Measured, report: Report) -> None:
-    """Adds what the peer makes of the same time, right after our run."""
-    settings = json.dumps(
-        {
-            "seconds": _SECONDS.value,
-            "run_dir": f"{folder}/peer",
-            "num_environments": _NUM_ACTORS.value,
-            "env": _ENV.value,
-            "hidden_sizes": list(measured.agent.config.hidden_sizes),
-        }
-    )
-    command = [peer.PYTHON.value, "-m", f"benchmarks.peers.{_PEER.value}", settings]
-    output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    result = json.loads(output.stdout.splitlines()[-1])
-    report.add_versions(result["versions"])
-    theirs = float(result["steps_per_second"])
+def _measure_rival(folder: str, measured: Subject, run: Measured, report: Report) -> None:
+    """Adds the rate of the rival in the same time, right after our run."""
+    module, _ = _RIVALS[_PEER.value or ""]
+    settings = {
+        "seconds": _SECONDS.value,
+        "run_dir": f"{folder}/peer",
+        "num_environments": _NUM_ACTORS.value,
+        "env": _ENV.value,
+        "hidden_sizes": list(measured.agent.config.hidden_sizes),
+    }
+    found = rival.result(module, settings)
+    report.add_versions(found["versions"])
+    theirs = float(found["steps_per_second"])
     run["peer_steps"] = (theirs, "steps/s")
     run["run_to_peer"] = (run["steps"][0] / theirs, "x")
 
 
 if __name__ == "__main__":
-    command_line.run(main, ["env", "seconds", "num_actors", "actors_per_node", "runs"], ["peer"])
+    measuring.run(
+        main,
+        ["env", "seconds", "num_actors", "actors_per_node", "runs"],
+        ["peer"],
+        preset="local",
+        before=_check,
+    )

@@ -30,7 +30,6 @@ from agents.networks.named import CONVOLUTIONS
 class Layer(NamedTuple):
     """One layer of a network, applied to one row."""
 
-    name: str
     multiply_adds: int
     inputs_need_gradient: bool = True
 
@@ -50,6 +49,27 @@ class Network(NamedTuple):
 
     body: Sequence[Layer]
     head: Sequence[Layer]
+
+
+class _Convolution(NamedTuple):
+    outputs: int
+    kernel: int
+    stride: int = 1
+    padded: bool = True
+    pooled: bool = False  # to half the height and width
+
+
+_TORSOS: dict[str, list[_Convolution]] = {
+    **{
+        kind: [_Convolution(*layer, padded=False) for layer in layers]
+        for kind, layers in CONVOLUTIONS.items()
+    },
+    "resnet": [
+        _Convolution(outputs, 3, pooled=i == 0) for outputs in (16, 32, 32) for i in range(5)
+    ],
+    "strided": [_Convolution(32, 3, stride) for stride in (2, 1, 1)] * 3,
+}
+_OUTPUTS = {"shallow": 256, "resnet": 256}  # of a last layer that is fully connected
 
 
 def per_update(
@@ -75,59 +95,27 @@ def network_layers(
     config: Any, image: Sequence[int], num_actions: int, head: snt.Module
 ) -> Network:
     """The layers of an agent's network; its head is fully connected ones."""
-    torso, size = _torso(config.torso, image)
-    core = []
-    if config.lstm_size:
+    body, size = _torso(config.torso, image)
+    if hidden := config.lstm_size:
         inputs = size + num_actions + 1  # previous action and reward
-        size = config.lstm_size
-        core = [
-            Layer("lstm inputs", inputs * 4 * size),
-            Layer("lstm recurrence", size * 4 * size),
-        ]
+        body += [Layer(inputs * 4 * hidden), Layer(hidden * 4 * hidden)]
     weights = [variable.shape for variable in head.trainable_variables if variable.shape.rank == 2]
-    return Network([*torso, *core], [Layer("head", math.prod(shape)) for shape in weights])
+    return Network(body, [Layer(math.prod(shape)) for shape in weights])
 
 
 def _torso(kind: str, image: Sequence[int]) -> tuple[list[Layer], int]:
     """The layers of a torso, and the size of its output."""
-    if kind == "resnet":
-        return _residual(image)
-    if kind == "strided":
-        return _strided(image)
     height, width, channels = image
-    layers = []
-    for i, (outputs, kernel, stride) in enumerate(CONVOLUTIONS[kind]):
-        height, width = ((side - kernel) // stride + 1 for side in (height, width))
+    layers: list[Layer] = []
+    for outputs, kernel, stride, padded, pooled in _TORSOS[kind]:
+        unpadded = 0 if padded else kernel - 1
+        height, width = (math.ceil((side - unpadded) / stride) for side in (height, width))
         weights = kernel**2 * channels * outputs
-        layers.append(Layer(f"convolution {i + 1}", weights * height * width, i > 0))
+        layers.append(Layer(weights * height * width, inputs_need_gradient=bool(layers)))
+        if pooled:
+            height, width = math.ceil(height / 2), math.ceil(width / 2)
         channels = outputs
     size = height * width * channels
-    if kind == "dqn":
-        return layers, size
-    return [*layers, Layer("torso output", size * 256)], 256
-
-
-def _residual(image: Sequence[int]) -> tuple[list[Layer], int]:
-    height, width, channels = image
-    layers = []
-    for i, outputs in enumerate((16, 32, 32)):
-        first = 9 * channels * outputs * height * width
-        layers.append(Layer(f"section {i + 1}, convolution", first, i > 0))
-        height, width = math.ceil(height / 2), math.ceil(width / 2)
-        blocks = 4 * 9 * outputs**2 * height * width
-        layers.append(Layer(f"section {i + 1}, residual blocks", blocks))
-        channels = outputs
-    return [*layers, Layer("torso output", height * width * channels * 256)], 256
-
-
-def _strided(image: Sequence[int]) -> tuple[list[Layer], int]:
-    height, width, channels = image
-    layers = []
-    for i in range(3):
-        height, width = math.ceil(height / 2), math.ceil(width / 2)
-        first = 9 * channels * 32 * height * width
-        layers.append(Layer(f"section {i + 1}, convolution", first, i > 0))
-        block = 2 * 9 * 32**2 * height * width
-        layers.append(Layer(f"section {i + 1}, residual block", block))
-        channels = 32
-    return layers, height * width * channels
+    if kind in _OUTPUTS:
+        return [*layers, Layer(size * _OUTPUTS[kind])], _OUTPUTS[kind]
+    return layers, size

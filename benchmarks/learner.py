@@ -14,7 +14,7 @@ import itertools
 import math
 import os
 import resource
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -23,21 +23,20 @@ from absl import flags
 from agents.contract import Update
 from agents.learner import Learner
 from agents.networks.network import RecurrentNetwork
-from benchmarks import batches, command_line, flops, matmul, timing
-from benchmarks.clients import Clients
-from benchmarks.local_replay import LocalReplay
-from benchmarks.peer import Peer
-from benchmarks.report import Report, figure, single
+from benchmarks import flops, measuring
+from benchmarks.local_replay import Clients, LocalReplay
+from benchmarks.measuring import Contestant, Report, figure, ratios, single, timed
+from benchmarks.rival import Rival
 from benchmarks.scale import Plan
-from benchmarks.subject import Subject
-from benchmarks.timing import Contestant
+from benchmarks.subject import Subject, synthetic_batch
 from replay.priorities import PriorityUpdater
 from run_folder import catalogue
 
 _REPLAYED_ITEMS = 2_000
-_PEERS = {name for entry in catalogue.AGENTS.values() for name in entry.peers}
+_RIVALS = {name for entry in catalogue.AGENTS.values() for name in entry.rivals}
+_SIDE, _SIDE_ON_GPU = 2048, 8192  # a GPU takes longer to be told of the smaller one than to make it
 
-_PEER = flags.DEFINE_enum("peer", None, sorted(_PEERS), "Whose step alternates with ours.")
+_PEER = flags.DEFINE_enum("peer", None, sorted(_RIVALS), "Whose step alternates with ours.")
 _PEER_BFLOAT16 = flags.DEFINE_boolean("peer_bfloat16", False, "PyTorch's autocast to bfloat16.")
 _DEVICE = flags.DEFINE_enum(
     "device", None, ["cpu", "gpu"], "Where both compute: on a GPU, if unset, where there is one."
@@ -59,63 +58,63 @@ _STEPS_PER_UPDATE = flags.DEFINE_float(
 )
 
 
-def main(_: Sequence[str]) -> None:
-    _choose_device()
-    measured = command_line.agent()
-    settings = {
-        "device": _DEVICE.value,
-        "peer": _PEER.value,
-        "peer_bfloat16": _PEER_BFLOAT16.value,
-        "with_replay": _WITH_REPLAY.value,
-        "num_clients": _NUM_CLIENTS.value,
-        "steps_per_update": _STEPS_PER_UPDATE.value,
-        "roof": _roof(measured),
-    }
-    report = Report("learner", measured.settings | settings)
+def main(measured: Subject, report: Report) -> None:
+    report.settings["roof"] = _roof(measured)
     contestants: dict[str, Contestant] = {}
     with contextlib.ExitStack() as stack:
         if _PEER.value:
-            contestants["peer"] = _peer(measured, report, stack)
+            contestants["peer"] = _rival(measured, report, stack)
         update = measured.agent.make_update(measured.spec)
         if _WITH_REPLAY.value:
             contestants["learner_with_replay"] = _replayed(measured, update, stack)
         if _NUM_CLIENTS.value:
             contestants["learner_with_clients"] = _fetched_from(measured, update, stack)
-        step = _synthetic_step(measured, update)
-        report.add("first_step", single(timing.timed(step)(1), "s"))
-        contestants["learner"] = Contestant(timing.timed(step), _frames(measured))
-        rates = timing.alternate({**contestants, **matmul.contestants()})
+        batch = synthetic_batch(measured)
+        step = timed(lambda: update(batch)[1]["loss"].numpy())
+        report.add("first_step", single(step(1), "s"))
+        contestants["learner"] = Contestant(step, measured.frames)
+        rates = measuring.alternate({**contestants, **_products()})
     _report_rates(report, rates, contestants)
-    _report_size(report, update)
+    parameters = sum(math.prod(variable.shape) for variable in update.network.trainable_variables)
+    report.add("parameters", single(parameters / 1e6, "million"))
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in kB, of this process alone
+    report.add("peak_memory", single(memory / 1e6, "GB"))
     _report_work(report, rates, measured, update)
-    report.print()
 
 
 def _choose_device() -> None:
-    """Before TensorFlow takes what it finds."""
     if _DEVICE.value == "gpu" and not tf.config.list_physical_devices("GPU"):
-        command_line.fail(
+        measuring.fail(
             "--device=gpu needs a GPU that TensorFlow sees, and it sees none here: "
             "docs/installing.md says what to install."
         )
     if _DEVICE.value == "cpu":
         tf.config.set_visible_devices([], "GPU")
-        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # a peer's
+        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # a rival's
 
 
 def _roof(measured: Subject) -> str:
-    """Which product of matrices an update is held against."""
+    """The product of matrices that an update is held against."""
     return f"matmul_{getattr(measured.agent.config, 'precision', 'float32')}"
 
 
-def _frames(measured: Subject) -> float:
-    layout = measured.agent.tables[0].layout
-    return float(measured.agent.batch_size * (layout.burn_in + layout.length))
+def _products() -> dict[str, Contestant]:
+    """Products of two square matrices, in operations per second: the roof over all learners."""
+    side = _SIDE_ON_GPU if tf.config.list_logical_devices("GPU") else _SIDE
+    return {
+        f"matmul_{dtype.name}": Contestant(timed(_product(dtype, side)), 2.0 * side**3)
+        for dtype in (tf.float32, tf.bfloat16)
+    }
 
 
-def _synthetic_step(measured: Subject, update: Update) -> Callable[[], object]:
-    batch = batches.synthetic(measured)
-    return lambda: update(batch)[1]["loss"].numpy()
+def _product(dtype: tf.DType, side: int) -> Callable[[], object]:
+    matrix = tf.cast(tf.random.stateless_normal([side, side], seed=[0, 0]), dtype)
+
+    @tf.function(autograph=False)
+    def corner() -> tf.Tensor:
+        return tf.matmul(matrix, matrix)[0, 0]
+
+    return lambda: corner().numpy()
 
 
 def _replayed(measured: Subject, update: Update, stack: contextlib.ExitStack) -> Contestant:
@@ -123,21 +122,20 @@ def _replayed(measured: Subject, update: Update, stack: contextlib.ExitStack) ->
     try:
         replay = stack.enter_context(LocalReplay(measured))
     except ValueError as error:
-        command_line.fail(f"--with_replay: {error}")
+        measuring.fail(f"--with_replay: {error}")
     replay.fill(_REPLAYED_ITEMS)
-    priorities = PriorityUpdater(replay.clients(), replay.table.name)
     learner = Learner(
         update,
         iter(replay.batches()),
         burn_in=replay.table.layout.burn_in,
-        priorities=priorities,
+        priorities=PriorityUpdater(replay.clients(), replay.table.name),
     )
-    return Contestant(timing.timed(learner.step), _frames(measured))
+    return Contestant(timed(learner.step), measured.frames)
 
 
 def _fetched_from(measured: Subject, update: Update, stack: contextlib.ExitStack) -> Contestant:
     """The same update in the learner of a run, from which clients fetch the parameters."""
-    learner = Learner(update, itertools.repeat(batches.synthetic(measured)))
+    learner = Learner(update, itertools.repeat(synthetic_batch(measured)))
     clients = stack.enter_context(Clients(learner, _NUM_CLIENTS.value))
     periods = _STEPS_PER_UPDATE.value / measured.agent.variable_update_period
     due = 0.0
@@ -151,18 +149,18 @@ def _fetched_from(measured: Subject, update: Update, stack: contextlib.ExitStack
 
     def run(steps: int) -> float:
         step()  # its clients are served during the next one, as in a run
-        seconds = timing.timed(step)(steps)
+        seconds = timed(step)(steps)
         clients.wait()
         return seconds
 
-    return Contestant(run, _frames(measured))
+    return Contestant(run, measured.frames)
 
 
-def _peer(measured: Subject, report: Report, stack: contextlib.ExitStack) -> Contestant:
-    known = measured.entry.peers
+def _rival(measured: Subject, report: Report, stack: contextlib.ExitStack) -> Contestant:
+    known = measured.entry.rivals
     module = known.get(_PEER.value or "")
     if module is None:
-        command_line.fail(
+        measuring.fail(
             f"--peer={_PEER.value} has no step that does the work of --agent="
             f"{measured.agent.name}'s; the peers of that agent: {', '.join(known) or 'none'}."
         )
@@ -175,10 +173,10 @@ def _peer(measured: Subject, report: Report, stack: contextlib.ExitStack) -> Con
         "keeps_memory": _PEER.value in ("pytorch_tuned", "pytorch_compiled"),
         "compiled": _PEER.value == "pytorch_compiled",
     }
-    peer = stack.enter_context(Peer(module, settings))
-    report.add("peer_first_step", single(peer.first_step_seconds, "s"))
-    report.add_versions(peer.versions)
-    return Contestant(peer.run, _frames(measured))
+    rival = stack.enter_context(Rival(module, settings))
+    report.add("peer_first_step", single(rival.first_step_seconds, "s"))
+    report.add_versions(rival.versions)
+    return Contestant(rival.run, measured.frames)
 
 
 def _report_rates(
@@ -187,19 +185,11 @@ def _report_rates(
     for name in contestants:
         report.add(name, figure(rates[name], "frames/s"))
     if "peer" in rates:
-        report.add("learner_to_peer", figure(timing.ratios(rates["learner"], rates["peer"]), "x"))
-    for what in ("replay", "clients"):
-        if slower := rates.get(f"learner_with_{what}"):
-            kept = timing.ratios(slower, rates["learner"])
-            report.add(f"lost_to_{what}", figure([100 * (1 - share) for share in kept], "%"))
-
-
-def _report_size(report: Report, update: Update) -> None:
-    """Of the network that learns, and of this process at its largest."""
-    parameters = sum(math.prod(variable.shape) for variable in update.network.trainable_variables)
-    report.add("parameters", single(parameters / 1e6, "million"))
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in kB
-    report.add("peak_memory", single(memory / 1e6, "GB"))
+        report.add("learner_to_peer", figure(ratios(rates["learner"], rates["peer"]), "x"))
+    for load in ("replay", "clients"):
+        if slower := rates.get(f"learner_with_{load}"):
+            lost = [100 - kept for kept in ratios(slower, rates["learner"], 100)]
+            report.add(f"lost_to_{load}", figure(lost, "%"))
 
 
 def _report_work(
@@ -212,19 +202,18 @@ def _report_work(
         return  # of somebody's own, nobody can say what is useful
     num_actions, networks = measured.spec.actions.num_values, measured.entry.networks
     work = flops.per_update(config, measured.image, num_actions, network.head, networks)
-    per_frame = work / _frames(measured)
-    useful = [rate * per_frame for rate in rates["learner"]]
+    useful = [rate * work / measured.frames for rate in rates["learner"]]
     report.add("useful_work_of_an_update", single(work / 1e9, "GFLOP"))
     report.add("useful_work", figure([rate / 1e9 for rate in useful], "GFLOP/s"))
     for name in ("matmul_float32", "matmul_bfloat16"):
         report.add(name, figure([rate / 1e9 for rate in rates[name]], "GFLOP/s"))
-    shares = timing.ratios(useful, rates[_roof(measured)])
-    report.add("share_of_roof", figure([100 * share for share in shares], "%"))
+    report.add("share_of_roof", figure(ratios(useful, rates[_roof(measured)], 100), "%"))
 
 
 if __name__ == "__main__":
-    command_line.run(
+    measuring.run(
         main,
         ["device", "with_replay", "num_clients", "steps_per_update"],
         ["peer", "peer_bfloat16"],
+        before=_choose_device,
     )

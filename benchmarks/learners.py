@@ -7,7 +7,6 @@ cores and of each batch; and the same that learn apart, which shows what it cost
 import contextlib
 import math
 import os
-from collections.abc import Sequence
 from concurrent import futures
 from typing import Any
 
@@ -15,11 +14,10 @@ import numpy as np
 import portpicker
 from absl import flags
 
-from benchmarks import command_line, timing
-from benchmarks.peer import Peer
-from benchmarks.report import Report, figure, single
+from benchmarks import measuring
+from benchmarks.measuring import Contestant, Report, figure, ratios, single
+from benchmarks.rival import Rival
 from benchmarks.subject import Subject
-from benchmarks.timing import Contestant
 
 _LEARNERS = flags.DEFINE_integer("learners", 2, "Of the agent.", lower_bound=2)
 
@@ -37,21 +35,19 @@ class Group:
     def __init__(
         self, measured: Subject, size: int, *, together: bool, stack: contextlib.ExitStack
     ) -> None:
-        cores = np.array_split(sorted(os.sched_getaffinity(0)), size)
+        agent, overrides = measured.agent, measuring.overrides()
+        overrides.setdefault(agent.name, {})["batch_size"] = str(agent.batch_size // size)
         addresses = [f"localhost:{portpicker.pick_unused_port()}" for _ in range(size)]
-        part = measured.agent.batch_size // size
-        overrides = command_line.overrides()
-        overrides.setdefault(measured.agent.name, {})["batch_size"] = str(part)
         shared: dict[str, Any] = dict(
-            agent=measured.agent.name, preset=measured.preset, overrides=overrides
+            agent=agent.name,
+            preset=measured.preset,
+            overrides=overrides,
+            addresses=addresses if together else None,
         )
-        settings = [
-            shared
-            | dict(cores=of_one.tolist(), rank=rank, addresses=addresses if together else None)
-            for rank, of_one in enumerate(cores)
-        ]
+        cores = np.array_split(sorted(os.sched_getaffinity(0)), size)
+        settings = [shared | dict(cores=own.tolist(), rank=i) for i, own in enumerate(cores)]
         self._threads = stack.enter_context(futures.ThreadPoolExecutor(size))
-        made = self._threads.map(lambda each: Peer("learner_of_several", each), settings)
+        made = self._threads.map(lambda each: Rival("ours:learner", each), settings)
         self._processes = [stack.enter_context(process) for process in made]
 
     def run(self, steps: int) -> float:
@@ -59,39 +55,41 @@ class Group:
         return max(self._threads.map(lambda process: process.run(steps), self._processes))
 
 
-def main(_: Sequence[str]) -> None:
-    measured, size = command_line.agent(), _LEARNERS.value
-    agent, cores = measured.agent, len(os.sched_getaffinity(0))
+def _check(measured: Subject) -> None:
+    size, cores = _LEARNERS.value, len(os.sched_getaffinity(0))
+    agent = measured.agent
     if agent.batch_size % size:
-        command_line.fail(
+        measuring.fail(
             f"--learners={size} must divide the batch of {agent.name}, {agent.batch_size} items."
         )
     if size > cores:
-        command_line.fail(f"--learners={size} must be {cores} at most, the cores of this machine.")
-    report = Report("learners", measured.settings | {"learners": size})
-    layout = agent.tables[0].layout
-    frames = float(agent.batch_size * (layout.burn_in + layout.length))
+        measuring.fail(f"--learners={size} must be {cores} at most, the cores of this machine.")
+
+
+def main(measured: Subject, report: Report) -> None:
+    _check(measured)
+    frames, size = measured.frames, _LEARNERS.value
     with contextlib.ExitStack() as stack:
         groups = {
             "one": Group(measured, 1, together=False, stack=stack),
             "several": Group(measured, size, together=True, stack=stack),
             "several_apart": Group(measured, size, together=False, stack=stack),
         }
-        rates = timing.alternate(
+        rates = measuring.alternate(
             {name: Contestant(group.run, frames) for name, group in groups.items()}
         )
     for name, samples in rates.items():
         report.add(name, figure(samples, "frames/s"))
-    report.add("several_to_one", figure(timing.ratios(rates["several"], rates["one"]), "x"))
-    kept = timing.ratios(rates["several"], rates["several_apart"])
-    report.add("share_of_agreeing", figure([100 * (1 - share) for share in kept], "%"))
-    lost = zip(rates["several"], rates["several_apart"], strict=True)
-    report.add("agreeing", figure([1e3 * frames * (1 / a - 1 / b) for a, b in lost], "ms"))
-    parameters = agent.make_network(measured.spec).trainable_variables
+    several, apart = rates["several"], rates["several_apart"]
+    report.add("several_to_one", figure(ratios(several, rates["one"]), "x"))
+    lost = [100 - kept for kept in ratios(several, apart, 100)]
+    report.add("share_of_agreeing", figure(lost, "%"))
+    agreeing = [1e3 * frames * (1 / a - 1 / b) for a, b in zip(several, apart, strict=True)]
+    report.add("agreeing", figure(agreeing, "ms"))
+    parameters = measured.agent.make_network(measured.spec).trainable_variables
     numbers = sum(math.prod(parameter.shape) for parameter in parameters)
     report.add("gradients", single(4 * numbers / 1e6, "MB"))
-    report.print()
 
 
 if __name__ == "__main__":
-    command_line.run(main, ["learners", "peer_python"])
+    measuring.run(main, ["learners"], [])

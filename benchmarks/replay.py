@@ -8,37 +8,31 @@ agent's own prioritized table, context rows included.
 
 import functools
 import os
-from collections.abc import Sequence
 
 import reverb
 import tensorflow as tf
 from absl import flags
 
-from benchmarks import command_line, counts, local_replay, timing
+from benchmarks import local_replay, measuring
 from benchmarks.local_replay import LocalReplay
-from benchmarks.report import Report, figure, single
+from benchmarks.measuring import Contestant, Report, figure, single
 from benchmarks.subject import Subject
-from benchmarks.timing import Contestant
 
 _REFERENCE = 100_000  # items for which memory is given
-_NUM_SHARDS = counts.define("num_shards", [1, 2, 4], "Servers.")
+_NUM_SHARDS = measuring.define_counts("num_shards", [1, 2, 4], "Servers.")
 _NUM_ITEMS = flags.DEFINE_integer("num_items", 4_000, "Items to write, about.", lower_bound=1)
 
 
-def main(_: Sequence[str]) -> None:
-    measured = command_line.agent()
-    settings = {"num_shards": _NUM_SHARDS.value, "num_items": _NUM_ITEMS.value}
-    report = Report("replay", measured.settings | settings)
+def main(measured: Subject, report: Report) -> None:
     try:
         for num_shards in _NUM_SHARDS.value:
             local_replay.check(measured, num_shards)
     except ValueError as error:
-        command_line.fail(str(error))
+        measuring.fail(str(error))
     for num_shards in _NUM_SHARDS.value:
         with LocalReplay(measured, num_shards) as replay:
             _measure_writing(replay, report, num_shards)
             _measure_reading(replay, report, num_shards, measured)
-    report.print()
 
 
 def _measure_writing(replay: LocalReplay, report: Report, num_shards: int) -> None:
@@ -54,13 +48,11 @@ def _measure_reading(
     replay: LocalReplay, report: Report, num_shards: int, measured: Subject
 ) -> None:
     size = measured.agent.batch_size
-    share = size // num_shards
-    samples = [_samples(replay, address, share) for address in replay.addresses]
+    samples = [_samples(replay, address, size // num_shards) for address in replay.addresses]
     clients = {"sampled": tf.data.Dataset.zip(tuple(samples)), "batches": replay.batches()}
     for name, client in clients.items():  # one after the other: each fetches ahead
-        batches = iter(client)
-        step = timing.timed(functools.partial(next, batches))
-        (found,) = timing.alternate({name: Contestant(step, size)}).values()
+        step = measuring.timed(functools.partial(next, iter(client)))
+        (found,) = measuring.alternate({name: Contestant(step, size)}).values()
         report.add(f"{name}, {num_shards}", figure(found, "items/s"))
 
 
@@ -82,4 +74,4 @@ def _samples(replay: LocalReplay, address: str, size: int) -> tf.data.Dataset:
 
 
 if __name__ == "__main__":
-    command_line.run(main, ["num_shards", "num_items"])
+    measuring.run(main, ["num_shards", "num_items"])

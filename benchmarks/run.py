@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
+from benchmarks.local_replay import cpu_seconds
 from run_folder import progress
 
 _POLL_SECONDS = 0.2
@@ -63,28 +64,32 @@ class Run:
         The run writes its counts once a second, and its actors report once a second.
 
         Raises:
-          RuntimeError: when the run ends before.
+          RuntimeError: the run ended before.
         """
-        self._wait_until(lambda counts: counts.get(name, 0) >= count)
+        return self._wait_until(lambda: self._state().get("counts", {}).get(name, 0) >= count)
+
+    def wait_until_all_act(self) -> float:
+        """Waits until every actor has acted; as `wait_for`."""
+
+        def act() -> bool:
+            acting, actors = self._state().get("acting", (0, 1))
+            return bool(acting == actors)
+
+        return self._wait_until(act)
+
+    def _wait_until(self, holds: Callable[[], bool]) -> float:
+        while not holds():
+            if self._process.poll() is not None:
+                raise RuntimeError(f"The run ended with code {self._process.returncode}.")
+            time.sleep(_POLL_SECONDS)
         return time.perf_counter() - self._started
 
     def moment(self) -> Moment:
         """How far it is now."""
-        return Moment(self._counts(), self._cpu_seconds())
-
-    def wait_until_all_act(self) -> float:
-        """Waits until every actor has acted; returns the seconds since the command was given.
-
-        Raises:
-          RuntimeError: when the run ends before.
-        """
-
-        def act() -> bool:
-            acting, actors = (progress.read(self._folder) or {}).get("acting", (0, 1))
-            return bool(acting == actors)
-
-        self._wait_until(lambda _: act())
-        return time.perf_counter() - self._started
+        launcher, *children = self._processes()
+        spent = {self._node(child): cpu_seconds(child) for child in children}
+        spent.pop("", None)
+        return Moment(self._state().get("counts", {}), {"launcher": cpu_seconds(launcher)} | spent)
 
     def memory(self) -> float:
         """Bytes of all its processes, of a page that several share each one's part."""
@@ -97,19 +102,17 @@ class Run:
           node: as its output's file is named, or the beginning of that.
 
         Raises:
-          RuntimeError: when something is left after a minute.
+          RuntimeError: something is left after a minute.
         """
-        processes = self._processes()
-        killed = next(
-            (found for found in processes[1:] if node and self._node(found).startswith(node)), None
-        )
+        launcher, *children = self._processes()
+        victims = [child for child in children if node and self._node(child).startswith(node)]
         began = time.perf_counter()
-        if killed is None:
-            processes[0].send_signal(signal.SIGINT)
+        if victims:
+            victims[0].kill()
         else:
-            killed.kill()
+            launcher.send_signal(signal.SIGINT)
         self._process.wait(_END_SECONDS)
-        if left := psutil.wait_procs(processes[1:], _END_SECONDS)[1]:
+        if left := psutil.wait_procs(children, _END_SECONDS)[1]:
             raise RuntimeError(f"The run has left {left}.")
         return time.perf_counter() - began
 
@@ -117,34 +120,12 @@ class Run:
         launcher = psutil.Process(self._process.pid)
         return [launcher, *launcher.children(recursive=True)]
 
-    def _wait_until(self, holds: Callable[[dict[str, float]], bool]) -> None:
-        while not holds(self._counts()):
-            if self._process.poll() is not None:
-                raise RuntimeError(f"The run ended with code {self._process.returncode}.")
-            time.sleep(_POLL_SECONDS)
-
-    def _counts(self) -> dict[str, float]:
-        state: dict[str, Any] = progress.read(self._folder) or {}
-        counts: dict[str, float] = state.get("counts", {})
-        return counts
-
-    def _cpu_seconds(self) -> dict[str, float]:
-        launcher, *children = self._processes()
-        found = {"launcher": _cpu_seconds(launcher)}
-        for child in children:
-            name = self._node(child)
-            if name:
-                found[name] = _cpu_seconds(child)
-        return found
+    def _state(self) -> dict[str, Any]:
+        return progress.read(self._folder) or {}
 
     def _node(self, process: psutil.Process) -> str:
-        """A node's name is that of the file it prints into."""
+        """A node's name, that of the file it prints into; of another process none."""
         nodes = (self._folder / "nodes").resolve()
         paths = (pathlib.Path(file.path) for file in process.open_files())
         names = [str(path.relative_to(nodes)) for path in paths if nodes in path.parents]
         return names[0] if names else ""
-
-
-def _cpu_seconds(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)

@@ -1,19 +1,25 @@
-"""What 256 actors ask of a cluster: python -m benchmarks.scale
+"""Writes docs/scale.md's tables from what benchmarks measured: python -m benchmarks.scale
 
-A simulation: actor nodes write items to the shards, the learner samples them, trains, writes back
-priorities and hands out parameters. Every link and every group of cores is a queue; what a job
-costs there was measured by `benchmarks.wire`, `benchmarks.actor` and `benchmarks.learner`.
+docs/data/scale.jsonl holds the last line of `python -m benchmarks.wire --agent=r2d2`. The second
+table is simulated: actor nodes write items to the shards, the learner samples them, trains, writes
+back priorities and hands out parameters. Every link and every group of cores is a queue.
 """
 
 import dataclasses
 import heapq
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from benchmarks import study
+
+DATA = study.DOCS / "data/scale.jsonl"
+PAGE = study.DOCS / "scale.md"
+SECONDS = 60.0  # of every simulated run
 
 Process = Generator[float, None, None]  # yields the times at which it goes on
 
 
-@dataclasses.dataclass(frozen=True)
-class Costs:
+class Costs(NamedTuple):
     """Of what is sent: bytes on the wire, and seconds of one core at either end."""
 
     item_bytes: float
@@ -30,35 +36,20 @@ class Costs:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A run and its hosts.
+    """A run and its hosts."""
 
-    Attributes:
-      actors: environments, each with a policy of its own.
-      actors_per_node: those in one process, on a host of its own.
-      num_shards: replay hosts.
-      steps_per_second: of one environment, where nothing holds it up.
-      period: steps from one item of an environment to its next.
-      variable_update_period: steps between two fetches of parameters.
-      batch_size: items.
-      update_seconds: of the learner's step, where batches wait for it.
-      batches_ahead: that the learner samples while it trains.
-      link: bytes per second that a host can send, and as many that it can receive.
-      learner_cores: that are free for serving and for putting batches together.
-      shard_cores: of each replay host.
-    """
-
-    actors: int = 256
-    actors_per_node: int = 8
-    num_shards: int = 2
-    steps_per_second: float = 65.0
-    period: int = 40
-    variable_update_period: int = 400
-    batch_size: int = 64
-    update_seconds: float = 0.2
-    batches_ahead: int = 2
-    link: float = 1.25e9
-    learner_cores: int = 8
-    shard_cores: int = 4
+    actors: int = 256  # environments, each with a policy of its own
+    actors_per_node: int = 8  # in one process, on a host of its own
+    num_shards: int = 2  # replay hosts
+    steps_per_second: float = 65.0  # of one environment, where nothing holds it up
+    period: int = 40  # steps from one item of an environment to its next
+    variable_update_period: int = 400  # steps between two fetches of parameters
+    batch_size: int = 64  # items
+    update_seconds: float = 0.2  # of the learner's step, where batches wait for it
+    batches_ahead: int = 2  # that the learner samples while it trains
+    link: float = 1.25e9  # bytes per second that a host can send, and as many that it can receive
+    learner_cores: int = 8  # that are free for serving and for putting batches together
+    shard_cores: int = 4  # of each replay host
 
     @property
     def num_nodes(self) -> int:
@@ -86,21 +77,13 @@ class Server:
         return self.busy / seconds / self._capacity
 
 
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """What a simulation came to.
+class Result(NamedTuple):
+    """The outcome of a simulation."""
 
-    Attributes:
-      steps_per_second: of all environments.
-      updates_per_second: of the learner.
-      utilisation: of each resource, the busiest of those alike.
-      parameter_seconds: from a fetch to its parameters, the mean.
-    """
-
-    steps_per_second: float
-    updates_per_second: float
-    utilisation: dict[str, float]
-    parameter_seconds: float
+    steps_per_second: float  # of all environments
+    updates_per_second: float  # of the learner
+    utilisation: dict[str, float]  # of each resource, the busiest of those alike
+    parameter_seconds: float  # from a fetch to its parameters, the mean
 
 
 class Simulation:
@@ -204,3 +187,111 @@ class Simulation:
                 size = share * costs.priority_bytes
                 yield from self._send(self._learner_out, self._shard_in[shard], size)
                 yield self._shard_cores[shard].done(self._now, share * costs.priority_server)
+
+
+PAPER = Plan()  # 256 actors of 65 steps/s, five updates a second
+PLANS = {
+    "256 actors, 8 in a node": PAPER,
+    "256 actors, each its own node": dataclasses.replace(PAPER, actors_per_node=1),
+    "the same, parameters every 1,600 steps": dataclasses.replace(
+        PAPER, actors_per_node=1, variable_update_period=1_600
+    ),
+    "256 actors, 8 in a node, learner of two cores": dataclasses.replace(PAPER, learner_cores=2),
+    "256 actors, 8 in a node, updates of 21 ms, 16 cores": dataclasses.replace(
+        PAPER, update_seconds=0.021, learner_cores=16, batches_ahead=7
+    ),
+    "1,024 actors, 8 in a node, 8 shards": dataclasses.replace(PAPER, actors=1_024, num_shards=8),
+}
+
+
+def costs(line: Mapping[str, Any]) -> Costs:
+    """The costs that a line of `benchmarks.wire` tells."""
+    value = {name: float(figure["value"]) for name, figure in line["figures"].items()}
+    return Costs(
+        item_bytes=value["item written, on the wire"],
+        item_server=value["item written, server"] / 1e3,
+        sample_bytes=value["item sampled, on the wire"],
+        sample_server=value["item sampled, server"] / 1e3,
+        sample_client=value["item sampled, client"] / 1e3,
+        priority_bytes=value["priority, on the wire"],
+        priority_server=value["priority, server"] / 1e3,
+        priority_client=value["priority, client"] / 1e3,
+        parameter_bytes=value["parameters fetched, on the wire"],
+        parameter_server=value["parameters fetched, server"] / 1e3,
+    )
+
+
+def rates(plan: Plan, of: Costs) -> dict[str, float]:
+    """Bytes per second on each kind of link, where nothing holds anything up."""
+    steps = plan.actors * plan.steps_per_second
+    items = steps / plan.period
+    sampled = plan.batch_size / plan.update_seconds
+    fetches = plan.num_nodes * plan.steps_per_second / plan.variable_update_period
+    return {
+        "items, from an actor node": items * of.item_bytes / plan.num_nodes,
+        "items, into a shard": items * of.item_bytes / plan.num_shards,
+        "items, from a shard to the learner": sampled * of.sample_bytes / plan.num_shards,
+        "items, into the learner": sampled * of.sample_bytes,
+        "priorities, from the learner to a shard": sampled * of.priority_bytes / plan.num_shards,
+        "parameters, into an actor node": fetches * of.parameter_bytes / plan.num_nodes,
+        "parameters, from the learner": fetches * of.parameter_bytes,
+    }
+
+
+def serving_share(plan: Plan, of: Costs) -> float:
+    """The share of the learner's cores that handing out parameters takes."""
+    fetches = plan.num_nodes * plan.steps_per_second / plan.variable_update_period
+    return fetches * of.parameter_server / plan.learner_cores
+
+
+def rates_table(of: Costs) -> str:
+    """Bytes per second for one actor in a node and for several."""
+    plans = [PLANS["256 actors, each its own node"], PAPER]
+    columns = [rates(plan, of) for plan in plans]
+    rows = [[name, *(_bytes(column[name]) for column in columns)] for name in columns[0]]
+    shares = [f"{serving_share(plan, of):.1%}" for plan in plans]
+    rows.append([f"of the learner's {PAPER.learner_cores} cores, to serve parameters", *shares])
+    head = [f"{plan.num_nodes} nodes of {plan.actors_per_node}" for plan in plans]
+    return study.markdown(["", *head], rows)
+
+
+def simulated_table(results: Mapping[str, Result]) -> str:
+    """The outcome of each plan, and its three busiest resources."""
+    rows = [
+        [
+            name,
+            f"{result.steps_per_second:,.0f}",
+            f"{result.updates_per_second:.2f}",
+            f"{1e3 * result.parameter_seconds:,.0f} ms",
+            ", ".join(_busiest(result, 3)),
+        ]
+        for name, result in results.items()
+    ]
+    return study.markdown(["", "steps/s", "updates/s", "a fetch takes", "busiest"], rows)
+
+
+def _busiest(result: Result, number: int) -> Iterable[str]:
+    known = sorted(result.utilisation.items(), key=lambda item: -item[1])
+    return [f"{name} {share:.0%}" for name, share in known[:number]]
+
+
+def _bytes(value: float) -> str:
+    return f"{value / 1e6:,.1f} MB/s" if value >= 1e5 else f"{value / 1e3:,.1f} kB/s"
+
+
+def render(page: str, line: Mapping[str, Any]) -> str:
+    """The page with its tables made anew."""
+    of = costs(line)
+    results = {name: Simulation(plan, of).run(SECONDS) for name, plan in PLANS.items()}
+    page = study.replace_block(page, "rates", rates_table(of))
+    return study.replace_block(page, "simulated", simulated_table(results))
+
+
+def newest() -> dict[str, Any]:
+    """The last line that was measured."""
+    return study.read_lines(DATA)[-1]
+
+
+if __name__ == "__main__":
+    study.positional(__doc__)
+    PAGE.write_text(render(PAGE.read_text(), newest()))

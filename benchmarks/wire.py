@@ -8,18 +8,17 @@ unshare --net sh -c 'ip link set lo up && python -m benchmarks.wire --agent=r2d2
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
-import reverb
+import psutil
 from absl import flags
 
 from agents.actor import with_variables
-from benchmarks import command_line
-from benchmarks.clients import Clients
-from benchmarks.costs import Cost, cost
-from benchmarks.local_replay import LocalReplay
-from benchmarks.report import Report, single
+from benchmarks import measuring
+from benchmarks.local_replay import Clients, LocalReplay
+from benchmarks.measuring import Report, single
 from benchmarks.subject import Subject
 
 _BATCHES = 30  # sampled, and of priorities written back
@@ -28,21 +27,40 @@ _FETCHES = 20  # of the parameters
 _NUM_ITEMS = flags.DEFINE_integer("num_items", 2_000, "Items to write, about.", lower_bound=1)
 
 
-def main(_: Sequence[str]) -> None:
-    measured = command_line.agent()
-    report = Report("wire", measured.settings | {"num_items": _NUM_ITEMS.value})
+class Cost(NamedTuple):
+    """The cost of one thing that was sent."""
+
+    bytes: float
+    server: float  # seconds of a core in the server's process
+    client: float  # seconds of a core in the client's process
+
+
+def cost(
+    work: Callable[[], int],
+    server_seconds: Callable[[], float],
+    client_seconds: Callable[[], float],
+) -> Cost:
+    """The cost of each of the things whose number `work` returns when it has sent them."""
+    counters = (_bytes, server_seconds, client_seconds)
+    before = [counter() for counter in counters]
+    number = work()
+    return Cost(*((counter() - b) / number for counter, b in zip(counters, before, strict=True)))
+
+
+def _bytes() -> float:
+    return float(psutil.net_io_counters(pernic=True)["lo"].bytes_sent)
+
+
+def main(measured: Subject, report: Report) -> None:
     try:
         replay = LocalReplay(measured)
     except ValueError as error:
-        command_line.fail(str(error))
+        measuring.fail(str(error))
     with replay:
-        written = cost(lambda: _write(replay), replay.cpu_seconds, time.process_time)
-        _add(report, "item written", written)
-        _measure_priorities(replay, report, _measure_sampling(replay, report))
+        _measure_replay(replay, report)
     parameters = _parameters(measured)
     report.add("parameters", single(sum(p.nbytes for p in parameters), "bytes"))
-    _add(report, "parameters fetched", fetching_cost(parameters))
-    report.print()
+    _add(report, "parameters fetched", _fetching_cost(parameters))
 
 
 def _add(report: Report, name: str, found: Cost) -> None:
@@ -51,42 +69,34 @@ def _add(report: Report, name: str, found: Cost) -> None:
     report.add(f"{name}, client", single(1e3 * found.client, "ms of a core"))
 
 
-def _write(replay: LocalReplay) -> int:
-    before = replay.num_items()
-    replay.fill(_NUM_ITEMS.value)
-    return replay.num_items() - before
+def _measure_replay(replay: LocalReplay, report: Report) -> None:
+    (client,) = replay.clients()
 
-
-def _measure_sampling(replay: LocalReplay, report: Report) -> list[np.ndarray]:
-    """Reports it; returns the keys of the batches that were sampled."""
-    batches = iter(replay.batches())
-    keys = [next(batches).key.numpy()]  # connected, and the pipeline is full
+    def write() -> int:
+        before = replay.num_items()
+        replay.fill(_NUM_ITEMS.value)
+        return replay.num_items() - before
 
     def sample() -> int:
         sampled = [next(batches).key.numpy() for _ in range(_BATCHES)]
         keys.extend(sampled)
         return sum(map(len, sampled))
 
-    _add(report, "item sampled", cost(sample, replay.cpu_seconds, time.process_time))
-    return keys
-
-
-def _measure_priorities(replay: LocalReplay, report: Report, keys: list[np.ndarray]) -> None:
-    (client,) = replay.clients()
-
     def write_back() -> int:
-        return sum(_prioritize(client, replay.table.name, of_batch) for of_batch in keys)
+        for of_batch in keys:
+            updates = dict.fromkeys(of_batch.tolist(), 1.0)
+            client.mutate_priorities(replay.table.name, updates=updates)
+        return sum(map(len, keys))
 
+    _add(report, "item written", cost(write, replay.cpu_seconds, time.process_time))
+    batches = iter(replay.batches())
+    keys = [next(batches).key.numpy()]  # connected, and the pipeline is full
+    _add(report, "item sampled", cost(sample, replay.cpu_seconds, time.process_time))
     _add(report, "priority", cost(write_back, replay.cpu_seconds, time.process_time))
 
 
-def _prioritize(client: reverb.Client, table: str, keys: np.ndarray) -> int:
-    client.mutate_priorities(table, updates=dict.fromkeys(keys.tolist(), 1.0))
-    return len(keys)
-
-
 def _parameters(measured: Subject) -> list[np.ndarray]:
-    """What a learner of this agent serves: its network's variables, and the learner step."""
+    """A learner's answer: its network's variables, and the learner step."""
     network = measured.agent.make_network(measured.spec)
     with_variables(network, measured.spec, measured.agent.frame_stack)
     return [*(v.numpy() for v in network.variables), np.asarray(0, np.int64)]
@@ -102,8 +112,8 @@ class _Source:
         return [self._parameters] * len(names)
 
 
-def fetching_cost(parameters: list[np.ndarray]) -> Cost:
-    """Of one fetch of the parameters, which this process serves to another."""
+def _fetching_cost(parameters: list[np.ndarray]) -> Cost:
+    """The cost of one fetch of the parameters, which this process serves to another."""
     with Clients(_Source(parameters), 1) as clients:
 
         def fetch() -> int:
@@ -115,4 +125,4 @@ def fetching_cost(parameters: list[np.ndarray]) -> Cost:
 
 
 if __name__ == "__main__":
-    command_line.run(main, ["num_items"], by_turns=False)
+    measuring.run(main, ["num_items"], by_turns=False)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 _FIELD = "recurrent-replay-secret"  # of a call's metadata
-NAME = "recurrent-replay"  # for which a run's certificate is made, whatever hosts its nodes are on
+NAME = "recurrent-replay"  # the name in a run's certificate, on every host
 
 
 class Tls(NamedTuple):
@@ -52,7 +52,7 @@ def tls() -> Tls | None:
 
 
 def metadata() -> tuple[tuple[str, str], ...]:
-    """What a call shows."""
+    """The metadata that proves a call to be the run's own."""
     return ((_FIELD, _secret),)
 
 

@@ -1,4 +1,4 @@
-"""What is sent: msgpack, and arrays in an extension of it.
+"""Messages: msgpack, with arrays in an extension of it.
 
 Numbers, words, bytes, None, lists, maps and arrays come as they were sent; a tuple as a list, one
 of numpy's numbers as Python's. Nothing that is received is ever executed.
@@ -47,7 +47,7 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(message: bytes) -> Any:
-    """What was packed. Arrays can only be read.
+    """The inverse of `pack`. Arrays can only be read.
 
     Raises:
       ValueError: nobody has packed this.
@@ -72,5 +72,5 @@ def unpack(message: bytes) -> Any:
 
 
 def _padding(size: int) -> bytes:
-    """What follows so many bytes, for the next ones to be aligned."""
+    """Bytes that fill up to the next aligned place."""
     return bytes(-size % _ALIGNED)

@@ -1,7 +1,6 @@
 """How every command reads its flags: errors are one sentence on stderr and exit code 2.
 
-absl lists a module's flags in the order of the alphabet, two lines each. `run` shows those that its
-command reads on one screen: in groups, a line each, their defaults after the `=`.
+Help is one screen of the flags that a command reads: in groups, a line each, with defaults.
 """
 
 import contextlib
@@ -44,7 +43,7 @@ def define_whole(
 
 
 class FolderParser(flags.ArgumentParser[str]):
-    """Of a flag that names a folder, or several with commas; a command knows if one may be none."""
+    """For a flag that names a folder, or several with commas; some may be empty."""
 
     def parse(self, argument: str) -> str:
         return ",".join(part and _folder(part) for part in argument.split(","))
@@ -125,30 +124,23 @@ def run(main: Callable[[Sequence[str]], None], sections: Sections) -> None:
       sections: the flags that the command reads. One that has `HYPERPARAMETER` among them takes
         `--<agent>.<field>=<text>` too; others refuse it.
     """
-
-    def parse(argv: Sequence[str]) -> list[str]:
-        asked = [match.group(1) for arg in argv[1:] if (match := _HELP_OF.fullmatch(arg))]
-        if asked:
-            _show(agent_help(asked[-1], argv))
-        if _HELP.intersection(argv[1:]):
-            _show(help_text(sys.modules[main.__module__].__doc__ or "", sections))
-        taken = any(HYPERPARAMETER in names for names in sections.values())
-        for agent, typed in {} if taken else config_overrides(argv).items():
-            fail(f"This command takes no hyperparameters, got --{agent}.{next(iter(typed))}.")
-        return parse_flags(argv)
-
-    def guarded(argv: Sequence[str]) -> None:
-        try:
-            main(argv)
-        except OSError as error:
-            if error.errno not in _CANNOT_WRITE:
-                raise
-            fail(f"{error.filename or 'A file'} cannot be written: {error.strerror}.")
-
     app.define_help_flags()  # --helpfull
     logging.use_absl_handler()
     logging.set_verbosity(logging.INFO)
-    guarded(parse(sys.argv))
+    argv = sys.argv
+    if asked := [match.group(1) for arg in argv[1:] if (match := _HELP_OF.fullmatch(arg))]:
+        _show(agent_help(asked[-1], argv))
+    if _HELP.intersection(argv[1:]):
+        _show(help_text(sys.modules[main.__module__].__doc__ or "", sections))
+    if not any(HYPERPARAMETER in names for names in sections.values()):
+        for agent, typed in config_overrides(argv).items():
+            fail(f"This command takes no hyperparameters, got --{agent}.{next(iter(typed))}.")
+    try:
+        main(parse_flags(argv))
+    except OSError as error:
+        if error.errno not in _CANNOT_WRITE:
+            raise
+        fail(f"{error.filename or 'A file'} cannot be written: {error.strerror}.")
 
 
 def later(module: str, line: str = "") -> Any:
@@ -206,18 +198,13 @@ def agent_help(agent: str, argv: Sequence[str]) -> str:
     lines = [f"--agent={agent}: {of}"]
     for field, declared in fields.declared(type(config)).items():
         value, published = getattr(config, field), getattr(paper, field)
-        text = f"{declared.meaning} {_instead(published)}" * (value != published)
-        lines += _described(f"--{name}.{field}={_typed(value)}", text or declared.meaning)
+        instead = f" [Paper: {_typed(published)}.]" * (value != published)
+        lines += _described(f"--{name}.{field}={_typed(value)}", declared.meaning + instead)
     return "\n".join(lines)
 
 
 def _typed(value: Any) -> str:
-    """A value as it is typed; that there is none, as Python has it."""
-    return str(value) if value is None else texts.typed(value)
-
-
-def _instead(published: Any) -> str:
-    return f"[Paper: {_typed(published)}.]"
+    return "None" if value is None else texts.typed(value)
 
 
 def _entry(name: str) -> Iterator[str]:

@@ -110,7 +110,7 @@ def _run(population: Population, path: pathlib.Path, member: int | None) -> int:
     folder = PopulationFolder(path.resolve())
     mine = range(population.members) if member is None else range(member, member + 1)
     if not is_population(path) or settings.load(path) != population:
-        loops.check(population, folder, mine)
+        command_line.later("launch.acceptance").check(population, folder, mine)
     settings.make_folder(folder)
     _lock(population, folder, member)
     settings.record(folder, population)

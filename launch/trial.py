@@ -18,9 +18,7 @@ _SECONDS_TO_END = 5.0  # of a child that has answered
 def try_each(env: str, seconds: float | None) -> None:
     """Tries every environment that is made one at a time, for `environments.gym` to know of it.
 
-    Args:
-      env: of an environment or a suite; not checked.
-      seconds: after which one that has not answered is given up; None for `SECONDS`.
+    One that has not answered after so many seconds, by default `SECONDS`, is given up.
     """
     try:
         suites.check_names(env)

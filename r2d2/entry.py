@@ -5,8 +5,8 @@ from r2d2 import presets
 from r2d2.columns import COLUMNS
 from r2d2.config import DMLAB_VARIANTS, VARIANTS
 
-_PYTORCH = dict.fromkeys(("pytorch", "pytorch_tuned", "pytorch_compiled"), "pytorch_r2d2")
-_ACME = {"acme": "acme_learner", "acme_unpadded": "acme_learner"}  # Acme has R2D2 alone
+_PYTORCH = dict.fromkeys(("pytorch", "pytorch_tuned", "pytorch_compiled"), "pytorch:r2d2")
+_ACME = {"acme": "acme:learner", "acme_unpadded": "acme:learner"}  # Acme has R2D2 alone
 
 ENTRIES = {
     name: Entry(
@@ -16,7 +16,7 @@ ENTRIES = {
         local=presets.LOCAL if config.lstm_size else presets.FEEDFORWARD,
         epsilon_field="evaluation_epsilon",
         columns=COLUMNS,
-        peers=_ACME | _PYTORCH if name == "r2d2" else _PYTORCH,
+        rivals=_ACME | _PYTORCH if name == "r2d2" else _PYTORCH,
         networks=2,
     )
     for name, config in VARIANTS.items()

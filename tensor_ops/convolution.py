@@ -5,14 +5,15 @@ and a kernel of k/s x k/s blocks of pixels, whose s² C numbers are its channels
 
     image [B, H, W, C]  --blocks of s x s pixels-->  [B, H / s, W / s, s² C]
 
-Where there is a loop for it, it goes by Winograd's algorithm (`winograd`), which reads blocks in
-the image. In bfloat16 oneDNN takes half the time of that on a processor that multiplies tiles
-(AMX), and is left to it, but for the gradients of weights: those are loops over tiles there
-(`tiled_code`). What follows is of convolutions without such loops.
+Winograd's algorithm computes it where there is a loop for that layer (`winograd`); the loop reads
+blocks directly from the image. On a processor that multiplies tiles (AMX), oneDNN needs half that
+time in bfloat16, so oneDNN computes the convolution and its gradient by the inputs there. A loop
+over tiles computes the gradient by the weights (`tiled_code`). This file handles the other layers.
 
-Bytes become blocks in no more time than they become fractions, and oneDNN in bfloat16 likes blocks
-at least as well, for it multiplies tiles of channels and an image has few. Floats would have to be
-moved for it. cuDNN's kernels gain by blocks always, as a GPU multiplies tiles too.
+Bytes become blocks in no more time than they become fractions. oneDNN in bfloat16 is at least as
+fast over blocks, because it multiplies tiles of channels and an image has few channels. Floats
+stay as they are on processors, because moving them costs more than it gains. cuDNN is always
+faster over blocks, because a GPU multiplies tiles too.
 """
 
 from collections.abc import Callable
@@ -152,7 +153,7 @@ def kernel_of_blocks(w: tf.Tensor, stride: int) -> tf.Tensor:
 def _kernel_of_pixels(
     w: tf.Tensor, side: int, stride: int, channels: int, features: int
 ) -> tf.Tensor:
-    """What `kernel_of_blocks` undone gives: numbers of a kernel over blocks -> `[k, k, C, F]`."""
+    """The inverse of `kernel_of_blocks`: a kernel over blocks, flat -> `[k, k, C, F]`."""
     w = tf.reshape(w, [side, side, stride, stride, channels, features])
     if stride > 1:
         w = tf.transpose(w, [0, 2, 1, 3, 4, 5])
@@ -160,9 +161,9 @@ def _kernel_of_pixels(
 
 
 def convolve(x: tf.Tensor, w: tf.Tensor, padding: str = "VALID", stride: int = 1) -> tf.Tensor:
-    """A convolution, with gradients of its own where a loop for the weights' is sooner.
+    """A convolution. Its gradients are our own where a loop is faster for the weights' gradient.
 
-    That of the inputs is a convolution, that of the weights a loop (`tiled_code`):
+    The gradient by the inputs is a convolution, the one by the weights a loop (`tiled_code`):
 
         ∂x = ∂y * w turned by half a turn,   ∂w = Σ_{b,r,c} x_{b,r+i,c+j} ∂y_{b,r,c}
 
@@ -203,9 +204,9 @@ def _of_inputs(of_y: tf.Tensor, w: tf.Tensor, padding: str, stride: int) -> tf.T
 def _loop_of_weights(
     x: tf.Tensor, w: tf.Tensor, padding: str, stride: int
 ) -> tiled_code.Layer | None:
-    """What the loop for the gradient of the weights is compiled for, where there is one.
+    """The layer that the loop for the weights' gradient is compiled for; None without a loop.
 
-    It multiplies tiles (AMX): oneDNN's takes one and a half to four times as long in bfloat16.
+    The loop multiplies tiles (AMX). oneDNN takes 1.5 to 4 times as long in bfloat16.
     """
     kernel, _, channels, features = w.shape
     before, after = _margins(kernel, padding)

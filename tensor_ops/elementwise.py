@@ -1,9 +1,8 @@
 """Operations over single numbers, and sums of them.
 
-The loops that XLA compiles here are those whose kernels in TensorFlow are not vectorised on
-processors: they would take a tenth of an update. A gradient that is differentiated again by what it
-was given, as a metagradient is, has its own way here where TensorFlow's would write out what can be
-added on the way.
+XLA compiles the loops whose kernels in TensorFlow are not vectorised on processors; those kernels
+would take a tenth of an update. Metagradients differentiate a gradient again. Gradients here are
+written so that the second one adds terms as it goes, where TensorFlow would store them first.
 """
 
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from tensor_ops import xla
 from tensor_ops.loops import fits, sums_of_parts
 from tensor_ops.vector_code import Code, Index, Pointer, Shared, compiled_once
 
-_MANY = 2**23  # numbers, of which a loop has the sum sooner than TensorFlow
+_MANY = 2**23  # numbers; a loop sums so many or more faster than TensorFlow
 _AT_ONCE = 4  # vectors of a row, whose sums stay in registers
 
 
@@ -37,8 +36,8 @@ def add_bias(
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
     """x + b, of `[..., C]` and `[C]`.
 
-    The gradient of `tf.nn.bias_add` would be taken together with that of a convolution's weights,
-    which doubles the time of both.
+    TensorFlow would fuse the gradient of `tf.nn.bias_add` with the gradient of a convolution's
+    weights, which doubles the time of both.
     """
     return x + b, of_sum
 
@@ -92,7 +91,7 @@ def _add_three(x: tf.Tensor, y: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
 
 @compiled_once
 def _loop_of_sums(features: int, kind: str) -> Callable[..., None]:
-    """What `in_parts` calls with x `[N, features]` and the sums of each part, a row each.
+    """The loop for `in_parts`: it reads x `[N, features]` and writes each part's sums as a row.
 
     Args:
       features: whole vectors.

@@ -38,7 +38,7 @@ except (ImportError, OSError) as error:  # not installed, or its library cannot 
 
 @functools.cache
 def features() -> Mapping[str, bool]:
-    """What the processor has, by LLVM's names; nothing where LLVM cannot be used for it."""
+    """The processor's features by LLVM's names; empty where LLVM cannot be used."""
     try:
         if _why_not:
             raise RuntimeError(_why_not)

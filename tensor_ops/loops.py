@@ -20,9 +20,9 @@ _has_none = contextvars.ContextVar("_has_none", default=False)
 
 @contextlib.contextmanager
 def without_loops() -> Iterator[None]:
-    """What is traced here has TensorFlow's operations alone.
+    """Functions that are traced within this context use TensorFlow's operations alone.
 
-    For a graph that leaves this process, and where a loop would not be worth its compilation.
+    It is for graphs that leave this process, and for work too small to compile a loop for.
     """
     before = _has_none.set(True)
     try:
@@ -94,7 +94,7 @@ def in_parts(
 
 
 def sums_of_parts(run: Callable[..., None], inputs: Sequence[tf.Tensor], size: int) -> tf.Tensor:
-    """What a loop adds up over a batch, `[size]`: it writes a row for each part, as `in_parts`."""
+    """The sums `[size]` of a loop over a batch. The loop writes a row for each part."""
     most = num_parts()
     rows = Output([tf.minimum(tf.shape(inputs[0])[0], most), size])
     (sums,) = in_parts(run, inputs, [rows], most)

@@ -2,7 +2,7 @@
 
 Differentiated automatically, each of T steps adds its own [H, 4H] to the gradient of the weights:
 T thin matrix products and T large sums. Here the steps only pass the state's gradient back, and one
-product over all T x B rows gives that of the weights:
+product over all T x B rows gives the gradient of the weights:
 
     ∂L/∂W = Σ_t h_{t−1}ᵀ ∂L/∂z_t = [h_0 … h_{T−1}]ᵀ [∂L/∂z_1 … ∂L/∂z_T]
 
@@ -32,7 +32,7 @@ Gradients = tuple[tf.Tensor, ...]
 
 
 class Step(NamedTuple):
-    """What goes into one step."""
+    """The inputs of one step."""
 
     row: tf.Tensor  # [B, 4H], the inputs' part of z_t
     product: tf.Tensor  # [B, 4H], h_{t−1} W

@@ -16,7 +16,7 @@ _ITEMS, _ITEMS_BACK = {16: 4, 8: 2}, 8
 
 
 class Unroll(NamedTuple):
-    """What the loops are compiled for."""
+    """The shape that the loops are compiled for."""
 
     steps: int  # T
     units: int  # H
@@ -28,9 +28,9 @@ def forwards(unroll: Unroll) -> Callable[..., None]:
     """T steps, each as `recurrence.unroll` says.
 
     Returns:
-      What `in_parts` calls with hidden and cell `[B, H]`, gates `[T, B, 4H]`, `packed` W, and valid
-      and following reset `[T, B]`, 0 or 1; then with what it writes: outputs `[T, B, H]`, z
-      `[T, B, 4H]`, and hidden and cell before each step and after the last, `[T + 1, B, H]`.
+      The loop for `in_parts`. It reads hidden and cell `[B, H]`, gates `[T, B, 4H]`, `packed` W,
+      valid and following reset `[T, B]`, 0 or 1. It writes outputs `[T, B, H]`, z `[T, B, 4H]`, and
+      hidden and cell before each step and after the last, `[T + 1, B, H]`.
     """
     code = Code([Pointer] * 10 + [Index, Index, Shared])
     hidden, cell, gates, w, valid, reset, outputs, z, hiddens, cells, *batch = code.arguments
@@ -78,10 +78,10 @@ def backwards(unroll: Unroll) -> Callable[..., None]:
     """Passes the state's gradient back through T steps.
 
     Returns:
-      What `in_parts` calls with the gradients of hidden and cell after the last step `[B, H]`,
-      those of outputs, z, cells, packed Wᵀ, valid and following reset; then with what it writes:
-      the gradients of z, of hidden and cell before the first step, and where the gates have another
-      precision those of z in that.
+      The loop for `in_parts`. It reads the gradients of hidden and cell after the last step
+      `[B, H]`, the gradient of outputs, z, cells, packed Wᵀ, valid and following reset. It writes
+      the gradients of z, and of hidden and cell before the first step; where the gates have another
+      precision, it also writes the gradient of z in that precision.
     """
     apart = unroll.kind != "float32"
     code = Code([Pointer] * (11 + apart) + [Index, Index, Shared])
@@ -141,7 +141,7 @@ def backwards(unroll: Unroll) -> Callable[..., None]:
 
 
 def _activations(code: Code, z: Sequence[Vector]) -> list[Vector]:
-    """Of z's four gates: what is written, forgotten, the candidate, what is read."""
+    """The activations of z's four gates: write, forget, candidate, read."""
     return [code.tanh(x) if gate == 2 else code.sigmoid(x) for gate, x in enumerate(z)]
 
 

@@ -5,9 +5,9 @@ pixel what belongs to the windows that found it:
 
     x [B, H, W, C]  -->  y and uint8 places [B, h, w, C];   places, ∂y  -->  ∂x [B, H, W, C]
 
-On a processor with vectors for the channels both are loops that LLVM compiles, and
-places come with the outputs. Elsewhere XLA compiles a loop that finds places in what TensorFlow
-pooled, and one that gathers: a fifth of the time of TensorFlow's `MaxPoolGrad`.
+Where channels fill the processor's vectors, LLVM compiles both as loops, and the first one writes
+places beside the outputs. Elsewhere TensorFlow pools, and XLA compiles a loop that finds the places
+and one that gathers: a fifth of the time of TensorFlow's `MaxPoolGrad`.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from tensor_ops.vector_code import Byte, Code, Index, Pointer, Shared, compiled_
 _ROWS = 2  # of windows at a time
 _NOWHERE = 9  # the place in a window that is none
 _Offsets = tuple[int | None, int | None]  # of a block's two rows or columns in a window's three
-_LINE = 2**15  # floats of a row of pixels, of which loops keep up to six
+_LINE = 2**15  # floats of a row of pixels; loops keep up to six rows
 _OUTSIDE = _NOWHERE + 1  # of a pixel that a window does not hold
 
 
@@ -35,8 +35,8 @@ def max_pool(
     `[B, ⌈H/2⌉, ⌈W/2⌉, C]`.
 
     The first of equal ones is the one that is learned from. What several windows give a pixel is
-    added in float32. As each window gives all it has to one pixel, the gradient of the bias is a
-    sum over windows, of which there are a quarter as many as pixels.
+    added in float32. Each window gives its whole gradient to one pixel. So the gradient of the
+    bias is a sum over windows, which are a quarter as many as pixels.
     """
     loops = _has_loops(x)
     if loops:
@@ -134,7 +134,7 @@ def _place(rows: _Offsets, columns: _Offsets) -> np.ndarray:
 
 
 def _padded(x: tf.Tensor, around: float) -> tf.Tensor:
-    """What `max_pool` thinks around x is written out: TensorFlow does so faster than a loop."""
+    """x with the margin that `max_pool` assumes around it: TensorFlow pads faster than a loop."""
     return tf.pad(x, [[0, 0], *map(_margins, x.shape[1:3]), [0, 0]], constant_values=around)
 
 
@@ -158,7 +158,7 @@ def _margins(side: int) -> list[int]:
 
 @compiled_once
 def _loop_of_pool(height: int, width: int, channels: int, kind: str) -> Callable[..., None]:
-    """What `in_parts` calls with x, b, y and places."""
+    """The loop for `in_parts`: it reads x and b, and writes y and places."""
     code = Code([Pointer] * 4 + [Index, Index, Shared])
     x, b, y, places, size, parts, taken = code.arguments
     (above, _), (left, _) = _margins(height), _margins(width)
@@ -226,7 +226,7 @@ def _loop_of_pool(height: int, width: int, channels: int, kind: str) -> Callable
 
 @compiled_once
 def _loop_of_gather(height: int, width: int, channels: int, kind: str) -> Callable[..., None]:
-    """What `in_parts` calls with places, ∂y and ∂x."""
+    """The loop for `in_parts`: it reads places and ∂y, and writes ∂x."""
     code = Code([Pointer] * 3 + [Index, Index, Shared])
     places, of_y, of_x, size, parts, taken = code.arguments
     (above, _), (left, _) = _margins(height), _margins(width)

@@ -25,7 +25,7 @@ _AT_ONCE = 8  # channels that are turned together
 
 
 class Layer(NamedTuple):
-    """What the loop is compiled for: a kernel that moves by one block of pixels."""
+    """The layer that the loop is compiled for: a kernel that moves by one block of pixels."""
 
     rows: int  # of blocks in an image
     columns: int
@@ -47,12 +47,12 @@ class Layer(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """Images as a line of pixels; of those of x, each is a block."""
+    """Images as a line of pixels. Each pixel of x is a block."""
 
     images: int
     rows: int  # of an image, with its margin below it
     columns: int  # of a row, with its margin after it: L
-    of_rows: int  # those of ∂y without the zeros
+    of_rows: int  # of ∂y, without the zeros
     of_columns: int
     pixels: int  # a multiple of a tile's
     around: int  # even; zeros before and after the line of ∂y, as many as the largest shift
@@ -75,7 +75,7 @@ def fits(layer: Layer) -> bool:
 
 @compiled_once
 def weights(layer: Layer) -> Callable[..., None]:
-    """What `in_parts` calls with x, ∂y and the sums of each part, a row each.
+    """The loop for `in_parts`: it reads x and ∂y, and writes the sums of each part as a row.
 
     x is `[B, block rows, block columns, channels]` in bfloat16, ∂y `[B, ., ., features]`, and the
     weights are `[kernel, kernel, depth, features]`.
@@ -216,8 +216,8 @@ def _pair(
 ) -> None:
     """An image's ∂y as `[2, features / 16, pixels / 2, 16, 2]`; None: zeros.
 
-    Pair t of the first half is of pixels 2t and 2t + 1 of the line, that of the other is of 2t - 1
-    and 2t. So a row begins in either half, and is written to both.
+    Pair t of the first half has pixels 2t and 2t + 1 of the line; pair t of the second half has
+    2t - 1 and 2t. So a row may begin at any pixel, and is written to both halves.
     """
     line, features = _line(layer), layer.features
     in_turns = [at for i in range(ROWS) for at in (i, i + ROWS)]
@@ -259,7 +259,7 @@ class _Columns(NamedTuple):
 
 
 class _Coming(NamedTuple):
-    """What the next images are read from."""
+    """The place that the next images will be read from."""
 
     array: ir.Value
     begin: Place

@@ -27,7 +27,7 @@ class Tiles:
 
     @contextlib.contextmanager
     def configured(self) -> Iterator[None]:
-        """What uses tiles is written in here."""
+        """Code that uses tiles is written within this context."""
         if not self._real:
             yield
             return

@@ -1,7 +1,7 @@
 """Loops over vectors of floats, written in Python and compiled by LLVM for this processor.
 
-TensorFlow's libraries have no kernel for some loops that a learner spends most of its time in. Such
-a loop is written here once, for shapes that are known then, so that every stride is a constant:
+A learner spends most of its time in loops that TensorFlow's libraries have no kernel for. Such a
+loop is written with `Code`, for one shape, so that every stride is a constant:
 
     code = Code([Pointer, Pointer, Index])      # void (float *x, float *y, int64 n)
     x, y, n = code.arguments
@@ -160,8 +160,8 @@ class Code:
     """One function without a result, while it is written.
 
     Args:
-      arguments: their types. What a `Pointer` points to, nothing else does; a `Shared` may be
-        another thread's too.
+      arguments: their types. Nothing else points to the memory of a `Pointer`; other threads may
+        use the memory of a `Shared`.
     """
 
     def __init__(self, arguments: Sequence[ir.Type]) -> None:
@@ -172,7 +172,7 @@ class Code:
         for argument in self._function.args:
             if argument.type is not Shared and argument.type == Pointer:
                 argument.add_attribute("noalias")
-        # What is allocated stands in a block of its own at the begin: once, whatever loops.
+        # Allocations stand in a block of their own at the beginning, outside all loops.
         self._allocations = ir.IRBuilder(self._function.append_basic_block("allocations"))
         self._body = self._function.append_basic_block("body")
         self.builder = ir.IRBuilder(self._body)
@@ -284,7 +284,7 @@ class Code:
         return Vector(self.builder, self.builder.bitcast(high, self._vector))
 
     def _rounded(self, vector: Vector) -> ir.Value:
-        """Bits of which the upper half is the nearest bfloat16, an even one of two."""
+        """Bits whose upper half is the nearest bfloat16; of two as near, the even one."""
         builder = self.builder
         bits = builder.bitcast(vector.value, self._bits)
         high = builder.lshr(bits, _constant(self._bits, 16))
@@ -328,7 +328,7 @@ class Code:
         self.builder.store(found, self._at(array, place, Half), align=2)
 
     def shuffled(self, x: ir.Value, y: ir.Value, order: Sequence[int]) -> ir.Value:
-        """Of the numbers of x, followed by those of y, these."""
+        """The numbers at these places of x followed by y."""
         kind = ir.VectorType(_Int32, len(order))
         return self.builder.shuffle_vector(x, y, ir.Constant(kind, list(order)))
 
@@ -365,7 +365,7 @@ class Code:
         return Vector(self.builder, self.builder.select(condition, x.value, y.value))
 
     def exponential(self, x: Vector) -> Vector:
-        """e^x; beyond ±87, where float32 ends, it is that of ±87.
+        """e^x. Beyond ±87, where float32 ends, the result stays e^±87.
 
         e^x = 2^n e^r with a whole number n and |r| <= ln 2 / 2.
         """

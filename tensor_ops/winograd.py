@@ -6,8 +6,8 @@ r = 3. The equations and the loops are in `winograd_code`; what is here is what 
 them. A convolution that strides over s pixels is one with stride 1 over blocks of s x s pixels
 (`convolution`); the loops read blocks where they stand in the image.
 
-All numbers are float32 inside, also where images are bfloat16 or bytes. The errors are those of
-float32: some 1e-6 of what outputs are.
+The arithmetic is float32, also where images are bfloat16 or bytes. Errors are some 1e-6 of the
+outputs' size.
 """
 
 from collections.abc import Callable, Mapping
@@ -74,7 +74,7 @@ def convolve(
 
 
 class _Around(NamedTuple):
-    """What else decides which convolution one is."""
+    """The rest of a convolution's description."""
 
     margin: int  # blocks of zeros around an image
     block: int = 1  # pixels of the side of an input's block
@@ -187,6 +187,6 @@ def _transformed(w: tf.Tensor, layer: Layer) -> tf.Tensor:
 
 
 def _both_ways(layer: Layer) -> tf.Tensor:
-    """What G is for rows of rows: `[(m + r - 1)², r²]`."""
+    """G for both dimensions at once: `[(m + r - 1)², r²]`."""
     one = layer.matrices.of_weights
     return tf.constant(np.kron(one, one), tf.float32)

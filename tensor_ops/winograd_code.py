@@ -209,7 +209,7 @@ class Layer(NamedTuple):
 
     @property
     def bytes_within(self) -> int:
-        """What the loops keep of some rows of tiles."""
+        """Bytes that the loops keep for some rows of tiles."""
         rows = self.rows_at_a_time(_SUMS_OF_WEIGHTS)
         tiles = rows * self.tile_columns
         pixels = (rows * self.tile + self.kernel) * (self.tile_columns * self.tile + self.kernel)
@@ -218,7 +218,7 @@ class Layer(NamedTuple):
 
 
 class Extras(NamedTuple):
-    """What a convolution does besides."""
+    """Further steps of a convolution."""
 
     after_relu: bool = False
     b: bool = False
@@ -258,7 +258,7 @@ class _Strip:
         return found
 
     def read_image(self, x: ir.Value, image: Place, first: Place, relu: bool) -> None:
-        """Rows of x or max(x, 0), from those of the first tile row on."""
+        """Reads rows of x or max(x, 0), beginning at the first row of tiles."""
         code, inputs, margin = self.code, self.layer.inputs, self.layer.margin
         start = first * self.layer.tile - margin
         with code.loop(self.image_rows) as row:
@@ -282,7 +282,7 @@ class _Strip:
     def read_outputs(
         self, y: ir.Value, image: Place, first: Place, sums: ir.Value, of_b: int
     ) -> None:
-        """Rows of a gradient; those of each channel are added to `sums` from `of_b` on."""
+        """Reads rows of a gradient, and adds each channel's sum to `sums` from `of_b` on."""
         code, outputs = self.code, self.layer.outputs
         with (
             self._rows_inside(first) as (row, of_image),

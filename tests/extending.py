@@ -3,7 +3,7 @@
 import pathlib
 import re
 
-from studies.pages import ROOT
+from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs" / "extending.md"
 AGENT, TORSO = "my_package.agents:REINFORCE", "my_package.torsos:Waves"

@@ -31,23 +31,23 @@ from tests.rooms import MAY_IMPORT
 # By the time one of these is called, everything that a command was told has been accepted.
 _BEGINNINGS = (
     "agents.in_process.InProcess",
-    "benchmarks.report.Report",
-    "studies.records.read",
-    "studies.performance_results.read",
+    "benchmarks.study.read",
+    "benchmarks.study.read_lines",
     "launch.hosts.job.read",
+    "os.getloadavg",  # by a benchmark's report
     "run_folder.settings.load",
-    "launch.starting.check_shares",
     "matplotlib.pyplot.subplots",
     "pathlib.Path.open",
     "run_folder.log_reader.read",
 )
 _BEGINNINGS_OF = {
-    "launch.population": ("launch.members.loop.check", "population.settings.make_folder"),
-    "launch.train": ("launch.gcp.launcher.check_access",),  # no one else's flags
-    "studies.control": ("subprocess.run",),
-    "studies.population_storm": ("subprocess.Popen",),
-    "studies.populations": ("subprocess.Popen",),
-    "studies.storm": ("subprocess.Popen",),
+    "launch.population": ("launch.acceptance.check", "population.settings.make_folder"),
+    # With no one else's flags.
+    "launch.train": ("launch.gcp.launcher.check_access", "launch.starting.check_shares"),
+    "benchmarks.control": ("subprocess.Popen",),
+    "benchmarks.population_storm": ("subprocess.Popen",),
+    "benchmarks.populations": ("subprocess.Popen",),
+    "benchmarks.storm": ("subprocess.Popen",),
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 _LAYERS = (
     *("courier", "tensor_ops", "environments", "replay", "agents", "r2d2", "run_folder"),
-    *("population", "analysis", "launch", "benchmarks", "studies"),
+    *("population", "analysis", "launch", "benchmarks"),
 )
 
 # Each room with those it may import: from `agents` on, all that stand before it.

@@ -1,4 +1,4 @@
-"""The import arrow: environments and replay below, studies above, and no circle of folders."""
+"""The import arrow: environments and replay below, benchmarks above, and no circle of folders."""
 
 import re
 from pathlib import Path
@@ -75,7 +75,7 @@ def test_the_arrow_itself() -> None:
     assert MAY_IMPORT["analysis"] == MAY_IMPORT["population"] | {"population"}
     assert MAY_IMPORT["launch"] == MAY_IMPORT["analysis"] | {"analysis"}
     importers = {room for room, below in MAY_IMPORT.items() if "benchmarks" in below}
-    assert importers == {"studies", "tests"}
+    assert importers == {"tests"}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from agents.impala.columns import COLUMNS
 from agents.impala.config import ATARI, CONTROL, CONTROL_IMAGE, DMLAB
 from agents.impala.evolved import evolved
 
-PEERS = dict.fromkeys(("pytorch", "pytorch_tuned", "pytorch_compiled"), "pytorch_impala")
+RIVALS = dict.fromkeys(("pytorch", "pytorch_tuned", "pytorch_compiled"), "pytorch:impala")
 
 ENTRIES = {
     "impala": Entry(
@@ -21,6 +21,6 @@ ENTRIES = {
         all_dmlab_actions=False,
         columns=COLUMNS,
         evolved=evolved,
-        peers=PEERS,
+        rivals=RIVALS,
     )
 }

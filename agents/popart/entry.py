@@ -4,7 +4,7 @@ from typing import Any
 
 from agents.entry import Entry, imported
 from agents.impala import horizon
-from agents.impala.entry import PEERS
+from agents.impala.entry import RIVALS
 from agents.impala.evolved import evolved
 from agents.popart import presets
 from agents.popart.columns import BAND, COLUMNS
@@ -22,7 +22,7 @@ def _entry(atari: Config, dmlab: Config, **arguments: Any) -> Entry:
         num_tasks_field="num_tasks",
         columns=COLUMNS,
         evolved=evolved,
-        peers=PEERS,
+        rivals=RIVALS,
         dmlab_members=8,  # Hessel et al. 2018, Table 8
         **arguments,
     )

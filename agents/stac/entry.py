@@ -30,7 +30,7 @@ def _entry(atari: Config, dmlab: Config, control: Config, control_image: Config)
         all_dmlab_actions=False,
         columns=COLUMNS,
         groups=(GROUP,),
-        peers={"impala": "impala"},
+        rivals={"impala": "ours:impala"},
         networks=0,
         single_task="its metaparameters are tuned to one task, and several would share them",
     )

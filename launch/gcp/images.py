@@ -1,4 +1,4 @@
-"""What a pool's hosts run: an image of the job's files, in the place of Launchpad's own recipe.
+"""The image that a pool's hosts run, made of the job's files, in the place of Launchpad's recipe.
 
 Launchpad's recipe does not build, and what it builds does not start: it installs a package that its
 base image's distribution no longer has, resolves the requirements anew, which brings a second
@@ -23,9 +23,8 @@ from launch.hosts import artefact
 from run_folder.settings import Settings
 
 NAME = "recurrent-replay"
-LOCK, GPU_LOCK = recurrent_replay.LOCK, recurrent_replay.GPU_LOCK
+LOCK, GPU_LOCK, GCP_LOCK = recurrent_replay.LOCK, recurrent_replay.GPU_LOCK, "requirements-gcp.lock"
 LAUNCHPAD_LOCK = recurrent_replay.LAUNCHPAD_LOCK
-GCP_LOCK = "requirements-gcp.lock"
 BASE = "python:3.11-slim-bookworm"
 # CUDA is in the lock, and the driver is the host's.
 DRIVER = "NVIDIA_DRIVER_CAPABILITIES=compute,utility LD_LIBRARY_PATH=/usr/local/nvidia/lib64"
@@ -55,7 +54,7 @@ class Packed(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class PoolConfig:
-    """What Launchpad asks of a group of nodes. Groups share a pool whose configs agree.
+    """Launchpad's config of a group of nodes. Groups share a pool whose configs agree.
 
     Attributes:
       code_directory: what the pool's hosts are made for. Launchpad tells pools apart by it.
@@ -113,7 +112,7 @@ class Images:
         self.packaged: list[Packaged] = []
 
     def executables(self, nodes: Sequence[Any], pool_name: str, config: PoolConfig) -> Executables:
-        """What `launchpad.nodes.python.xm_docker.to_docker_executables` returns, by our recipe.
+        """Stands for `launchpad.nodes.python.xm_docker.to_docker_executables`, by our recipe.
 
         Raises:
           Packed: at the last pool of a dry run.
@@ -144,15 +143,9 @@ def write_context(
 
 def dockerfile(pool_name: str, region: str, lock: str) -> str:
     """The recipe: everything pinned, the project last, and Python itself gets the signals."""
-    return _DOCKERFILE.format(
-        base=BASE,
-        driver=DRIVER,
-        region=region,
-        lock=lock,
-        launchpad_lock=LAUNCHPAD_LOCK,
-        gcp_lock=GCP_LOCK,
-        pool=pool_name,
-    )
+    of_pool = dict(base=BASE, driver=DRIVER, region=region, pool=pool_name)
+    locks = dict(lock=lock, launchpad_lock=LAUNCHPAD_LOCK, gcp_lock=GCP_LOCK)
+    return _DOCKERFILE.format(**of_pool, **locks)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""What runs inside an evaluator's process."""
+"""An evaluator's process."""
 
 import contextlib
 import math
@@ -61,9 +61,7 @@ class EvaluatorNode:
         logger: base.Logger,
         seconds: float,
     ) -> None:
-        """Evaluates now and then until the run ends."""
-        ended = False
-        while not ended:
+        while True:
             evaluator.update(wait=True)
             counts = self._coordinator.get_counts()
             episodes = loop.run_episodes(self._should_stop)
@@ -77,7 +75,8 @@ class EvaluatorNode:
             )
             logger.write(result)
             self._coordinator.report_evaluation(self._agent, result)
-            ended = self._wait(seconds)
+            if self._wait(seconds):
+                return
 
     def _leave_out(self, error: CannotPlayError) -> None:
         """Goes on without a task that cannot be played.
@@ -139,7 +138,7 @@ class EvaluatorNode:
 def summary(
     tasks: Sequence[str], played: Sequence[str], episodes: Sequence[Episode]
 ) -> dict[str, float]:
-    """What an evaluation came to, over all that was played and for each task.
+    """Means of an evaluation, over all that was played and for each task.
 
     Args:
       tasks: their names.

@@ -157,7 +157,7 @@ def make_learning(
 
 
 def own_shards(shards: Sequence[T], rank: int, size: int) -> Sequence[T]:
-    """What one of several learners samples: some of the shards, or one that others sample too.
+    """The shards that one of several learners samples: some, or one that others sample too.
 
     Of the two numbers one divides the other.
     """

@@ -25,12 +25,7 @@ class StoppedError(RuntimeError):
 
 
 class ServerNode(lp.CourierNode):
-    """A Courier server whose clients outlast its absence.
-
-    Args:
-      title: what it is, for messages: "the learner".
-      constructor, args, kwargs: as of `lp.CourierNode`.
-    """
+    """A Courier server whose clients outlast its absence; `title` names it: "the learner"."""
 
     def __init__(self, title: str, constructor: Callable[..., Any], *args: Any, **kwargs: Any):
         super().__init__(constructor, *args, **kwargs)
@@ -90,8 +85,7 @@ class PatientClient:
           StoppedError: when this process is asked to end before there is one.
           CallError: an error on the server.
         """
-        asked = time.monotonic()
-        told = False
+        asked, told = time.monotonic(), False
         while True:
             try:
                 answer = self._wait(begin(), asked)
@@ -134,5 +128,4 @@ class PatientClient:
                     raise
 
     def _say(self, what: str, asked: float) -> None:
-        seconds = time.monotonic() - asked
-        print(f"{self._name} {what} ({seconds:.0f} s).", flush=True)
+        print(f"{self._name} {what} ({time.monotonic() - asked:.0f} s).", flush=True)

@@ -108,7 +108,7 @@ class ForkServer:
         os.waitpid(self.pid, 0)
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
-        """What a function of a module returns in a child of the server.
+        """Calls a function of a module in a child of the server; returns its result.
 
         Raises:
           ServerLostError: nobody answers, or not in time.
@@ -173,11 +173,7 @@ class ForkServer:
 
 
 class _Server:
-    """What the server knows: the program's nodes, and its children.
-
-    Args:
-      launcher: the connection to the launching process.
-    """
+    """The server's side: the program's nodes, and its children."""
 
     def __init__(self, launcher: connection.Connection) -> None:
         self._launcher = launcher
@@ -186,7 +182,7 @@ class _Server:
         self._running: dict[int, str] = {}  # labels by process id
         self._heartbeats = Heartbeats([])
         self._hang_seconds = math.inf
-        self._silent: dict[str, float] = {}  # those that were killed for it
+        self._silent: dict[str, float] = {}  # seconds, of those that were killed for them
         self._calls: set[int] = set()
         self._kills = processes.out_of_memory_kills()  # that are known
 
@@ -269,8 +265,10 @@ class _Server:
                 self._take_leave(*ended)
 
     def _take_leave(self, pid: int, status: int) -> None:
-        code = os.waitstatus_to_exitcode(status)
-        starved = code == -signal.SIGKILL and self._has_kernel_killed()
+        code, starved = os.waitstatus_to_exitcode(status), False
+        if code == -signal.SIGKILL:
+            before, self._kills = self._kills, processes.out_of_memory_kills()
+            starved = self._kills > before
         if label := self._running.pop(pid, None):
             self._launcher.send(Ended(label, code, self._silent.pop(label, 0.0), starved))
         elif pid in self._calls:
@@ -282,10 +280,6 @@ class _Server:
             return
         processes.kill_children(self._is_needed)
 
-    def _has_kernel_killed(self) -> bool:
-        before, self._kills = self._kills, processes.out_of_memory_kills()
-        return self._kills > before
-
     def _is_needed(self, child: psutil.Process) -> bool:
         """Whether a child is a node, a check, or what a node that goes on has left to itself."""
         if child.pid in self._running or child.pid in self._calls:
@@ -296,7 +290,7 @@ class _Server:
 
 
 def _serve(launcher: connection.Connection, private: bool) -> NoReturn:
-    """Is the server, until the launching process is gone."""
+    """Is the server's process."""
     code = 1
     try:
         # A terminal sends Ctrl-C to a whole group of processes, and `timeout` a SIGTERM: but the
@@ -323,15 +317,7 @@ def _lost_server() -> Iterator[None]:
 
 
 def _run_node(label: str, node: Callable[[], Any], output: pathlib.Path, server: int) -> NoReturn:
-    """Is a node's process.
-
-    Args:
-      label: <group>/<index> of the node.
-      node: is the node.
-      output: file for what it prints.
-      server: process that has forked it, with which it ends. That is told and not asked for here:
-        by now it may be gone already.
-    """
+    """Is a node's process, which prints into a file and ends with its server, by process id."""
     os.environ.update(environment_of(label.split("/")[0]), **{LABEL: label})
     threading.Thread(target=_end_with, args=(server,), daemon=True).start()
     _print_into(output)
@@ -362,7 +348,7 @@ def _end_with(server: int) -> None:
 
 
 def _print_into(file: pathlib.Path) -> None:
-    """Standard output and error of this process go into a file from here on, line by line."""
+    """Has standard output and error of this process go into a file, line by line."""
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     descriptor = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o666)
     for number in (1, 2):

@@ -25,14 +25,11 @@ _LEFT_OUT = ("episodes",)  # a row for each: their means are in another log
 
 
 def check(settings: Settings, *, here: bool) -> None:
-    """Checks that a run can be reported as it asks for.
+    """Raises SettingsError for a run that asks to be reported and cannot be.
 
     Args:
       settings: of the run.
       here: whether its launching process lasts as long as the run does.
-
-    Raises:
-      SettingsError: it cannot.
     """
     if not settings.wandb:
         return
@@ -50,13 +47,8 @@ def check(settings: Settings, *, here: bool) -> None:
 class Tracker:
     """Reports the logs of a run that names a project, and does nothing for others.
 
-    A context manager. A run is one there too, however often it is resumed.
-
-    Args:
-      settings: of the run; `check` has accepted them.
-
-    Raises:
-      SettingsError: on entering, Weights & Biases takes no report.
+    A context manager, which raises SettingsError where Weights & Biases takes no report. A run is
+    one there too, however often it is resumed.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -128,15 +120,10 @@ class Tracker:
             whole = text[: text.rfind(b"\n") + 1]
             self._read[log] = begin + len(whole)
             names = header.decode().strip().split(",")
+            labels = [name if name in _COUNTERS else f"{log.stem}/{name}" for name in names]
             for values in csv.reader(whole.decode().splitlines()):
-                yield _row(log.stem, dict(zip(names, values, strict=False)))
-
-
-def _row(label: str, texts: dict[str, str]) -> dict[str, float]:
-    """What is reported of a row: counters under their own names, and what is defined."""
-    found = {}
-    for name, text in texts.items():
-        with contextlib.suppress(ValueError):
-            if math.isfinite(value := float(text)):
-                found[name if name in _COUNTERS else f"{label}/{name}"] = value
-    return found
+                row = {}
+                for label, value in zip(labels, values, strict=False):
+                    with contextlib.suppress(ValueError):
+                        row[label] = float(value)
+                yield {label: value for label, value in row.items() if math.isfinite(value)}

@@ -2,27 +2,23 @@
 
 import contextlib
 import ctypes
-import dataclasses
-import pathlib
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import recurrent_replay
 from agents.requirements import LARGEST
-from launch import starting
 from launch.local import processes
 from launch.members.view import View, sentence
 from population import decisions
 from population.decisions import Decision, Member, State
 from population.folder import PopulationFolder, name_of
 from population.settings import Population
-from run_folder import progress, resuming, run_lock, settings, texts
-from run_folder.settings import EVERY_AGENT, Settings, SettingsError
+from run_folder import progress, run_lock, texts
+from run_folder.settings import EVERY_AGENT, SettingsError
 
 POLL_SECONDS = 0.5
 MOST_FAILURES = 3  # turns of a member in a row
@@ -267,53 +263,3 @@ class Loop:
             return f"burn-in, {frames:,} of {burn_in:,} frames"
         since, needed = episodes - decision.episodes, self._population.ready_episodes
         return f"after {max(needed - since, 0):,} episodes"
-
-
-def check(population: Population, folder: PopulationFolder, members: Sequence[int]) -> None:
-    """Asks of every member what `launch.train` asks of a run; nothing is written.
-
-    Raises:
-      SettingsError: of a member it would not begin, or go on.
-    """
-    with starting.forking(population.agent, population.env) as server:
-        server.call(check_here, dataclasses.asdict(population), folder.path, tuple(members))
-
-
-def check_here(said: Mapping[str, Any], path: pathlib.Path, members: Sequence[int]) -> None:
-    """Does what `check` says, of the population of these fields; it runs TensorFlow's ops."""
-    population, folder = Population(**said), PopulationFolder(path)
-    runs = {member: _run_of(population, folder, member) for member in members}
-    saved = [member for member in members if _can_be_read(runs[member])]
-    member = saved[0] if saved else members[0]  # what networks are made of is the same for all
-    try:
-        updates = starting.make_updates(runs[member])
-        if saved:
-            resuming.manifests(runs[member], updates, step=None, with_replay=False)
-    except SettingsError as error:
-        raise _of(member, error) from None
-
-
-def _run_of(population: Population, folder: PopulationFolder, member: int) -> Settings:
-    """The settings of a member's next turn."""
-    made = decisions.of_member(folder, member)
-    drawn = made[-1].new if made else population.draw(member)
-    run = folder.member(member)
-    try:
-        if run.config.exists():
-            overrides = population.overrides_of(drawn)
-            found = resuming.changed(settings.load(run.path), population.flags, overrides)
-        else:
-            found = population.run_of(folder, member, drawn)
-        starting.check_shares(found)
-    except SettingsError as error:
-        raise _of(member, error) from None
-    return found
-
-
-def _can_be_read(run: Settings) -> bool:
-    """Whether a run has saved something, and does not save just now, outliving its population."""
-    return run.folder.checkpoints.exists() and not run_lock.is_held(run.path)
-
-
-def _of(member: int, error: Exception) -> SettingsError:
-    return SettingsError(f"Member {name_of(member)}: {error}")

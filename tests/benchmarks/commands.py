@@ -1,4 +1,4 @@
-"""Benchmarks on settings that take seconds, and peers that only say they ran."""
+"""Benchmarks on settings that take seconds, and rivals that only say they ran."""
 
 import json
 import pathlib

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import local_replay, operations, subject
+from benchmarks import local_replay, profile, subject
 from tests.benchmarks.commands import SHORT, TINY, fake_python, report, tiny
 from tests.commands import Commands
 
@@ -24,7 +24,7 @@ OF_A_LEARNER = {
     "matmul_bfloat16": "GFLOP/s",
     "share_of_roof": "%",
 }
-FRAMES = 2 * (4 + 8)  # of an update of the tiny R2D2; the fake peer makes two a second
+FRAMES = 2 * (4 + 8)  # of an update of the tiny R2D2; the fake rival makes two a second
 
 
 def _units(contents: dict[str, Any]) -> dict[str, str]:
@@ -37,8 +37,8 @@ def _values(contents: dict[str, Any]) -> dict[str, float]:
 
 @pytest.fixture
 def fake(tmp_path: pathlib.Path) -> str:
-    """A peer that only says it did the work."""
-    return f"--peer_python={fake_python(tmp_path, 'fake_peer.py')}"
+    """A rival that only says it did the work."""
+    return f"--peer_python={fake_python(tmp_path, 'fake_rival.py')}"
 
 
 @SLOW
@@ -92,7 +92,7 @@ def test_learner_of_stacx_beside_impala_with_its_network(commands: Commands) -> 
     contents = report(commands, "learner", *tiny("stacx"), *SHORT, "--peer=impala")
     assert _units(contents)["learner_to_peer"] == "x"
     assert "useful_work" not in _units(contents)  # a metagradient is more than a network's work
-    assert "peer tensorflow" in contents["versions"]
+    assert "peer dm-sonnet" in contents["versions"]
 
 
 @SLOW
@@ -144,11 +144,11 @@ def test_wire(commands: Commands) -> None:
 def test_profile(agent: str, commands: Commands) -> None:
     contents = report(commands, "profile", *tiny(agent), "--steps=2")
     values = _values(contents)
-    assert set(values) == {"step", "operations", "Python", *operations.KINDS}
-    assert sum(values[kind] for kind in operations.KINDS) == pytest.approx(100, abs=0.1)
-    for kind in (operations.FORWARD, operations.BY_FILTER, operations.LSTM, operations.OPTIMIZER):
+    assert set(values) == {"step", "operations", "Python", *profile.KINDS}
+    assert sum(values[kind] for kind in profile.KINDS) == pytest.approx(100, abs=0.1)
+    for kind in (profile.FORWARD, profile.BY_FILTER, profile.LSTM, profile.OPTIMIZER):
         assert values[kind] > 0
-    assert values[operations.POOLING] == 0
+    assert values[profile.POOLING] == 0
     assert 0 < values["Python"] < 100
     assert contents["settings"]["steps"] == 2
 
@@ -159,7 +159,7 @@ def test_a_run_is_measured_against_its_parts_and_a_peer(
     tmp_path: pathlib.Path, commands: Commands
 ) -> None:
     flags = ("--seconds=3", "--num_actors=4", "--actors_per_node=2", "--peer=sample_factory")
-    peer = f"--peer_python={fake_python(tmp_path, 'fake_run_of_peer.py')}"
+    peer = f"--peer_python={fake_python(tmp_path, 'fake_run_of_rival.py')}"
     contents = report(commands, "end_to_end", *tiny("impala"), *SHORT, *flags, peer)
     values = _values(contents)
     units = {name: unit for name, unit in _units(contents).items() if "cpu" not in name}

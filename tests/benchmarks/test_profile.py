@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from benchmarks import batches, operations, subject
+from benchmarks import profile, subject
 from tests.benchmarks.commands import TINY
 from tests.tensor_ops.vectors import lanes
 
@@ -19,27 +19,27 @@ def _graph_kinds(agent: str, **config: Any) -> collections.Counter[tuple[str, st
     typed = {name: str(value) for name, value in (TINY[agent] | config).items()}
     measured = subject.make(agent, "paper", {agent: typed})
     update: Any = measured.agent.make_update(measured.spec)
-    graph = update.__call__.get_concrete_function(batches.synthetic(measured)).graph
-    return collections.Counter((op.type, operations.kind_of(op)) for op in graph.get_operations())
+    graph = update.__call__.get_concrete_function(subject.synthetic_batch(measured)).graph
+    return collections.Counter((op.type, profile.kind_of(op)) for op in graph.get_operations())
 
 
 def test_operations_of_a_deep_network_by_what_they_are_for() -> None:
     with lanes(0):
         found = _graph_kinds("impala", torso="resnet")
-    of_pooling = {op: n for (op, kind), n in found.items() if kind == operations.POOLING}
+    of_pooling = {op: n for (op, kind), n in found.items() if kind == profile.POOLING}
     # Four trained rows, and one to bootstrap from, which passes the network alone and forwards.
     assert of_pooling["MaxPool"] == 2 * 3
     assert of_pooling["PartitionedCall"] == 2 * 3  # the gradient, two compiled loops
-    assert found["Conv2D", operations.FORWARD] == 2 * 15
-    assert found["Conv2DBackpropInput", operations.BY_INPUT] == 15
-    assert found["Conv2DBackpropFilter", operations.BY_FILTER] == 15
+    assert found["Conv2D", profile.FORWARD] == 2 * 15
+    assert found["Conv2DBackpropInput", profile.BY_INPUT] == 15
+    assert found["Conv2DBackpropFilter", profile.BY_FILTER] == 15
     # A product for each row and each trained one's gradient; the inputs' by rows of a kind; theirs.
-    assert found["MatMul", operations.LSTM] == 5 + 4 + 2 + 3
+    assert found["MatMul", profile.LSTM] == 5 + 4 + 2 + 3
     # The cell, forwards and backwards, and the weights turned.
-    assert found["PartitionedCall", operations.LSTM] == 5 + 4 + 1
-    assert found["MatMul", operations.PRODUCTS] == 4 + 2 * 3  # torso; policy and value
-    assert found["L2Loss", operations.OPTIMIZER] == 39  # a parameter each, to clip by their norm
-    assert found["ResourceApplyRMSProp", operations.OPTIMIZER] == 39
+    assert found["PartitionedCall", profile.LSTM] == 5 + 4 + 1
+    assert found["MatMul", profile.PRODUCTS] == 4 + 2 * 3  # torso; policy and value
+    assert found["L2Loss", profile.OPTIMIZER] == 39  # a parameter each, to clip by their norm
+    assert found["ResourceApplyRMSProp", profile.OPTIMIZER] == 39
 
 
 def test_loops_by_what_they_are_for() -> None:
@@ -47,21 +47,21 @@ def test_loops_by_what_they_are_for() -> None:
         found = _graph_kinds("impala", torso="resnet")
     loops = {kind: n for (op, kind), n in found.items() if op == "PyFunc"}
     assert loops == {
-        operations.FORWARD: 2 * 14,  # all but the first, which sees the four screens
-        operations.BY_INPUT: 14,
-        operations.BY_FILTER: 14,
-        operations.POOLING: 2 * 3 + 3,
+        profile.FORWARD: 2 * 14,  # all but the first, which sees the four screens
+        profile.BY_INPUT: 14,
+        profile.BY_FILTER: 14,
+        profile.POOLING: 2 * 3 + 3,
     }
-    assert found["Conv2D", operations.FORWARD] == 2
-    assert found["Conv2DBackpropFilter", operations.BY_FILTER] == 1
+    assert found["Conv2D", profile.FORWARD] == 2
+    assert found["Conv2DBackpropFilter", profile.BY_FILTER] == 1
     with lanes(16):
         found = _graph_kinds("impala", torso="shallow", lstm_size=16)
     loops = {kind: n for (op, kind), n in found.items() if op == "PyFunc"}
     assert loops == {
-        operations.FORWARD: 2 * 2,
-        operations.BY_INPUT: 1,
-        operations.BY_FILTER: 2,
-        operations.LSTM: 2 + 1,
+        profile.FORWARD: 2 * 2,
+        profile.BY_INPUT: 1,
+        profile.BY_FILTER: 2,
+        profile.LSTM: 2 + 1,
     }
 
 
@@ -69,11 +69,11 @@ def test_loops_over_tiles_are_of_weights_gradients_alone() -> None:
     with lanes(16, tiles=True):
         found = _graph_kinds("r2d2", torso="dqn", precision="bfloat16")
     loops = {kind: n for (op, kind), n in found.items() if op == "PyFunc"}
-    assert loops[operations.BY_FILTER] == 3
-    assert not {operations.FORWARD, operations.BY_INPUT} & set(loops)
-    assert found["Conv2D", operations.FORWARD] == 3 * 3  # the online network's burn-in is apart
-    assert found["Conv2D", operations.BY_INPUT] == 3  # that of bytes is not run: nobody reads it
-    assert found["ResourceApplyAdam", operations.OPTIMIZER] > 0
+    assert loops[profile.BY_FILTER] == 3
+    assert not {profile.FORWARD, profile.BY_INPUT} & set(loops)
+    assert found["Conv2D", profile.FORWARD] == 3 * 3  # the online network's burn-in is apart
+    assert found["Conv2D", profile.BY_INPUT] == 3  # that of bytes is not run: nobody reads it
+    assert found["ResourceApplyAdam", profile.OPTIMIZER] > 0
 
 
 def _space(lines: Sequence[Sequence[tuple[str, int, int]]]) -> xplane_pb2.XSpace:
@@ -92,10 +92,10 @@ def _space(lines: Sequence[Sequence[tuple[str, int, int]]]) -> xplane_pb2.XSpace
 
 def test_time_within_an_operation_counts_once_and_threads_count_each() -> None:
     kinds = {
-        "a/conv": operations.FORWARD,
-        "call": operations.LSTM,
-        "product": operations.PRODUCTS,
-        "adam/mul": operations.OPTIMIZER,
+        "a/conv": profile.FORWARD,
+        "call": profile.LSTM,
+        "product": profile.PRODUCTS,
+        "adam/mul": profile.OPTIMIZER,
     }
     space = _space(
         [
@@ -114,15 +114,15 @@ def test_time_within_an_operation_counts_once_and_threads_count_each() -> None:
             [("adam/mul:_FusedConv2D", 0, 3)],
         ]
     )
-    seconds, called = operations.attributed(space, kinds)
+    seconds, called = profile.attributed(space, kinds)
     assert called == pytest.approx(0.130)
     assert seconds == pytest.approx(
-        dict.fromkeys(operations.KINDS, 0.0)
+        dict.fromkeys(profile.KINDS, 0.0)
         | {
-            operations.FORWARD: 0.013,
-            operations.LSTM: 0.025,
-            operations.PRODUCTS: 0.012,
-            operations.OPTIMIZER: 0.002,
-            operations.REST: 0.008,
+            profile.FORWARD: 0.013,
+            profile.LSTM: 0.025,
+            profile.PRODUCTS: 0.012,
+            profile.OPTIMIZER: 0.002,
+            profile.REST: 0.008,
         }
     )

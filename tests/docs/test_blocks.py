@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from analysis.playing import evaluation, saved_model
-from studies import pages
+from tests.docs import pages
 from tests.run_folder import saved_runs
 
 pytestmark = pytest.mark.repository

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from launch.hosts import cluster_spec, job
-from studies.pages import ROOT
+from tests.docs.pages import ROOT
 
 pytestmark = pytest.mark.repository
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from studies import pages
-from studies.pages import ROOT, Words
-from studies.performance_rows import GPU_ROWS, ROWS
+from benchmarks import performance
 from tests import extending
 from tests.commands import Commands, Outcome
+from tests.docs import pages
+from tests.docs.pages import ROOT, Words
 from tests.rooms import imports
 
 pytestmark = pytest.mark.repository
@@ -21,14 +21,14 @@ FAKES = ROOT / "tests" / "environments" / "dmlab" / "fakes"  # DeepMind Lab's mo
 LINES, COLUMNS = 45, 100
 # A population takes for its members all that a run takes, and helps with what matters most.
 PASSED_ON = {"launch.population": "launch.train"}
-DEFINE_FLAGS = ("command_line.py", "opening.py", "playing_flags.py")
+DEFINE_FLAGS = ("command_line.py", "measuring.py", "opening.py", "playing_flags.py")
 # Flags of launch.command_line.
 SHARED = {"AGENT": "agent", "RUN_DIR": "run_dir", "SEED": "seed", "JOB": "job"}
 
 
 def _modules() -> list[str]:
     """The modules of the tree that are commands."""
-    rooms = ("launch", "benchmarks", "studies")
+    rooms = ("launch", "benchmarks")
     files = [file for room in rooms for file in (ROOT / room).glob("*.py")]
     return sorted(
         f"{file.parent.name}.{file.stem}"
@@ -61,7 +61,7 @@ def written(on_pages: list[tuple[str, Words]]) -> dict[Words, str]:
         elif arguments[0] == "train":
             (line,) = (line for line in _made_by(tuple(arguments)) if "-m launch.train" in line)
             found[tuple(shlex.split(line.partition(" -m ")[2]))] = page
-    for row in (*ROWS, *GPU_ROWS):
+    for row in performance.rows():
         found[tuple(shlex.split(f"benchmarks.{row.command}"))] = "performance.md"
     return found
 
@@ -82,7 +82,7 @@ REFUSED: dict[Words, str] = {
     ): "--r2d2.length?",
     ("launch.evaluate", "--run_dir=x", "--episode=3"): "episodes",
     ("benchmarks.learner", "--agent=r2d2", "--peer=torch"): "pytorch",
-    ("studies.plot_run", "runs/pong", "plot.png"): "title",
+    ("benchmarks.plot", "run", "runs/pong", "plot.png"): "title",
 }
 
 

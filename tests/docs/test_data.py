@@ -7,46 +7,40 @@ from collections.abc import Callable, Collection
 import matplotlib.image
 import pytest
 
-from studies import (
-    control_curves,
+from benchmarks import (
     corrections,
-    corrections_results,
-    memory,
-    plot_performance,
+    curves,
+    figures,
+    performance,
     populations,
-    populations_results,
-    records,
     reproduction,
-    reproduction_results,
     scale,
     self_tuning,
+    study,
+    training,
 )
-from studies.arguments import DOCS
-from studies.performance_results import read as read_lines
-from studies.populations import STUDIES as POPULATIONS
-from studies.reproduction_arms import STUDIES, runs
+from benchmarks.curves import STUDIES as CURVES
+from benchmarks.populations import STUDIES as POPULATIONS
+from benchmarks.reproduction import STUDIES
+from benchmarks.study import DOCS
 
 pytestmark = pytest.mark.repository
 
-LINES = read_lines(plot_performance.DATA)
-REPRODUCED = reproduction_results.read(reproduction.DATA)
-MEMORY = memory.read(DOCS / "data" / "memory.csv")
-CORRECTED = records.read(corrections.DATA, corrections_results.Run, corrections_results.Result)
-TUNED = records.read(self_tuning.DATA, self_tuning.Run, self_tuning.Result)
-RETURNS = records.read(
-    DOCS / "data" / "control_returns.csv", control_curves.Run, control_curves.Result
-)
-EVOLVED = {name: populations_results.parse(populations.data(name)) for name in POPULATIONS}
+LINES = study.read_lines(performance.DATA)
+REPRODUCED = study.read(reproduction.DATA, reproduction.Run, reproduction.Result)
+CORRECTED = study.read(corrections.DATA, corrections.Run, corrections.Result)
+TUNED = study.read(self_tuning.DATA, self_tuning.Run, self_tuning.Result)
+EVOLVED = {name: populations.parse(populations.data(name)) for name in POPULATIONS}
 
 
 def _of_populations(_: str) -> list[str]:
     told = [POPULATIONS[name].tell(rows).split("\n\n") for name, rows in EVOLVED.items()]
-    return [part for parts in told for part in parts if part.startswith("|")]
+    return [part for parts in told for part in parts]
 
 
 def _of_performance(name: str) -> list[str]:
-    (page,) = (page for page in plot_performance.PAGES if page.name == name)
-    return [plot_performance.written(page, LINES)]
+    (page,) = (page for page in performance.PAGES if page.name == name)
+    return [performance.written(page, LINES)]
 
 
 def _text(name: str) -> str:
@@ -57,8 +51,8 @@ def _text(name: str) -> str:
 TOLD: dict[str, Callable[[str], list[str]]] = {
     "README.md": _of_performance,
     "performance.md": _of_performance,
-    "control.md": lambda _: [control_curves.table(DOCS)],
-    "r2d2.md": lambda _: [memory.table(MEMORY)],
+    "control.md": lambda _: [curves.table(curves.CONTROL, DOCS)],
+    "r2d2.md": lambda _: [curves.table(curves.MEMORY, DOCS)],
     "populations.md": _of_populations,
     "reproduction.md": lambda name: [reproduction.written(_text(name), REPRODUCED)],
     "scale.md": lambda name: [scale.render(_text(name), scale.newest())],
@@ -74,21 +68,23 @@ def test_a_page_shows_what_the_data_says(name: str) -> None:
 
 
 MADE: dict[str, tuple[Collection[object], Collection[object]]] = {
-    "control_curves": (control_curves.RUNS, {r for r in RETURNS if r.agent != "random"}),
+    **{
+        name: (found.runs, curves.read(curves.data(DOCS, name, "curves")))
+        for name, found in CURVES.items()
+    },
     "corrections": (corrections.runs(), CORRECTED),
-    "memory": (memory.RUNS, MEMORY),
     "populations": (
         [(name, i) for name in POPULATIONS["evolution"].populations for i in range(4)],
-        populations_results.by_member(EVOLVED["evolution"]),
+        populations.by_member(EVOLVED["evolution"]),
     ),
-    "reproduction": (runs(STUDIES, reproduction.SEEDS), REPRODUCED),
+    "reproduction": (reproduction.runs(STUDIES, reproduction.SEEDS), REPRODUCED),
     "self_tuning": (self_tuning.runs(), TUNED),
 }
 
 
-@pytest.mark.parametrize("study", MADE)
-def test_the_file_holds_every_run_of_the_study_once_and_no_other(study: str) -> None:
-    asked, found = MADE[study]
+@pytest.mark.parametrize("name", MADE)
+def test_the_file_holds_every_run_of_the_study_once_and_no_other(name: str) -> None:
+    asked, found = MADE[name]
     assert len(set(asked)) == len(asked) == len(found)
     assert set(asked) == set(found)
 
@@ -96,46 +92,37 @@ def test_the_file_holds_every_run_of_the_study_once_and_no_other(study: str) -> 
 def test_every_line_of_a_benchmark_is_shown() -> None:
     """In a row, among the profiles or, a learner of other sizes, in a plot."""
     for line in LINES:
-        rows = (*plot_performance.ROWS, *plot_performance.GPU_ROWS)
-        in_table = any(plot_performance.results.select([line], row.command) for row in rows)
+        in_table = any(performance.select([line], row.command) for row in performance.rows())
         assert in_table or line["benchmark"] in ("learner", "profile"), line["command"]
 
 
-def _control_curves(image: pathlib.Path) -> None:
-    (image.parents[1] / "data").symlink_to(DOCS / "data")
-    control_curves.draw(image.parents[1])
-
-
 DRAWN: dict[str, Callable[[pathlib.Path], None]] = {
-    "control_curves": _control_curves,
-    "memory": lambda image: memory.draw(MEMORY, image),
-    "impala-corrections": lambda image: corrections_results.draw(
-        corrections.panels(CORRECTED, "mean_return"), "return", image
-    ),
-    "stac_small": lambda image: self_tuning.draw(TUNED, image),
+    **{f"{name}_curves": functools.partial(curves.draw, name, DOCS) for name in CURVES},
+    "impala-corrections": functools.partial(training.draw, CORRECTED, corrections.GRIDS),
+    "stac_small": functools.partial(training.draw, TUNED, self_tuning.GRIDS),
     **{
-        f"populations_{name}": functools.partial(study.draw, EVOLVED[name])
-        for name, study in POPULATIONS.items()
+        f"populations_{name}": functools.partial(found.draw, EVOLVED[name])
+        for name, found in POPULATIONS.items()
     },
-    "performance_roofline": lambda image: plot_performance.draw_roofline(LINES, image),
-    "performance_cost": lambda image: plot_performance.draw_cost(LINES, image),
+    "performance_roofline": functools.partial(performance.draw_roofline, LINES),
+    "performance_cost": functools.partial(performance.draw_cost, LINES),
+    "reproduction_state": functools.partial(reproduction.draw, REPRODUCED, STUDIES["state"].arms),
 }
 
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_the_data_can_be_drawn(name: str, tmp_path: pathlib.Path) -> None:
     image = tmp_path / "images" / f"{name}.png"
-    image.parent.mkdir()
     DRAWN[name](image)
     assert matplotlib.image.imread(image).std() > 0.05
     if name.startswith("performance"):
-        assert plot_performance.drawn_from(image) == plot_performance.fingerprint(LINES)
+        assert figures.drawn_from(image) == figures.fingerprint(LINES)
 
 
 def test_pictures_were_drawn_of_the_data_that_is_kept() -> None:
-    for image in (plot_performance.ROOFLINE, plot_performance.COST):
-        assert plot_performance.drawn_from(image) == plot_performance.fingerprint(LINES)
-    for name, study in STUDIES.items():
-        found = plot_performance.drawn_from(reproduction.image(DOCS, name))
-        assert found == reproduction_results.fingerprint(REPRODUCED, study.arms)
-    assert plot_performance.fingerprint(LINES) != plot_performance.fingerprint(LINES[1:])
+    for image in (performance.ROOFLINE, performance.COST):
+        assert figures.drawn_from(image) == figures.fingerprint(LINES)
+    for name, found in STUDIES.items():
+        drawn = figures.drawn_from(reproduction.image(DOCS, name))
+        assert drawn == figures.fingerprint(reproduction.shown(REPRODUCED, found.arms))
+    assert figures.fingerprint(LINES) != figures.fingerprint(LINES[1:])

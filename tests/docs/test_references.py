@@ -9,14 +9,14 @@ import pytest
 
 from agents import fields
 from agents.environment_loop import Episode
+from benchmarks import hyperparameters
 from launch.graph import process
 from launch.graph.coordinator import Coordinator
 from launch.graph.evaluator_node import summary
 from launch.graph.logs import LABELS
 from run_folder import catalogue
 from run_folder.layout import RunFolder
-from studies import hyperparameters
-from studies.pages import ROOT
+from tests.docs.pages import ROOT
 
 pytestmark = pytest.mark.repository
 
@@ -105,7 +105,7 @@ def test_every_column_that_a_run_logs_is_on_the_page(
 
 
 def test_the_page_of_hyperparameters_is_as_new_and_has_a_line_for_each() -> None:
-    """`python -m studies.hyperparameters docs/hyperparameters.md` makes it so."""
+    """`python -m benchmarks.hyperparameters docs/hyperparameters.md` makes it so."""
     page = hyperparameters.page()
     assert (ROOT / "docs" / "hyperparameters.md").read_text() == page
     for name, entry in catalogue.AGENTS.items():

@@ -17,11 +17,11 @@ from acme import specs
 from agents import actor
 from analysis.playing import evaluation, saved_model
 from analysis.playing.evaluation import Player
+from benchmarks import environments
 from replay.frames import FrameStack
 from replay.structures import FIRST, MID
 from run_folder import building
 from run_folder.settings import SettingsError
-from studies import environments
 from tests.run_folder import saved_runs
 
 STEPS, GAMES, BEGINS = 12, 3, ((0, 0), (0, 1), (0, 2), (5, 1), (9, 0))  # (step, game)
@@ -54,7 +54,7 @@ json.dump(played, sys.stdout)
 
 
 def _stream(spec: specs.EnvironmentSpec, with_lives: bool) -> dict[str, np.ndarray]:
-    """What some games show, `[T, N, ...]` each."""
+    """Observations of some games, `[T, N, ...]` each."""
     rng = np.random.default_rng(1)
 
     def draw(leaf: Any) -> np.ndarray:
@@ -75,7 +75,7 @@ def _stream(spec: specs.EnvironmentSpec, with_lives: bool) -> dict[str, np.ndarr
 
 
 def _own_actions(player: Player, stream: dict[str, np.ndarray]) -> list[Any]:
-    """What the project's own evaluation does at the same sight."""
+    """The actions of the project's own evaluation at the same sight."""
     evaluator = actor.make_evaluator(
         player.agent, player.network, num_environments=GAMES, seed=player.played.seed
     )

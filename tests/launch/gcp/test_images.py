@@ -12,8 +12,8 @@ from launch.gcp.options import Options, parse_hardware
 from launch.graph import program
 from launch.hosts import artefact
 from run_folder import settings
-from studies import pages
 from tests.commands import Commands
+from tests.docs import pages
 
 pytestmark = pytest.mark.repository
 
@@ -80,33 +80,26 @@ def test_nodes_carry_no_config_to_their_hosts(
 
 
 @pytest.mark.parametrize("lock", [images.LOCK, images.GPU_LOCK])
-def test_the_recipe_installs_the_locks_alone_and_leaves_signals_to_python(lock: str) -> None:
-    text = images.dockerfile("workerpool1", "europe-west4", lock)
+def test_a_context_holds_the_job_and_a_recipe_that_installs_the_locks_alone(
+    lock: str, tmp_path: pathlib.Path
+) -> None:
+    node = lp.PyNode(print)
+    pool = artefact.Pool("workerpool1", "actor", ("actor/0",), (node,))
+    run = settings.resolve(
+        dict(agent="r2d2", env="catch", run_dir="gs://b/r", preset="local"), overrides={}
+    )
+    images.write_context(tmp_path, pool, run, "us-central1", lock)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("Dockerfile", lock, images.LAUNCHPAD_LOCK, images.GCP_LOCK, "workerpool1"),
+    }
+    assert {path.name for path in (tmp_path / "workerpool1").iterdir()} > {"job.pkl", "launch"}
+    text = (tmp_path / "Dockerfile").read_text()
     installs = [line for line in re.sub(r"\\\n", " ", text).split("&&") if "pip install" in line]
     assert len(installs) == 3
     assert all("--no-deps --require-hashes" in line for line in installs)
     assert f"-r {lock} -r {images.GCP_LOCK}" in installs[1]
     assert text.rstrip().endswith('ENTRYPOINT ["python", "-m", "launch.node", "--job=/job"]')
     assert "WORKDIR /job/workerpool1\n" in text
-
-
-def test_a_context_holds_what_is_listed(tmp_path: pathlib.Path) -> None:
-    node = lp.PyNode(print)
-    pool = artefact.Pool("workerpool0", "actor", ("actor/0",), (node,))
-    run = settings.resolve(
-        dict(agent="r2d2", env="catch", run_dir="gs://b/r", preset="local"), overrides={}
-    )
-    images.write_context(tmp_path, pool, run, "us-central1", images.LOCK)
-    assert {path.name for path in tmp_path.iterdir()} == {
-        *("Dockerfile", images.LOCK, images.LAUNCHPAD_LOCK, images.GCP_LOCK, "workerpool0"),
-    }
-    sources = {str(file) for file in artefact.source_files()}
-    held = {
-        str(path.relative_to(tmp_path / "workerpool0"))
-        for path in (tmp_path / "workerpool0").rglob("*")
-        if path.is_file()
-    }
-    assert held == sources | {"job.pkl", "pool.json", "secret"}
 
 
 def test_labels_that_follow_one_another_are_a_range() -> None:

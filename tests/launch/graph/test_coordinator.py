@@ -15,6 +15,7 @@ from environments import scores
 from launch.graph import coordinator, logs, process, rejoining
 from launch.graph.coordinator import Coordinator
 from run_folder import disk
+from run_folder.episodes import Ended
 from run_folder.layout import RunFolder
 from tests.run_folder.saving import table_info
 
@@ -38,7 +39,9 @@ class Clock:
 
     def __init__(self) -> None:
         self.now = 1_000.0
+        self.waited = 0
         self.on_wait: Callable[[], None] = lambda: None
+        self.at: dict[int, Callable[[], None]] = {}  # what happens at a second
 
     def monotonic(self) -> float:
         return self.now
@@ -48,7 +51,9 @@ class Clock:
 
     def wait_for_stop(self, seconds: float = 0.0) -> bool:
         self.now += seconds
+        self.waited += 1
         self.on_wait()
+        self.at.get(self.waited, lambda: None)()
         return False
 
 
@@ -91,6 +96,10 @@ def _progress(run_dir: pathlib.Path) -> dict[str, Any]:
 def _rows(run_dir: pathlib.Path, log: str) -> list[dict[str, str]]:
     with (run_dir / "logs" / f"{log}.csv").open() as file:
         return list(csv.DictReader(file))
+
+
+def _act(node: Coordinator, steps: int, *ended: Ended) -> None:
+    node.report_steps([0], steps, ended, 0)
 
 
 def test_counts_add_up_over_nodes_and_go_on_from_a_resumed_run(
@@ -180,17 +189,14 @@ def test_a_run_ends_when_every_learner_has_saved(tmp_path: pathlib.Path, clock: 
     node = _make(tmp_path, learned={"r2d2": (0, 0), "popart": (0, 0)})
     states: list[str] = []
 
-    def step() -> None:
-        if len(states) in (2, 4):
-            node.report_saved("r2d2" if len(states) == 2 else "popart")
+    def look() -> None:
         if (tmp_path / "nodes" / "progress.json").exists():
             states.append(_progress(tmp_path)["state"])
-        else:
-            states.append("")
 
-    clock.on_wait = step
+    clock.on_wait = look
+    clock.at = {3: lambda: node.report_saved("r2d2"), 5: lambda: node.report_saved("popart")}
     node.run()
-    assert states == ["", "running", "running", "running", "running", "finished"]
+    assert states == ["running", "running", "running", "running", "finished"]
     assert _progress(tmp_path)["reason"] == "every learner has reached its limit"
 
 
@@ -199,13 +205,11 @@ def test_the_first_reason_stays(tmp_path: pathlib.Path, clock: Clock) -> None:
     RunFolder(tmp_path).stop.touch()
     stopped = []
 
-    def step() -> None:
-        stopped.append(node.should_stop())
-        if len(stopped) == 3:
-            node.stop("something else")
-            node.report_saved("r2d2")
+    def end() -> None:
+        node.stop("something else")
+        node.report_saved("r2d2")
 
-    clock.on_wait = step
+    clock.on_wait, clock.at = lambda: stopped.append(node.should_stop()), {3: end}
     node.run()
     assert stopped == [False, True, True, True]
     assert _progress(tmp_path)["reason"] == "it was asked to stop"
@@ -230,20 +234,16 @@ def test_logs_hold_means_of_a_period_and_every_episode(
     tmp_path: pathlib.Path, clock: Clock
 ) -> None:
     node = _make(tmp_path)
-    seconds = 0
 
-    def step() -> None:
-        nonlocal seconds
-        seconds += 1
-        if seconds == 2:
-            node.report_steps([0], 600, [(0, 0, 1.0, 9, 150), (3, 0, -1.0, 11, 600)], 0)
-            node.report_learner("r2d2", 4, 1_200, {"loss": 0.5, "parameter_lag": 3.0})
-        if seconds == 12:
-            node.report_steps([0], 600, [], 0)
-        if seconds == 25:
-            node.report_saved("r2d2")
+    def report() -> None:
+        node.report_steps([0], 600, [(0, 0, 1.0, 9, 150), (3, 0, -1.0, 11, 600)], 0)
+        node.report_learner("r2d2", 4, 1_200, {"loss": 0.5, "parameter_lag": 3.0})
 
-    clock.on_wait = step
+    clock.at = {
+        2: report,
+        12: lambda: _act(node, 600),
+        25: lambda: node.report_saved("r2d2"),
+    }
     node.run()
     rows = _rows(tmp_path, "actor")
     assert [row["actor_steps"] for row in rows] == ["600", "1200"]  # at 25 no newer
@@ -316,17 +316,7 @@ def test_every_episode_that_is_counted_is_in_the_log_however_soon_all_is_killed(
 
 def test_a_resumed_run_logs_no_step_again(tmp_path: pathlib.Path, clock: Clock) -> None:
     node = _make(tmp_path, dict(actor_steps=3_464, episodes=3, walltime=60.0))
-    seconds = 0
-
-    def step() -> None:
-        nonlocal seconds
-        seconds += 1
-        if seconds == 15:
-            node.report_steps([0], 36, [], 0)
-        if seconds == 35:
-            node.report_saved("r2d2")
-
-    clock.on_wait = step
+    clock.at = {15: lambda: _act(node, 36), 35: lambda: node.report_saved("r2d2")}
     node.run()
     assert [row["actor_steps"] for row in _rows(tmp_path, "actor")] == ["3500"]
 
@@ -334,18 +324,13 @@ def test_a_resumed_run_logs_no_step_again(tmp_path: pathlib.Path, clock: Clock) 
 def test_progress_holds_what_the_view_shows(tmp_path: pathlib.Path, clock: Clock) -> None:
     begun = BEGUN | dict(actor_steps=5_000, walltime=3_600.0)
     node = _make(tmp_path, begun, {"r2d2": (10, 0)}, max_actor_steps=10_000)
-    seconds = 0
 
     def step() -> None:
-        nonlocal seconds
-        seconds += 1
-        node.report_steps([0], 50, [(0, 0, float(seconds), 3, 50)], 0)
-        node.report_learner("r2d2", 10 + 2 * seconds, 30, {"loss": 0.5})
+        node.report_steps([0], 50, [(0, 0, float(clock.waited), 3, 50)], 0)
+        node.report_learner("r2d2", 10 + 2 * clock.waited, 30, {"loss": 0.5})
         node.report_evaluation("r2d2", {"episode_return": 0.75, "learner_steps": 11})
-        if seconds == 5:
-            node.report_saved("r2d2")
 
-    clock.on_wait = step
+    clock.on_wait, clock.at = step, {5: lambda: node.report_saved("r2d2")}
     node.run()
     shown = _progress(tmp_path)
     # The hour before the resume is no part of the rates.
@@ -409,22 +394,18 @@ def test_an_agents_largest_priority_is_1_until_its_learner_gave_one(
 def test_several_tasks_have_a_log_of_their_own(tmp_path: pathlib.Path, clock: Clock) -> None:
     tasks = ("catch", "atari:pong", "atari:boxing")
     node = _make(tmp_path, tasks=tasks)
-    seconds = 0
+    ended = [(0, 0, 1.0, 9, 60), (4, 1, -21.0, 800, 60), (1, 1, -19.0, 900, 60)]
 
-    def step() -> None:
-        nonlocal seconds
-        seconds += 1
-        if seconds in (5, 22):
-            node.report_steps([0], 60, [], 0)
-        if seconds == 12:
-            node.report_steps(
-                [0], 60, [(0, 0, 1.0, 9, 60), (4, 1, -21.0, 800, 60), (1, 1, -19.0, 900, 60)], 0
-            )
-        if seconds == 25:
-            node.report_learner("r2d2", 4, 120, {})
-            node.report_saved("r2d2")
+    def end() -> None:
+        node.report_learner("r2d2", 4, 120, {})
+        node.report_saved("r2d2")
 
-    clock.on_wait = step
+    clock.at = {
+        5: lambda: _act(node, 60),
+        12: lambda: _act(node, 60, *ended),
+        22: lambda: _act(node, 60),
+        25: end,
+    }
     node.run()
     rows = _rows(tmp_path, "tasks")
     assert [(row["actor_steps"], row["learner_steps"]) for row in rows] == [
@@ -451,13 +432,6 @@ def test_several_tasks_have_a_log_of_their_own(tmp_path: pathlib.Path, clock: Cl
     assert list(shown["returns"]) == list(tasks)
 
 
-def test_one_task_needs_no_log_of_its_own(tmp_path: pathlib.Path, clock: Clock) -> None:
-    node = _make(tmp_path)
-    node.report_saved("r2d2")
-    node.run()
-    assert not (tmp_path / "logs" / "tasks.csv").exists()
-
-
 def test_a_busy_replay_does_not_stop_the_logs(tmp_path: pathlib.Path, clock: Clock) -> None:
     node = _make(tmp_path)
     node._replays[1].busy = True
@@ -466,6 +440,7 @@ def test_a_busy_replay_does_not_stop_the_logs(tmp_path: pathlib.Path, clock: Clo
     node.run()
     assert math.isnan(_progress(tmp_path)["replay_size"])
     assert [row["replay_size"] for row in _rows(tmp_path, "actor")] == ["nan"]
+    assert not (tmp_path / "logs" / "tasks.csv").exists()  # of one task
 
 
 def test_a_run_goes_on_without_a_task_while_somebody_plays_another(
@@ -477,6 +452,7 @@ def test_a_run_goes_on_without_a_task_while_somebody_plays_another(
     assert node.leave_out("b", [3], "it is dark")  # after a restart
     assert node.leave_out("a", [0], "no display")
     assert not node.leave_out("a", [2], "no display")
+    assert not _make(tmp_path / "one").leave_out("catch", [0], "it is dark")  # its only task
     node.run()
     progress = _progress(tmp_path)
     assert progress["left_out"] == {"a": 2, "b": 2}
@@ -485,17 +461,6 @@ def test_a_run_goes_on_without_a_task_while_somebody_plays_another(
         "b is left out by actors 3, who cannot play it: it is dark",
         "a is left out by actors 0, who cannot play it: no display",
     ]
-
-
-def test_progress_holds_the_newest_of_many_notices(tmp_path: pathlib.Path, clock: Clock) -> None:
-    node = _make(tmp_path)
-    clock.on_wait = lambda: node.report_saved("r2d2")
-    for i in range(logs.MAX_NOTICES + 7):
-        node.notice(f"notice {i}")
-    node.run()
-    progress = _progress(tmp_path)
-    assert progress["noticed"] == logs.MAX_NOTICES + 7
-    assert progress["notices"] == [f"notice {i + 7}" for i in range(logs.MAX_NOTICES)]
 
 
 def test_of_a_kind_of_notice_the_first_is_kept(tmp_path: pathlib.Path, clock: Clock) -> None:
@@ -507,8 +472,15 @@ def test_of_a_kind_of_notice_the_first_is_kept(tmp_path: pathlib.Path, clock: Cl
     assert _progress(tmp_path)["notices"] == ["a", "c", "d", "e"]
 
 
-def test_a_run_of_one_task_does_not_go_on_without_it(tmp_path: pathlib.Path, clock: Clock) -> None:
-    assert not _make(tmp_path).leave_out("catch", [0], "it is dark")
+def test_progress_holds_the_newest_of_many_notices(tmp_path: pathlib.Path, clock: Clock) -> None:
+    node = _make(tmp_path)
+    clock.on_wait = lambda: node.report_saved("r2d2")
+    for i in range(logs.MAX_NOTICES + 7):
+        node.notice(f"notice {i}")
+    node.run()
+    progress = _progress(tmp_path)
+    assert progress["noticed"] == logs.MAX_NOTICES + 7
+    assert progress["notices"] == [f"notice {i + 7}" for i in range(logs.MAX_NOTICES)]
 
 
 def test_one_that_is_started_again_goes_on_from_what_it_wrote(

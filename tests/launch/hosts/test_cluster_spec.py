@@ -158,7 +158,5 @@ def test_a_job_in_the_home_folder_is_found(
 
 
 def test_a_job_of_a_name_that_no_folder_has_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit_:
-        typed.run(cluster.main, "--job=~nobody-here/job", "--hosts=x")
-    assert exit_.value.code == 2
+    assert typed.run(cluster.main, "--job=~nobody-here/job", "--hosts=x") == 2
     assert "There is no home folder ~nobody-here" in capsys.readouterr().err

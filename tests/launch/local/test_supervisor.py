@@ -18,7 +18,6 @@ from launch.graph import coordinator, process
 from launch.local import supervisor
 from launch.local.fork_server import Ended
 from launch.local.supervisor import (
-    FIRST_SECONDS,
     LONGEST_DELAY,
     PROGRAM,
     WINDOW_SECONDS,
@@ -94,8 +93,9 @@ def run(tmp_path: pathlib.Path) -> Settings:
     """A run that has saved something."""
     saved = saved_runs.save(tmp_path / "run", "impala")
     supervisor.begin(saved)
-    (saved.path / "nodes" / "actor").mkdir()
-    (saved.path / "nodes" / "actor" / "0").write_text("")
+    for group in ("actor", "learner"):
+        (saved.path / "nodes" / group).mkdir()
+        (saved.path / "nodes" / group / "0").write_text("")
     return saved
 
 
@@ -113,6 +113,12 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     yield server
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run's first minute is over."""
+    monkeypatch.setattr(supervisor, "FIRST_SECONDS", 0.0)
 
 
 def _report(
@@ -271,6 +277,7 @@ def test_a_closed_terminal_is_none_of_a_run_that_ignores_it(run: Settings, serve
     assert not run.folder.stop.exists()
 
 
+@pytest.mark.usefixtures("later")
 @pytest.mark.parametrize(
     ("free", "lacks"),
     [
@@ -295,6 +302,7 @@ def test_a_full_disk_is_no_success_and_is_named(
     assert "The process of node actor/0 ended with code 1." in err
     assert f"The disk of {run.path} is full ({lacks}): free some, then resume." in err
     assert "it was asked to stop" not in out
+    assert (server.launches, server.started) == (1, [])
     assert server.killed_after == pytest.approx({"learner/0": 0.6}, abs=0.02)
 
 
@@ -317,12 +325,6 @@ def test_what_was_saved_and_is_damaged_is_told_at_the_end(
     server.meanwhile = _report(run, LIMIT)
     assert supervisor.run(run, {}, server, lambda: {}) == 0
     assert "manifest.json is corrupt" in capsys.readouterr().out
-
-
-@pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run's first minute is over."""
-    monkeypatch.setattr(supervisor, "FIRST_SECONDS", 0.0)
 
 
 @pytest.mark.usefixtures("later")
@@ -371,8 +373,6 @@ def test_a_dead_learner_begins_the_program_again_from_what_was_saved(
         return {}
 
     def die() -> None:
-        (run.path / "nodes" / "learner").mkdir(exist_ok=True)
-        (run.path / "nodes" / "learner" / "0").write_text("")
         if server.launches == 1:
             server.failing = [Ended("learner/0", -9)]
         else:
@@ -391,8 +391,6 @@ def test_what_dies_too_often_ends_the_run_as_ever(
     label: str, run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     once = dataclasses.replace(run, restarts=0)
-    (run.path / "nodes" / "learner").mkdir()
-    (run.path / "nodes" / "learner" / "0").write_text("")
     server.failing = [Ended(label, -9)]
     assert supervisor.run(once, {}, server, lambda: {}) == 1
     assert (server.launches, server.started) == (1, [])
@@ -411,8 +409,6 @@ def test_who_dies_again_and_again_before_anything_new_is_saved_ends_the_run(
     """However seldom it dies."""
     monkeypatch.setattr(supervisor, "WINDOW_SECONDS", -1.0)
     monkeypatch.setattr(supervisor, "LONGEST_DELAY", 0.0)
-    (run.path / "nodes" / "learner").mkdir()
-    (run.path / "nodes" / "learner" / "0").write_text("")
     manifest = run.folder.checkpoints / "manifest.json"
     saved = manifest.read_text()
     manifest.unlink()
@@ -493,24 +489,12 @@ def test_a_run_folder_that_is_moved_ends_the_run_with_a_sentence(
 
 
 @pytest.mark.usefixtures("later")
-def test_a_full_disk_is_no_reason_to_begin_again(
-    run: Settings, server: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(disk, "free", lambda _: disk.Free(0, math.inf))
-    server.failing = [Ended("actor/0", 1)]
-    assert supervisor.run(run, {}, server, lambda: {}) == 1
-    assert (server.launches, server.started) == (1, [])
-
-
-@pytest.mark.usefixtures("later")
 def test_a_run_that_cannot_go_on_ends_with_the_reason(
     run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def go_on() -> dict[str, Any]:
         raise CheckpointError("The checkpoint is corrupt.")
 
-    (run.path / "nodes" / "learner").mkdir()
-    (run.path / "nodes" / "learner" / "0").write_text("")
     server.failing = [Ended("learner/0", -9)]
     assert supervisor.run(run, {}, server, go_on) == 1
     assert "The checkpoint is corrupt." in capsys.readouterr().err
@@ -574,17 +558,3 @@ def test_the_program_begins_again_so_often_from_one_checkpoint() -> None:
     assert "--restarts=3 mends so many deaths in 10 minutes, or from one" in restarts.why_not()
     restarts.saved()
     assert not restarts.why_not()
-
-
-def test_none_is_mended_where_none_is_to_be() -> None:
-    assert "--restarts=0" in Restarts(0, is_new=False).why_not()
-
-
-def test_a_new_runs_first_minute_mends_nothing() -> None:
-    clock = Clock()
-    restarts = Restarts(3, is_new=True, clock=clock)
-    clock.now += FIRST_SECONDS - 1
-    assert "what dies in the first 60 s of a new run would die again" in restarts.why_not()
-    clock.now += 1
-    assert not restarts.why_not()
-    assert restarts.delay("actor/0") == 1  # and what came before does not count

@@ -47,12 +47,6 @@ def _progress(**changes: Any) -> dict[str, Any]:
     )
 
 
-def test_of_several_learners_it_shows_what_they_wait_for_each_other() -> None:
-    learner = dict(learner_steps=678, loss=0.5, parameter_lag=1.0, waiting_for_peers=0.123)
-    shown = view.rows(_progress(learners=dict(r2d2=learner)))
-    assert ("waiting for peers", "12% of the time") in shown
-
-
 def test_the_view_shows_rates_replay_lag_returns_and_time() -> None:
     assert view.rows(_progress()) == [
         ("actor steps", "12,345  (830/s)"),
@@ -68,37 +62,69 @@ def test_the_view_shows_rates_replay_lag_returns_and_time() -> None:
     ]
 
 
-def test_who_acts_is_shown_until_all_do() -> None:
-    first = view.rows(_progress(acting=[137, 256]))[0]
-    assert first == ("acting", "137 of 256 actors")
+_LEFT_OUT = {f"dmlab:{level}": 1 for level in "abcdef"}
+_PLAYED = dict(
+    learner_steps=600,
+    normalised_tasks=2,
+    median_normalised=0.25,
+    mean_normalised=1.5,
+    mean_capped=0.625,
+)
 
 
 @pytest.mark.parametrize(
-    ("left_out", "shown"),
+    ("changes", "place", "row"),
     [
-        ({"dmlab:a": 3}, "dmlab:a by 3"),
+        (dict(acting=[137, 256]), 0, ("acting", "137 of 256 actors")),
+        (dict(replay_size=math.nan), 1, ("replay", "busy")),
+        (dict(filling={"r2d2": [1, 400]}), 1, ("replay", "1 of 400 items before learning")),
         (
-            {f"dmlab:{level}": 1 for level in "abcdef"},
-            "dmlab:a by 1, dmlab:b by 1, dmlab:c by 1, dmlab:d by 1, 2 more",
+            dict(filling={"r2d2": [130, 400], "mine": [1, 2_000]}),
+            1,
+            ("replay", "130 of 400 items for r2d2, 1 of 2,000 items for mine before learning"),
+        ),
+        (dict(left_out={"dmlab:a": 3}), 4, ("left out", "dmlab:a by 3")),
+        (
+            dict(left_out=_LEFT_OUT),
+            4,
+            ("left out", "dmlab:a by 1, dmlab:b by 1, dmlab:c by 1, dmlab:d by 1, 2 more"),
+        ),
+        (dict(returns={"catch": math.nan}), 4, ("recent return", "-")),
+        (
+            dict(learners=dict(r2d2=dict(learner_steps=0, waiting_for_peers=0.123))),
+            6,
+            ("waiting for peers", "12% of the time"),
+        ),
+        (
+            dict(evaluations=dict(r2d2=_PLAYED)),
+            8,
+            (
+                "evaluated return",
+                "median 25.0%, mean 150.0%, capped 62.5% of 2 tasks  at update 600",
+            ),
+        ),
+        (
+            dict(learners=dict(r2d2=dict(learner_steps=0)), evaluations={}),
+            -2,
+            ("updates", "0  (6.25/s)"),
+        ),
+        (
+            dict(reason="100 actor steps were reached"),
+            -1,
+            ("ending", "100 actor steps were reached; saving"),
         ),
     ],
 )
-def test_the_view_shows_tasks_that_are_left_out(left_out: dict[str, int], shown: str) -> None:
-    assert view.rows(_progress(left_out=left_out))[4] == ("left out", shown)
+def test_what_is_known_has_a_row(changes: dict[str, Any], place: int, row: tuple[str, str]) -> None:
+    assert view.rows(_progress(**changes))[place] == row
 
 
-@pytest.mark.parametrize(
-    ("filling", "shown"),
-    [
-        ({"r2d2": [130, 400]}, "130 of 400 items before learning"),
-        (
-            {"r2d2": [130, 400], "mine": [1, 2_000]},
-            "130 of 400 items for r2d2, 1 of 2,000 items for mine before learning",
-        ),
-    ],
-)
-def test_the_view_says_what_learning_waits_for(filling: dict[str, Any], shown: str) -> None:
-    assert dict(view.rows(_progress(filling=filling)))["replay"] == shown
+def test_lost_environments_and_restarts_are_shown_where_there_are_any() -> None:
+    progress = _progress()
+    progress["counts"]["environments_lost"] = 3
+    shown = view.rows(progress, restarts=2)
+    assert shown[4] == ("environments lost", "3, all replaced")
+    assert shown[-1] == ("restarts", "2")
 
 
 @pytest.mark.parametrize(("width", "drawn"), [(80, False), (140, True), (300, True)])
@@ -124,17 +150,6 @@ def test_a_resumed_runs_curve_begins_with_its_logs(tmp_path: pathlib.Path) -> No
     assert view.earlier(folder) == [(25.0, 25.0)]
     folder.log("tasks").write_text("actor_steps,return/catch,return/b\n25,-0.7,940\n")
     assert view.earlier(folder) == []
-
-
-def test_the_view_shows_lost_environments_where_there_are_any() -> None:
-    progress_ = _progress()
-    progress_["counts"]["environments_lost"] = 3
-    assert view.rows(progress_)[4] == ("environments lost", "3, all replaced")
-
-
-def test_the_view_says_what_is_waited_for_at_the_end() -> None:
-    shown = view.rows(_progress(reason="100 actor steps were reached"))
-    assert shown[-1] == ("ending", "100 actor steps were reached; saving")
 
 
 class _Gone(io.StringIO):
@@ -224,14 +239,6 @@ def test_several_tasks_take_a_few_rows(
     assert "recent return" not in dict(rows)
 
 
-def test_the_evaluation_of_a_suite_is_shown_in_units_of_human_play() -> None:
-    evaluation = dict(learner_steps=600, episode_return=-19.5, **AGGREGATES)
-    shown = dict(view.rows(_progress(evaluations=dict(r2d2=evaluation))))
-    assert shown["evaluated return"] == (
-        "median 25.0%, mean 150.0%, capped 62.5% of 2 tasks  at update 600"
-    )
-
-
 @pytest.mark.parametrize("tasks", [("catch", "gym:Hopper-v5"), ("catch", "atari:pong")])
 def test_tasks_without_a_common_unit_are_not_averaged(tasks: tuple[str, ...]) -> None:
     console = Console(force_terminal=True, file=io.StringIO(), width=140)
@@ -249,19 +256,6 @@ def test_tasks_without_a_common_unit_are_not_averaged(tasks: tuple[str, ...]) ->
     assert not any("469" in value for _, value in rows)
     if "atari:pong" not in tasks:
         assert ("evaluated return, gym:Hopper-v5", "940  at update 600") in rows
-
-
-def test_what_is_not_known_yet_is_a_dash_or_no_row() -> None:
-    changes: dict[str, Any] = dict(
-        learners={"r2d2": {"learner_steps": 0}},
-        returns={"catch": float("nan")},
-        evaluations={},
-        replay_size=float("nan"),
-    )
-    shown = dict(view.rows(_progress(**changes)))
-    assert shown["recent return"] == "-"
-    assert not {"parameter lag", "loss", "evaluated return", "time left"} & set(shown)
-    assert shown["replay"] == "busy"
 
 
 @pytest.mark.parametrize(

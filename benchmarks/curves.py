@@ -1,0 +1,319 @@
+"""Learning curves of agents that have so many minutes of one core each.
+
+    python -m benchmarks.curves memory RUNS --peer_python=/path/to/python
+    MUJOCO_GL=egl python -m benchmarks.curves control RUNS
+
+trains what docs/data does not hold yet, as many at a time as there are cores, then draws and
+prints all of it. A run is a folder of RUNS; one that was cut short goes on. With --minutes=0 it
+only draws.
+
+`memory` is R2D2 on memory tasks of public suites, beside sb3-contrib's RecurrentPPO: ten minutes
+and three seeds of each. Both play 16 environments, with an LSTM of 64 units. R2D2's returns are
+those of the actors that hardly explore, RecurrentPPO's those of its policy.
+
+`control` is cartpole/swingup: 40 minutes from features, 25 elsewhere. Each run is evaluated by 30
+episodes of its last parameters.
+"""
+
+import importlib
+import json
+import pathlib
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from analysis.playing import files
+from benchmarks import figures, study
+from benchmarks.figures import Line, Panel
+from benchmarks.study import Episodes
+from environments import suites
+from run_folder import log_reader
+from run_folder.layout import RunFolder
+
+SEEDS = (1, 2, 3)
+LAST = 2  # minutes whose mean is a run's final return
+EPISODES = 30  # of an evaluation
+NUM_ACTORS = 16
+GREEDY = range(9, NUM_ACTORS)  # ε of R2D2's ladder is below 1 % there
+RANDOM = "random"
+FEATURES = "control:cartpole/swingup"
+PIXELS = "control-pixels:cartpole/swingup"
+REAL_WORLD = "rwrl:cartpole/swingup/medium"
+POPGYM, MINIGRID = "gym:popgym:popgym-RepeatPreviousEasy-v0", "gym:minigrid:MiniGrid-MemoryS7-v0"
+BSUITE = "benchmarks.curves:memory_len"
+
+
+def memory_len() -> Any:
+    """bsuite's task of remembering for 17 steps."""
+    return importlib.import_module("bsuite").load_from_id("memory_len/12")
+
+
+class Run(NamedTuple):
+    """What tells one training from the others."""
+
+    task: str
+    arm: str
+    seed: int
+
+
+class Minute(NamedTuple):
+    """A minute of a training."""
+
+    task: str
+    arm: str
+    seed: int
+    minute: int
+
+
+class Result(NamedTuple):
+    """The evaluation of a training."""
+
+    actor_steps: int
+    evaluated: float  # mean return of EPISODES
+    standard_error: float  # of that
+
+
+class Task(NamedTuple):
+    """What is played."""
+
+    title: str
+    minutes: float  # of a training, where none are asked
+    rivals_name: str = ""
+
+
+class Arm(NamedTuple):
+    """One of the agents that are compared."""
+
+    label: str
+    colour: str
+    flags: tuple[str, ...] = ()  # of `launch.train`; none of a rival's
+
+
+class Study(NamedTuple):
+    """Trainings, and what they are of."""
+
+    tasks: Mapping[str, Task]
+    arms: Mapping[str, Arm]
+    runs: Sequence[Run]
+    evaluates: bool
+
+
+def _arm(label: str, colour: str, agent: str, lstm_size: int = 64) -> Arm:
+    return Arm(label, colour, (f"--agent={agent}", f"--{agent}.lstm_size={lstm_size}"))
+
+
+MEMORY, CONTROL = "memory", "control"
+_STYLES = {1: "-", 2: "--"}
+_MEMORY = {
+    POPGYM: Task("popgym-RepeatPreviousEasy-v0", 10.0, POPGYM),
+    MINIGRID: Task("MiniGrid-MemoryS7-v0", 10.0, MINIGRID),
+    BSUITE: Task("memory_len", 10.0, "bsuite:memory_len/12"),
+}
+_CONTROL = {
+    FEATURES: Task("cartpole/swingup from features", 40.0),
+    REAL_WORLD: Task("rwrl: cartpole/swingup/medium", 25.0),
+    PIXELS: Task("cartpole/swingup from pixels", 25.0),
+}
+_RIVAL = "recurrent_ppo"
+STUDIES = {
+    MEMORY: Study(
+        _MEMORY,
+        {"r2d2": _arm("R2D2", "tab:red", "r2d2"), _RIVAL: Arm("RecurrentPPO", "tab:gray")},
+        [Run(task, arm, seed) for task in _MEMORY for seed in SEEDS for arm in ("r2d2", _RIVAL)],
+        evaluates=False,
+    ),
+    CONTROL: Study(
+        _CONTROL,
+        {
+            "impala": _arm("IMPALA, LSTM of 64", "tab:gray", "impala"),
+            "impala_feedforward": _arm("IMPALA, no LSTM", "tab:olive", "impala", 0),
+            "stac": _arm("STAC, LSTM of 64", "tab:blue", "stac"),
+            "stacx": _arm("STACX, LSTM of 64", "tab:red", "stacx"),
+        },
+        [
+            *(Run(FEATURES, arm, i) for i in (1, 2) for arm in ("impala", "stac", "stacx")),
+            *(Run(REAL_WORLD, arm, 1) for arm in ("impala", "impala_feedforward")),
+            Run(PIXELS, "impala", 1),
+            *(Run(REAL_WORLD, arm, 2) for arm in ("impala", "impala_feedforward")),
+        ],
+        evaluates=True,
+    ),
+}
+
+
+def data(docs: pathlib.Path, name: str, what: str) -> pathlib.Path:
+    """The file of a study's minutes, `curves`, or of its evaluations, `returns`."""
+    return docs / "data" / f"{name}_{what}.csv"
+
+
+def folder_of(runs: pathlib.Path, run: Run) -> pathlib.Path:
+    """A training's run folder, or the rival's log."""
+    return runs / re.sub(r"\W+", "_", f"{run.task} {run.arm} {run.seed}")
+
+
+def train(
+    runs: pathlib.Path, name: str, run: Run, minutes: float | None, core: int, rival_python: str
+) -> None:
+    """Trains on one core, and evaluates."""
+    path, alone = folder_of(runs, run), study.alone(core)
+    task, arm = STUDIES[name].tasks[run.task], STUDIES[name].arms[run.arm]
+    minutes = task.minutes if minutes is None else minutes
+    if not arm.flags:
+        runs.mkdir(parents=True, exist_ok=True)
+        told = dict(env=task.rivals_name, seconds=60 * minutes, seed=run.seed, log=str(path))
+        module = "benchmarks.rivals.stable_baselines"
+        subprocess.run((*alone, rival_python, "-m", module, json.dumps(told)), check=True)
+        return
+    flags = (
+        *(*arm.flags, f"--env={run.task}", f"--seed={run.seed}", "--evaluation_episodes=0"),
+        *(f"--num_actors={NUM_ACTORS}", f"--actors_per_node={NUM_ACTORS}"),
+    )
+    study.train(path, flags, minutes, alone)
+    if STUDIES[name].evaluates:
+        study.run(["launch.evaluate", f"--run_dir={path}", f"--episodes={EPISODES}"], None, alone)
+
+
+def minutes_of(path: pathlib.Path, run: Run) -> Iterator[tuple[Minute, Episodes]]:
+    """A training's episodes by the minute in which they ended."""
+    if run.arm == _RIVAL:
+        log = log_reader.read(path)
+    else:
+        log = log_reader.read(RunFolder(path).log("episodes"), texts=("task",))
+    if run.arm == "r2d2":
+        log = log.where(np.isin(log["actor"], GREEDY))
+    columns = log.defined("walltime", "actor_steps", "episode_return")
+    for minute, episodes in study.episodes_by_minute(*columns):
+        yield Minute(*run, minute), episodes
+
+
+def evaluation(path: pathlib.Path) -> Result:
+    """The evaluation of a run folder."""
+    (rows,) = files.read_all(path).values()
+    return _result(rows[0].actor_steps, np.array([row.episode_return for row in rows]))
+
+
+def _result(actor_steps: int, returns: np.ndarray) -> Result:
+    error = returns.std(ddof=1) / np.sqrt(len(returns))
+    return Result(actor_steps, float(returns.mean()), float(error))
+
+
+def random_returns(env: str, episodes: int) -> np.ndarray:
+    """Returns `[episodes]` of actions that are drawn uniformly within their bounds."""
+    environments = suites.make(env, episodes, seed=0)
+    environments.action_space.seed(0)
+    environments.reset()
+    returns, over = np.zeros(episodes), np.zeros(episodes, bool)
+    while not over.all():
+        _, reward, terminated, truncated, _ = environments.step(environments.action_space.sample())
+        returns += np.where(over, 0.0, reward)
+        over |= terminated | truncated
+    environments.close()
+    return returns
+
+
+def complete(
+    runs: pathlib.Path, name: str, minutes: float | None, rival_python: str, docs: pathlib.Path
+) -> None:
+    """Makes the trainings that the files lack, a core each."""
+    asked = STUDIES[name]
+    curves, returns = (data(docs, name, what) for what in ("curves", "returns"))
+    known, played = read(curves), study.read(returns, Run, Result)
+
+    def make(run: Run, core: int) -> None:
+        train(runs, name, run, minutes, core, rival_python)
+
+    for run in study.on_cores([run for run in asked.runs if run not in known], make):
+        path = folder_of(runs, run)
+        end = asked.tasks[run.task].minutes if minutes is None else minutes
+        # An episode may end while the run does.
+        study.extend(curves, (found for found in minutes_of(path, run) if found[0].minute < end))
+        if asked.evaluates:
+            study.extend(returns, [(run, evaluation(path))])
+    for task in asked.tasks if asked.evaluates else ():
+        if (run := Run(task, RANDOM, 0)) not in played:
+            study.extend(returns, [(run, _result(0, random_returns(task, EPISODES)))])
+
+
+Points = dict[Run, list[tuple[int, Episodes]]]
+
+
+def read(path: pathlib.Path) -> Points:
+    """The minutes of each training that a file holds, in their order."""
+    found: Points = {}
+    for key, episodes in study.read(path, Minute, Episodes).items():
+        found.setdefault(Run(*key[:-1]), []).append((key.minute, episodes))
+    return found
+
+
+def draw(name: str, docs: pathlib.Path, path: pathlib.Path) -> None:
+    """Returns against minutes above, against steps below; a task a column."""
+    asked, points = STUDIES[name], read(data(docs, name, "curves"))
+    random = study.read(data(docs, name, "returns"), Run, Result)
+    above, below = [], []
+    for task in (task for task in asked.tasks if any(run.task == task for run in points)):
+        by_time, by_steps = [], []
+        for run in (run for run in asked.runs if run.task == task and run in points):
+            arm = asked.arms[run.arm]
+            minutes, episodes = zip(*points[run], strict=True)
+            steps, returns = zip(*episodes, strict=True)
+            style = dict(color=arm.colour, linestyle=_STYLES.get(run.seed, "-."))
+            label = arm.label if run.seed == SEEDS[0] else None
+            by_time.append(Line(minutes, returns, label, style=style))
+            by_steps.append(Line(steps, returns, style=style))
+        if found := random.get(Run(task, RANDOM, 0)):
+            style = dict(color="black", linestyle=":")
+            end = max(line.x[-1] for line in by_time)
+            by_time.append(Line([0, end], [found.evaluated] * 2, RANDOM, style=style))
+        title = asked.tasks[task].title
+        above.append(Panel(by_time, dict(title=title, xlabel="minutes of one core"), {}))
+        below.append(Panel(by_steps, dict(xlabel="actor steps")))
+    for panels in (above, below):
+        panels[0].words["ylabel"] = "return while training"
+    figures.draw(above + below, path, (4.4 * len(above), 6.5), columns=len(above))
+
+
+def table(name: str, docs: pathlib.Path) -> str:
+    """In Markdown: a training a row where it was evaluated, else a task."""
+    asked = STUDIES[name]
+    rows = []
+    if asked.evaluates:
+        results = study.read(data(docs, name, "returns"), Run, Result)
+        for run, found in sorted(results.items()):
+            arm = asked.arms[run.arm].label if run.arm in asked.arms else "uniformly random actions"
+            seed = "" if run.arm == RANDOM else str(run.seed)
+            mean = f"{found.evaluated:.0f} ± {found.standard_error:.0f}"
+            rows.append([f"`{run.task}`", arm, seed, f"{found.actor_steps:,}", mean])
+        return study.markdown(["environment", "agent", "seed", "actor steps", "return"], rows)
+    points = read(data(docs, name, "curves"))
+    labels = [arm.label for arm in asked.arms.values()]
+    header = [f"{label}, {what}" for label in labels for what in ("return", "actor steps")]
+    for task in asked.tasks:
+        cells = []
+        for arm in asked.arms:
+            own = [found for run, found in points.items() if run[:2] == (task, arm)]
+            if len(own) == len(SEEDS):
+                last = [float(np.mean([e.episode_return for _, e in of[-LAST:]])) for of in own]
+                steps = np.mean([of[-1][1].actor_steps for of in own])
+                cells += [str(study.interval(last)), f"{steps:,.0f}"]
+        if len(cells) == len(header):
+            rows.append([f"`{task}`", *cells])
+    return study.markdown(["task", *header], rows)
+
+
+def main() -> None:
+    """Trains what is missing, then draws and prints it."""
+    parser = study.parser_of_trainings(__doc__, "runs", None, study=STUDIES)
+    parser.add_argument("--peer_python", default="python", help="has sb3-contrib and the suites")
+    asked = parser.parse_args()
+    study.make_folders(asked.docs)
+    if asked.minutes != 0:
+        complete(asked.runs, asked.study, asked.minutes, asked.peer_python, asked.docs)
+    draw(asked.study, asked.docs, asked.docs / "images" / f"{asked.study}_curves.png")
+    print(table(asked.study, asked.docs))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""The one way in which figures are drawn: panels of lines, each with its words."""
+
+import hashlib
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from PIL import Image
+
+
+class Line(NamedTuple):
+    """One line of a panel.
+
+    Attributes:
+      x: `[points]`.
+      y: `[points]`.
+      label: in the legend; none without.
+      band: the lower and the upper end of what is shaded around it, `[points]` each.
+      margin: how far error bars reach to either side, `[points]` or `[2, points]`.
+      style: of matplotlib's, such as `color`.
+    """
+
+    x: Any
+    y: Any
+    label: str | None = None
+    band: tuple[Any, Any] | None = None
+    margin: Any = None
+    style: Mapping[str, Any] = {}
+
+
+class Panel(NamedTuple):
+    """One part of a figure.
+
+    Attributes:
+      lines: in the order in which they are drawn.
+      words: of `Axes.set`, such as `title`, `xlabel`, `xscale`, `xticks` with `xticklabels`.
+      legend: of `Axes.legend`, where there is one.
+      marks: words at vertical lines.
+    """
+
+    lines: Sequence[Line]
+    words: dict[str, Any]
+    legend: Mapping[str, Any] | None = None
+    marks: Mapping[float, str] = {}
+
+
+def draw(
+    panels: Sequence[Panel],
+    path: pathlib.Path,
+    size: tuple[float, float],
+    *,
+    columns: int | None = None,
+    dpi: int = 110,
+    drawn_of: Any = None,
+    **subplots: Any,
+) -> None:
+    """Draws panels beside and below each other.
+
+    Args:
+      panels: row by row.
+      path: of the image.
+      size: of the figure, in inches.
+      columns: panels in a row; all of them by default.
+      dpi: pixels of an inch.
+      drawn_of: data whose fingerprint the image carries.
+      subplots: of `plt.subplots`.
+    """
+    columns = columns or len(panels)
+    figure, axes = plt.subplots(
+        -(-len(panels) // columns),
+        columns,
+        figsize=size,
+        squeeze=False,
+        layout="constrained",
+        **subplots,
+    )
+    for axis, panel in zip(axes.flat, panels, strict=True):
+        _fill(axis, panel)
+        if "sharey" in subplots:
+            axis.label_outer()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = {} if drawn_of is None else {"Description": fingerprint(drawn_of)}
+    figure.savefig(path, dpi=dpi, metadata=metadata)
+    plt.close(figure)
+
+
+def _fill(axis: Axes, panel: Panel) -> None:
+    for line in panel.lines:
+        if line.margin is not None:
+            bars = {"marker": "o", "markersize": 4, "capsize": 2, **line.style}
+            axis.errorbar(line.x, line.y, line.margin, label=line.label, **bars)
+            continue
+        (drawn,) = axis.plot(line.x, line.y, label=line.label, **line.style)
+        if line.band is not None:
+            axis.fill_between(line.x, *line.band, color=drawn.get_color(), alpha=0.2, linewidth=0)
+    for x, text in panel.marks.items():
+        axis.axvline(x, color="#636363", linewidth=0.8, linestyle=":")
+        axis.annotate(
+            text,
+            (x, 1.0),
+            (3, 0),
+            xycoords=axis.get_xaxis_transform(),
+            textcoords="offset points",
+            rotation=90,
+            va="top",
+            fontsize=8,
+            color="#636363",
+        )
+    axis.set(**panel.words)
+    if "xticks" in panel.words:
+        axis.xaxis.minorticks_off()
+    axis.grid(alpha=0.3)
+    if panel.legend is not None and axis.get_legend_handles_labels()[0]:
+        axis.legend(**{"frameon": False, **panel.legend})
+
+
+def smooth(values: np.ndarray, window: int) -> np.ndarray:
+    """Means of so many values each, `[values - window + 1]`."""
+    return np.convolve(values, np.ones(window) / window, mode="valid")
+
+
+def fingerprint(data: Any) -> str:
+    """Of the data that an image was drawn from; it carries this as its `Description`."""
+    return hashlib.sha256(repr(data).encode()).hexdigest()
+
+
+def drawn_from(image: pathlib.Path) -> str:
+    """The fingerprint that an image carries."""
+    with Image.open(image) as opened:
+        return str(opened.info["Description"])

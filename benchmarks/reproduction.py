@@ -1,0 +1,403 @@
+"""What the R2D2 paper found, in small: Kapturowski et al. 2019, Sections 3 and 5.
+
+    python -m benchmarks.reproduction
+
+trains what docs/data/reproduction.csv does not hold yet, with a row for each run that ended, then
+draws the plots and writes the tables of docs/reproduction.md. A quick look goes elsewhere:
+
+    python -m benchmarks.reproduction --study feedforward --seeds=1 --steps=900 --out=/tmp/quick
+"""
+
+import argparse
+import dataclasses
+import itertools
+import math
+import pathlib
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from agents.actor import make_evaluator
+from agents.contract import Agent
+from agents.environment_loop import VectorEnvironmentLoop
+from agents.in_process import InProcess
+from agents.single_process import pace_of
+from analysis.playing import intervals
+from analysis.playing.intervals import Interval
+from benchmarks import figures, ripening, study
+from benchmarks.figures import Line, Panel
+from benchmarks.study import DOCS, markdown, replace_block
+from environments import suites
+from environments.dm import make_environment_spec
+from r2d2 import agent as r2d2
+from run_folder import catalogue
+
+DATA = DOCS / "data/reproduction.csv"
+PAGE = DOCS / "reproduction.md"
+SEEDS = 5
+NUM_ENVIRONMENTS = 32
+EVALUATION_EPISODES = 200
+POINTS = 20  # windows of equal length that a training is cut into for its learning curve
+FEEDFORWARD = "feed-forward"
+# Half an item, as in the paper: so much is R2D2's burn-in.
+BURN_INS = {"memory:recall": 2, "memory:cartpole": 8}
+REWARDS = (ripening.NAME, "catch:large_rewards")
+
+
+class Run(NamedTuple):
+    """What tells one training from the others."""
+
+    task: str
+    arm: str
+    seed: int
+
+
+class Result(NamedTuple):
+    """The outcome of a training."""
+
+    steps: int  # of the environments
+    updates: int
+    cpu_seconds: float  # that training and evaluation took, of all threads
+    final_return: float  # mean of the greedy episodes played after training
+    curve: tuple[float, ...]  # mean return while training, by window; nan where no episode ended
+
+
+Results = Mapping[Run, Result]
+
+
+class Arm(NamedTuple):
+    """One of the agents that are compared: what it changes in its task's config."""
+
+    changes: dict[str, Any]
+    agent: str = "r2d2"
+
+
+class Task(NamedTuple):
+    """What its arms have in common."""
+
+    steps: int  # of the environments, in each run
+    changes: dict[str, Any]  # of the local preset
+    arms: Mapping[str, Arm]
+
+
+class Comparison(NamedTuple):
+    """One statement that the paper makes: on a task, one arm is better than another."""
+
+    task: str
+    better: str
+    worse: str
+
+
+class Study(NamedTuple):
+    """One question to the paper."""
+
+    arms: Mapping[str, Sequence[str]]  # by task
+    comparisons: Sequence[Comparison]
+
+
+def _memory(burn_in: int) -> dict[str, Arm]:
+    """From zero or from the stored state, with a burn-in or without; and without any state."""
+    return {
+        "zero": Arm(dict(burn_in=0, stored_state=False)),
+        f"zero, burn-in {burn_in}": Arm(dict(burn_in=burn_in, stored_state=False)),
+        "stored": Arm(dict(burn_in=0)),
+        f"stored, burn-in {burn_in}": Arm(dict(burn_in=burn_in)),
+        FEEDFORWARD: Arm(dict(burn_in=0), agent="r2d2_feedforward"),
+    }
+
+
+_LONG_BURN_IN = {"zero, burn-in 4": Arm(dict(burn_in=4, stored_state=False))}
+_REWARDS = {
+    "rescaled": Arm({}),
+    "clipped": Arm(dict(rescale=False, reward_transform="clip")),
+}
+TASKS = {
+    # Items of half an episode: none but those with the long burn-in hold both cue and query.
+    "memory:recall": Task(30_000, dict(length=4, period=4), _memory(2) | _LONG_BURN_IN),
+    "memory:cartpole": Task(50_000, {}, _memory(8)),
+    **{task: Task(30_000, {}, _REWARDS) for task in REWARDS},
+}
+
+
+def _state_comparisons(task: str, burn_in: int) -> list[Comparison]:
+    zero, stored = f"zero, burn-in {burn_in}", f"stored, burn-in {burn_in}"
+    pairs = (("stored", "zero"), (zero, "zero"), (stored, zero), (stored, "stored"))
+    return [Comparison(task, better, worse) for better, worse in pairs]
+
+
+STUDIES = {
+    "state": Study(
+        {task: [arm for arm in TASKS[task].arms if arm != FEEDFORWARD] for task in BURN_INS},
+        [
+            *_state_comparisons("memory:recall", 2),
+            Comparison("memory:recall", "zero, burn-in 4", "zero"),
+            *_state_comparisons("memory:cartpole", 8),
+        ],
+    ),
+    "feedforward": Study(
+        {task: [f"stored, burn-in {n}", FEEDFORWARD] for task, n in BURN_INS.items()},
+        [Comparison(task, f"stored, burn-in {n}", FEEDFORWARD) for task, n in BURN_INS.items()],
+    ),
+    "rewards": Study(
+        {task: list(_REWARDS) for task in REWARDS},
+        [Comparison(task, "rescaled", "clipped") for task in REWARDS],
+    ),
+}
+
+
+def runs(studies: Iterable[str], seeds: int) -> list[Run]:
+    """The trainings of some studies, all arms of a seed before the next seed."""
+    found = [
+        Run(task, arm, seed)
+        for seed in range(seeds)
+        for name in studies
+        for task, arms in STUDIES[name].arms.items()
+        for arm in arms
+    ]
+    return list(dict.fromkeys(found))  # two studies may share an arm
+
+
+def make_agent(run: Run) -> Agent:
+    """The agent of a run: the local preset, with what its task and arm change."""
+    task = TASKS[run.task]
+    arm = task.arms[run.arm]
+    values = (
+        catalogue.preset_config("local", catalogue.entry(arm.agent), run.task)
+        | task.changes
+        | arm.changes
+    )
+    config = dataclasses.replace(r2d2.VARIANTS[arm.agent], **values)
+    return r2d2.make(config, arm.agent)
+
+
+def train(run: Run, steps: int) -> Result:
+    """Trains for so many environment steps, then evaluates. The seed does not fix all of it."""
+    began, agent = time.process_time(), make_agent(run)
+    spec = make_environment_spec(run.task)
+    process = InProcess(agent, spec, tasks=np.zeros(NUM_ENVIRONMENTS, np.int64), seed=run.seed)
+    environments = suites.make(run.task, NUM_ENVIRONMENTS, seed=run.seed)
+    loop = VectorEnvironmentLoop(environments, process.actor, [run.task] * NUM_ENVIRONMENTS)
+    pace, taken = pace_of(agent), 0
+    windows: list[list[float]] = [[] for _ in range(POINTS)]
+    for rows in itertools.count(NUM_ENVIRONMENTS, NUM_ENVIRONMENTS):
+        made, episodes = loop.step()
+        windows[taken * POINTS // steps] += [episode.episode_return for episode in episodes]
+        while process.learner.learner_steps < pace.learner_steps(rows):
+            process.learner.step()
+        taken += made
+        if taken >= steps:
+            break
+    evaluator = make_evaluator(
+        agent, process.network, num_environments=EVALUATION_EPISODES, seed=run.seed
+    )
+    environments = suites.make(run.task, EVALUATION_EPISODES, seed=SEEDS + run.seed)
+    loop = VectorEnvironmentLoop(environments, evaluator, [run.task] * EVALUATION_EPISODES)
+    final = loop.run_episodes()
+    process.close()
+    return Result(
+        taken,
+        process.learner.learner_steps,
+        time.process_time() - began,
+        final_return=float(np.mean([episode.episode_return for episode in final])),
+        curve=tuple(float(np.mean(found)) if found else np.nan for found in windows),
+    )
+
+
+class Estimate(NamedTuple):
+    """A mean and its 95% interval, which of one value there is none."""
+
+    mean: float
+    interval: Interval
+
+    def __str__(self) -> str:
+        ends = self.interval if math.isfinite(self.interval.low) else ()
+        digits = 0 if max(map(abs, (self.mean, *ends))) >= 100 else 2
+        mean, *bounds = (f"{x:,.{digits}f}".replace("-", "−") for x in (self.mean, *ends))
+        return f"{mean} [{', '.join(bounds)}]" if bounds else mean
+
+
+def mean(values: Sequence[float]) -> Estimate:
+    """Of a mean, with the percentile bootstrap's interval.
+
+    Of five values it is too short: it holds a normal distribution's mean 83 times in 100, not 95.
+    """
+    return Estimate(float(np.mean(values)), intervals.of_mean(np.asarray(values)))
+
+
+def difference(values: Sequence[float], others: Sequence[float]) -> Estimate:
+    """Of mean(values) − mean(others)."""
+    found = intervals.of_difference(np.asarray(values), np.asarray(others))
+    return Estimate(float(np.mean(values) - np.mean(others)), found)
+
+
+def returns(results: Results, task: str, arm: str) -> list[tuple[float, float]]:
+    """Of all seeds of an arm: the evaluation's return, and that of training's last quarter.
+
+    One evaluation meets a learner in a good moment or in a bad one.
+    """
+    return [
+        (result.final_return, float(np.mean(result.curve[-POINTS // 4 :])))
+        for run, result in results.items()
+        if (run.task, run.arm) == (task, arm)
+    ]
+
+
+def table(results: Results, arms: Mapping[str, Sequence[str]]) -> str:
+    """In Markdown: a row for each arm of each task that was run.
+
+    Args:
+      results: of every seed.
+      arms: by task.
+    """
+    rows = []
+    for task, names in arms.items():
+        for arm in names:
+            if found := returns(results, task, arm):
+                final, late = map(mean, zip(*found, strict=True))
+                rows.append([task, arm, str(final), str(late), str(len(found))])
+    return markdown(["task", "arm", "final return", "in the last quarter", "seeds"], rows)
+
+
+def verdicts(results: Results, comparisons: Sequence[Comparison]) -> str:
+    """In Markdown: the differences between arms, and whether they are those of the paper."""
+    rows = []
+    for task, better, worse in comparisons:
+        found, others = returns(results, task, better), returns(results, task, worse)
+        if found and others:
+            pairs = zip(zip(*found, strict=True), zip(*others, strict=True), strict=True)
+            differences = [difference(*pair) for pair in pairs]
+            cells = [text for x in differences for text in (str(x), _verdict(x))]
+            rows.append([task, f"{better} > {worse}", *cells])
+    header = ["task", "the paper's direction", "final return", "", "in the last quarter", ""]
+    return markdown(header, rows)
+
+
+def _verdict(found: Estimate) -> str:
+    if found.interval.low > 0:
+        return "yes"
+    return "no, the opposite" if found.interval.high < 0 else "undecided"
+
+
+def shown(results: Results, arms: Mapping[str, Sequence[str]]) -> list[tuple[Run, Result]]:
+    """The runs that a plot is drawn from, in order; it carries their fingerprint."""
+    return sorted(
+        (run, result) for run, result in results.items() if run.arm in arms.get(run.task, ())
+    )
+
+
+def draw(results: Results, arms: Mapping[str, Sequence[str]], path: pathlib.Path) -> None:
+    """Learning curves with intervals and, at their right, the final returns of all seeds.
+
+    Args:
+      results: of every seed.
+      arms: by task, which has a column.
+      path: of the image.
+    """
+    panels = []
+    for task, names in arms.items():
+        curves, finals = [], []
+        for i, arm in enumerate(names):
+            found = [r for run, r in results.items() if (run.task, run.arm) == (task, arm)]
+            if found:
+                curves.append(_curve(found, arm, f"C{i}"))
+                finals += _finals([result.final_return for result in found], i)
+        words = dict(title=task, xlabel="environment steps", ylabel="return while training")
+        panels.append(Panel(curves, words, dict(fontsize=7)))
+        panels.append(
+            Panel(finals, dict(title="at the end", xticks=[], xlim=(-0.7, len(names) - 0.3)))
+        )
+    figures.draw(
+        panels,
+        path,
+        (5.5 * len(arms), 3.8),
+        width_ratios=[3, 1] * len(arms),
+        drawn_of=shown(results, arms),
+    )
+
+
+def _curve(runs: Sequence[Result], label: str, color: str) -> Line:
+    steps = np.mean([run.steps for run in runs]) * (np.arange(POINTS) + 0.5) / POINTS
+    means = [mean(values) for values in zip(*(run.curve for run in runs), strict=True)]
+    low, high = zip(*(found.interval for found in means), strict=True)
+    return Line(steps, [found.mean for found in means], label, (low, high), None, dict(color=color))
+
+
+def _finals(values: Sequence[float], column: int) -> list[Line]:
+    """A dash for each seed, and the mean with its interval."""
+    color = f"C{column}"
+    centre, (low, high) = mean(values)
+    return [
+        Line([column], [centre], margin=[[centre - low], [high - centre]], style=dict(color=color)),
+        Line(
+            [column] * len(values),
+            values,
+            style=dict(color=color, marker="_", markersize=9, linestyle=""),
+        ),
+    ]
+
+
+def written(text: str, results: Results) -> str:
+    """The page with the tables that follow from the data."""
+    hours = sum(result.cpu_seconds for result in results.values()) / 3600
+    text = replace_block(text, "cost", f"{len(results)} runs, {hours:.1f} hours of one core.")
+    for name, asked in STUDIES.items():
+        tables = (table(results, asked.arms), verdicts(results, asked.comparisons))
+        text = replace_block(text, name, "\n\n".join(tables))
+    return text
+
+
+def image(folder: pathlib.Path, name: str) -> pathlib.Path:
+    """The file of a study's plot."""
+    return folder / f"images/reproduction_{name}.png"
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The flags; one that cannot be ends the program with a sentence."""
+    parser = study.parser(__doc__)
+    parser.add_argument(
+        "--study",
+        nargs="+",
+        choices=STUDIES,
+        default=list(STUDIES),
+        metavar="STUDY",
+        help=f"all by default: {', '.join(STUDIES)}",
+    )
+    parser.add_argument("--seeds", type=int, default=SEEDS, help=f"runs of each arm: {SEEDS}")
+    parser.add_argument("--steps", type=int, help="environment steps of each run; needs --out")
+    parser.add_argument("--out", type=pathlib.Path, help="folder of data and plots, not docs/")
+    flags = parser.parse_args(argv)
+    for name in ("seeds", "steps"):
+        value = getattr(flags, name)
+        if value is not None and value < 1:
+            parser.error(f"--{name} must be at least 1, got {value}.")
+    if flags.steps and not flags.out:
+        parser.error(f"--steps={flags.steps} makes no runs of the study: give --out=<folder> too.")
+    return flags
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Trains what is missing, then draws and writes everything."""
+    flags = parse(argv)
+    folder = flags.out or DOCS
+
+    def make(run: Run) -> Result:
+        return train(run, flags.steps or TASKS[run.task].steps)
+
+    data = folder / DATA.relative_to(DOCS)
+    results = study.complete(data, runs(flags.study, flags.seeds), make, Result)
+    for name in flags.study:
+        draw(results, STUDIES[name].arms, image(folder, name))
+        print(table(results, STUDIES[name].arms))
+        print(verdicts(results, STUDIES[name].comparisons))
+    if not flags.out:
+        PAGE.write_text(written(PAGE.read_text(), results))
+
+
+if __name__ == "__main__":
+    # So small networks gain nothing from a second core, which may have a study of its own.
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    main()

@@ -1,0 +1,320 @@
+"""The harness of the studies that docs/ prints: arms that are trained, resumed, kept and told.
+
+A study names its arms and trains one of them; this module trains those that a file of docs/data
+lacks, each for so many minutes where that is its measure, and adds what came of it to the file.
+"""
+
+import argparse
+import contextlib
+import csv
+import io
+import json
+import math
+import os
+import pathlib
+import queue
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent import futures
+from typing import Any, NamedTuple, TypeVar, get_origin
+
+import numpy as np
+
+from run_folder import checkpoints
+from run_folder.layout import RunFolder
+
+DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
+LEAST_MINUTES = 1.0  # for which a start is worth its while
+END_SECONDS = 120.0  # within which whatever was asked to end has ended
+STUDENT_T = {3: 4.303, 5: 2.776}  # 97.5% quantiles, by the number of values
+
+RunType = TypeVar("RunType", bound=NamedTuple)
+ResultType = TypeVar("ResultType", bound=NamedTuple)
+Job = TypeVar("Job")
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """The parser of a script, whose docstring is its help."""
+    spec = sys.modules["__main__"].__spec__
+    return argparse.ArgumentParser(
+        prog=f"python -m {spec.name}" if spec else None,
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def positional(description: str | None, *names: str) -> list[str]:
+    """The arguments of these names, in order; with none, a script that takes only --help.
+
+    Ends the program with a sentence where there are more or fewer, and with help where asked.
+    """
+    found = parser(description)
+    for name in names:
+        found.add_argument(name)
+    return list(vars(found.parse_args()).values())
+
+
+def parser_of_trainings(
+    description: str | None, runs: str, minutes: float | None, **choices: Collection[str]
+) -> argparse.ArgumentParser:
+    """The parser of a script that trains for so many minutes each, then draws; others add to it.
+
+    Args:
+      description: the script's.
+      runs: the kind of its trainings.
+      minutes: that a training is given where nothing is said.
+      choices: arguments that come before the folder of runs, and what each may be.
+    """
+    found = parser(description)
+    for name, values in choices.items():
+        found.add_argument(name, choices=values)
+    found.add_argument("runs", type=pathlib.Path, help=f"folder of the {runs}")
+    found.add_argument(
+        "--minutes", type=float, default=minutes, help=f"of each of the {runs}; 0 only draws"
+    )
+    found.add_argument("--docs", type=pathlib.Path, default=DOCS, help="folder of data and images")
+    return found
+
+
+def make_folders(docs: pathlib.Path) -> None:
+    """Makes the folders of data and images."""
+    for folder in ("data", "images"):
+        (docs / folder).mkdir(parents=True, exist_ok=True)
+
+
+def read(
+    path: pathlib.Path, run: type[RunType], result: type[ResultType]
+) -> dict[RunType, ResultType]:
+    """The trainings that a file holds; none where there is no file.
+
+    Args:
+      path: of a file with a column for each field of both.
+      run: tells one training from the others.
+      result: of a training.
+    """
+    if not path.exists():
+        return {}
+    with path.open() as file:
+        return {_parse(run, row): _parse(result, row) for row in csv.DictReader(file)}
+
+
+def _parse(kind: Any, row: dict[str, str]) -> Any:
+    return kind(**{name: _value(of, row[name]) for name, of in kind.__annotations__.items()})
+
+
+def _value(of: Any, text: str) -> Any:
+    if get_origin(of) is tuple:
+        return tuple(float(part) for part in text.split())
+    return of(text) if of in (int, float) else text
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return " ".join(f"{part:.3f}" for part in value)
+    return f"{value:.4f}" if isinstance(value, float) else value
+
+
+def extend(path: pathlib.Path, found: Iterable[tuple[Any, Any]]) -> None:
+    """Adds trainings to a file, below a header if it is new; it never holds a part of them."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for run, result in found:
+        if not (path.exists() or text.tell()):
+            writer.writerow([*run._fields, *result._fields])
+        writer.writerow([*run, *map(_text, result)])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", newline="") as file:
+        file.write(text.getvalue())
+
+
+def complete(
+    path: pathlib.Path,
+    runs: Sequence[RunType],
+    train: Callable[[RunType], ResultType],
+    result: type[ResultType],
+) -> dict[RunType, ResultType]:
+    """Makes the trainings that a file lacks, printing each; returns all that it then holds."""
+    kind = type(runs[0])
+    for run in runs:
+        if run not in read(path, kind, result):  # another process may have made it meanwhile
+            found = train(run)
+            extend(path, [(run, found)])
+            print(*run, *(x for x in found if not isinstance(x, tuple)), flush=True)
+    return read(path, kind, result)
+
+
+def read_lines(path: pathlib.Path) -> list[dict[str, Any]]:
+    """The lines of a file of JSON, each as one benchmark ended with; none where it is not there."""
+    if not path.exists():
+        return []
+    with path.open() as file:
+        return [json.loads(text) for text in file if text.strip()]
+
+
+def run(arguments: Sequence[str], minutes: float | None, before: Sequence[str] = ()) -> None:
+    """Runs `python -m` to its end, or has it end in order after so many minutes.
+
+    Args:
+      arguments: of `python -m`.
+      minutes: None for as long as it takes.
+      before: what stands before the command, such as `taskset -c 0`.
+
+    Raises:
+      subprocess.CalledProcessError: it failed.
+      subprocess.TimeoutExpired: it was asked to end, and did not.
+    """
+    command = (*before, sys.executable, "-m", *arguments)
+    print(shlex.join(["python", "-m", *arguments]), flush=True)
+    with subprocess.Popen(command) as running:
+        code: int | None = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = running.wait(None if minutes is None else 60 * minutes)
+        if code is None:
+            running.send_signal(signal.SIGTERM)
+            code = running.wait(END_SECONDS)
+    if code:
+        raise subprocess.CalledProcessError(code, command)
+
+
+def train(
+    path: pathlib.Path, flags: Sequence[str], minutes: float, before: Sequence[str] = ()
+) -> None:
+    """Trains a run for so many minutes in all; goes on with one that was cut short.
+
+    Args:
+      path: its folder.
+      flags: of `launch.train`, as it is begun.
+      minutes: that it takes in all; those of a launch that was killed count up to its last save.
+      before: as for `run`.
+
+    Raises:
+      CheckpointError: its manifest is damaged.
+      subprocess.CalledProcessError, subprocess.TimeoutExpired: as `run`.
+    """
+    how = flags
+    if RunFolder(path).config.exists():
+        how = ("--resume",)
+        saved = checkpoints.parse(RunFolder(path).checkpoints)
+        minutes -= saved.walltime / 60 if saved is not None else 0
+    if minutes >= LEAST_MINUTES:
+        run(["launch.train", f"--run_dir={path}", *how], minutes, before)
+
+
+def alone(core: int) -> tuple[str, ...]:
+    """The words before a command that has one core for itself."""
+    return ("taskset", "--cpu-list", str(core))
+
+
+def on_cores(jobs: Sequence[Job], work: Callable[[Job, int], None]) -> Iterator[Job]:
+    """Does jobs, as many at a time as there are cores, and yields each that is done.
+
+    Args:
+      jobs: in the order in which they are begun.
+      work: does one, on the core that it is given.
+    """
+    cores: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for core in sorted(os.sched_getaffinity(0)):
+        cores.put(core)
+
+    def do(job: Job) -> Job:
+        core = cores.get()
+        try:
+            work(job, core)
+        finally:
+            cores.put(core)
+        return job
+
+    with futures.ThreadPoolExecutor(cores.qsize()) as pool:
+        for done in futures.as_completed([pool.submit(do, job) for job in jobs]):
+            yield done.result()
+
+
+def mean_by_minute(
+    walltime: np.ndarray, values: np.ndarray, minutes: int | None = None
+) -> np.ndarray:
+    """The mean of the values in each minute, `[minutes]`; NaN in one without any.
+
+    Args:
+      walltime: `[E]`, seconds.
+      values: `[E]`.
+      minutes: how many; None ends with the last value's.
+    """
+    minute = (walltime // 60).astype(int)
+    count = np.bincount(minute, minlength=minutes or 0)[:minutes]
+    total = np.bincount(minute, values, minlength=minutes or 0)[:minutes]
+    return np.where(count, total / np.maximum(count, 1), np.nan)
+
+
+class Episodes(NamedTuple):
+    """The episodes of a run that ended within a minute."""
+
+    actor_steps: float  # of the run so far, the mean at their ends
+    episode_return: float  # mean
+
+
+def episodes_by_minute(
+    walltime: np.ndarray, actor_steps: np.ndarray, returns: np.ndarray
+) -> Iterator[tuple[int, Episodes]]:
+    """Episodes by the minute in which they ended; a minute without any is missing."""
+    means = (mean_by_minute(walltime, column).tolist() for column in (actor_steps, returns))
+    for minute, found in enumerate(zip(*means, strict=True)):
+        if math.isfinite(found[0]):
+            yield minute, Episodes(*found)
+
+
+class Interval(NamedTuple):
+    """A mean, and how far its 95% interval reaches to either side."""
+
+    mean: float
+    margin: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} ± {self.margin:.2f}"
+
+
+def interval(values: Sequence[float]) -> Interval:
+    """Student's 95% interval of a mean.
+
+        x̄ ± t s / √n,   s² = Σ (x − x̄)² / (n − 1)
+
+    Raises:
+      ValueError: `STUDENT_T` has no t for so many values.
+    """
+    if len(values) not in STUDENT_T:
+        raise ValueError(f"Expected {' or '.join(map(str, STUDENT_T))} values, got {len(values)}.")
+    deviation = float(np.std(values, ddof=1))
+    margin = STUDENT_T[len(values)] * deviation / math.sqrt(len(values))
+    return Interval(float(np.mean(values)), margin)
+
+
+def over_seeds(results: Mapping[Any, Any], measure: str, **setting: Any) -> Interval:
+    """The interval of one field of the results over the seeds of one setting."""
+    return interval(
+        [
+            getattr(result, measure)
+            for run, result in results.items()
+            if all(getattr(run, name) == value for name, value in setting.items())
+        ]
+    )
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table."""
+    first, *others = (f"| {' | '.join(cells)} |" for cells in (header, *rows))
+    return "\n".join([first, "|---" * len(header) + "|", *others])
+
+
+def replace_block(text: str, name: str, block: str) -> str:
+    """A page with what stands between two comments of that name replaced.
+
+    Raises:
+      ValueError: the page lacks one of them.
+    """
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    if text.count(begin) != 1 or text.count(end) != 1:
+        raise ValueError(f"Expected one {begin} and one {end} in the page.")
+    before, _, rest = text.partition(begin)
+    return f"{before}{begin}\n\n{block}\n\n{end}{rest.partition(end)[2]}"

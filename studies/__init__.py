@@ -1,1 +1,0 @@
-"""What makes the results that docs/ prints."""

@@ -1,0 +1,183 @@
+"""The harness of studies: files of runs, trainings of so many minutes, intervals, pages."""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import subprocess
+import threading
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from benchmarks import study
+from benchmarks.study import interval
+from run_folder import checkpoints
+from run_folder.layout import RunFolder
+from tests.patience import PATIENCE, wait_for
+from tests.run_folder.manifests import MANIFEST
+
+
+class Run(NamedTuple):
+    task: str
+    replay: float
+    seed: int
+
+
+class Result(NamedTuple):
+    steps: int
+    final: float
+    curve: tuple[float, ...]
+
+
+def test_runs_that_a_file_lacks_are_made_and_read_again(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "data" / "runs.csv"
+    assert study.read(path, Run, Result) == {}
+    known = {
+        Run("memory:recall", 0.5, 3): Result(1_000, 0.25, (np.nan, 0.125, -1.0)),
+        Run("b, c", 0.0, 0): Result(2_000, -1.0, ()),
+    }
+    made: list[Run] = []
+
+    def train(run: Run) -> Result:
+        made.append(run)
+        return known[run]
+
+    for _ in range(2):  # nothing is made again
+        found = study.complete(path, list(known), train, Result)
+        assert str(found) == str(known)  # a window without an episode equals no other
+    assert made == list(known)
+    assert len(path.read_text().splitlines()) == 3
+
+
+_WAITS = """
+import pathlib, signal, sys, time
+
+def end(*_):
+    pathlib.Path(sys.argv[1]).write_text("in order")
+    sys.exit(int(sys.argv[2]))
+
+signal.signal(signal.SIGTERM, end)
+pathlib.Path(sys.argv[1]).write_text("begun")
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("code", [0, 5])
+def test_what_takes_too_long_ends_in_order_and_what_fails_is_told(
+    code: int, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = tmp_path / "written"
+
+    class Impatient(subprocess.Popen[bytes]):
+        """Whose minutes are over as soon as it has begun."""
+
+        def wait(self, timeout: float | None = None) -> int:
+            if timeout == 600.0:
+                wait_for(lambda: written.exists() and written.read_text() == "begun")
+                raise subprocess.TimeoutExpired("waits", timeout)
+            return super().wait(timeout)
+
+    (tmp_path / "waits.py").write_text(_WAITS)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(subprocess, "Popen", Impatient)
+    with contextlib.ExitStack() as stack:
+        if code:
+            told = f"returned non-zero exit status {code}"
+            stack.enter_context(pytest.raises(subprocess.CalledProcessError, match=told))
+        study.run(["waits", str(written), str(code)], minutes=10.0)
+    assert written.read_text() == "in order"
+
+
+def test_it_may_have_all_its_time_and_something_before_it(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    study.run(["calendar", "2026", "11"], None, ("nice", "-n", "3"))
+    out = capfd.readouterr().out
+    assert "python -m calendar 2026 11" in out
+    assert "November 2026" in out
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (None, (["--resume"], 10.0)),  # killed before anything was saved
+        (540.0, (["--resume"], 1.0)),
+        (541.0, None),
+    ],
+)
+def test_a_training_that_was_cut_short_goes_on_for_what_is_left(
+    seconds: float | None,
+    told: tuple[list[str], float] | None,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[list[str], float]] = []
+
+    def run(arguments: list[str], minutes: float, before: tuple[str, ...]) -> None:
+        assert (arguments[:2], before) == (["launch.train", f"--run_dir={tmp_path}"], ("nice",))
+        asked.append((arguments[2:], minutes))
+
+    monkeypatch.setattr(study, "run", run)
+    study.train(tmp_path, ["--env=catch"], 10.0, ("nice",))
+    assert asked.pop() == (["--env=catch"], 10.0)
+    folder = RunFolder(tmp_path)
+    folder.config.write_text("{}")
+    if seconds is not None:
+        manifest = dataclasses.replace(MANIFEST, walltime=seconds)
+        folder.checkpoints.mkdir()
+        checkpoints.write(folder.checkpoints, checkpoints.MANIFEST, manifest)
+    study.train(tmp_path, ["--env=catch"], 10.0, ("nice",))
+    assert asked == ([told] if told else [])
+
+
+def test_as_many_jobs_at_a_time_as_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5})
+    busy, lock, both = set[int](), threading.Lock(), threading.Event()
+
+    def work(job: int, core: int) -> None:
+        with lock:
+            assert core not in busy
+            busy.add(core)
+            if busy == {3, 5}:
+                both.set()
+        assert both.wait(PATIENCE)  # the other core has work at the same time
+        with lock:
+            busy.remove(core)
+
+    assert sorted(study.on_cores(range(7), work)) == list(range(7))
+    with pytest.raises(ZeroDivisionError):
+        list(study.on_cores([1, 0], lambda job, _: print(1 / job)))
+
+
+def test_the_interval_holds_the_true_mean_19_times_in_20() -> None:
+    # Their deviations from 3 are ±2, ±1 and 0: s² = 10 / 4, and t is 2.776 at four degrees.
+    found = interval([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert found == pytest.approx((3.0, 2.776 * np.sqrt(2.5 / 5)))
+    for size in (3, 5):
+        samples = np.random.default_rng(0).normal(7.0, 2.0, size=(4_000, size))
+        covered = np.mean([abs(x.mean - 7.0) <= x.margin for x in map(interval, samples)])
+        assert 0.94 < covered < 0.96  # its standard error is 0.003
+    with pytest.raises(ValueError, match="Expected 3 or 5 values, got 4"):
+        interval([1.0, 2.0, 3.0, 4.0])
+
+
+def test_means_are_of_each_minute() -> None:
+    walltime, values = np.array([10.0, 20.0, 119.0, 200.0]), np.array([1.0, 3.0, 8.0, 5.0])
+    np.testing.assert_array_equal(study.mean_by_minute(walltime, values), [2, 8, np.nan, 5])
+    np.testing.assert_array_equal(study.mean_by_minute(walltime, values, 2), [2, 8])
+    assert list(study.episodes_by_minute(walltime, walltime, values)) == [
+        (0, (15.0, 2.0)),
+        (1, (119.0, 8.0)),
+        (3, (200.0, 5.0)),
+    ]
+
+
+def test_a_block_is_replaced_and_nothing_else() -> None:
+    page = "a\n<!-- table: begin -->\nold\n<!-- table: end -->\nb\n"
+    replaced = study.replace_block(page, "table", "new")
+    assert replaced == "a\n<!-- table: begin -->\n\nnew\n\n<!-- table: end -->\nb\n"
+    assert study.replace_block(replaced, "table", "new") == replaced
+    with pytest.raises(ValueError, match="Expected one <!-- images: begin -->"):
+        study.replace_block(page, "images", "new")

@@ -148,7 +148,7 @@ def _items(server_address: str, table: TableSpec, item: Item, at_a_time: int) ->
 
 
 def _as_one_table(samples: Sequence[reverb.ReplaySample]) -> reverb.ReplaySample:
-    """What each shard gave, as if sampled from one table that holds all of their items.
+    """The samples of all shards, as if from one table that holds all of their items.
 
         P(i) = P_s(i) / S,   N = Σ_s N_s,   for an item i of shard s of S
 

@@ -35,7 +35,7 @@ class History:
 
 
 class Facts(NamedTuple):
-    """What is remembered of a row, beside its core state."""
+    """The remembered parts of a row, beside its core state."""
 
     step_type: np.ndarray  # [N] uint8
     lives: np.ndarray  # [N] uint8
@@ -114,7 +114,7 @@ def oldest_learner_step(cuts: Cuts, facts: History) -> np.ndarray:
 
 
 def priority_input(cuts: Cuts, length: int, facts: History) -> PriorityInput:
-    """What an actor knows of finished items, time-major, zero past their ends.
+    """An actor's record of finished items, time-major, zero past their ends.
 
     Args:
       cuts: M items.

@@ -52,7 +52,7 @@ class Heads(snt.Module):
         self.heads = tuple(heads)
 
     def __call__(self, x: tf.Tensor) -> PolicyAndValue:
-        """What the first head says of `[B, H]`; the variables of all are made."""
+        """The first head's outputs for `[B, H]`; the variables of all are made."""
         first, *_ = [head(x) for head in self.heads]  # a graph drops what nobody reads
         return first
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 EXAMPLE = "my_package.agents:REINFORCE"
 
 Kind = Literal["atari", "dmlab", "control", "control_image", "image", "small"]
-"""The kinds that presets tell apart: Atari, DeepMind Lab, actions that are vectors, from features and from
-images, other images for convolutions, the rest."""
+"""The kinds that presets tell apart: Atari, DeepMind Lab, actions that are vectors, from features
+and from images, other images for convolutions, the rest."""
 
 Values = Mapping[str, Any]  # of fields of the agent's Config
 

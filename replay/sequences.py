@@ -116,10 +116,8 @@ def oldest_learner_step(cuts: Cuts, facts: History) -> np.ndarray:
 def priority_input(cuts: Cuts, length: int, facts: History) -> PriorityInput:
     """An actor's record of finished items, time-major, zero past their ends.
 
-    Args:
-      cuts: M items.
-      length: L, trained rows of a full item.
-      facts: rows from the one before each item's first trained row on.
+    L, `length`, are the trained rows of a full item; `facts` reach back to the row before each
+    item's first trained one.
     """
     rows = cuts.trained + np.arange(length + 1)[:, None]  # [L + 1, M]
     now: Facts = facts.read(rows, cuts.environment)

@@ -4,7 +4,6 @@ Importing this takes seconds: TensorFlow and Launchpad.
 """
 
 import contextlib
-import inspect
 import os
 import pathlib
 import sys
@@ -17,7 +16,6 @@ from absl import flags
 
 from agents.contract import Agent, Update
 from agents.networks.network import is_discrete
-from agents.peers import ALONE
 from environments.copies.dead_simulators import first_line
 from launch import command_line, trial
 from launch.gcp import options
@@ -234,13 +232,11 @@ def _check_learners(agent: Agent, learners: int) -> None:
                 f"from table {table.name!r}, {size} items"
                 + (f", as {', '.join(fitting)} would." if fitting else ".")
             )
-    try:
-        inspect.signature(agent.make_update).bind(None, ALONE)
-    except TypeError:
+    if not agent.can_be_several:
         raise SettingsError(
-            f"--learners_per_agent={learners} is not for --agent={agent.name}: its make_update "
-            "takes no peers (docs/extending.md)."
-        ) from None
+            f"--learners_per_agent={learners} is not for --agent={agent.name}, which does not say "
+            "that it can be several (docs/extending.md)."
+        )
 
 
 def _manifests(run: Settings, resumption: Resumption | None) -> Manifests:

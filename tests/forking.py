@@ -30,7 +30,7 @@ from tests.rooms import MAY_IMPORT
 
 # By the time one of these is called, everything that a command was told has been accepted.
 _BEGINNINGS = (
-    "agents.in_process.InProcess",
+    "agents.single_process.InProcess",
     "benchmarks.study.read",
     "benchmarks.study.read_lines",
     "launch.hosts.job.read",

@@ -43,7 +43,7 @@ class LearnerNode:
         self._settings = settings
         self._name = name
         self._coordinator = coordinator
-        peers = learning.join(coordinator, name, 0, settings.learners_per_agent)
+        learners = learning.join(coordinator, name, 0, settings.learners_per_agent)
         self._counter = counting.Counter()
         self._saving = threading.Lock()
         self._over = threading.Event()
@@ -51,10 +51,10 @@ class LearnerNode:
         self._metrics: dict[str, tf.Tensor] = {}
         self._counts = dict.fromkeys(("actor_steps", "episodes", "walltime"), 0.0)  # as last heard
         self._learning = learning.make_learning(
-            settings, name, replays, peers, self._counter, self._metrics.update
+            settings, name, replays, learners, self._counter, self._metrics.update
         )
         self._learner = self._learning.learner
-        self._has_peers = peers.size > 1
+        self._has_peers = learners.size > 1
         self._waited = time.monotonic(), self._learner.waiting  # when that was logged last
         folder = settings.folder.checkpoints
         manifest = origin.of_learner(settings, name)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agents import fields
-from agents.impala.evolved import evolved
+from agents.impala.entry import evolved
 from population import ranges, settings
 from population.folder import PopulationFolder
 from population.settings import Population

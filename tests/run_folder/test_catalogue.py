@@ -13,7 +13,7 @@ from gymnasium import spaces
 from agents.entry import Entry, Kind
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.impala import config as impala
-from agents.in_process import InProcess
+from agents.single_process import InProcess
 from agents.stac import config as stac
 from environments import suites
 from environments.dm import make_environment_spec

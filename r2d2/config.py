@@ -155,10 +155,7 @@ VARIANTS: Mapping[str, Config] = {
     "r2d2": Config(),
     # Section 4.2 and Table 2, for DMLab only.
     "r2d2_plus": Config(
-        torso="resnet",
-        reward_transform="asymmetric",
-        target_update_period=400,
-        batch_size=32,
+        torso="resnet", reward_transform="asymmetric", target_update_period=400, batch_size=32
     ),
     # Section 5: "all other parameters held fixed". Without a state there is nothing to burn in.
     "r2d2_feedforward": Config(lstm_size=0, burn_in=0),

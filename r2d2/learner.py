@@ -62,10 +62,7 @@ class R2D2Update(tf.Module):
     """
 
     def __init__(
-        self,
-        network: RecurrentNetwork,
-        target_network: RecurrentNetwork,
-        config: Config,
+        self, network: RecurrentNetwork, target_network: RecurrentNetwork, config: Config
     ) -> None:
         super().__init__(name="r2d2")
         self.network = network
@@ -152,9 +149,7 @@ class R2D2Update(tf.Module):
     def _count(self) -> None:
         self.step.assign_add(1)
         tf.cond(
-            self.step % self._config.target_update_period == 0,
-            self._copy_to_target,
-            lambda: None,
+            self.step % self._config.target_update_period == 0, self._copy_to_target, lambda: None
         )
 
     def _copy_to_target(self) -> None:

@@ -40,16 +40,7 @@ from reverb.trajectory_writer import TrajectoryColumn
 from replay.blocks import BlockBuffer, compressed
 from replay.layout import BlockLayout
 from replay.sequences import Cuts, Cutter, Facts, History, oldest_learner_step, priority_input
-from replay.structures import (
-    FIRST,
-    LAST,
-    UNKNOWN,
-    Header,
-    Nest,
-    PriorityInput,
-    Step,
-    TableSpec,
-)
+from replay.structures import FIRST, LAST, UNKNOWN, Header, Nest, PriorityInput, Step, TableSpec
 from replay.tables import max_blocks
 
 Cell = Any  # Reverb's weak reference to one
@@ -129,12 +120,7 @@ class SequenceWriter:
         self._should_stop = should_stop
 
     def append(
-        self,
-        step: Step,
-        *,
-        core_state: Nest,
-        values: Mapping[str, np.ndarray],
-        learner_step: int,
+        self, step: Step, *, core_state: Nest, values: Mapping[str, np.ndarray], learner_step: int
     ) -> None:
         """Takes one row of every environment.
 

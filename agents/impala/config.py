@@ -50,9 +50,7 @@ class Config:
         "streams in which another agent's network acted.",
     )
     length: int = field(
-        20,
-        LENGTH,
-        "Steps of an unroll, n. Actors fetch parameters once per unroll (Section 3).",
+        20, LENGTH, "Steps of an unroll, n. Actors fetch parameters once per unroll (Section 3)."
     )
     period: int | None = field(
         None,

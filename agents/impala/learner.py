@@ -212,10 +212,7 @@ class ImpalaUpdate(VTraceUpdate):
     def _parameters(self) -> Sequence[tf.Variable]:
         if self._pixel_control is None:
             return self.learned_network.trainable_variables
-        return (
-            *self.learned_network.trainable_variables,
-            *self._pixel_control.trainable_variables,
-        )
+        return (*self.learned_network.trainable_variables, *self._pixel_control.trainable_variables)
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """The loss of a batch. Only the trained rows have a gradient."""

@@ -104,11 +104,7 @@ def corrected_log_probability(log_probability: tf.Tensor, correction: Correction
 
 
 def vtrace_returns(
-    value: tf.Tensor,
-    reward: tf.Tensor,
-    discount: tf.Tensor,
-    weights: Weights,
-    mask: tf.Tensor,
+    value: tf.Tensor, reward: tf.Tensor, discount: tf.Tensor, weights: Weights, mask: tf.Tensor
 ) -> Returns:
     """V-trace targets, and action values for the policy gradient (Section 4.1, Remark 1, 4.2).
 

@@ -26,12 +26,7 @@ class PopArt(tf.Module):
     """
 
     def __init__(
-        self,
-        value_layer: snt.Linear,
-        *,
-        decay: float,
-        scale_min: float,
-        scale_max: float,
+        self, value_layer: snt.Linear, *, decay: float, scale_min: float, scale_max: float
     ) -> None:
         super().__init__(name="popart")
         num_tasks = value_layer.output_size

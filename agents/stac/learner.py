@@ -27,10 +27,7 @@ from agents.impala.vtrace import (
 )
 from agents.masking import masked_sum
 from agents.networks.network import RecurrentNetwork, apply_to_rows
-from agents.optimization import (
-    Adam,
-    create_slots,
-)
+from agents.optimization import Adam, create_slots
 from agents.several_learners import current, whole_metrics
 from agents.stac.config import OUTER_COSTS, Config
 from agents.stac.network import Head, Heads

@@ -155,16 +155,8 @@ CHOICE = specs.DiscreteArray(3)
         (_played(BOUNDED), SMALL_R2D2, "needs discrete actions, but .* are 2 numbers from -1 to 1"),
         (_played(specs.Array((2,), np.float32)), SMALL_R2D2, r"cannot be played: must have discr"),
         (_played(specs.BoundedArray((6,), np.int32, 0, 8)), SMALL_R2D2, r"9 x 9 .* = 531,441 comb"),
-        (
-            _played(CHOICE),
-            r2d2.Config(torso="mlp"),
-            r"frame_stack must be 1 .* got 4; .* \(4",
-        ),
-        (
-            _played(CHOICE),
-            r2d2.Config(frame_stack=1),
-            r"needs images \[B, H, W, C\] .* mlp",
-        ),
+        (_played(CHOICE), r2d2.Config(torso="mlp"), r"frame_stack must be 1 .* got 4; .* \(4"),
+        (_played(CHOICE), r2d2.Config(frame_stack=1), r"needs images \[B, H, W, C\] .* mlp"),
         (
             _played(CHOICE, dm_specs.StringArray((2,))),
             SMALL_R2D2,

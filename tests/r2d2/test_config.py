@@ -88,11 +88,7 @@ def test_on_dmlab_there_are_no_stacks_of_frames() -> None:
         ("rescale", 1, "rescale must be true or false, got 1"),
         ("lstm_size", 30_000, "lstm_size and head_size must come to 268,435,456 weights"),
         ("life_loss", "ignore", "life_loss must be one of none, reset, roll, got 'ignore'"),
-        (
-            "torso",
-            "vgg",
-            "one of dqn, shallow, resnet, strided, mlp, or your own as .*, got 'vgg'",
-        ),
+        ("torso", "vgg", "one of dqn, shallow, resnet, strided, mlp, or your own as .*, got 'vgg'"),
         ("hidden_sizes", (8, 0), r"each a whole number from 1 to 65,536, got \(8, 0\)"),
     ],
 )

@@ -12,14 +12,7 @@ import numpy as np
 import tree
 
 from replay.layout import BlockLayout, Layout
-from replay.structures import (
-    FIRST,
-    LAST,
-    NO_ACTION,
-    Batch,
-    NetworkInput,
-    PriorityInput,
-)
+from replay.structures import FIRST, LAST, NO_ACTION, Batch, NetworkInput, PriorityInput
 from tests.replay.streams import Row
 
 

@@ -163,10 +163,7 @@ def make_writer(
 def write(writer: SequenceWriter, rows: Sequence[Row]) -> None:
     for row in rows:
         writer.append(
-            row.step,
-            core_state=row.core_state,
-            values=row.values,
-            learner_step=row.learner_step,
+            row.step, core_state=row.core_state, values=row.values, learner_step=row.learner_step
         )
     writer.flush()
 
@@ -176,10 +173,7 @@ def num_items(server: reverb.Server, spec: TableSpec) -> int:
 
 
 def read(
-    server: reverb.Server,
-    spec: TableSpec,
-    cut: BlockLayout,
-    actions: specs.BoundedArray = DISCRETE,
+    server: reverb.Server, spec: TableSpec, cut: BlockLayout, actions: specs.BoundedArray = DISCRETE
 ) -> Batch:
     """Every item of a queue, in order, as one batch of numpy arrays."""
     client = reverb.Client(f"localhost:{server.port}")

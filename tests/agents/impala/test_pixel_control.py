@@ -84,8 +84,7 @@ def test_a_lost_life_ends_the_episode_as_in_the_other_losses() -> None:
     lost = np.zeros(batch.life_lost.shape, bool)
     lost[4, 2] = True  # by the action of row 3
     ended = batch._replace(
-        reset=batch.reset | lost,
-        continuation=tf.where(lost[1:], 0.0, batch.continuation),
+        reset=batch.reset | lost, continuation=tf.where(lost[1:], 0.0, batch.continuation)
     )
     expected = _loss_of_rows(update, ended, config)
     actual = _auxiliary(update, batch._replace(life_lost=tf.constant(lost)))

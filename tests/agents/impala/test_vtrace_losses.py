@@ -109,12 +109,7 @@ def test_the_entropy_of_few_real_steps_is_theirs(real: int) -> None:
     outputs, rows = played()
     rows = rows._replace(mask=np.zeros_like(rows.mask))
     rows.mask[0, :real] = 1.0
-    entropy = -oracle.losses(
-        outputs,
-        rows,
-        _costs(0, 0, 1),
-        "vtrace",
-    )[0]
+    entropy = -oracle.losses(outputs, rows, _costs(0, 0, 1), "vtrace")[0]
     assert float(_evaluate(outputs, rows).metrics["entropy"]) == pytest.approx(entropy)
 
 

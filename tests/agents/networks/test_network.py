@@ -11,11 +11,7 @@ from acme import specs
 
 from agents.impala.config import Config
 from agents.networks.core import make_core
-from agents.networks.network import (
-    RecurrentNetwork,
-    num_discrete,
-    unroll_trained_core,
-)
+from agents.networks.network import RecurrentNetwork, num_discrete, unroll_trained_core
 from agents.networks.torsos import make_torso
 from replay.structures import NO_ACTION, Nest, NetworkInput
 from tests.batches import random_batch
@@ -38,10 +34,7 @@ class TwoHeads(snt.Module):
 
 
 def _network(
-    lstm_size: int = 6,
-    *,
-    actions: specs.BoundedArray = DISCRETE,
-    sees_previous_step: bool = True,
+    lstm_size: int = 6, *, actions: specs.BoundedArray = DISCRETE, sees_previous_step: bool = True
 ) -> RecurrentNetwork:
     tf.random.set_seed(0)
     network = RecurrentNetwork(

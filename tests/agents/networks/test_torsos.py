@@ -57,11 +57,7 @@ def test_bytes_are_scaled_to_one_and_floats_left_alone(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "shape", "sentence"),
     [
-        (
-            "dqn",
-            (35, 84, 4),
-            r"36 x 36 pixels, got observations of shape \(2, 35, 84, 4\)",
-        ),
+        ("dqn", (35, 84, 4), r"36 x 36 pixels, got observations of shape \(2, 35, 84, 4\)"),
         ("dqn", (84, 35, 4), r"at least 36 x 36"),
         ("shallow", (19, 84, 4), r"at least 20 x 20"),
         ("resnet", (7,), r"got observations of shape \(2, 7\)"),

@@ -7,14 +7,7 @@ import pytest
 
 from agents.actor import network_input
 from agents.impala import agent as impala
-from agents.popart.agent import (
-    ATARI,
-    DMLAB,
-    MULTIHEAD_ATARI,
-    MULTIHEAD_DMLAB,
-    Config,
-    make,
-)
+from agents.popart.agent import ATARI, DMLAB, MULTIHEAD_ATARI, MULTIHEAD_DMLAB, Config, make
 from agents.popart.statistics import PopArt
 from tests.agents.popart.batches import NUM_TASKS, make_update, small_config
 from tests.batches import environment_spec

@@ -25,11 +25,7 @@ def _small_rewards(normalise: bool, seed: int) -> float:
         frames_per_step=1,
     )
     mean_returns = train_suite(
-        make(config),
-        SUITE,
-        num_environments=NUM_ENVIRONMENTS,
-        vector_steps=VECTOR_STEPS,
-        seed=seed,
+        make(config), SUITE, num_environments=NUM_ENVIRONMENTS, vector_steps=VECTOR_STEPS, seed=seed
     )
     return mean_returns[0]
 

@@ -72,10 +72,7 @@ def update_in_float64(config: Config, seed: int = 0, *, continuous: bool = False
     form = form_of(actions)
     heads = [Head(form, config.head_hidden_sizes, tf.float32) for _ in range(config.num_heads)]
     network = RecurrentNetwork(
-        make_torso("shallow", (), None, tf.float32),
-        LSTM(config.lstm_size),
-        Heads(heads),
-        actions,
+        make_torso("shallow", (), None, tf.float32), LSTM(config.lstm_size), Heads(heads), actions
     )
     batch = batch_of_images(config, continuous=continuous)
     single = tree.map_structure(

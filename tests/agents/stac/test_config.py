@@ -50,11 +50,7 @@ def test_the_defaults_are_table_3() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        (
-            "self_tuned",
-            "gama",
-            "self_tuned must be none, or several of gamma, lambda, .* once",
-        ),
+        ("self_tuned", "gama", "self_tuned must be none, or several of gamma, lambda, .* once"),
         ("self_tuned", "gamma,gamma", r"each once, got \('gamma', 'gamma'\)"),
         ("num_heads", "0", "stac.num_heads must be a whole number from 1 to 64, got 0"),
         ("entropy_cost", "0", "entropy_cost must be more than 0 where g_e, .* is self-tuned"),

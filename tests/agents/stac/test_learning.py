@@ -25,10 +25,7 @@ SMALL: dict[str, Any] = dict(
 @pytest.mark.parametrize(("num_heads", "rate"), [(1, 5e-3), (3, 8e-3)], ids=["stac", "stacx"])
 def test_it_solves_catch(num_heads: int, rate: float) -> None:
     config = Config(
-        **SMALL | dict(learning_rate=rate),
-        length=10,
-        annealing_frames=160_000,
-        num_heads=num_heads,
+        **SMALL | dict(learning_rate=rate), length=10, annealing_frames=160_000, num_heads=num_heads
     )
     reached = train(
         make(config), "catch", num_environments=32, vector_steps=4_000, until=0.95, seed=1

@@ -10,12 +10,7 @@ from agents.stac.agent import Config
 from agents.stac.learner import outer_hyperparameters
 from tests.agents.impala import oracle
 from tests.agents.impala.batches import with_ends
-from tests.agents.stac.batches import (
-    batch_of_images,
-    outputs_of,
-    small_config,
-    update_in_float64,
-)
+from tests.agents.stac.batches import batch_of_images, outputs_of, small_config, update_in_float64
 
 ENDS = {(3, 0): True, (3, 1): False, (1, 2): True}
 STEP = 1e-4  # of η: small, so that no ReLU switches between two points

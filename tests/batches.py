@@ -109,3 +109,20 @@ def random_batch(
         table_size=tf.fill([size], tf.constant(100, tf.int64)),
         **{name: tf.fill([size], tf.constant(value, tf.int64)) for name, value in per_item.items()},
     )
+
+
+def random_inputs(seed: int, size: int) -> NetworkInput:
+    """A network's inputs for `size` environments in the midst of their episodes."""
+    rng = np.random.default_rng(seed)
+    return NetworkInput(
+        rng.normal(size=(size, OBSERVATION_SIZE)).astype(np.float32),
+        rng.integers(NUM_ACTIONS, size=size).astype(np.int32),
+        rng.normal(size=size).astype(np.float32),
+    )
+
+
+def inputs_after(action: int, reward: float) -> NetworkInput:
+    """A network's inputs for two environments that were alike so far."""
+    return NetworkInput(
+        tf.ones([2, OBSERVATION_SIZE]), tf.fill([2], action), tf.fill([2], np.float32(reward))
+    )

@@ -10,7 +10,13 @@ from r2d2.learner import R2D2Update
 from r2d2.network import MOST_ACTIONS, DuelingHead, JointActions, make_network
 from r2d2.policy import make_policy
 from replay.structures import NO_ACTION, NetworkInput
-from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE, environment_spec, random_batch
+from tests.batches import (
+    NUM_ACTIONS,
+    OBSERVATION_SIZE,
+    environment_spec,
+    inputs_after,
+    random_batch,
+)
 from tests.r2d2.batches import ITEMS, small_config
 
 COUNTS = (3, 2, 4)
@@ -77,12 +83,6 @@ def test_the_loss_is_that_of_the_numbered_actions() -> None:
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)
 
 
-def _inputs(action: int, reward: float) -> NetworkInput:
-    return NetworkInput(
-        tf.ones([2, OBSERVATION_SIZE]), tf.fill([2], action), tf.fill([2], np.float32(reward))
-    )
-
-
 def test_dueling_head_is_value_plus_centred_advantage() -> None:
     head = DuelingHead(num_actions=4, hidden_size=5)
     x = np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32)
@@ -112,8 +112,8 @@ def test_the_papers_network_feeds_the_flattened_convolutions_to_the_lstm() -> No
 def test_the_feed_forward_network_sees_the_observation_alone() -> None:
     network = make_network(small_config(lstm_size=0), environment_spec())
     assert network.initial_state(2) == ()
-    first, state = network.step(_inputs(0, 0.0), ())
-    second, _ = network.step(_inputs(2, 1.0), ())
+    first, state = network.step(inputs_after(0, 0.0), ())
+    second, _ = network.step(inputs_after(2, 1.0), ())
     np.testing.assert_array_equal(first, second)
     assert state == ()
 
@@ -121,7 +121,7 @@ def test_the_feed_forward_network_sees_the_observation_alone() -> None:
 def test_the_recurrent_network_sees_the_previous_step() -> None:
     network = make_network(small_config(), environment_spec())
     state = network.initial_state(2)
-    first, after = network.step(_inputs(0, 0.0), state)
-    for other in (_inputs(2, 0.0), _inputs(0, 1.0)):
+    first, after = network.step(inputs_after(0, 0.0), state)
+    for other in (inputs_after(2, 0.0), inputs_after(0, 1.0)):
         assert np.abs(network.step(other, state)[0] - first).max() > 1e-4
-    assert np.abs(network.step(_inputs(0, 0.0), after)[0] - first).max() > 1e-4
+    assert np.abs(network.step(inputs_after(0, 0.0), after)[0] - first).max() > 1e-4

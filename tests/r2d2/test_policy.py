@@ -13,8 +13,7 @@ from r2d2.policy import (
     make_policy,
 )
 from r2d2.targets import h
-from replay.structures import NetworkInput
-from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE, environment_spec
+from tests.batches import NUM_ACTIONS, environment_spec, random_inputs
 from tests.r2d2.batches import small_config
 
 
@@ -49,15 +48,6 @@ def test_draws_follow_the_probabilities_that_are_reported() -> None:
     np.testing.assert_allclose(np.exp(log_probability), expected, rtol=1e-6)
 
 
-def _inputs(seed: int, size: int) -> NetworkInput:
-    rng = np.random.default_rng(seed)
-    return NetworkInput(
-        rng.normal(size=(size, OBSERVATION_SIZE)).astype(np.float32),
-        rng.integers(NUM_ACTIONS, size=size).astype(np.int32),
-        rng.normal(size=size).astype(np.float32),
-    )
-
-
 def _play(seed: int, num_steps: int = 20) -> list[np.ndarray]:
     tf.random.set_seed(1)
     config = small_config(epsilon_base=0.8, epsilon_alpha=1.0)
@@ -66,7 +56,7 @@ def _play(seed: int, num_steps: int = 20) -> list[np.ndarray]:
     state = network.initial_state(4)
     record: list[np.ndarray] = []
     for t in range(num_steps):
-        output = policy(_inputs(t, 4), state)
+        output = policy(random_inputs(t, 4), state)
         state = output.core_state
         values = [output.action, output.log_probability, *output.values.values(), *state]
         record.extend(x.numpy() for x in values)
@@ -84,8 +74,8 @@ def test_values_are_those_of_the_network() -> None:
     config = small_config(epsilon_base=0.9, epsilon_alpha=0.0)
     network = make_network(config, environment_spec())
     policy = make_policy(config, network, np.arange(50), 50, seed=0)
-    output = policy(_inputs(0, 50), network.initial_state(50))
-    q, state = network.step(_inputs(0, 50), network.initial_state(50))
+    output = policy(random_inputs(0, 50), network.initial_state(50))
+    q, state = network.step(random_inputs(0, 50), network.initial_state(50))
     taken = q.numpy()[np.arange(50), output.action]
     np.testing.assert_allclose(output.values["q_taken"], taken, atol=1e-6)
     np.testing.assert_allclose(output.values["q_max"], np.max(q, axis=-1), atol=1e-6)
@@ -100,7 +90,7 @@ def test_every_actor_has_its_own_epsilon() -> None:
     policy = make_policy(config, network, np.arange(4), 4, seed=0)
     epsilon = 0.5 ** (1.0 + np.arange(4))
     greedy = 1 - epsilon * (NUM_ACTIONS - 1) / NUM_ACTIONS
-    inputs = _inputs(0, 4)
+    inputs = random_inputs(0, 4)
     best = np.argmax(network.step(inputs, network.initial_state(4))[0], axis=-1)
     actions = np.stack([policy(inputs, network.initial_state(4)).action for _ in range(1500)])
     np.testing.assert_allclose((actions == best).mean(axis=0), greedy, atol=0.04)
@@ -110,8 +100,8 @@ def test_evaluation_is_greedy_for_any_number_of_environments() -> None:
     network = make_network(small_config(), environment_spec())
     policy = make_evaluation_policy(small_config(), network, seed=0)
     for size in (1, 30):
-        output = policy(_inputs(size, size), network.initial_state(size))
-        q, _ = network.step(_inputs(size, size), network.initial_state(size))
+        output = policy(random_inputs(size, size), network.initial_state(size))
+        q, _ = network.step(random_inputs(size, size), network.initial_state(size))
         np.testing.assert_array_equal(output.action, np.argmax(q, axis=-1))
         np.testing.assert_array_equal(output.log_probability, 0.0)
 

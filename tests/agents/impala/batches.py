@@ -1,6 +1,7 @@
 """A small config, updates and unrolls with episode ends for the tests of IMPALA."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,11 @@ import tensorflow as tf
 import tree
 
 from agents.impala.agent import Config, make
+from agents.impala.distributions import Categorical
 from agents.impala.learner import ImpalaUpdate
-from replay.structures import NO_ACTION, Batch
+from agents.impala.vtrace import Outputs, fixed_hyperparameters
+from replay.structures import NO_ACTION, Batch, TrainedRows
+from tests.agents.impala import oracle
 from tests.batches import environment_spec
 
 SMALL: dict[str, Any] = {
@@ -89,3 +93,27 @@ def gradients_of(update: ImpalaUpdate, batch: Batch) -> list[np.ndarray]:
     with tf.GradientTape() as tape:
         loss = update.evaluate(batch).loss
     return [g.numpy() for g in tape.gradient(loss, update.learned_network.trainable_variables)]
+
+
+def oracles_loss(
+    update: ImpalaUpdate,
+    batch: Batch,
+    config: Config,
+    shift: Any = 0.0,
+    scale: Any = 1.0,
+    tasks: Sequence[int] = (0,) * 4,
+) -> tuple[float, np.ndarray]:
+    """The oracle's loss and unnormalised targets `[L, B]`, NaN where masked.
+
+    Args:
+      shift, scale: of each unroll's value, whose output is that of its task.
+    """
+    pairs = [outputs_of(update, batch, b) for b in range(len(tasks))]
+    log_pi = np.stack([x for x, _ in pairs], axis=1)[config.burn_in : -1]
+    n = np.stack([x[:, task] for task, (_, x) in zip(tasks, pairs, strict=True)], axis=1)
+    outputs = Outputs(Categorical(log_pi), n[config.burn_in :], shift, scale)
+    rows = TrainedRows(*(x.numpy() for x in batch.trained(config.burn_in)))
+    ratio = np.exp(oracle.log_ratio(outputs, rows))[rows.mask > 0]
+    assert (ratio > config.rho_bar).any()
+    assert (ratio < config.c_bar).any()
+    return oracle.losses(outputs, rows, fixed_hyperparameters(config), config.correction)

@@ -8,17 +8,14 @@ import tensorflow as tf
 import tree
 
 from agents.impala.agent import Config, make
-from agents.impala.distributions import Categorical
 from agents.impala.learner import ImpalaUpdate
-from agents.impala.vtrace import Hyperparameters, Outputs
-from replay.structures import Batch, TrainedRows
-from tests.agents.impala import oracle
+from replay.structures import Batch
 from tests.agents.impala.batches import (
     ENDS,
     annealed_in,
     gradients_of,
     make_update,
-    outputs_of,
+    oracles_loss,
     small_config,
     with_ends,
 )
@@ -29,31 +26,6 @@ from tests.updates import parameters_of, same
 
 def _batch(config: Config, seed: int = 0) -> Batch:
     return with_ends(random_batch(config, seed), ENDS)
-
-
-def _expected_loss(update: ImpalaUpdate, batch: Batch, config: Config) -> float:
-    columns = range(config.batch_size)
-    log_pi, value = (
-        np.stack(x, axis=1)
-        for x in zip(*(outputs_of(update, batch, b) for b in columns), strict=True)
-    )
-    trained = slice(config.burn_in, None)
-    policy = Categorical(log_pi[trained][:-1])
-    outputs = Outputs(policy, value[trained][..., 0], shift=0.0, scale=1.0)
-    rows = TrainedRows(*(x.numpy() for x in batch.trained(config.burn_in)))
-    ratio = np.exp(oracle.log_ratio(outputs, rows))[rows.mask > 0]
-    assert (ratio > config.rho_bar).any()
-    assert (ratio < config.c_bar).any()
-    hyperparameters = Hyperparameters(
-        discount=config.discount,
-        lambda_=config.lambda_,
-        rho_bar=config.rho_bar,
-        c_bar=config.c_bar,
-        policy_gradient_cost=1.0,
-        baseline_cost=config.baseline_cost,
-        entropy_cost=config.entropy_cost,
-    )
-    return oracle.losses(outputs, rows, hyperparameters, config.correction)[0]
 
 
 @pytest.mark.parametrize("burn_in", [0, 2])
@@ -68,8 +40,8 @@ def test_the_loss_of_a_batch_is_the_oracles_sum(correction: str, burn_in: int) -
         lambda_=0.8,
     )
     update, batch = make_update(config), _batch(config)
-    expected = _expected_loss(update, batch, config)
-    assert float(update.evaluate(batch).loss) == pytest.approx(expected, rel=1e-4)
+    loss, _ = oracles_loss(update, batch, config)
+    assert float(update.evaluate(batch).loss) == pytest.approx(loss, rel=1e-4)
 
 
 @eagerly()

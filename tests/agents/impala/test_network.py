@@ -15,13 +15,12 @@ from agents.impala.network import make_network
 from agents.impala.policy import environment_action, make_evaluation_policy, make_policy
 from replay.structures import NO_ACTION, NetworkInput
 from tests.agents.impala.batches import small_config
-from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE, environment_spec
-
-
-def _inputs(action: int, reward: float) -> NetworkInput:
-    return NetworkInput(
-        tf.ones([2, OBSERVATION_SIZE]), tf.fill([2], action), tf.fill([2], np.float32(reward))
-    )
+from tests.batches import (
+    OBSERVATION_SIZE,
+    environment_spec,
+    inputs_after,
+    random_inputs,
+)
 
 
 def _images(height: int, width: int, channels: int) -> NetworkInput:
@@ -44,8 +43,8 @@ def test_networks_of_the_two_settings() -> None:
 def test_only_the_recurrent_network_sees_the_previous_step(lstm_size: int) -> None:
     network = make_network(small_config(lstm_size=lstm_size), environment_spec())
     state = network.initial_state(2)
-    first, _ = network.step(_inputs(0, 0.0), state)
-    for other in (_inputs(2, 0.0), _inputs(0, 1.0)):
+    first, _ = network.step(inputs_after(0, 0.0), state)
+    for other in (inputs_after(2, 0.0), inputs_after(0, 1.0)):
         difference = np.abs(network.step(other, state)[0].policy.logits - first.policy.logits).max()
         assert (difference > 1e-4) == (lstm_size > 0)
 
@@ -66,22 +65,13 @@ def test_what_differs_between_two_images_is_not_lost_in_the_torso() -> None:
 def test_bounded_actions_are_given_a_gaussian_within_the_configs_range() -> None:
     spec = environment_spec()._replace(actions=specs.BoundedArray((2,), np.float32, -1, 1))
     network = make_network(small_config(log_sigma_min=-0.5, log_sigma_max=-0.25), spec)
-    inputs = _inputs(0, 0.0)._replace(previous_action=tf.zeros([2, 2]))
+    inputs = inputs_after(0, 0.0)._replace(previous_action=tf.zeros([2, 2]))
     policy = network.step(inputs, network.initial_state(2))[0].policy
     assert policy.mean.shape == policy.log_sigma.shape == (2, 2)
     assert (np.abs(policy.log_sigma + 0.375) < 0.125).all()
 
 
 PROBABILITIES = np.array([0.1, 0.6, 0.25, 0.05])
-
-
-def _random_inputs(seed: int, size: int) -> NetworkInput:
-    rng = np.random.default_rng(seed)
-    return NetworkInput(
-        rng.normal(size=(size, OBSERVATION_SIZE)).astype(np.float32),
-        rng.integers(NUM_ACTIONS, size=size).astype(np.int32),
-        rng.normal(size=size).astype(np.float32),
-    )
 
 
 def test_draws_follow_the_probabilities_that_are_reported() -> None:
@@ -102,7 +92,7 @@ def _play(seed: int, num_steps: int = 20) -> list[np.ndarray]:
     state = network.initial_state(4)
     record: list[np.ndarray] = []
     for t in range(num_steps):
-        output = policy(_random_inputs(t, 4), state)
+        output = policy(random_inputs(t, 4), state)
         state = output.core_state
         record += [x.numpy() for x in (output.action, output.log_probability, *state)]
     return record
@@ -119,7 +109,7 @@ def test_evaluation_samples_too_in_any_number_of_environments() -> None:
     network = make_network(small_config(), environment_spec())
     policy = make_evaluation_policy(network, seed=0)
     for size in (1, 2_000):
-        inputs = NetworkInput(*(np.repeat(x, size, axis=0) for x in _random_inputs(0, 1)))
+        inputs = NetworkInput(*(np.repeat(x, size, axis=0) for x in random_inputs(0, 1)))
         output = policy(inputs, network.initial_state(size))
         expected, state = network.step(inputs, network.initial_state(size))
         np.testing.assert_allclose(output.core_state.cell, state.cell, atol=1e-6)

@@ -5,13 +5,10 @@ import pytest
 import tensorflow as tf
 
 from agents.impala import agent as impala
-from agents.impala.distributions import Categorical
 from agents.impala.learner import ImpalaUpdate
-from agents.impala.vtrace import Hyperparameters, Outputs
 from agents.popart.agent import make
-from replay.structures import Batch, TrainedRows
-from tests.agents.impala import oracle
-from tests.agents.impala.batches import gradients_of, outputs_of
+from replay.structures import Batch
+from tests.agents.impala.batches import gradients_of, oracles_loss, outputs_of
 from tests.agents.popart.batches import (
     ABSENT,
     NUM_TASKS,
@@ -27,27 +24,13 @@ from tests.eager import eagerly
 SCALED = 3  # the task whose rewards are multiplied
 
 
-def _expected_loss(
-    update: ImpalaUpdate, batch: Batch, config: impala.Config
-) -> tuple[float, np.ndarray]:
-    """The loss (Equations 11 and 12), and the unnormalised targets `[L, B]`, NaN where masked."""
-    statistics = statistics_of(update)
-    mu, sigma = statistics.mu.numpy()[TASKS], statistics.sigma.numpy()[TASKS]
-    pairs = [outputs_of(update, batch, b) for b in range(len(TASKS))]
-    log_pi = np.stack([x for x, _ in pairs], axis=1)
-    n = np.stack([x[:, task] for task, (_, x) in zip(TASKS, pairs, strict=True)], axis=1)
-    rows = TrainedRows(*(x.numpy() for x in batch.trained(config.burn_in)))
-    costs = Hyperparameters(
-        config.discount, 1.0, 1.0, 1.0, 1.0, config.baseline_cost, config.entropy_cost
-    )
-    return oracle.losses(Outputs(Categorical(log_pi[:-1]), n, mu, sigma), rows, costs, "vtrace")
-
-
 def test_the_loss_of_a_batch_is_the_oracles_sum() -> None:
     config = small_config(entropy_cost=0.3)
     update, batch = make_update(config), batch_of_tasks(config)
     evaluation = update.evaluate(batch)
-    loss, targets = _expected_loss(update, batch, config)
+    statistics = statistics_of(update)  # Equations 11 and 12
+    mu, sigma = statistics.mu.numpy()[TASKS], statistics.sigma.numpy()[TASKS]
+    loss, targets = oracles_loss(update, batch, config, mu, sigma, TASKS.tolist())
     assert float(evaluation.loss) == pytest.approx(loss, rel=1e-4)
     real = batch.mask.numpy() > 0
     np.testing.assert_allclose(evaluation.target.numpy()[real], targets[real], atol=1e-4)

@@ -16,60 +16,43 @@ calls it `among` others has them answer; elsewhere it is `ALONE`, which changes 
 import contextlib
 import contextvars
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 import tensorflow as tf
 
 
-class Learners(Protocol):
-    """The learners of one agent, as one of them sees them.
+class Learners:
+    """The learners of one agent, as one of them sees them; these are one alone.
 
     Attributes:
       rank: of this one; that of rank 0 reports, saves and answers.
       size: how many there are.
     """
 
-    rank: int
-    size: int
+    rank = 0
+    size = 1
 
     def sum(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """Each tensor, summed over the learners; its shape is the same for all of them.
 
         To a derivative it is the identity: that of this learner's own part.
         """
-        ...
-
-    def gather(self, tensor: tf.Tensor) -> tf.Tensor:
-        """Everybody's `[n, ...]`, one after the other: `[size * n, ...]`; no derivative."""
-        ...
-
-    def exchange(self, row: np.ndarray) -> np.ndarray:
-        """Everybody's `[k]` float64: `[size, k]`."""
-        ...
-
-
-class Alone:
-    """One learner is all there is. Implements `Learners`."""
-
-    rank = 0
-    size = 1
-
-    def sum(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         return list(tensors)
 
     def gather(self, tensor: tf.Tensor) -> tf.Tensor:
+        """Everybody's `[n, ...]`, one after the other: `[size * n, ...]`; no derivative."""
         return tensor
 
     def exchange(self, row: np.ndarray) -> np.ndarray:
+        """Everybody's `[k]` float64: `[size, k]`."""
         return row[np.newaxis]
 
 
-ALONE = Alone()
+ALONE = Learners()
 
 
-class Together:
-    """Learners in processes of their own, by TensorFlow's collectives. Implements `Learners`.
+class Together(Learners):
+    """Learners in processes of their own, by TensorFlow's collectives.
 
     They go over gRPC, and over NCCL where every learner has a GPU. It is made before this process
     runs its first TensorFlow operation, and waits until all learners are there. When one of them

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from agents.compilation import is_refused, update_function
-from agents.several_learners import Alone, among
+from agents.several_learners import Learners, among
 from tensor_ops.xla import within_xla
 
 
@@ -53,7 +53,7 @@ def test_a_gpu_is_given_the_whole() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_other_learners_are_heard_of_in_between() -> None:
-    update, two = Doubling(), Alone()
+    update, two = Doubling(), Learners()
     two.size = 2
     with among(two):
         assert _results(update) == [3.0, 6.5]

@@ -13,7 +13,7 @@ import tree
 from acme.utils import counting
 
 from agents.learner import BrokenOffError, Learner
-from agents.several_learners import ALONE, Alone, Learners, among, mean, whole_metrics
+from agents.several_learners import ALONE, Learners, among, mean, whole_metrics
 from replay.structures import Batch
 from tests.agents.adding import AddReward, Priorities, batch_of, for_ever, make_learner
 from tests.agents.together import CLIP, Case, Group, Learned, learn
@@ -136,8 +136,8 @@ class Round:
         self.rows: list[np.ndarray] = [np.zeros(0)] * size
 
 
-class Threaded(Alone):
-    """One of several learners whose updates are their own. Implements `Learners`."""
+class Threaded(Learners):
+    """One of several learners whose updates are their own."""
 
     def __init__(self, rank: int, met: Round) -> None:
         self.rank = rank

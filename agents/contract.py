@@ -20,15 +20,12 @@ class Network(Protocol):
     @property
     def actions(self) -> specs.BoundedArray:
         """The spec of the environment's actions; previous ones have its shape and type."""
-        ...
 
     def initial_state(self, batch_size: int) -> Nest:
         """The state at an episode's start: zeros `[batch_size, ...]`; () without a core."""
-        ...
 
     def step(self, inputs: NetworkInput, core_state: Nest) -> tuple[Nest, Nest]:
         """One step: inputs and state `[B, ...]` -> outputs `[B, ...]` and the next state."""
-        ...
 
     def unroll(
         self, inputs: NetworkInput, core_state: Nest, reset: tf.Tensor, valid: tf.Tensor
@@ -40,7 +37,6 @@ class Network(Protocol):
           reset: `[T, B]` bool; the state becomes the initial one before such a row.
           valid: `[T, B]` bool; a row that is not leaves the state as it is.
         """
-        ...
 
 
 class PolicyOutput(NamedTuple):
@@ -72,7 +68,6 @@ class Update(Protocol):
         are scalars: the learner stops when one is not finite, before such parameters are saved. A
         `tf.function`: everything that changes is a `tf.Variable`.
         """
-        ...
 
 
 @dataclasses.dataclass(frozen=True)

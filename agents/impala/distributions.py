@@ -30,27 +30,21 @@ class Distribution(Protocol):
 
     def sample(self, generator: tf.random.Generator) -> tf.Tensor:
         """An action for each of N observations."""
-        ...
 
     def for_evaluation(self, generator: tf.random.Generator) -> tf.Tensor:
         """The actions by which the agent is evaluated, N of them."""
-        ...
 
     def log_probability(self, action: tf.Tensor) -> tf.Tensor:
         """log π(a | x), `[...]`; a density's where actions are vectors."""
-        ...
 
     def regularisation(self) -> tf.Tensor:
         """A loss that keeps the policy broad beside the others, `[...]`."""
-        ...
 
     def regularisation_metric(self, mean: tf.Tensor) -> dict[str, tf.Tensor]:
         """The mean of `regularisation`, by its column of the log."""
-        ...
 
     def divergence(self, other: Any) -> tf.Tensor:
         """KL(π, π') of this policy from another of the same kind, `[...]`."""
-        ...
 
 
 class Categorical(NamedTuple):

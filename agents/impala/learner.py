@@ -69,12 +69,10 @@ class Normaliser(Protocol):
 
     def shift_and_scale(self, task: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Tasks `[B]` -> μ and σ, `[B]` each: a value is σ times the network's output, plus μ."""
-        ...
 
     def adapt(self, target: tf.Tensor, mask: tf.Tensor, task: tf.Tensor) -> Mapping[str, tf.Tensor]:
         """Follows the targets `[L, B]` of a batch's real steps, once the optimizer has made its
         step; returns metrics, `[num_tasks]` each."""
-        ...
 
 
 class VTraceUpdate(tf.Module):

@@ -22,17 +22,14 @@ class Core(Protocol):
 
     def initial_state(self, batch_size: int) -> Nest:
         """The state before an episode's first step, `[batch_size, ...]`."""
-        ...
 
     def step(self, inputs: tf.Tensor, state: Nest) -> tuple[tf.Tensor, Nest]:
         """`[B, D]` and the state before -> `[B, H]` and the state after."""
-        ...
 
     def unroll(
         self, inputs: tf.Tensor, state: Nest, reset: tf.Tensor, valid: tf.Tensor
     ) -> tuple[tf.Tensor, Nest]:
         """`[T, B, D]` and the state before row 0 -> `[T, B, H]` and the state after row T - 1."""
-        ...
 
 
 class LSTM(snt.Module):

@@ -28,6 +28,18 @@ def test_no_folder_imports_one_that_imports_it() -> None:
     assert circles(ROOT) == []
 
 
+@pytest.mark.repository
+def test_r2d2_as_a_library_loads_none_of_this_projects_environments() -> None:
+    left, found = [Path("r2d2/agent.py")], set[Path]()
+    while left:
+        module = left.pop()
+        if module not in found:
+            found.add(module)
+            left += imports(ROOT, module)
+    assert Path("replay/writer.py") in found
+    assert not {Path("environments") / f"{name}.py" for name in ("suites", "dm", "gym")} & found
+
+
 def test_a_circle_of_three_folders_is_found(tmp_path: Path) -> None:
     _write(
         tmp_path,

@@ -83,6 +83,10 @@ def draw(
     )
     for axis, panel in zip(axes.flat, panels, strict=True):
         _fill(axis, panel)
+    for axis, panel in zip(axes.flat, panels, strict=True):  # limits, once all is drawn
+        axis.set(**panel.words)
+        if "xticks" in panel.words:
+            axis.xaxis.minorticks_off()
         if "sharey" in subplots:
             axis.label_outer()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -113,9 +117,6 @@ def _fill(axis: Axes, panel: Panel) -> None:
             fontsize=8,
             color="#636363",
         )
-    axis.set(**panel.words)
-    if "xticks" in panel.words:
-        axis.xaxis.minorticks_off()
     axis.grid(alpha=0.3)
     if panel.legend is not None and axis.get_legend_handles_labels()[0]:
         axis.legend(**{"frameon": False, **panel.legend})

@@ -18,7 +18,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -223,7 +222,7 @@ def _steps(seen: Seen) -> str:
 
 
 def main() -> int:
-    """Prints the outcome of a storm; returns the exit code."""
+    """Kills a population; returns the exit code."""
     parser = study.parser(__doc__)
     parser.add_argument("run_dir", type=pathlib.Path, help="a new folder")
     parser.add_argument("--kills", type=int, default=20, help="before it may end")
@@ -232,16 +231,12 @@ def main() -> int:
     asked: dict[str, Any] = vars(parser.parse_args())
     outcome = run(asked.pop("run_dir").resolve(), **asked)
     made = [decision for own in outcome.last.made for decision in own]
-    for kind, count in sorted(Counter(outcome.struck).items()):
-        print(f"{count:3} x {kind}")
-    print(
+    told = (
         f"{outcome.seconds:.0f} s, {outcome.launches} launches; {len(made)} decisions, of which "
         f"{sum(decision.adopted is not None for decision in made)} adopted; "
         f"{_steps(outcome.last)} steps"
     )
-    for sentence in outcome.wrong:
-        print(sentence)
-    return bool(outcome.wrong)
+    return storm.end(outcome.struck, told, outcome.wrong)
 
 
 if __name__ == "__main__":

@@ -255,7 +255,10 @@ def draw_corrections(rows: Rows, path: pathlib.Path) -> None:
     """Final scores by rank, a line for each correction: Figure D.2. Then by learning rate."""
     ranks, rates = [], []
     for i, (correction, samples) in enumerate(_samples(rows).items()):
-        scored, style = [final(own) for own in samples], dict(color=f"C{i}", marker="o")
+        scored, style = (
+            [final(own) for own in samples],
+            dict(color=f"C{i}", marker="o", markersize=4),
+        )
         ranks.append(Line(range(1, len(samples) + 1), scored, correction, style=style))
         x = [own[-1].value("learning_rate") for own in samples]
         rates.append(Line(x, scored, style=style | dict(linestyle="")))

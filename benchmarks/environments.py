@@ -129,12 +129,7 @@ def missing_package(name: str) -> str | None:
 
 @contextlib.contextmanager
 def registered(name: str, *, acting: bool = False) -> Iterator[str]:
-    """What `--env` calls an environment of one space, while the context lasts.
-
-    Args:
-      name: one of `OBSERVATIONS`.
-      acting: one of `ACTIONS` instead.
-    """
+    """The name for `--env` of an environment of one space, while the context lasts."""
     seen, acted = (_VECTOR, ACTIONS[name]) if acting else (OBSERVATIONS[name], _CHOICE)
     env_id = f"docs/{'Acts' if acting else 'Shows'}-v0"
     gymnasium.register(

@@ -134,15 +134,10 @@ def run(
     seconds: tuple[float, float] = SECONDS,
     more_steps: int = MORE_STEPS,
 ) -> Outcome:
-    """Runs a population, to its end.
+    """Kills a population so many times, then lets it run to its end.
 
-    Args:
-      run_dir: a new folder.
-      kills: how many.
-      members: of the population.
-      seed: of who is killed, and when.
-      seconds: from a launch, or a kill that it survived, to the next kill: from least to most.
-      more_steps: of each member, after the last kill.
+    Who is killed, and when, follows from the seed; `seconds` pass from a launch, or a kill that it
+    survived, to the next kill, from least to most. Each member makes `more_steps` after the last.
     """
     folder, chance = PopulationFolder(run_dir), random.Random(seed + 1)
     begun, struck, wrong = time.monotonic(), list[str](), list[str]()

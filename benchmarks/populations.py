@@ -86,13 +86,7 @@ def has_ended(path: pathlib.Path) -> bool:
 
 
 def rows_of(path: pathlib.Path, fields: Sequence[str], points: int) -> Iterator[Row]:
-    """A population's rows, member by member.
-
-    Args:
-      path: of its folder.
-      fields: whose values are kept.
-      points: the most of a member; fewer where few episodes have ended.
-    """
+    """A population's rows, member by member: `points` each, or fewer where few episodes ended."""
     found, folder = settings.load(path), PopulationFolder(path)
     tasks = suites.tasks(found.env)
     for member in range(found.members):

@@ -116,6 +116,7 @@ def _in_order(log: Log) -> Log:
 
 def write(path: pathlib.Path, fields: Sequence[str], rows: Rows) -> None:
     """A line for each row."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*Row._fields[:-1], *fields])
@@ -356,7 +357,6 @@ def main() -> None:
         for name in chosen.populations
         for row in rows_of(asked.runs / name, chosen.fields, chosen.points)
     ]
-    study.make_folders(asked.docs)
     write(data(asked.study, asked.docs), chosen.fields, rows)
     chosen.draw(rows, asked.docs / "images" / f"populations_{asked.study}.png")
     print(chosen.tell(rows))

@@ -72,12 +72,6 @@ def parser_of_trainings(
     return found
 
 
-def make_folders(docs: pathlib.Path) -> None:
-    """Makes the folders of data and images."""
-    for folder in ("data", "images"):
-        (docs / folder).mkdir(parents=True, exist_ok=True)
-
-
 def read(
     path: pathlib.Path, run: type[RunType], result: type[ResultType]
 ) -> dict[RunType, ResultType]:

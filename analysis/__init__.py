@@ -1,4 +1,4 @@
-"""What reads run folders and starts nothing."""
+"""Reads run folders, and starts nothing."""
 
 import recurrent_replay
 

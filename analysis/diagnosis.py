@@ -62,12 +62,11 @@ Tell = Callable[[str], None]  # is told what comes next
 
 
 class Wanted(NamedTuple):
-    """What is asked for; an empty sequence is what the run's agent has something for."""
+    """The measurements that are asked for; an empty sequence stands for all that make sense."""
 
     run: Settings
     agent: str
     analyses: Sequence[str]
-    all_or_nothing: bool  # whether one that this run has nothing for is an error
     burn_ins: Sequence[int]
     sequences: int
     replay_samples: int
@@ -77,7 +76,7 @@ class Wanted(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What came of one analysis."""
+    """The outcome of one analysis."""
 
     title: str
     rows: Sequence[Any]  # dataclasses of one type
@@ -90,13 +89,8 @@ def diagnose(wanted: Wanted, console: Console) -> None:
     Raises:
       SettingsError: the run has not what it takes; what nobody named is only told.
     """
-    try:
-        _diagnose(_completed(wanted), console)
-    except CheckpointError as error:
-        raise SettingsError(str(error)) from None
-
-
-def _diagnose(wanted: Wanted, console: Console) -> None:
+    all_or_nothing = bool(wanted.analyses)
+    wanted = _completed(wanted)
     folder = wanted.run.folder.diagnostics
     paths = {analysis: folder / f"{analysis}-{wanted.agent}" for analysis in wanted.analyses}
     files = [path.with_suffix(suffix) for path in paths.values() for suffix in (".csv", ".png")]
@@ -106,7 +100,7 @@ def _diagnose(wanted: Wanted, console: Console) -> None:
             with Console(stderr=True).status(analysis) as status:
                 measured = _MEASURES[analysis](wanted, status.update)
         except SettingsError as error:
-            if wanted.all_or_nothing:
+            if all_or_nothing or isinstance(error, CheckpointError):
                 raise
             console.print(f"{analysis}: {error}\n", soft_wrap=True, highlight=False)
             continue
@@ -145,11 +139,11 @@ def default_burn_ins(layout: Layout) -> list[int]:
 
 
 def _write(path: pathlib.Path, rows: Sequence[Any]) -> None:
-    """Writes dataclasses of one type, their attributes the columns; None is empty."""
+    """Writes dataclasses of one type, their fields the columns; None is empty."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(field.name for field in dataclasses.fields(rows[0]))
-        writer.writerows(dataclasses.astuple(row) for row in rows)
+        writer.writerows(map(dataclasses.astuple, rows))
 
 
 def show(console: Console, title: str, rows: Sequence[Any]) -> None:
@@ -199,29 +193,17 @@ def _acting(
 
 @dataclasses.dataclass(frozen=True)
 class Discrepancy:
-    """ΔQ of many sequences: a bar in each panel of the figure.
+    """ΔQ of many sequences: a bar in each panel of the figure."""
 
-    Attributes:
-      task: what was played.
-      parameter_lag: updates between the parameters that acted and those that look back.
-      start: what the unroll begins with: `zero` or the `stored` state.
-      burn_in: steps that are unrolled before the first trained one.
-      first_mean: at the first trained step, over the sequences.
-      first_median: the same; a sequence whose values are all near 0 weighs little in it.
-      last_mean: at the last trained step.
-      last_median: the same.
-      sequences: how many there were.
-    """
-
-    task: str
-    parameter_lag: int
-    start: str
-    burn_in: int
-    first_mean: float
-    first_median: float
-    last_mean: float
-    last_median: float
-    sequences: int
+    task: str  # what was played
+    parameter_lag: int  # updates between the parameters that acted and those that look back
+    start: str  # what the unroll begins with: `zero` or the `stored` state
+    burn_in: int  # steps that are unrolled before the first trained one
+    first_mean: float  # at the first trained step, over the sequences
+    first_median: float  # the same; a sequence whose values are all near 0 weighs little in it
+    last_mean: float  # at the last trained step
+    last_median: float  # the same
+    sequences: int  # how many there were
 
 
 def _measure_discrepancy(wanted: Wanted, tell: Tell) -> Measured:
@@ -267,7 +249,7 @@ def _measure_discrepancy(wanted: Wanted, tell: Tell) -> Measured:
 
 
 def _record(player: Player, task: str, rows: int, seed: int) -> Played:
-    """What actors do with these parameters, from epsilons all over the run's ladder."""
+    """The rows of actors with these parameters, of epsilons all over the run's ladder."""
     agent, network, num_actors = player.agent, player.network, player.run.num_actors
     ranks = np.linspace(0, num_actors - 1, _ENVIRONMENTS).round().astype(int)
     policy, recorder = agent.make_policy(network, ranks, num_actors, seed), Recorder()
@@ -316,28 +298,18 @@ def _draw_bars(axes: Axes, rows: Sequence[Discrepancy], heights: Sequence[float]
 
 @dataclasses.dataclass(frozen=True)
 class Lag:
-    """One distribution of parameter lags, in updates.
+    """One distribution of parameter lags, in updates."""
 
-    Attributes:
-      of: `logged`, the means of batches over the whole run; `sampled`, items of the saved replay as
-        the learner would draw them; `stored`, all its items alike.
-      mean: of the lags.
-      p10: a tenth of them are smaller.
-      median: half of them are.
-      p90: nine tenths are.
-      count: rows of the log, or samples.
-    """
-
-    of: str
-    mean: float
-    p10: float
-    median: float
-    p90: float
-    count: int
+    of: str  # `logged`: of batches; `sampled` from the saved replay; `stored`: its items alike
+    mean: float  # of the lags
+    p10: float  # a tenth of them are smaller
+    median: float  # half of them are
+    p90: float  # nine tenths are
+    count: int  # rows of the log, or samples
 
 
 class Lags(NamedTuple):
-    """What there is to know of a run's parameter lag."""
+    """A run's parameter lag, over time and in its saved replay."""
 
     learner_steps: np.ndarray  # [rows] of the log
     logged: np.ndarray  # [rows] mean lag of the batches since the row before
@@ -428,27 +400,17 @@ def draw_lags(lags: Lags) -> Figure:
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """What the greedy policy does with one memory: a point in each panel of the figure.
+    """The greedy policy with one length of memory: a point in each panel of the figure."""
 
-    Attributes:
-      task: what was played.
-      memory_steps: k, inputs remembered; None for all.
-      episode_return: mean over the episodes, undiscounted and unclipped.
-      low: of the mean's 95% interval.
-      high: of it.
-      greedy_match: part of the steps at which the unlimited policy would act alike.
-      q_difference: mean of |max_a Q_k(a) − max_a Q_∞(a)|, in the units of the network's outputs.
-      episodes: how many were played.
-    """
-
-    task: str
-    memory_steps: int | None
-    episode_return: float
-    low: float
-    high: float
-    greedy_match: float
+    task: str  # what was played
+    memory_steps: int | None  # k, inputs remembered; None for all
+    episode_return: float  # mean over the episodes, undiscounted and unclipped
+    low: float  # of the mean's 95% interval
+    high: float  # of it
+    greedy_match: float  # part of the steps at which the unlimited policy would act alike
+    # Mean of |max_a Q_k(a) − max_a Q_∞(a)|, in the units of the network's outputs.
     q_difference: float
-    episodes: int
+    episodes: int  # how many were played
 
 
 def _measure_memory(wanted: Wanted, tell: Tell) -> Measured:

@@ -1,4 +1,4 @@
-"""What a run's newest checkpoint holds of its replay: priorities, and how old the items are."""
+"""The replay in a run's newest checkpoint: its priorities, and how old its items are."""
 
 import contextlib
 import os

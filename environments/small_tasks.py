@@ -208,7 +208,7 @@ class MemoryTask(NamedTuple):
       memoryless_optimum: the mean undiscounted return of the best memoryless policy. For `recall`
         it is exact: the guess at the query is right once in `NUM_CUES` times. For `cartpole` it is
         the best that a search over random policies found, whose probability of going right is a
-        cubic polynomial of the observation through a sigmoid, or a table over a grid.
+        cubic polynomial of the observation through a sigmoid.
       pass_mark: a mean return that only a policy with a memory reaches.
     """
 

@@ -9,6 +9,9 @@ modules.
 A *suite* is several tasks with the same observations and actions: names joined by commas, as in
 `atari:pong,atari:breakout`; `atari57`, the 57 games on which the papers report; or `dmlab30`, the
 30 levels of theirs. A task is known by its index in the suite.
+
+Only functions that make or check look whether a name is one; of a suite, others tell what its first
+task is.
 """
 
 import contextlib
@@ -68,11 +71,7 @@ class Task(NamedTuple):
 
 
 def parse(name: str) -> list[Task]:
-    """The tasks of a suite, in order; of one environment, itself.
-
-    Args:
-      name: for example `atari:pong`, `atari:pong,atari:breakout` or `atari57`; not checked.
-    """
+    """The tasks of a suite, in order; of one environment, itself."""
     found = []
     for part in itertools.chain(*(_SUITES.get(part, (part,)) for part in name.split(","))):
         word, _, rest = part.partition(":")
@@ -81,30 +80,22 @@ def parse(name: str) -> list[Task]:
 
 
 def tasks(name: str) -> tuple[str, ...]:
-    """The names of a suite's tasks in order; arguments as for `parse`."""
+    """The names of a suite's tasks, in order; of one environment, its own."""
     return tuple(task.name for task in parse(name))
 
 
 def kind(name: str) -> str:
-    """The kind of an environment or of a suite's first task, as `Task.kind`; not checked."""
+    """`Task.kind` of an environment."""
     return parse(name)[0].kind
 
 
 def frames_per_step(name: str) -> int:
-    """Frames for which an action is repeated: 4 on Atari and DeepMind Lab, 1 elsewhere.
-
-    Args:
-      name: of an environment or a suite; not checked.
-    """
+    """Frames for which an action is repeated: 4 on Atari and DeepMind Lab, 1 elsewhere."""
     return _FRAMES_PER_STEP.get(kind(name), 1)
 
 
 def is_continuous(name: str) -> bool:
-    """Whether actions are vectors: by the name, or else by what can be made here.
-
-    Args:
-      name: of an environment, or of a suite, whose first task tells; not checked.
-    """
+    """Whether actions are vectors: by the name, or else by what can be made here."""
     first = parse(name)[0]
     if first.kind in control_tasks.TASKS:  # so that no engine has to be there to ask
         return True
@@ -116,11 +107,7 @@ def is_continuous(name: str) -> bool:
 
 
 def shows_pixels(name: str) -> bool:
-    """Whether an environment that is continuous shows images.
-
-    Args:
-      name: as for `is_continuous`.
-    """
+    """Whether an environment that is continuous shows images."""
     first = parse(name)[0]
     if first.kind in control_tasks.TASKS:
         return first.kind == "control-pixels"
@@ -128,11 +115,7 @@ def shows_pixels(name: str) -> bool:
 
 
 def module_of(name: str) -> str | None:
-    """The module that has to be imported to make a task: a user's own; None of those listed here.
-
-    Args:
-      name: of one environment that `check_names` accepts.
-    """
+    """The user's own module that has to be imported to make a task, if there is one."""
     (task,) = parse(name)
     if task.kind == "gym":
         return task.rest.partition(":")[0] if ":" in task.rest else None
@@ -140,16 +123,12 @@ def module_of(name: str) -> str | None:
 
 
 def evaluation_task(name: str) -> str:
-    """The task on which play of a task is evaluated: itself, or its held-out twin.
-
-    Args:
-      name: of one environment; not checked.
-    """
+    """The task on which play of a task is evaluated: itself, or its held-out twin."""
     return scores.HELD_OUT.get(name, name)
 
 
 def made_singly(name: str) -> bool:
-    """Whether copies of one environment, whose name is not checked, are made one at a time."""
+    """`Task.is_made_singly` of an environment."""
     return parse(name)[0].is_made_singly
 
 

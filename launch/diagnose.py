@@ -49,7 +49,7 @@ _SECTIONS = {
 
 
 def _run_and_what() -> dict[str, Any]:
-    """What the command line asks for, as `analysis.diagnosis.Wanted` takes it.
+    """The fields of `analysis.diagnosis.Wanted`, from the command line.
 
     Raises:
       SettingsError: when it makes no sense.
@@ -66,7 +66,6 @@ def _run_and_what() -> dict[str, Any]:
         run=run,
         agent=command_line.AGENT.value or run.agents[0],
         analyses=_ANALYSES.value or (),
-        all_or_nothing=bool(_ANALYSES.value),
         burn_ins=burn_ins,
         sequences=_SEQUENCES.value,
         replay_samples=_SAMPLES.value,

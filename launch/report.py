@@ -25,7 +25,7 @@ _SECTIONS = {"What is shown": ("run_dir", "trust"), "Where": ("output",)}
 
 
 def _folders() -> list[str]:
-    """What the command line names. Raises SettingsError."""
+    """The folders that the command line names. Raises SettingsError."""
     if not (named := command_line.RUN_DIR.value):
         raise SettingsError("--run_dir must be given: a run's folder, several with commas.")
     folders = named.split(",")

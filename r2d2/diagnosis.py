@@ -1,4 +1,4 @@
-"""What R2D2's paper measures of a trained network (Kapturowski et al. 2019, Sections 3 and 5).
+"""Measurements of a trained network in R2D2's paper (Kapturowski et al. 2019, Sections 3 and 5).
 
 *Q-value discrepancy* (Figure 1): how far action values are from those of the true recurrent state,
 where training has to find that state from a sequence out of replay. ĥ is unrolled with the
@@ -98,7 +98,7 @@ def cut_sequences(played: Played, layout: Layout, count: int, seed: int) -> Cuts
 def network_inputs(
     step: Step, rows: np.ndarray, environments: np.ndarray, frame_stack: int
 ) -> NetworkInput:
-    """What the actors' network saw in M places of their streams.
+    """The inputs of the actors' network in M places of their streams.
 
     Args:
       step: `[T, N, ...]`.
@@ -122,7 +122,7 @@ def network_inputs(
 
 
 class Strategy(NamedTuple):
-    """How training finds the recurrent state of a sequence's first trained step (Section 3)."""
+    """A way to find the recurrent state of a sequence's first trained step (Section 3)."""
 
     stored_state: bool  # the unroll begins with the stored state, or else with zero
     burn_in: int  # l, steps that are unrolled before the first trained one

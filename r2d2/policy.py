@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from agents.contract import Network, Policy, PolicyOutput
 from r2d2.config import Config
-from r2d2.joint import JointActions
-from r2d2.returns import h_inverse
+from r2d2.network import JointActions
+from r2d2.targets import h_inverse
 from replay.structures import Nest, NetworkInput
 
 

@@ -10,18 +10,22 @@ Everything is one gather per field, by row numbers made from the header, straigh
 order. After an item's blocks stands one that begins with a row of zeros: padding is read from that.
 
 A table may be spread over several servers, its shards. Each gives the same part of every batch.
+
+An iterator of TensorFlow's that waits for replay's next item cannot be given up: the thread that
+waits, and those of Reverb that sample for it, would go on until the process ends. Each of the
+latter wakes up all the time once its server is gone. A `Stream` can be closed.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import reverb
 import tensorflow as tf
 import tree
 from acme import specs
+from tensorflow.python.eager import cancellation
 
-from replay import records
-from replay.compression import decompressed
+from replay.blocks import decompressed, unpack
 from replay.frames import frame_exists, gather_stacks, is_image
 from replay.layout import BlockLayout, Layout
 from replay.structures import (
@@ -78,8 +82,13 @@ def make_dataset(
     """
     num_shards = len(server_addresses)
     check_shares(tables, batch_sizes, num_shards)
-    _check_layouts(tables)
     layout = tables[0].layout
+    for table in tables:
+        if table.layout != layout:
+            raise ValueError(
+                f"The tables of one batch need one layout; {tables[0].name!r} has {layout}, "
+                f"{table.name!r} has {table.layout}."
+            )
     item = signature(environment_spec, core_state, blocks)
     num_rows = sum(batch_sizes) * (layout.burn_in + layout.length)
     count = max_blocks(layout, blocks.length) + 1  # and one that begins with zeros
@@ -198,15 +207,6 @@ def check_shares(tables: Sequence[TableSpec], batch_sizes: Sequence[int], num_sh
             )
 
 
-def _check_layouts(tables: Sequence[TableSpec]) -> None:
-    for table in tables:
-        if table.layout != tables[0].layout:
-            raise ValueError(
-                f"The tables of one batch need one layout; {tables[0].name!r} has "
-                f"{tables[0].layout}, {table.name!r} has {table.layout}."
-            )
-
-
 def _padded_shapes(item: Item, count: int) -> Item:
     blocks = tree.map_structure(lambda leaf: [count, *leaf.shape[1:]], item.blocks)
     return item._replace(
@@ -244,7 +244,7 @@ def to_batch(
     acted = ((t >= header.padding) & (t < end))[:-1]  # [T, B]
 
     def recorded(t: tf.Tensor, wanted: tf.Tensor) -> Record:
-        return records.unpack(rows.gather(items.blocks.records, t, wanted), actions)
+        return unpack(rows.gather(items.blocks.records, t, wanted), actions)
 
     observed, done = recorded(t, valid), recorded(t[:-1], acted)
     first = valid & (observed.step_type == FIRST)
@@ -334,3 +334,34 @@ class _Rows:
     def gather(self, field: tf.Tensor, t: tf.Tensor, wanted: tf.Tensor) -> tf.Tensor:
         """The field at batch rows `t` `[..., 1]`, zero where not `wanted`: `[..., B, *]`."""
         return tf.gather(self.flatten(field), self.index(field, t, wanted))
+
+
+class Stream(Iterator[Batch]):
+    """The batches of a dataset, which end when it is closed.
+
+    Args:
+      dataset: of batches, as `replay.dataset.make_dataset` makes it.
+    """
+
+    def __init__(self, dataset: tf.data.Dataset) -> None:
+        self._iterator: tf.data.Iterator | None = iter(dataset)
+        self._manager = cancellation.CancellationManager()
+        read = tf.function(lambda iterator: iterator.get_next(), autograph=False)
+        self._read = self._manager.get_cancelable_function(
+            read.get_concrete_function(self._iterator)
+        )
+
+    def __next__(self) -> Batch:
+        iterator = self._iterator
+        if iterator is None:
+            raise StopIteration
+        try:
+            batch: Batch = self._read(iterator)
+        except (tf.errors.OutOfRangeError, tf.errors.CancelledError):
+            raise StopIteration from None
+        return batch
+
+    def close(self) -> None:
+        """Ends the stream, for a thread too that waits for its next batch."""
+        self._iterator = None  # what samples for it ends with it
+        self._manager.start_cancel()

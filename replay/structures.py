@@ -70,7 +70,7 @@ class Block(NamedTuple):
     """
 
     observation: Nest  # [C + K + 1, ...]
-    records: Array  # [C + K + 1, W] int32, packed by `replay.records`
+    records: Array  # [C + K + 1, W] int32, packed by `replay.blocks`
 
 
 class Header(NamedTuple):

@@ -15,24 +15,17 @@ from agents.impala.config import ATARI, CONTROL, CONTROL_IMAGE, DMLAB, Config
 from agents.impala.learner import ImpalaUpdate, Normaliser
 from agents.networks.network import RecurrentNetwork, num_discrete
 from agents.networks.parts import image_of
-from agents.peers import ALONE, Peers
 from agents.pixel_control import PixelControl
 from agents.single_process import SingleProcessAgent
 from replay.structures import TableSpec
 
 __all__ = ["ATARI", "CONTROL", "CONTROL_IMAGE", "DMLAB", "IMPALA", "Config", "make"]
 
-MakeNormaliser = Callable[[snt.Linear, Peers], Normaliser]
+MakeNormaliser = Callable[[snt.Linear], Normaliser]
 
 
 class IMPALA(SingleProcessAgent):
-    """IMPALA in one process, for `acme.EnvironmentLoop`.
-
-    Args:
-      environment_spec: of the environment, as `acme.make_environment_spec` gives it.
-      config: hyperparameters; the paper's for Atari by default, which want an image.
-      seed: of parameters and policy.
-    """
+    """IMPALA in one process. The default config is the paper's for Atari, which wants an image."""
 
     def __init__(
         self, environment_spec: specs.EnvironmentSpec, config: Config = ATARI, *, seed: int = 0
@@ -54,8 +47,7 @@ def make(
         STAC's paper's.
       name: of the agent, its queue and its log; its replay, if any, is `<name>_replay`.
       num_values: value outputs of the network: 1 for all tasks, or one for each.
-      make_normaliser: from the layer that gives the values, and the learners that adapt it, to what
-        normalises them; None does not.
+      make_normaliser: from the layer that gives the values to what normalises them; None does not.
     """
     make_network = functools.partial(_make_network, config, num_values)
     tables, batch_sizes = zip(*_reads(config, name), strict=True)
@@ -72,8 +64,8 @@ def make(
         make_evaluation_policy=policy.make_evaluation_policy,
         make_update=functools.partial(_make_update, config, make_network, make_normaliser),
         environment_action=policy.environment_action,
-        initial_priority=None,
         estimates=_estimates,
+        can_be_several=True,
         is_recurrent=config.lstm_size > 0,
     )
 
@@ -106,7 +98,6 @@ def _make_update(
     make_network: Callable[[specs.EnvironmentSpec], RecurrentNetwork],
     make_normaliser: MakeNormaliser | None,
     environment_spec: specs.EnvironmentSpec,
-    peers: Peers = ALONE,
 ) -> ImpalaUpdate:
     network = make_network(environment_spec)
     assert isinstance(network.head, networks.ActorCriticHead)
@@ -120,7 +111,6 @@ def _make_update(
         network,
         config,
         lagging_network=make_network(environment_spec) if config.policy_lag else None,
-        normaliser=make_normaliser(values, peers) if make_normaliser else None,
+        normaliser=make_normaliser(values) if make_normaliser else None,
         pixel_control=pixel_control,
-        peers=peers,
     )

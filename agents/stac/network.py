@@ -7,14 +7,9 @@ import tensorflow as tf
 from acme import specs
 
 from agents.impala.distributions import Form
-from agents.impala.network import (
-    KEEPS_VARIANCE,
-    PolicyAndValue,
-    make_network_with,
-    policy_form,
-)
+from agents.impala.network import KEEPS_VARIANCE, PolicyAndValue, policy_form
 from agents.networks.layers import Linear
-from agents.networks.network import RecurrentNetwork
+from agents.networks.network import RecurrentNetwork, network_under
 from agents.stac.config import Config
 from tensor_ops.elementwise import relu
 
@@ -87,4 +82,4 @@ def make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> Rec
     form = policy_form(config, environment_spec)
     dtype = tf.as_dtype(config.precision)
     heads = [Head(form, config.head_hidden_sizes, dtype) for _ in range(config.num_heads)]
-    return make_network_with(Heads(heads), config, environment_spec)
+    return network_under(Heads(heads), config, environment_spec, KEEPS_VARIANCE)

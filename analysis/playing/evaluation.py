@@ -38,25 +38,17 @@ _MAX_ENGINES = 8  # of DeepMind Lab, each a process of hundreds of megabytes
 
 @dataclasses.dataclass(frozen=True)
 class Player:
-    """An agent's parameters, and how they are to be played.
+    """An agent's parameters, and how they are to be played."""
 
-    Attributes:
-      run: the settings of the run that they are from.
-      agent: whose they are; its config has the epsilon to play with.
-      update: holds them.
-      network: acts with them, from limited memory if that is asked for.
-      played: what to write over the episodes.
-    """
-
-    run: Settings
-    agent: Agent
-    update: Update
-    network: Network
-    played: Played
+    run: Settings  # the settings of the run that they are from
+    agent: Agent  # whose they are; its config has the epsilon to play with
+    update: Update  # holds them
+    network: Network  # acts with them, from limited memory if that is asked for
+    played: Played  # what to write over the episodes
 
     @property
     def tasks(self) -> list[str]:
-        """What is played: of a level with a held-out twin, the twin."""
+        """The tasks that are played: of a level with a held-out twin, the twin."""
         return [suites.evaluation_task(task) for task in self.run.tasks]
 
     def environments(self, task: str, count: int) -> VectorEnv:
@@ -132,7 +124,7 @@ def check_agent(run: Settings, name: str) -> None:
 
 
 def num_episodes(task: str) -> int:
-    """How many episodes the papers play of a task; a hundred where they say nothing."""
+    """The number of episodes that the papers play of a task; 100 where they say nothing."""
     return _EPISODES.get(suites.kind(task), _OTHER_EPISODES)
 
 

@@ -27,42 +27,26 @@ from run_folder.settings import SettingsError
 
 @dataclasses.dataclass(frozen=True)
 class Played:
-    """What was played, and how: all that an evaluation's numbers depend on.
+    """All that an evaluation's numbers depend on."""
 
-    Attributes:
-      agent: its name.
-      learner_steps: updates made when its parameters were saved.
-      actor_steps: actor steps counted then.
-      walltime: seconds that the run had lasted then.
-      epsilon: probability of a random action; None where actions are sampled from the policy.
-      memory_steps: inputs that the agent remembers; None is no limit.
-      seed: of environments and policy.
-    """
-
-    agent: str
-    learner_steps: int
-    actor_steps: int
-    walltime: float
+    agent: str  # its name
+    learner_steps: int  # updates made when its parameters were saved
+    actor_steps: int  # actor steps counted then
+    walltime: float  # seconds that the run had lasted then
+    # Probability of a random action; None where actions are sampled from the policy.
     epsilon: float | None
-    memory_steps: int | None
-    seed: int
+    memory_steps: int | None  # inputs that the agent remembers; None is no limit
+    seed: int  # of environments and policy
 
 
 @dataclasses.dataclass(frozen=True)
 class Row(Played):
-    """One episode.
+    """One episode."""
 
-    Attributes:
-      task: what was played: of a level with a held-out twin, the twin.
-      episode: from 0, for each task.
-      episode_return: undiscounted, unclipped.
-      episode_length: actor steps.
-    """
-
-    task: str
-    episode: int
-    episode_return: float
-    episode_length: int
+    task: str  # what was played: of a level with a held-out twin, the twin
+    episode: int  # from 0, for each task
+    episode_return: float  # undiscounted, unclipped
+    episode_length: int  # actor steps
 
 
 # In this order, which is that of the rows that `File` writes.
@@ -153,7 +137,7 @@ def _value(column: str, text: str) -> str | float | None:
 
 
 def name(played: Played) -> str:
-    """What files of this are called, without a suffix."""
+    """The name of files of this, without a suffix."""
     return "-".join([played.agent, str(played.learner_steps), *variation(played)])
 
 

@@ -41,7 +41,7 @@ _FROM_THE_START = {"movflags": "faststart"}  # a browser shows it before it has 
 
 
 class Frame(NamedTuple):
-    """What is seen at one step."""
+    """The sight of one step."""
 
     picture: np.ndarray  # uint8 [H, W, 3]
     step: int  # actor steps made so far

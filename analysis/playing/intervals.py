@@ -1,4 +1,4 @@
-"""How far a mean over episodes may be from the true one: percentile bootstrap intervals.
+"""Percentile bootstrap intervals: how far a mean over episodes may be from the true one.
 
 Efron and Tibshirani 1993, Section 13.3. They speak of one set of parameters, played again and
 again; how much another training run would differ takes other training runs.
@@ -19,7 +19,7 @@ Values = Sequence[float] | np.ndarray  # [n], returns of independent episodes
 
 
 class Interval(NamedTuple):
-    """Where the middle `LEVEL` of the resampled statistics lie; NaN where they cannot differ."""
+    """The ends of the middle `LEVEL` of resampled statistics; NaN where they cannot differ."""
 
     low: float
     high: float

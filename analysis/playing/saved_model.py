@@ -13,7 +13,7 @@ ignored. Where lives are lost, an agent whose memory that clears (`Agent.resets_
 """
 
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,118 +35,81 @@ State = dict[str, Any]
 last k - 1, `[N, k - 1, ...]`; `previous_action`; with them `lives`."""
 
 
-class _Steps:
-    """How an agent is evaluated, in any number of environments at once.
+def _module(agent: Agent, network: Network, spec: specs.EnvironmentSpec, seed: int) -> tf.Module:
+    """An agent's evaluation policy for any number of environments, with its variables."""
+    core_of_one, no_action = network.initial_state(1), network_input(spec, 1).previous_action
+    policy, drawn = _with_its_variables(agent, network, seed)
 
-    No tf.Module: that would wrap each dictionary that hangs on it, for the sake of variables in it.
-
-    Args:
-      agent: whose policy it is.
-      network: the agent's; its variables are saved with the model.
-      spec: of the environment.
-      seed: of what is drawn, such as actions from a policy.
-    """
-
-    def __init__(
-        self, agent: Agent, network: Network, spec: specs.EnvironmentSpec, seed: int
-    ) -> None:
-        self._agent = agent
-        self._actions = network.actions
-        self._make_core = network.initial_state
-        self._core = network.initial_state(1)
-        self._no_action = network_input(spec, 1).previous_action
-        self._observation = spec.observations
-        self._policy, drawn = _with_its_variables(agent, network, seed)
-        self._variables = [*network.variables, *drawn]
-
-    def module(self) -> tf.Module:
-        """What is saved: the functions, and the variables that they read."""
-        module = tf.Module()
-        module.saved = self._variables
-        module.initial_state = tf.function(
-            self._initial_state, input_signature=[tf.TensorSpec([], tf.int32, "num_environments")]
-        )
-        observation, reward, first, state = self._signature()
-        signature = [observation, reward, first, state]
-        module.step = tf.function(self._step, input_signature=signature)
-        if self._agent.resets_on_life_loss:
-            lives = tf.TensorSpec([None], tf.uint8, "lives")
-            signature = [observation, reward, first, lives, state]
-            module.step_with_lives = tf.function(self._step_with_lives, input_signature=signature)
-        return module
-
-    def _signature(self) -> tuple[Nest, tf.TensorSpec, tf.TensorSpec, State]:
-        """Of observation, reward, first and state."""
-
-        def rows(spec: Any, name: str) -> tf.TensorSpec:
-            return tf.TensorSpec([None, *spec.shape], spec.dtype, name)
-
-        state = self._initial_state(tf.constant(1))
-        observation = tree.map_structure_with_path(
-            lambda path, spec: rows(spec, "_".join(map(str, ("observation", *path)))),
-            self._observation,
-        )
-        of_state = tree.map_structure_with_path(
-            lambda path, x: tf.TensorSpec([None, *x.shape[1:]], x.dtype, "_".join(map(str, path))),
-            state,
-        )
-        reward = tf.TensorSpec([None], tf.float32, "reward")
-        return observation, reward, tf.TensorSpec([None], tf.bool, "first"), of_state
-
-    def _initial_state(self, num_environments: tf.Tensor) -> State:
-        n, stack = num_environments, self._agent.frame_stack
+    def initial_state(num_environments: tf.Tensor) -> State:
+        n = num_environments
         state: State = dict(
-            core=tuple(tree.flatten(self._make_core(n))),
+            core=tuple(tree.flatten(network.initial_state(n))),
             frames=tuple(
-                tf.zeros([n, stack - 1, *leaf.shape], leaf.dtype)
-                for leaf in tree.flatten(self._observation)
+                tf.zeros([n, agent.frame_stack - 1, *leaf.shape], leaf.dtype)
+                for leaf in tree.flatten(spec.observations)
                 if is_image(len(leaf.shape))
             ),
-            previous_action=tf.repeat(tf.constant(self._no_action), n, axis=0),
+            previous_action=tf.repeat(tf.constant(no_action), n, axis=0),
         )
-        if self._agent.resets_on_life_loss:
+        if agent.resets_on_life_loss:
             state["lives"] = tf.zeros([n], tf.uint8)
         return state
 
-    def _step(
-        self, observation: Nest, reward: tf.Tensor, first: tf.Tensor, state: State
+    def step(
+        observation: Nest, reward: tf.Tensor, first: tf.Tensor, state: State
     ) -> tuple[tf.Tensor, State]:
-        action, after = self._advance(observation, reward, first, first, state)
-        return action, {**state, **after}
+        return step_with_lives(observation, reward, first, None, state)
 
-    def _step_with_lives(
-        self, observation: Nest, reward: tf.Tensor, first: tf.Tensor, lives: tf.Tensor, state: State
-    ) -> tuple[tf.Tensor, State]:
-        forgets = first | (lives < state["lives"])
-        action, after = self._advance(observation, reward, first, forgets, state)
-        return action, {**after, "lives": lives}
-
-    def _advance(
-        self,
+    def step_with_lives(
         observation: Nest,
         reward: tf.Tensor,
         first: tf.Tensor,
-        forgets: tf.Tensor,
+        lives: tf.Tensor | None,
         state: State,
     ) -> tuple[tf.Tensor, State]:
-        begun = self._initial_state(tf.shape(reward)[0])
+        forgets = first if lives is None else first | (lives < state["lives"])
+        begun = initial_state(tf.shape(reward)[0])
         core = _where(forgets, begun["core"], state["core"])
-        frames = _where(first, begun["frames"], state["frames"])
-        stacked, frames = _push(observation, frames)
+        stacked, frames = _push(observation, _where(first, begun["frames"], state["frames"]))
         inputs = NetworkInput(
             observation=stacked,
             previous_action=_where(first, begun["previous_action"], state["previous_action"]),
             previous_reward=tf.where(first, 0.0, reward),
         )
-        output: PolicyOutput = self._policy(inputs, tree.unflatten_as(self._core, core))
-        given = self._agent.environment_action
-        action = given(output.action, self._actions) if given else output.action
+        output: PolicyOutput = policy(inputs, tree.unflatten_as(core_of_one, core))
+        given = agent.environment_action
+        action = given(output.action, network.actions) if given else output.action
         after = dict(
+            state,
             core=tuple(tree.flatten(output.core_state)),
             frames=frames,
             previous_action=output.action,
         )
-        return action, after
+        return action, after if lives is None else {**after, "lives": lives}
+
+    def rows(leaf: Any, shape: Sequence[int], *path: Any) -> tf.TensorSpec:
+        return tf.TensorSpec([None, *shape], leaf.dtype, "_".join(map(str, path)))
+
+    seen = (
+        tree.map_structure_with_path(
+            lambda path, leaf: rows(leaf, leaf.shape, "observation", *path), spec.observations
+        ),
+        tf.TensorSpec([None], tf.float32, "reward"),
+        tf.TensorSpec([None], tf.bool, "first"),
+    )
+    state = tree.map_structure_with_path(
+        lambda path, x: rows(x, x.shape[1:], *path), initial_state(tf.constant(1))
+    )
+    module = tf.Module()
+    module.saved = [*network.variables, *drawn]
+    module.initial_state = tf.function(
+        initial_state, input_signature=[tf.TensorSpec([], tf.int32, "num_environments")]
+    )
+    module.step = tf.function(step, input_signature=[*seen, state])
+    if agent.resets_on_life_loss:
+        lives = tf.TensorSpec([None], tf.uint8, "lives")
+        module.step_with_lives = tf.function(step_with_lives, input_signature=[*seen, lives, state])
+    return module
 
 
 @without_loops()
@@ -159,7 +122,7 @@ def write(player: Player, folder: pathlib.Path) -> None:
     """
     spec = building.environment_spec(player.run)
     try:
-        made = _Steps(player.agent, player.network, spec, player.played.seed).module()
+        made = _module(player.agent, player.network, spec, player.played.seed)
         made.step.get_concrete_function()
     except (NotImplementedError, TypeError) as error:  # numpy, of somebody's own agent
         raise SettingsError(
@@ -195,7 +158,7 @@ def _where(condition: tf.Tensor, x: Nest, y: Nest) -> Nest:
 
 
 def _push(observation: Nest, frames: tuple[tf.Tensor, ...]) -> tuple[Nest, tuple[tf.Tensor, ...]]:
-    """What `replay.frames.FrameStack` makes of the newest observation, and the frames to keep.
+    """The newest observation as `replay.frames.FrameStack` stacks it, and the frames to keep.
 
     Args:
       observation: `[N, ...]` single frames.

@@ -134,7 +134,7 @@ def bin_places(x: np.ndarray, bins: int) -> np.ndarray:
 
 
 def rates(seconds: np.ndarray, counts: np.ndarray, *, colour: int = 0, bins: int = BINS) -> Trace:
-    """How fast a counter grew, per second, over equal parts of the time, against hours.
+    """The growth of a counter per second, over equal parts of the time, against hours.
 
     Args:
       seconds: `[N]`, growing.

@@ -1,4 +1,4 @@
-"""How runs learned: how fast, from what, and what their learners logged; what was set."""
+"""Sections of learning: throughput, replay, the columns of learners' logs, settings."""
 
 import dataclasses
 import itertools
@@ -30,7 +30,7 @@ _STYLES = (("-", "solid"), ("--", "dashed"), (":", "dotted"), ("-.", "dash-dotte
 
 
 def throughput(page: Page, lines: Sequence[Line]) -> None:
-    """How fast runs acted and learned: rates against time, and their means."""
+    """The rates of acting and learning against time, and their means."""
     page.section("Throughput")
     page.text(
         "An actor step is one action of one environment, an update one step of the optimizer. "
@@ -66,7 +66,7 @@ def throughput(page: Page, lines: Sequence[Line]) -> None:
 
 
 def mean_rate(log: Log, counter: str, seconds: float = np.inf) -> float:
-    """How much a counter grew per second of a log's last `seconds`; NaN of too few rows."""
+    """The growth of a counter per second of a log's last `seconds`; NaN of too few rows."""
     walltime, counts = log.defined("walltime", counter)
     since = walltime >= (walltime[-1] if len(walltime) else 0.0) - seconds
     walltime, counts = walltime[since], counts[since]
@@ -94,7 +94,7 @@ class Priorities(NamedTuple):
 
 
 def replay(page: Page, lines: Sequence[Line]) -> None:
-    """What the learners were given: how often, how old, and by which priorities."""
+    """The data that learners were given: how often, how old, and by which priorities."""
     page.section("Replay")
     page.text(
         "Replays per observation: how many times each step was learned from. Parameter lag: "
@@ -138,7 +138,7 @@ def replay(page: Page, lines: Sequence[Line]) -> None:
 
 
 def priorities(line: Line) -> Priorities | None:
-    """What the newest checkpoint holds for an agent; None where it samples without priorities."""
+    """An agent's items in the newest checkpoint; None where it samples without priorities."""
     if (agent := line.made) is None:
         return None
     table = agent.tables[0]

@@ -61,7 +61,7 @@ class Page:
         self._add(f"<p>{html.escape(text)}</p>\n")
 
     def key(self, legend: Legend | None = None) -> None:
-        """What the colours mean; nothing where there is one."""
+        """The meaning of each colour; nothing where there is one."""
         legend = self.legend if legend is None else legend
         items = "".join(
             f'<li><span class="line" style="background: var(--line-{colour})"></span>'
@@ -124,7 +124,7 @@ class Page:
         self._add("<ul>\n", *items, "</ul>\n")
 
     def commands(self, lines: Iterable[str]) -> None:
-        """What was typed, or can be."""
+        """Lines that were typed, or can be."""
         self._add(f"<pre><code>{html.escape(chr(10).join(lines))}</code></pre>\n")
 
     def _add(self, *parts: str | Figure) -> None:

@@ -30,25 +30,15 @@ _POINTS, _LEAST_BINS = 4_000, 20  # of all members' scores together; of each mem
 
 @dataclasses.dataclass(frozen=True)
 class Member:
-    """One member.
+    """One member."""
 
-    Attributes:
-      number: from 0 on.
-      state: how its run stands.
-      actor: the log of its actors.
-      score: of the weights that it has; NaN where no episode has ended since it has them.
-      scores: over its life, few points.
-      decisions: its own, in order; none before its population has begun.
-      stretches: whom its weights descended from, in order.
-    """
-
-    number: int
-    state: str
-    actor: Log
-    score: float
-    scores: Trace
-    decisions: Sequence[Decision]
-    stretches: Sequence[Stretch]
+    number: int  # from 0 on
+    state: str  # how its run stands
+    actor: Log  # the log of its actors
+    score: float  # of the weights that it has; NaN where no episode has ended since it has them
+    scores: Trace  # over its life, few points
+    decisions: Sequence[Decision]  # its own, in order; none before its population has begun
+    stretches: Sequence[Stretch]  # whom its weights descended from, in order
 
     @property
     def name(self) -> str:
@@ -79,21 +69,14 @@ class Member:
 
 @dataclasses.dataclass(frozen=True)
 class Members:
-    """A population.
+    """A population."""
 
-    Attributes:
-      folder: where it is now.
-      settings: what it is.
-      ranked: the members, the best first; who has no score comes after all that have one.
-      decisions: of all, in the order of time.
-      colours: of each ancestor that has one of its own.
-    """
-
-    folder: PopulationFolder
-    settings: Population
+    folder: PopulationFolder  # where it is now
+    settings: Population  # what it is
+    # The members, the best first; who has no score comes after all that have one.
     ranked: Sequence[Member]
-    decisions: Sequence[Decision]
-    colours: Mapping[int, int]
+    decisions: Sequence[Decision]  # of all, in the order of time
+    colours: Mapping[int, int]  # of each ancestor that has one of its own
 
     @property
     def evolves(self) -> bool:
@@ -102,7 +85,7 @@ class Members:
 
     @property
     def ranges(self) -> Mapping[str, Range]:
-        """Where the fields' first values came from."""
+        """The ranges of the fields' first values."""
         return self.settings.ranges
 
     @property
@@ -112,14 +95,14 @@ class Members:
 
     @property
     def legend(self) -> Legend:
-        """What the colours mean."""
+        """The meaning of each colour."""
         word = "from" if self.evolves else "member"
         named = [(f"{word} {name_of(number)}", colour) for number, colour in self.colours.items()]
         return named + ([("others", OTHERS)] if len(named) < len(self.ranked) else [])
 
     @property
     def score(self) -> str:
-        """What a score is, of what is played here."""
+        """The name of a score, for the tasks that are played here."""
         tasks = suites.tasks(self.settings.env)
         if not scores.is_normalised(tasks):
             return "Return" if len(tasks) == 1 else "Mean return"
@@ -202,7 +185,7 @@ def _colours(ranked: Sequence[Member]) -> dict[int, int]:
 
 
 def score_curve(log: Log, tasks: Sequence[str], bins: int = BINS) -> Trace:
-    """What the mean returns of the episodes in each part of a member's life amount to.
+    """A member's score in each part of its life, from the mean returns of the episodes there.
 
     A task of which no episode ended in a part counts there as in the part before.
 

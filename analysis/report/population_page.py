@@ -117,7 +117,7 @@ def _row(members: Members, member: Member, taken: int) -> list[str]:
 
 
 def _verdict(decision: Decision) -> str:
-    """What a decision came to."""
+    """The outcome of a decision."""
     if decision.rival is None:
         return "began"
     rival = name_of(decision.rival)
@@ -125,7 +125,7 @@ def _verdict(decision: Decision) -> str:
 
 
 def _settings(page: Page, found: Population) -> None:
-    """What the population is, with the numbers of its rule where it evolves."""
+    """The settings of a population, with the numbers of its rule where it evolves."""
     left_out = ("sweep", "train") if found.evolves else ("sweep", "train", *_OF_RULE)
     page.heading("Settings")
     rows = []

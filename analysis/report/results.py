@@ -1,4 +1,4 @@
-"""What runs came to: at a glance, their learning curves, their tasks, their evaluations."""
+"""Sections of results: a summary, learning curves, tasks side by side, evaluations."""
 
 import math
 import os
@@ -144,7 +144,7 @@ def _columns(log: Log, axis: Axis, column: str) -> tuple[np.ndarray, np.ndarray]
 
 
 def tasks(page: Page, lines: Sequence[Line]) -> None:
-    """What every task returned in the end: bars, and the table of what they show."""
+    """The last returns of every task: bars, and the table of what they show."""
     page.section("Tasks")
     source, found = returns(lines)
     named = list(dict.fromkeys(task for of_line in found for task in of_line))
@@ -183,7 +183,7 @@ def tasks(page: Page, lines: Sequence[Line]) -> None:
 
 
 def returns(lines: Sequence[Line]) -> tuple[str, list[Returns]]:
-    """What is compared, and each line's mean return of every task in it.
+    """The measurement that is compared, and by it each line's mean return of every task.
 
     It is the best that all lines have, so that none looks better by how it was measured: there is
     no exploration in an evaluation.
@@ -221,7 +221,7 @@ def _known(returns: Returns) -> Returns:
 
 
 def evaluations(page: Page, runs: Sequence[Run]) -> None:
-    """What `launch.evaluate` measured, with intervals: a row for each task; links to its films."""
+    """The evaluations of `launch.evaluate`, with intervals: a row for each task; links to films."""
     page.section("Evaluations")
 
     def named(run: Run, name: str) -> str:

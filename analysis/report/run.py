@@ -35,33 +35,20 @@ _SILENT_SECONDS = 60.0  # a run that goes on writes its progress every second
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One run.
+    """One run."""
 
-    Attributes:
-      name: short, and no other run's on the page.
-      settings: as its config.json records them.
-      launches: what was typed.
-      actor: the coordinator's log, all actors together.
-      episodes: a row for each episode that ended in training.
-      tasks: what all tasks together amount to; no rows of a run with a single task.
-      learners: each agent's log.
-      evaluators: likewise, of the evaluations that the run makes of itself.
-      evaluations: those that `launch.evaluate` made of it, by file name.
-      replay: what the newest checkpoint holds, by table.
-      progress: the coordinator's newest; None before the first.
-    """
-
-    name: str
-    settings: settings.Settings
-    launches: Sequence[launches.Launch]
-    actor: Log
-    episodes: Log
-    tasks: Log
-    learners: Mapping[str, Log]
-    evaluators: Mapping[str, Log]
+    name: str  # short, and no other run's on the page
+    settings: settings.Settings  # as its config.json records them
+    launches: Sequence[launches.Launch]  # what was typed
+    actor: Log  # the coordinator's log, all actors together
+    episodes: Log  # a row for each episode that ended in training
+    tasks: Log  # what all tasks together amount to; no rows of a run with a single task
+    learners: Mapping[str, Log]  # each agent's log
+    evaluators: Mapping[str, Log]  # likewise, of the evaluations that the run makes of itself
+    # Those that `launch.evaluate` made of it, by file name.
     evaluations: Mapping[str, Sequence[files.Row]]
-    replay: Mapping[str, saved_replay.Stored]
-    progress: Mapping[str, Any] | None
+    replay: Mapping[str, saved_replay.Stored]  # what the newest checkpoint holds, by table
+    progress: Mapping[str, Any] | None  # the coordinator's newest; None before the first
 
     @property
     def has_tasks(self) -> bool:
@@ -123,7 +110,7 @@ class Line(NamedTuple):
         return f"return/{suites.evaluation_task(task)}" if several else "episode_return"
 
     def evaluations(self) -> list[tuple[int, dict[str, float]]]:
-        """Those of `launch.evaluate` in which the agent played as its paper has it, by update.
+        """The evaluations of `launch.evaluate` of the agent as its paper has it, by update.
 
         Each is the update that played, and the mean return of each task.
         """
@@ -139,7 +126,7 @@ class Line(NamedTuple):
         return played.epsilon == usual and played.memory_steps is None
 
     def evaluation_curve(self) -> list[float]:
-        """What every evaluation came to, by update: a task's mean, of several the median.
+        """The result of every evaluation, by update: a task's mean, of several the median.
 
         Of two of the same update, that of `launch.evaluate`, which plays more, is the later one.
         """
@@ -222,7 +209,7 @@ def recent(log: Log, count: int = 100) -> float:
 
 
 def state(folder: RunFolder, told: Mapping[str, Any] | None) -> str:
-    """How a run ended, if it did.
+    """The state of a run: how it ended, if it did.
 
     Args:
       folder: of the run.

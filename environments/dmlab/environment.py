@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,47 +19,25 @@ from environments.dmlab.engine import Engine, Episodes
 
 HEIGHT, WIDTH = 72, 96
 
-# Native actions: look right and down (pixels per frame), strafe right, move forward, fire, jump,
-# crouch.
 FULL_ACTIONS = (
-    (0, 0, 0, 1, 0, 0, 0),
-    (0, 0, 0, -1, 0, 0, 0),
-    (0, 0, -1, 0, 0, 0, 0),
-    (0, 0, 1, 0, 0, 0, 0),
-    (-10, 0, 0, 0, 0, 0, 0),
-    (10, 0, 0, 0, 0, 0, 0),
-    (-60, 0, 0, 0, 0, 0, 0),
-    (60, 0, 0, 0, 0, 0, 0),
-    (0, 10, 0, 0, 0, 0, 0),
-    (0, -10, 0, 0, 0, 0, 0),
-    (-10, 0, 0, 1, 0, 0, 0),
-    (10, 0, 0, 1, 0, 0, 0),
-    (-60, 0, 0, 1, 0, 0, 0),
-    (60, 0, 0, 1, 0, 0, 0),
-    (0, 0, 0, 0, 1, 0, 0),
+    *("forward", "backward", "strafe left", "strafe right"),
+    *("look left 10", "look right 10", "look left 60", "look right 60"),
+    *("look down 10", "look up 10", "look left 10 forward", "look right 10 forward"),
+    *("look left 60 forward", "look right 60 forward", "fire"),
 )
-"""The 15 of PopArt-IMPALA and R2D2 (Hessel et al. 2018, Appendix, Table 2)."""
-
-_WORDS = (  # of a native action's values below and above zero; no action jumps or crouches
-    ("look left", "look right"),
-    ("look up", "look down"),
-    ("strafe left", "strafe right"),
-    ("backward", "forward"),
-    ("", "fire"),
-)
+"""The 15 of PopArt-IMPALA and R2D2 (Hessel et al. 2018, Appendix, Table 2), turns in pixels."""
 
 IMPALA_ACTIONS = (
-    (0, 0, 0, 1, 0, 0, 0),
-    (0, 0, 0, -1, 0, 0, 0),
-    (0, 0, -1, 0, 0, 0, 0),
-    (0, 0, 1, 0, 0, 0, 0),
-    (-20, 0, 0, 0, 0, 0, 0),
-    (20, 0, 0, 0, 0, 0, 0),
-    (-20, 0, 0, 1, 0, 0, 0),
-    (20, 0, 0, 1, 0, 0, 0),
-    (0, 0, 0, 0, 1, 0, 0),
+    *("forward", "backward", "strafe left", "strafe right", "look left 20", "look right 20"),
+    *("look left 20 forward", "look right 20 forward", "fire"),
 )
 """The nine of IMPALA (Espeholt et al. 2018, Table C.2)."""
+
+_NATIVE = {  # word -> index and sign in a native action; no action jumps or crouches
+    **{"look left": (0, -1), "look right": (0, 1), "look up": (1, -1), "look down": (1, 1)},
+    **{"strafe left": (2, -1), "strafe right": (2, 1), "backward": (3, -1), "forward": (3, 1)},
+    "fire": (4, 1),
+}
 
 PATIENCE = 300.0  # seconds; a reset that compiles a map took 33 to 48
 
@@ -130,8 +109,8 @@ class DMLab(VectorEnv):
             image=spaces.Box(0, 255, (HEIGHT, WIDTH, 3), np.uint8),
             instruction=conversion.word_space(conversion.MAX_WORDS),
         )
-        self._actions = FULL_ACTIONS if full_action_space else IMPALA_ACTIONS
-        self.action_names = tuple(_in_words(action) for action in self._actions)
+        self.action_names = FULL_ACTIONS if full_action_space else IMPALA_ACTIONS
+        self._actions = [native(action) for action in self.action_names]
         self.single_action_space = spaces.Discrete(len(self._actions))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -212,15 +191,17 @@ class DMLab(VectorEnv):
             copy.close()
 
 
-def _in_words(action: tuple[int, ...]) -> str:
-    """(-20, 0, 0, 1, 0, 0, 0) as `look left 20 forward`."""
-    parts = []
-    for value, (less, more) in zip(action, _WORDS, strict=False):
-        if value:
-            parts.append(more if value > 0 else less)
-            if less.startswith("look"):
-                parts.append(str(abs(value)))
-    return " ".join(parts)
+def native(action: str) -> tuple[int, ...]:
+    """An action as the engine knows it: `look left 20 forward` as (-20, 0, 0, 1, 0, 0, 0).
+
+    The seven are look right and down (pixels per frame), strafe right, move forward, fire, jump and
+    crouch.
+    """
+    values = [0] * 7
+    for words, (index, sign) in _NATIVE.items():
+        if found := re.search(rf"{words}( \d+)?", action):
+            values[index] = sign * int(found[1] or 1)
+    return tuple(values)
 
 
 def _config(level: str) -> dict[str, str]:

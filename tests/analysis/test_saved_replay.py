@@ -1,11 +1,8 @@
-"""What a run saved of its replay is read from what Reverb itself writes, and sampled."""
+"""A run's saved replay is read from the files of Reverb itself, and sampled."""
 
-import dataclasses
-import json
 import pathlib
 import shutil
 import socket
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +21,6 @@ from run_folder.settings import Settings
 from tests.run_folder import saved_runs
 
 ROWS, SAVED_AT = 200, 1_000
-PRIORITIES = {"r2d2": [0.5, 0.0, 2.0], "popart": [1.0]}
 
 
 class _Aging:
@@ -151,8 +147,10 @@ def test_a_queue_gives_each_item_once(tmp_path: pathlib.Path) -> None:
 
 
 def test_without_a_saved_replay_there_is_nothing(tmp_path: pathlib.Path) -> None:
-    assert saved_replay.sample(saved_runs.save(tmp_path / "a", steps=()), "r2d2", 9) is None
-    assert saved_replay.sample(saved_runs.save(tmp_path / "b"), "r2d2", 9) is None
+    for name, steps in (("none", ()), ("learner", (3, 7))):
+        run = saved_runs.save(tmp_path / name, steps=steps)
+        assert saved_replay.sample(run, "r2d2", 9) is None
+        assert saved_replay.stored(run.folder.checkpoints) == {}
 
 
 def test_a_replay_that_a_running_learner_removes_is_an_error(
@@ -166,68 +164,16 @@ def test_a_replay_that_a_running_learner_removes_is_an_error(
         saved_replay.sample(run, "r2d2", 9)
 
 
-def _server(folder: pathlib.Path) -> reverb.Server:
-    return reverb.Server(
-        [
-            reverb.Table(
-                name,
-                sampler=reverb.selectors.Prioritized(0.9),
-                remover=reverb.selectors.Fifo(),
-                max_size=10,
-                rate_limiter=reverb.rate_limiters.MinSize(1),
-            )
-            for name in PRIORITIES
-        ],
-        checkpointer=reverb.checkpointers.DefaultCheckpointer(str(folder)),
-    )
-
-
-def _save_shard(folder: pathlib.Path, staging: pathlib.Path) -> None:
-    server = _server(staging)
-    client = server.localhost_client()
-    for table, priorities in PRIORITIES.items():
-        for priority in priorities:
-            client.insert([np.zeros(3)], {table: priority})
-    assert len(list(client.sample("popart", num_samples=4))) == 4
-    pathlib.Path(client.checkpoint()).rename(folder)
-    server.stop()
-
-
-def _publish(folder: pathlib.Path, replay: str | None) -> None:
-    manifest: dict[str, Any] = {f.name: 0 for f in dataclasses.fields(checkpoints.Manifest)}
-    prefix = "learner-r2d2/3"
-    sizes = {f"{prefix}.index": 1, f"{prefix}.data": 1}
-    (folder / prefix).parent.mkdir(exist_ok=True)
-    for name in sizes:
-        (folder / name).write_text("x")
-    manifest |= dict(agent="r2d2", learner_step=3, learner=prefix, replay=replay, sizes=sizes)
-    (folder / checkpoints.MANIFEST).write_text(json.dumps(manifest))
-
-
-def test_every_item_of_every_shard_is_found(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "replay/3-1").mkdir(parents=True)
-    for shard in ("0", "1"):
-        _save_shard(tmp_path / "replay/3-1" / shard, tmp_path / f"staging-{shard}")
-    _publish(tmp_path, "replay/3-1")
-    found = saved_replay.stored(tmp_path)
-    assert set(found) == set(PRIORITIES)
-    for table, priorities in PRIORITIES.items():
-        assert sorted(found[table].priority) == sorted(2 * priorities)
-    assert found["r2d2"].times_sampled.tolist() == [0] * 6
-    assert found["popart"].times_sampled.tolist() == [4, 4]
-
-
-def test_where_no_replay_was_saved_there_is_nothing(tmp_path: pathlib.Path) -> None:
-    assert saved_replay.stored(tmp_path) == {}
-    _publish(tmp_path, None)
-    assert saved_replay.stored(tmp_path) == {}
-
-
-def test_what_is_gone_before_it_is_read_is_nothing(tmp_path: pathlib.Path) -> None:
-    """The run goes on, and saves again, while it is reported."""
-    _publish(tmp_path, "replay/3-1")
-    (tmp_path / "replay/3-1/0").mkdir(parents=True)
-    (tmp_path / "replay/3-1/0/items.tfrecord").write_bytes(b"cut short")
-    assert saved_replay.stored(tmp_path) == {}
-    _publish(tmp_path, "replay/gone")
-    assert saved_replay.stored(tmp_path) == {}
+@pytest.mark.parametrize("shards", [1, 2])
+def test_every_item_of_every_shard_is_read(tmp_path: pathlib.Path, shards: int) -> None:
+    run, items = _save(tmp_path / "run", shards=shards)
+    found = saved_replay.stored(run.folder.checkpoints)["r2d2"]
+    given = [priority for count in items for priority in range(1, count + 1)]
+    assert sorted(found.priority) == sorted(given)
+    assert set(found.times_sampled) == {0}
+    # While it is reported the run goes on, and saves again.
+    file = next(run.folder.checkpoints.rglob("items.tfrecord"))
+    file.write_bytes(b"cut short")
+    assert saved_replay.stored(run.folder.checkpoints) == {}
+    shutil.rmtree(run.folder.checkpoints / "replay")
+    assert saved_replay.stored(run.folder.checkpoints) == {}

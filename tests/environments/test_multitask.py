@@ -8,7 +8,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
-from environments import atari, scores, small_tasks, suites
+from environments import atari, small_tasks, suites
 from environments.copies import vector
 from environments.multitask import MultiTaskEnv
 
@@ -131,23 +131,6 @@ def test_tasks_that_differ_are_refused() -> None:
     with pytest.raises(ValueError, match=r"'x' has .*\(3\), while 'z' has .*\(4\)\.$") as e:
         MultiTaskEnv(tasks)
     assert "\n" not in str(e.value)
-
-
-def test_atari57_steps_57_games() -> None:
-    """That each row plays its own game shows in the lives that the games begin with."""
-    env = suites.make_each(suites.tasks("atari57"), seed=SEED)
-    assert env.num_envs == 57
-    frames, infos = env.reset()
-    assert frames.shape == (57, 84, 84)
-    lives = dict(zip(scores.ATARI57, infos["lives"].tolist(), strict=True))
-    known = {"breakout": 5, "seaquest": 4, "ms_pacman": 3, "pong": 0, "qbert": 4, "asteroids": 4}
-    assert {game: lives[f"atari:{game}"] for game in known} == known
-    assert len({frame.tobytes() for frame in frames}) == 57
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        later, *_ = env.step(rng.integers(18, size=57))
-    assert (later != frames).any(axis=(1, 2)).sum() > 40
-    env.close()
 
 
 def test_seeds_differ_within_and_across_neighbouring_runs() -> None:

@@ -1,7 +1,6 @@
 """People see what the agent sees, in more and better pixels, of the same play."""
 
 import contextlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -120,28 +119,6 @@ def test_observations_are_drawn(observation: np.ndarray, picture: Any) -> None:
     assert screens.drawn(observation).dtype == np.uint8
 
 
-def test_of_several_parts_the_image_is_drawn(write_module: Callable[[str], str]) -> None:
-    module = write_module(
-        """
-import gymnasium, numpy as np
-from gymnasium import spaces
-
-class Room(gymnasium.Env):
-    observation_space = spaces.Dict(
-        about=spaces.Text(20), at=spaces.Discrete(4), seen=spaces.Box(0, 255, (3, 8, 9), np.uint8))
-    action_space = spaces.MultiDiscrete([2, 3])
-
-    def reset(self, *, seed=None, options=None):
-        return {"about": "a room", "at": 3, "seen": np.full((3, 8, 9), 5, np.uint8)}, {}
-
-    def step(self, action):
-        return self.reset()[0], 0.0, False, False, {}
-"""
-    )
-    screen = screens.make(f"{module}:Room", seed=0)
-    with contextlib.closing(screen.env) as env:
-        env.reset()
-        np.testing.assert_array_equal(_picture(env), np.full((8, 9, 3), 5))
-        env.step(np.array([[1, 2]]))
-    assert screen.action_names == ()
+def test_an_action_of_several_numbers_is_called_by_them() -> None:
+    screen = screens.Screen(suites.make("catch", 1, seed=0), (), 4)
     assert screen.action_name(np.array([1, 2], np.int32)) == "1 2"

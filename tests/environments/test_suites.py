@@ -38,6 +38,17 @@ BAD_NAMES = {
     "dmlab:rooms_collect_good_objects": "did you mean dmlab:rooms_collect_good_objects_t",
     "dmlb:seekavoid_arena_1": "did you mean dmlab:seekavoid_arena_01?",
     "dmlab30:rooms_watermaze": "did you mean dmlab30?",
+    "control": "expected control:<domain>/<task>, one of acrobot/swingup, acrobot/swingup_spar",
+    "rwrl": "expected rwrl:<domain>/<task>/<level>, one of cartpole/swingup/none, ",
+    "control:cartpole/swing": "did you mean control:cartpole/swingup?",
+    "control:walker": "did you mean control:walker/run, control:walker/stand or control:walker/wa",
+    "control:wlaker/run": "did you mean control:walker/run?",
+    "control:lqr/lqr_2_1": "expected control:<domain>/<task>, one of",
+    "control-pixels:cheeta/run": "did you mean control-pixels:cheetah/run?",
+    "contrl:cartpole/swingup": "did you mean control:cartpole/swingup?",
+    "rwrl:walker/walk": "did you mean rwrl:walker/walk/none, rwrl:walker/walk/easy, rwrl:walker/wa",
+    "rwrl:walker/walk/medum": "did you mean rwrl:walker/walk/medium?",
+    "rwrl:walker/run/easy": "did you mean rwrl:walker/walk/none",
 }
 
 

@@ -205,26 +205,6 @@ def test_a_page_of_many_members_is_small(many: Written) -> None:
     assert "300 members and 10 colours" in many.page.sections["Scores"].text
 
 
-def test_a_population_that_has_not_begun_has_a_page(tmp_path: pathlib.Path) -> None:
-    made = Made(tmp_path / "young", 2)
-    output = tmp_path / "elsewhere"
-    assert typed.run(report.main, f"--run_dir={made.folder.path}", f"--output={output}") == 0
-    written = _read(output)
-    assert list(written.page.sections) == list(OF_POPULATION)
-    assert not list(output.glob("*.png"))
-    assert not made.folder.report.exists()
-
-
-def test_a_sweep_has_no_family_tree(tmp_path: pathlib.Path) -> None:
-    made = Made(tmp_path / "sweep", 2, evolve="none")
-    made.begin({RATE: [1e-4, 1e-3], COST: [0.2, 0.4]})
-    made.play(1, [0.5] * 5)
-    assert typed.run(report.main, f"--run_dir={made.folder.path}") == 0
-    page = _read(made.folder.report).page
-    assert list(page.sections) == [title for title in OF_POPULATION if title != "Family tree"]
-    assert len(page.sections["Values"].figures) == 2
-
-
 def test_a_member_has_a_page_of_its_own(tmp_path: pathlib.Path) -> None:
     made = made_up_population.evolved(tmp_path)
     assert typed.run(report.main, f"--run_dir={made.folder.member(1).path}") == 0

@@ -61,8 +61,6 @@ def test_damage_is_noticed(place: Place, name: str) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
-        ("learner", "", "learner must be a path inside the checkpoint folder, got ''"),
-        ("learner", "../learner-r2d2/3", "learner must be a path inside"),
         ("learner", "learner-r2d2/../../3", "learner must be a path inside"),
         (
             "learner",
@@ -73,9 +71,7 @@ def test_damage_is_noticed(place: Place, name: str) -> None:
         ("sizes", {}, "sizes must name 'learner-r2d2/3.index', got []."),
         ("sizes", {"learner-r2d2/3.index": 5}, "sizes must name 'learner-r2d2/3.data', got ['l"),
         ("learner_step", -3, "learner_step must be a whole number from 0 to"),
-        ("replay", "replay", "replay must be replay/<update>-<milliseconds> or None, got 'replay'"),
         ("replay", "replay/../3-1", "replay must be replay/<update>-<milliseconds>"),
-        ("walltime", float("nan"), "walltime must be a number, got nan"),
         ("sizes", {"learner-r2d2/3.data": -7}, "sizes must name files by a path inside"),
         ("sizes", {"../../elsewhere": 7}, "got '../../elsewhere': 7"),
         ("\x1b[2J", {}, "'\\x1b[2J' is no field here."),

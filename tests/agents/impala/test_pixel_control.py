@@ -16,7 +16,7 @@ from replay.structures import Batch
 from tests.agents.impala.batches import small_config as without_images
 from tests.agents.impala.batches import with_ends
 from tests.agents.popart.batches import small_config as popart_config
-from tests.batches import NUM_ACTIONS, environment_spec, random_batch
+from tests.batches import environment_spec, random_batch
 from tests.eager import eagerly
 from tests.instructions import IMAGE as COLOURED
 from tests.instructions import spec_with_words, with_words
@@ -110,18 +110,6 @@ def test_only_trained_rows_have_a_gradient() -> None:
     assert (gradient[2:4] > 0).all()
     torso = [v for v in update.learned_network.trainable_variables if "torso" in v.name]
     assert all(np.any(g) for g in tape.gradient(loss, torso))
-
-
-def test_what_masked_rows_did_changes_nothing() -> None:
-    config = small_config()
-    update, batch = _update(config), _batch(config)
-    real = batch.mask > 0
-    dirty = batch._replace(
-        action=tf.where(real, batch.action, NUM_ACTIONS - 1),
-        continuation=tf.where(real, batch.continuation, np.nan),
-    )
-    clean, other = (float(_auxiliary(update, b)) for b in (batch, dirty))
-    assert clean == other
 
 
 @eagerly()

@@ -1,4 +1,4 @@
-"""What evaluations leave in a run folder, and how it is read again."""
+"""Evaluations are written into a run folder, and read again."""
 
 import dataclasses
 import pathlib

@@ -54,7 +54,7 @@ json.dump(played, sys.stdout)
 
 
 def _stream(spec: specs.EnvironmentSpec, with_lives: bool) -> dict[str, np.ndarray]:
-    """What some games show, `[T, N, ...]` each."""
+    """Observations of some games, `[T, N, ...]` each."""
     rng = np.random.default_rng(1)
 
     def draw(leaf: Any) -> np.ndarray:
@@ -75,7 +75,7 @@ def _stream(spec: specs.EnvironmentSpec, with_lives: bool) -> dict[str, np.ndarr
 
 
 def _own_actions(player: Player, stream: dict[str, np.ndarray]) -> list[Any]:
-    """What the project's own evaluation does at the same sight."""
+    """The actions of the project's own evaluation at the same sight."""
     evaluator = actor.make_evaluator(
         player.agent, player.network, num_environments=GAMES, seed=player.played.seed
     )

@@ -1,4 +1,4 @@
-"""What is printed of an evaluation, and how far it is: a bar on a terminal, lines elsewhere."""
+"""The printed lines of an evaluation; its progress, a bar on a terminal and lines elsewhere."""
 
 import io
 

@@ -16,14 +16,7 @@ STEPS = 1_000  # of all actors, in that time
 
 
 class Folder:
-    """A run folder, at first with nothing but its config.json.
-
-    Args:
-      path: of the folder.
-      agent: as on the command line.
-      env: likewise.
-      overrides: agent -> {field -> text}.
-    """
+    """A run folder, at first with nothing but its config.json."""
 
     def __init__(
         self,

@@ -20,13 +20,7 @@ SWEEP = {RATE: "log:1e-5:1e-2", COST: "uniform:0.1:0.9"}
 class Made:
     """A population's folder, at first with nothing but its population.json.
 
-    Args:
-      path: of the folder.
-      members: how many there are.
-      sweep: field -> range.
-      env: what they play.
-      told: what launch.train is told, by flag.
-      **given: the other settings that are not as they are by default.
+    `told` is what launch.train is told, by flag; `given` the other settings.
     """
 
     def __init__(
@@ -70,16 +64,8 @@ class Made:
         scores: tuple[float | None, float | None] = (None, None),
         values: Mapping[str, Any] | None = None,
     ) -> None:
-        """A decision.
-
-        Args:
-          member: who decides.
-          actor_steps: that it has made.
-          rival: whom it looks at.
-          adopts: whether it takes that one's weights and values.
-          at: the update of the rival's learner that it takes.
-          scores: its own and the rival's.
-          values: those that change, by field.
+        """A decision: `at` is the update of the rival's learner that is taken, `scores` are the
+        member's own and the rival's, and `values` those that change.
         """
         old, other = self._made[member][-1].new, self._made[rival][-1]
         self._write(

@@ -30,7 +30,7 @@ class Line(NamedTuple):
 
 @dataclasses.dataclass
 class Section:
-    """What stands below a second-level heading."""
+    """The content below a second-level heading."""
 
     text: str = ""
     tables: list[list[list[str]]] = dataclasses.field(default_factory=list)  # rows of cells

@@ -226,12 +226,6 @@ def test_many_lanes_are_narrow_and_not_all_are_named(count: int) -> None:
     assert figure.get_figheight() / count > 0.009
 
 
-def test_lanes_of_which_nothing_is_known_are_named() -> None:
-    axes = _axes(charts.lanes(["a", "b"], [Segment(0, 0, 0, 0, 0)], "t", "steps"))
-    assert _ticks(axes) == ["a", "b"]
-    assert axes.get_xlim() == (0, 1)
-
-
 def _some_curves(title: str = "a < b & c") -> Figure:
     x = np.linspace(0, 1_500_000, 400)
     wave = binned(x, np.cos(x / 2e5), band=True)

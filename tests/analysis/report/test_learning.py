@@ -1,4 +1,4 @@
-"""How fast runs learned, from what, what their learners logged, and what was set."""
+"""Rates, priorities, groups of columns and settings, by their numbers."""
 
 import pathlib
 from unittest import mock

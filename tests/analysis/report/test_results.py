@@ -1,4 +1,4 @@
-"""What runs came to: by the numbers, by the best measurement that all have, in few points."""
+"""Results by their numbers, by the best measurement that all lines have, in few points."""
 
 import html
 import math

@@ -1,4 +1,4 @@
-"""What a report makes of run folders, before it draws anything."""
+"""Run folders as a report reads them."""
 
 import pathlib
 

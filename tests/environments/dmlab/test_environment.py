@@ -40,19 +40,15 @@ PAPER_IMPALA = ["FW", "BW", "Strafe Left", "Strafe Right", "LL", "LR", "FW + LL"
 
 def test_the_action_tables_are_the_papers_and_have_names() -> None:
     """No engine is needed for that."""
-    assert [list(action) for action in dmlab.FULL_ACTIONS] == list(PAPER.values())
+    assert [list(dmlab.native(name)) for name in dmlab.FULL_ACTIONS] == list(PAPER.values())
     turning = {
         name.replace("Small ", ""): [2 * native[0], *native[1:]] for name, native in PAPER.items()
     }
-    assert [list(action) for action in dmlab.IMPALA_ACTIONS] == [
+    assert [list(dmlab.native(name)) for name in dmlab.IMPALA_ACTIONS] == [
         turning[name] for name in PAPER_IMPALA
     ]
-    names = dmlab.DMLab(FIXED, 1).action_names
-    few = dmlab.DMLab(FIXED, 1, full_action_space=False).action_names
-    assert (len(set(names)), len(set(few))) == (15, 9)
-    assert names[1:3] == ("backward", "strafe left")
-    assert names[8:11] == ("look down 10", "look up 10", "look left 10 forward")
-    assert few[6] == "look left 20 forward"
+    assert dmlab.DMLab(FIXED, 1).action_names == dmlab.FULL_ACTIONS
+    assert dmlab.DMLab(FIXED, 1, full_action_space=False).action_names == dmlab.IMPALA_ACTIONS
 
 
 @engines.stand_in_only
@@ -70,13 +66,14 @@ def test_each_action_reaches_the_engine_as_its_row_of_the_table(
         step(engine, action)
 
     monkeypatch.setattr(Engine, "step", noted)
-    table = dmlab.FULL_ACTIONS if full else dmlab.IMPALA_ACTIONS
+    names = dmlab.FULL_ACTIONS if full else dmlab.IMPALA_ACTIONS
+    table = [dmlab.native(name) for name in names]
     assert env.single_action_space == spaces.Discrete(len(table))
     angles = []
     for action in range(len(table)):
         seen, *_ = env.step(np.array([action]))
         angles.append(int(seen["image"][0, 0, 0, 1]))  # which the stand-in paints
-    assert sent == list(table)
+    assert sent == table
     expected = np.cumsum([4 * native[0] for native in table]) % 256  # four frames of each
     assert angles == expected.tolist()
 

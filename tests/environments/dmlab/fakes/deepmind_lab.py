@@ -8,9 +8,7 @@ import hashlib
 import os
 import pathlib
 import random
-import shutil
 import signal
-import tempfile
 from typing import Any
 
 import numpy as np
@@ -27,17 +25,14 @@ class Lab:
         self,
         level: str,
         observations: list,
-        config: dict | None = None,
-        renderer: str = "software",
-        level_cache: Any = None,
-        temp_folder: str | None = None,
+        config: dict,
+        level_cache: Any,
+        temp_folder: str,
     ):
-        self._config = self._checked(level, config or {})
+        self._config = self._checked(level, config)
         self._level = level
         self._level_cache = level_cache
-        self._owns_folder = temp_folder is None
-        self._folder = temp_folder or tempfile.mkdtemp(prefix="dmlab_temp_folder_")
-        os.makedirs(self._folder, exist_ok=True)
+        self._folder = temp_folder
         self._names = list(observations)
         self._state = "loaded"
         self._resets = 0
@@ -60,8 +55,8 @@ class Lab:
             raise RuntimeError('Failed to init environment - "only be used during evaluation"')
         return _SETTINGS | config
 
-    def reset(self, episode: int = -1, seed: int | None = None) -> bool:
-        if seed is not None and not isinstance(seed, int):
+    def reset(self, seed: int) -> bool:
+        if not isinstance(seed, int):
             raise ValueError(f"'seed' must be int or None, was '{type(seed).__name__}'.")
         if "+quit" in self._config["appendCommand"]:
             os._exit(0)
@@ -90,22 +85,16 @@ class Lab:
             return
         key = f"maze_noaas_{hashlib.md5(str(self._map).encode()).hexdigest()}"
         pk3.unlink()
-        cache = self._level_cache
-        if cache is None or not cache.fetch(key, str(pk3)):
+        if not self._level_cache.fetch(key, str(pk3)):
             pk3.write_bytes(f"compiled {self._map}".encode())
-            if cache is not None:
-                cache.write(key, str(pk3))
+            self._level_cache.write(key, str(pk3))
         if pk3.read_bytes() != f"compiled {self._map}".encode():
             os.abort()  # a broken map
 
-    def step(self, action: np.ndarray, num_steps: int = 1) -> float:
-        if not isinstance(action, np.ndarray):
-            raise TypeError(f"argument must be ndarray, not {type(action).__name__}")
+    def step(self, action: np.ndarray, num_steps: int) -> float:
         self._refuse_unless_running()
-        if action.shape != (7,):
-            raise ValueError("action must have shape (7)")
-        if action.dtype != np.intc:
-            raise ValueError("action must have dtype np.intc")
+        if action.shape != (7,) or action.dtype != np.intc:
+            raise ValueError("action must have shape (7) and dtype np.intc")
         return sum((self._advance(action.tolist()) for _ in range(num_steps)), start=0.0)
 
     def _advance(self, action: list[int]) -> float:
@@ -144,13 +133,6 @@ class Lab:
 
     def is_running(self) -> bool:
         return self._state == "running"
-
-    def close(self) -> bool:
-        was_open = self._state != "closed"
-        self._state = "closed"
-        if was_open and self._owns_folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        return was_open
 
     def _refuse_unless_running(self) -> None:
         if self._state != "running":

@@ -4,14 +4,13 @@
     action                             --environment--> reward, continuation [N]
     reward, continuation [N]           --observe-->     one row for the writer
 
-`RecurrentActor` knows nothing of where the observations come from; `AcmeActor` feeds it from
-`acme.EnvironmentLoop` (N = 1), `agents.environment_loop` from a gymnasium `VectorEnv`.
+`RecurrentActor` knows nothing of where the observations come from: `agents.environment_loop` feeds
+it from a gymnasium `VectorEnv`, `agents.single_process` from `acme.EnvironmentLoop` (N = 1).
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
-import dm_env
 import numpy as np
 import tensorflow as tf
 import tree
@@ -19,11 +18,10 @@ from acme import core, specs
 from acme.tf import variable_utils
 
 from agents.contract import Agent, EnvironmentAction, Network, Policy
-from agents.finite import check_rewards
 from agents.masking import where_rows
 from agents.networks.network import is_discrete
 from replay.frames import FrameStack, is_image
-from replay.structures import FIRST, LAST, MID, NO_ACTION, Nest, NetworkInput, Step
+from replay.structures import FIRST, NO_ACTION, Nest, NetworkInput, Step
 from tensor_ops.loops import without_loops
 
 AnyNetwork = TypeVar("AnyNetwork", bound=Network)
@@ -32,7 +30,7 @@ _FEW_ENVIRONMENTS = 8  # below, TensorFlow's operations are as quick as loops of
 
 
 class Writer(Protocol):
-    """What an actor needs of `replay.writer.SequenceWriter`."""
+    """The part of `replay.writer.SequenceWriter` that an actor needs."""
 
     def append(
         self, step: Step, *, core_state: Nest, values: dict[str, np.ndarray], learner_step: int
@@ -193,17 +191,8 @@ def make_actor(
       writer: takes its rows.
     """
     network = agent.make_network(environment_spec)
-    return RecurrentActor(
-        agent.make_policy(network, np.asarray(actors), num_actors, seed),
-        network.initial_state(len(actors)),
-        num_environments=len(actors),
-        frame_stack=agent.frame_stack,
-        actions=network.actions,
-        environment_action=agent.environment_action,
-        resets_on_life_loss=agent.resets_on_life_loss,
-        writer=writer,
-        variables=Variables.of(source, network, agent.variable_update_period),
-    )
+    policy = agent.make_policy(network, np.asarray(actors), num_actors, seed)
+    return _make(agent, network, policy, len(actors), source, writer)
 
 
 def make_evaluator(
@@ -222,9 +211,21 @@ def make_evaluator(
       source: the learner whose parameters it follows; None keeps those of the network.
       writer: sees its rows, to look on; None where nobody does.
     """
+    policy = agent.make_evaluation_policy(network, seed)
+    return _make(agent, network, policy, num_environments, source, writer)
+
+
+def _make(
+    agent: Agent,
+    network: Network,
+    policy: Policy,
+    num_environments: int,
+    source: core.VariableSource | None,
+    writer: Writer | None,
+) -> RecurrentActor:
     period = agent.variable_update_period
     return RecurrentActor(
-        agent.make_evaluation_policy(network, seed),
+        policy,
         network.initial_state(num_environments),
         num_environments=num_environments,
         frame_stack=agent.frame_stack,
@@ -245,7 +246,7 @@ def with_variables(
 
 
 def network_input(environment_spec: specs.EnvironmentSpec, frame_stack: int) -> NetworkInput:
-    """What a network sees at the first step of one environment, `[1, ...]`, all zero.
+    """The network's inputs at the first step of one environment, `[1, ...]`, all zero.
 
     Raises:
       ValueError: there is no image whose frames could be stacked.
@@ -270,43 +271,3 @@ def _no_action(actions: specs.BoundedArray, num_environments: int) -> np.ndarray
     """The previous actions of N episodes' first steps: `NO_ACTION`, or zeros for bounded ones."""
     none = NO_ACTION if is_discrete(actions) else 0
     return np.full((num_environments, *actions.shape), none, actions.dtype)
-
-
-class AcmeActor(core.Actor):
-    """A `RecurrentActor` of one environment behind Acme's interface."""
-
-    def __init__(self, actor: RecurrentActor) -> None:
-        self._actor = actor
-        self._step_type = FIRST
-
-    def select_action(self, observation: Any) -> np.ndarray:
-        """The action of one step; observation without a batch axis."""
-        batched = tree.map_structure(lambda x: np.asarray(x)[np.newaxis], observation)
-        return self._actor.act(batched, np.array([self._step_type]), np.zeros(1, np.uint8))[0]
-
-    def observe_first(self, timestep: dm_env.TimeStep) -> None:
-        """A new episode begins."""
-        self._step_type = FIRST
-
-    def observe(self, action: Any, next_timestep: dm_env.TimeStep) -> None:
-        """The outcome of the last action. An episode's last observation becomes its own row.
-
-        Raises:
-          NotFiniteError: when the reward is not; the writer has seen nothing of such a step.
-        """
-        discount = 1.0 if next_timestep.discount is None else next_timestep.discount
-        self._observe(next_timestep.reward, float(discount > 0))
-        self._step_type = MID
-        if next_timestep.last():
-            self._step_type = LAST
-            self.select_action(next_timestep.observation)
-            self._observe(0.0, 1.0)
-
-    def update(self, wait: bool = False) -> None:
-        """Fetches parameters, as `RecurrentActor.update`."""
-        self._actor.update(wait)
-
-    def _observe(self, reward: float, continuation: float) -> None:
-        rewards = np.array([reward], np.float32)
-        check_rewards(rewards, ("The environment",))
-        self._actor.observe(rewards, np.array([continuation], np.float32))

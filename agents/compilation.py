@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from agents.peers import ALONE
+from agents import several_learners
 from tensor_ops import xla
 
 
@@ -14,11 +14,9 @@ class update_function:
     """Makes a method of an update a `tf.function`: `@update_function`.
 
     A GPU makes an operation in less time than it takes to be told of it. So there XLA compiles the
-    method to one computation, unless the learner has peers, whom it has to hear of in between, or
-    it holds an operation that XLA does not have, as somebody's own network may: a warning says so.
-    A processor has better kernels for single operations.
-
-    An update whose learner has peers has them as `peers`.
+    method to one computation, unless the learner is one of several, whom it has to hear of in
+    between, or it holds an operation that XLA does not have, as somebody's own network may: a
+    warning says so. A processor has better kernels for single operations.
     """
 
     def __init__(self, method: Callable[..., Any]) -> None:
@@ -50,5 +48,5 @@ def is_refused(update: Any) -> bool:
 
 
 def _wants_whole(update: Any) -> bool:
-    has_peers = getattr(update, "peers", ALONE).size > 1
-    return bool(tf.config.list_logical_devices("GPU")) and not has_peers and not is_refused(update)
+    is_alone = several_learners.current().size == 1
+    return bool(tf.config.list_logical_devices("GPU")) and is_alone and not is_refused(update)

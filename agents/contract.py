@@ -36,7 +36,6 @@ class Network(Protocol):
         """T steps: inputs `[T, B, ...]` -> outputs `[T, B, ...]` and the state after the last row.
 
         Args:
-          inputs: `[T, B, ...]`.
           core_state: `[B, ...]`, the state before row 0.
           reset: `[T, B]` bool; the state becomes the initial one before such a row.
           valid: `[T, B]` bool; a row that is not leaves the state as it is.
@@ -45,7 +44,7 @@ class Network(Protocol):
 
 
 class PolicyOutput(NamedTuple):
-    """What acting on N observations gives. Of bounded actions a probability is a density."""
+    """A policy's answer to N observations; bounded actions have a density for a probability."""
 
     action: tf.Tensor  # [N] int32, or [N, D] int32 or float32, as replay holds it
     log_probability: tf.Tensor  # [N] float32: of that action, under the policy that chose it
@@ -92,9 +91,7 @@ class Agent:
       make_policy: (network, indices `[n]` of actors in 0..N-1, N, seed) -> how those n behave.
       make_evaluation_policy: (network, seed) -> how the agent is evaluated, in any number of
         environments.
-      make_update: (environment_spec) -> the learner step, with its own new network. To have several
-        learners it also takes, second, the `agents.peers.Peers` that see the other parts of each
-        batch.
+      make_update: (environment_spec) -> the learner step, with its own new network.
       initial_priority: first priorities `[M]` of M items; None where the table needs none.
       environment_action: (actions as replay holds them, `[N]` or `[N, D]`, the spec of the
         environment's) -> what the environment is given, within the spec's bounds; None gives it
@@ -103,6 +100,8 @@ class Agent:
       estimates: (update, values of its evaluation policy, index of the task) -> what the agent
         expects of the return, `[N]` by name: Q of the actions taken or V, in the units of the
         rewards that it learns from.
+      can_be_several: whether its update asks `agents.several_learners` for what a whole batch says,
+        so that several learners can each have a part.
       has_action_values: whether its network's outputs are action values `[..., A]`.
       is_recurrent: whether its network carries a state from step to step.
     """
@@ -115,12 +114,13 @@ class Agent:
     make_network: Callable[[specs.EnvironmentSpec], Network]
     make_policy: Callable[[Network, np.ndarray, int, int], Policy]
     make_evaluation_policy: Callable[[Network, int], Policy]
-    make_update: Callable[..., Update]
+    make_update: Callable[[specs.EnvironmentSpec], Update]
     estimates: Callable[[Any, Mapping[str, tf.Tensor], int], Mapping[str, tf.Tensor]]
     initial_priority: Callable[[PriorityInput], np.ndarray] | None = None
     environment_action: EnvironmentAction | None = None
     frame_stack: int = 1
     resets_on_life_loss: bool = False
+    can_be_several: bool = False
     has_action_values: bool = False
     is_recurrent: bool = True
 

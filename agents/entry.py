@@ -1,4 +1,4 @@
-"""What the commands know of an agent before it is made: its line in the catalogue, or a user's own.
+"""Entries: an agent as the commands know it before it is made, in the catalogue or a user's own.
 
     --agent=my_package.agents:REINFORCE
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 EXAMPLE = "my_package.agents:REINFORCE"
 
 Kind = Literal["atari", "dmlab", "control", "control_image", "image", "small"]
-"""What presets tell apart: Atari, DeepMind Lab, actions that are vectors, from features and from
-images, other images for convolutions, the rest."""
+"""The kinds that presets tell apart: Atari, DeepMind Lab, actions that are vectors, from features
+and from images, other images for convolutions, the rest."""
 
 Values = Mapping[str, Any]  # of fields of the agent's Config
 
@@ -27,12 +27,7 @@ Values = Mapping[str, Any]  # of fields of the agent's Config
 class Band:
     """Two columns of an agent's log for each task, `<mean>/<task>` and `<deviation>/<task>`.
 
-    Attributes:
-      title: of what the report draws of them.
-      mean: column's name.
-      deviation: column's name.
-      letters: of the two in a table.
-      note: what they are.
+    The report draws them under `title` with `note`; a table has the two `letters`.
     """
 
     title: str
@@ -47,11 +42,10 @@ class Group:
     """Columns `<name>/<member>` of an agent's log, by name a chart with a line for each member.
 
     Attributes:
-      title: of what the report draws of them.
       names: name -> what it is.
       member: what a member is, such as `head`; they are numbered from 1 on.
       field: of the Config, a tuple that says which of the names there are.
-      note: what they are together.
+      title, note: of what the report draws of them.
     """
 
     title: str
@@ -115,11 +109,7 @@ class Entry:
 
 
 def imported(path: str) -> Callable[..., Any]:
-    """A function that is imported when it is called.
-
-    Args:
-      path: of the function, such as `r2d2.agent:make`.
-    """
+    """The function at a path such as `r2d2.agent:make`, which is imported when it is called."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         module, _, name = path.partition(":")

@@ -29,19 +29,14 @@ class VectorEnvironmentLoop:
     episode and counts in `infos["lost"]`, [N]. What such an episode returned tells nothing.
 
     Args:
-      environments: N of them.
-      actor: who plays them.
-      names: `[N]`, what each of them plays, for an error to say.
+      names: `[N]`, what each of the environments plays, for an error to say.
 
     Attributes:
       lost: processes of environments lost so far.
     """
 
     def __init__(
-        self,
-        environments: gymnasium.vector.VectorEnv,
-        actor: RecurrentActor,
-        names: Sequence[str],
+        self, environments: gymnasium.vector.VectorEnv, actor: RecurrentActor, names: Sequence[str]
     ) -> None:
         self._environments = environments
         self._actor = actor
@@ -92,17 +87,11 @@ class VectorEnvironmentLoop:
         return int(self._n - was_last.sum()), episodes
 
     def play(self, shares: Sequence[int]) -> Iterator[tuple[int, list[Episode]]]:
-        """Plays a given number of episodes in each environment, from their start.
+        """Plays `shares`, `[N]`, episodes in each environment, from their start.
 
         The first so many episodes to end, whichever environment they are from, would be the short
-        ones. What an environment plays beyond its share, while others still play theirs, is not
-        told.
-
-        Args:
-          shares: `[N]`, episodes of each environment.
-
-        Yields:
-          After every step of all environments what `step` returns.
+        ones. Yields after every step what `step` returns, without the episodes that an environment
+        plays beyond its share, while others still play theirs.
         """
         self.restart()
         left = np.array(shares)
@@ -113,11 +102,7 @@ class VectorEnvironmentLoop:
             yield steps, told
 
     def run_episodes(self, should_stop: Callable[[], bool] = lambda: False) -> list[Episode]:
-        """Plays one episode in each environment, and returns them in the environments' order.
-
-        Args:
-          should_stop: asked after every step; when it says so, nothing is returned.
-        """
+        """One episode of each environment, in their order; none when `should_stop` says so."""
         finished: list[Episode] = []
         for _, ended in self.play([1] * self._n):
             if should_stop():

@@ -35,13 +35,7 @@ class Field(NamedTuple):
 
 
 def required(requirement: Requirement | None, meaning: str, **presets: Any) -> Any:
-    """Declares a field of a dataclass that has no default, as `field` does.
-
-    Args:
-      requirement: as for `field`.
-      meaning: as for `field`.
-      **presets: its values by the name of a preset.
-    """
+    """Declares a field that has no default, as `field` does, with its values by preset."""
     metadata = {_MEANING: meaning, _REQUIREMENT: requirement, _PRESETS: presets}
     return dataclasses.field(metadata=metadata)
 

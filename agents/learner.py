@@ -1,5 +1,12 @@
-"""The loop around an update: batch -> update -> priorities, counts, metrics; and its checkpoint."""
+"""The loop around an update: batch -> update -> priorities, counts, metrics.
 
+`Parameters` is what others have of a learner, whose threads may be any: the newest parameters, and
+checkpoints. `Learner` makes them better. `Fetched` has the next batch ready for it.
+"""
+
+import atexit
+import contextlib
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,18 +18,19 @@ import tensorflow as tf
 from acme.utils import counting
 
 from agents.contract import Update
-from agents.fetched import Fetched
 from agents.finite import NotFiniteError, check_update
-from agents.peers import ALONE, Peers, broadcast
+from agents.several_learners import ALONE, Learners, among, broadcast
 from replay.structures import Batch
 
 # Reading an update's metrics waits for an accelerator to finish it, and then it idles. So where
 # nothing else needs its results, those of so many updates are read together.
 MAX_UNCHECKED = 10
 
+_END_SECONDS = 5.0  # for a batch that is on its way; one that waits for replay may never come
+
 
 class PriorityWriter(Protocol):
-    """What a learner needs of `replay.priorities.PriorityUpdater`."""
+    """The part of `replay.priorities.PriorityUpdater` that a learner needs."""
 
     def update(self, shard: np.ndarray, key: np.ndarray, priority: np.ndarray) -> None: ...
 
@@ -31,141 +39,93 @@ class BrokenOffError(RuntimeError):
     """An update was not made as a whole."""
 
 
-class Learner(acme.Learner):
-    """Takes batches, improves the parameters, hands them out.
+class Fetched:
+    """The batches of an iterator, fetched by a thread: one waits here, ready.
 
-    Batches are fetched by a thread, so that a learner that waits for replay can still be stopped.
-    Other threads may call `get_variables` and `save` at any time: they see the parameters between
-    two updates. Parameters that were fetched before are handed out again while an update is made.
-
-    An update whose loss or gradient's norm is not finite ends the learner: its priorities are not
-    written, its parameters neither saved nor handed out, and `step` says so, then or a few updates
-    later. Whoever asks for parameters is given those that were served before. Nor are those that an
-    update leaves behind which broke off, as when a peer ends in its midst.
-
-    With peers, all of them learn, or none does: each comes to every `try_step` of the others, says
-    there whether it has a batch, and hears it of them. What rank 0 has, all have: its parameters
-    first of all (`share`), its end last (`end`).
+    So whoever waits for one can do so for a limited time. A thread that comes back from TensorFlow
+    when the interpreter has ended aborts the process; so the interpreter's end waits for the batch
+    that is on its way, if that comes soon.
 
     Args:
-      update: the learner step, with the same peers.
-      batches: endless; with peers, this one's part of each.
-      priorities: takes the items' new priorities; None where the agent has none.
-      burn_in: rows of a batch that nothing is learned from.
-      counter: counts `steps`, and in `trained_steps` the steps that were replayed, by all peers.
-      on_metrics: takes the metrics of each step, as tensors.
-      on_replaced: called when other parameters have taken the place of those that were learned.
-      peers: of which this is one.
-
-    Attributes:
-      largest_priority: that the update ever gave an item, of any peer; 0 before the first.
-      has_ended: whether all peers have; none of them makes an update any more.
-      waiting: seconds that peers have waited for each other so far, on average.
+      batches: endless.
     """
 
-    def __init__(
-        self,
-        update: Update,
-        batches: Iterator[Batch],
-        *,
-        burn_in: int = 0,
-        priorities: PriorityWriter | None = None,
-        counter: counting.Counter | None = None,
-        on_metrics: Callable[[Mapping[str, tf.Tensor]], None] = lambda metrics: None,
-        on_replaced: Callable[[], None] = lambda: None,
-        peers: Peers = ALONE,
-    ) -> None:
+    def __init__(self, batches: Iterator[Batch]) -> None:
+        self._ready: queue.Queue[Batch | BaseException] = queue.Queue(maxsize=1)
+        self._closed = False
+        self._thread = threading.Thread(target=self._fetch, args=(batches,), daemon=True)
+        atexit.register(self._end)
+        self._thread.start()
+
+    def next(self, timeout: float) -> Batch | None:
+        """The next batch, if it comes within `timeout` seconds.
+
+        Raises:
+          RuntimeError: the iterator raised an error, or ended.
+        """
+        try:
+            batch = self._ready.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        if isinstance(batch, BaseException):
+            self._ready.put(batch)  # for whoever asks again: nothing else will come
+            raise RuntimeError("The learner's stream of batches broke off.") from batch
+        return batch
+
+    def close(self) -> None:
+        """Lets go of the thread, which ends when it has its next batch, or the last."""
+        self._closed = True
+        with contextlib.suppress(queue.Empty):
+            self._ready.get_nowait()  # what it has fetched meanwhile finds room
+
+    def _end(self) -> None:
+        self.close()
+        self._thread.join(_END_SECONDS)
+
+    def _fetch(self, batches: Iterator[Batch]) -> None:
+        try:
+            for batch in batches:
+                self._ready.put(batch)
+                if self._closed:
+                    return
+            self._ready.put(EOFError("The stream of batches ended."))
+        except Exception as error:  # it is raised where the batch was wanted
+            self._ready.put(error)
+        finally:
+            atexit.unregister(self._end)
+
+
+class Parameters:
+    """An update's variables as others may have them: whole, finite, and of between two updates.
+
+    Parameters that an update left behind which was not finite, or broke off, are neither saved nor
+    handed out: who asks is given those that were served before.
+
+    Args:
+      update: whose they are.
+      on_replaced: called when other parameters have taken the place of those that were learned.
+    """
+
+    def __init__(self, update: Update, on_replaced: Callable[[], None]) -> None:
         self._update = update
-        self._priorities = priorities
-        self._burn_in = burn_in
-        self._counter = counter or counting.Counter()
-        self._on_metrics = on_metrics
         self._on_replaced = on_replaced
-        self._peers = peers
-        self._batch: Batch | None = None  # to be learned from, once all have one
-        self._waited = 0.0  # seconds, in the last round
-        self.largest_priority = 0.0
-        self.has_ended = False
-        self.waiting = 0.0
         self._steps = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._checkpoint = tf.train.Checkpoint(update=update, steps=self._steps)
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # held while they change
         self._served: tuple[int, list[np.ndarray]] | None = None
         # Metrics of the newest updates, and the rewards that they learned from.
         self._unchecked: list[tuple[Mapping[str, tf.Tensor], tf.Tensor]] = []
         self._broke_off = False  # an update, which may have changed some parameters and not others
-        self._batches = Fetched(batches)
 
     @property
     def learner_steps(self) -> int:
         """Updates made so far, those before a restore included."""
         return int(self._steps)
 
-    def warm_up(self, batch: Batch) -> None:
-        """Makes one update and undoes it, so that the first real one lasts no longer than the next.
-
-        TensorFlow builds and optimises an update's graph when it is first called: seconds in which
-        replay may as well fill. The parameters can be fetched meanwhile.
-
-        Args:
-          batch: of the types and shapes of all batches; what is in it does not matter.
-        """
-        self.get_variables(["policy"])
-        with self._lock:
-            before = self._values()
-            self._update(batch)
-            self._assign(before)
-
-    def step(self) -> None:
-        """Waits for a batch and learns from it, as `try_step`."""
-        while not self.try_step(timeout=60.0):
-            pass
-
-    def try_step(self, timeout: float) -> bool:
-        """Learns from one batch if one arrives within `timeout` seconds; says whether it did.
-
-        Raises:
-          NotFiniteError: when this update is not, or one of the last few.
-        """
-        if self.has_ended:
-            return False
-        batch = self._batch = self._batch or self._batches.next(timeout)
-        trained_steps = self._agreed(batch)
-        if batch is None or trained_steps is None:
-            return False
-        self._batch = None
-        with self._lock:
-            self._broke_off = True
-            priorities, metrics = self._update(batch)
-            self._steps.assign_add(1)
-            self._broke_off = False
-            self._unchecked.append((metrics, batch.reward))
-            if priorities is not None or len(self._unchecked) >= MAX_UNCHECKED:
-                self._check()
-        if self._priorities is not None and priorities is not None:
-            self._priorities.update(batch.shard.numpy(), batch.key.numpy(), priorities.numpy())
-            self.largest_priority = max(self.largest_priority, float(tf.reduce_max(priorities)))
-        self._counter.increment(steps=1, trained_steps=trained_steps)
-        self._on_metrics(metrics)
-        return True
-
-    def share(self) -> None:
-        """Gives all peers the parameters of rank 0, and all else that a checkpoint holds."""
-        with self._lock:
-            broadcast(self._peers, [*self._update.variables, self._steps])
-            self._forget()
-
-    def end(self) -> None:
-        """Has all peers end after the same update; waits until they know."""
-        if not self.has_ended:
-            self._agreed(self._batch, ends=True)
-
-    def skip(self, timeout: float) -> bool:
-        """Takes a batch and learns nothing: a finished learner must block no one."""
-        return self._batches.next(timeout) is not None
-
     def get_variables(self, names: Sequence[str]) -> list[list[np.ndarray]]:
         """For each name (there is one, "policy") the network's variables, then their learner step.
+
+        While an update is made those that were fetched before it are handed out again.
 
         Raises:
           ValueError: for another name.
@@ -225,30 +185,8 @@ class Learner(acme.Learner):
             self._forget()
         self._on_replaced()
 
-    def _agreed(self, batch: Batch | None, *, ends: bool = False) -> int | None:
-        """Comes to the peers' next round.
-
-        Args:
-          batch: that this one could learn from now.
-          ends: whether it wants the end.
-
-        Returns:
-          How many steps all of them replay now; None where they make no update.
-        """
-        steps = 0.0 if batch is None else batch.mask[self._burn_in :].numpy().sum()
-        began = time.monotonic()
-        said = self._peers.exchange(
-            np.array([batch is not None, ends, steps, self.largest_priority, self._waited])
-        )
-        self._waited = time.monotonic() - began
-        are_ready, end, all_steps, priorities, waited = said.T
-        self.has_ended = bool(end.any())
-        self.largest_priority = float(priorities.max())
-        self.waiting += float(waited.mean())
-        return int(all_steps.sum()) if are_ready.all() and not self.has_ended else None
-
     def _newest(self) -> list[np.ndarray] | None:
-        """What `get_variables` last served, unless an update was made since."""
+        """The parameters last served, unless an update was made since."""
         served = self._served
         return served[1] if served is not None and served[0] == self.learner_steps else None
 
@@ -274,12 +212,8 @@ class Learner(acme.Learner):
             check_update(step, metrics, reward)
         self._unchecked.clear()
 
-    def close(self) -> None:
-        """Lets go of the thread that fetches batches, which ends when it has its next or last."""
-        self._batches.close()
-
     def _forget(self) -> None:
-        """What was known of the parameters says nothing of those that took their place."""
+        """Drops what was known of parameters in whose place others are now."""
         self._served = None
         self._unchecked.clear()
         self._broke_off = False
@@ -294,6 +228,147 @@ class Learner(acme.Learner):
     def _variables(self) -> dict[str, tf.Variable]:
         variables = [*self._update.variables, self._steps]
         return {variable.name + str(i): variable for i, variable in enumerate(variables)}
+
+
+class Learner(Parameters, acme.Learner):
+    """Takes batches and improves the parameters.
+
+    An update whose loss or gradient's norm is not finite ends the learner: its priorities are not
+    written, and `step` says so, then or a few updates later.
+
+    Of several learners all learn, or none does: each comes to every `try_step` of the others, says
+    there whether it has a batch, and hears it of them. What rank 0 has, all have: its parameters
+    first of all (`share`), its end last (`end`).
+
+    Args:
+      update: the learner step.
+      batches: endless; of several learners, this one's part of each.
+      priorities: takes the items' new priorities; None where the agent has none.
+      burn_in: rows of a batch that nothing is learned from.
+      counter: counts `steps`, and in `trained_steps` the steps that were replayed, by all learners.
+      on_metrics: takes the metrics of each step, as tensors.
+      on_replaced: as for `Parameters`.
+      learners: of which this is one.
+
+    Attributes:
+      largest_priority: that the update ever gave an item, of any learner; 0 before the first.
+      has_ended: whether all learners have; none of them makes an update any more.
+      waiting: seconds that learners have waited for each other so far, on average.
+    """
+
+    def __init__(
+        self,
+        update: Update,
+        batches: Iterator[Batch],
+        *,
+        burn_in: int = 0,
+        priorities: PriorityWriter | None = None,
+        counter: counting.Counter | None = None,
+        on_metrics: Callable[[Mapping[str, tf.Tensor]], None] = lambda metrics: None,
+        on_replaced: Callable[[], None] = lambda: None,
+        learners: Learners = ALONE,
+    ) -> None:
+        super().__init__(update, on_replaced)
+        self._priorities = priorities
+        self._burn_in = burn_in
+        self._counter = counter or counting.Counter()
+        self._on_metrics = on_metrics
+        self._learners = learners
+        self._batch: Batch | None = None  # to be learned from, once all have one
+        self._waited = 0.0  # seconds, in the last round
+        self.largest_priority = 0.0
+        self.has_ended = False
+        self.waiting = 0.0
+        self._batches = Fetched(batches)
+
+    def warm_up(self, batch: Batch) -> None:
+        """Makes one update and undoes it, so that the first real one lasts no longer than the next.
+
+        TensorFlow builds and optimises an update's graph when it is first called: seconds in which
+        replay may as well fill. The parameters can be fetched meanwhile.
+
+        Args:
+          batch: of the types and shapes of all batches; what is in it does not matter.
+        """
+        self.get_variables(["policy"])
+        with self._lock, among(self._learners):
+            before = self._values()
+            self._update(batch)
+            self._assign(before)
+
+    def step(self) -> None:
+        """Waits for a batch and learns from it, as `try_step`."""
+        while not self.try_step(timeout=60.0):
+            pass
+
+    def try_step(self, timeout: float) -> bool:
+        """Learns from one batch if one arrives within `timeout` seconds; says whether it did.
+
+        Raises:
+          NotFiniteError: when this update is not, or one of the last few.
+        """
+        if self.has_ended:
+            return False
+        batch = self._batch = self._batch or self._batches.next(timeout)
+        trained_steps = self._agreed(batch)
+        if batch is None or trained_steps is None:
+            return False
+        self._batch = None
+        with self._lock, among(self._learners):
+            self._broke_off = True
+            priorities, metrics = self._update(batch)
+            self._steps.assign_add(1)
+            self._broke_off = False
+            self._unchecked.append((metrics, batch.reward))
+            if priorities is not None or len(self._unchecked) >= MAX_UNCHECKED:
+                self._check()
+        if self._priorities is not None and priorities is not None:
+            self._priorities.update(batch.shard.numpy(), batch.key.numpy(), priorities.numpy())
+            self.largest_priority = max(self.largest_priority, float(tf.reduce_max(priorities)))
+        self._counter.increment(steps=1, trained_steps=trained_steps)
+        self._on_metrics(metrics)
+        return True
+
+    def share(self) -> None:
+        """Gives all learners the parameters of rank 0, and all else that a checkpoint holds."""
+        with self._lock:
+            broadcast(self._learners, [*self._update.variables, self._steps])
+            self._forget()
+
+    def end(self) -> None:
+        """Has all learners end after the same update; waits until they know."""
+        if not self.has_ended:
+            self._agreed(self._batch, ends=True)
+
+    def skip(self, timeout: float) -> bool:
+        """Takes a batch and learns nothing: a finished learner must block no one."""
+        return self._batches.next(timeout) is not None
+
+    def close(self) -> None:
+        """Lets go of the thread that fetches batches, which ends when it has its next or last."""
+        self._batches.close()
+
+    def _agreed(self, batch: Batch | None, *, ends: bool = False) -> int | None:
+        """Comes to the learners' next round.
+
+        Args:
+          batch: that this one could learn from now.
+          ends: whether it wants the end.
+
+        Returns:
+          How many steps all of them replay now; None where they make no update.
+        """
+        steps = 0.0 if batch is None else batch.mask[self._burn_in :].numpy().sum()
+        began = time.monotonic()
+        said = self._learners.exchange(
+            np.array([batch is not None, ends, steps, self.largest_priority, self._waited])
+        )
+        self._waited = time.monotonic() - began
+        are_ready, end, all_steps, priorities, waited = said.T
+        self.has_ended = bool(end.any())
+        self.largest_priority = float(priorities.max())
+        self.waiting += float(waited.mean())
+        return int(all_steps.sum()) if are_ready.all() and not self.has_ended else None
 
 
 def read_parameters(update: Update, prefix: str) -> None:

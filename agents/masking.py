@@ -1,4 +1,4 @@
-"""One of two by row, and sums and means over the rows that hold real steps.
+"""Rows as learners read them: masked sums and means, rewards transformed, ages.
 
 What masked rows hold, NaN too, is ignored.
 """
@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
+from agents.requirements import RewardTransform
 from replay.structures import UNKNOWN, Nest
 
 
@@ -46,3 +47,17 @@ def mean_age(learner_steps: tf.Tensor, learner_step: tf.Tensor) -> tf.Tensor:
     """
     age = tf.cast(learner_steps - learner_step, tf.float32)
     return masked_mean(age, tf.cast(tf.not_equal(learner_step, UNKNOWN), tf.float32))
+
+
+def transform_reward(reward: tf.Tensor, kind: RewardTransform) -> tf.Tensor:
+    """Transforms single rewards of any shape.
+
+    clip:        min(max(r, −1), 1)
+    asymmetric:  0.3 min(tanh r, 0) + 5 max(tanh r, 0)    (Espeholt et al. 2018, Figure C.1)
+    """
+    if kind == "clip":
+        return tf.clip_by_value(reward, -1.0, 1.0)
+    if kind == "asymmetric":
+        squashed = tf.tanh(reward)
+        return 0.3 * tf.minimum(squashed, 0.0) + 5.0 * tf.maximum(squashed, 0.0)
+    return reward

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 
 class Slots(NamedTuple):
-    """What RMSProp remembers of each parameter, in the parameter's shape."""
+    """The memory of RMSProp for each parameter, in the parameter's shape."""
 
     mean_square: Sequence[tf.Tensor]  # s
     momentum: Sequence[tf.Tensor]  # m
@@ -30,17 +30,7 @@ def rmsprop_step(
         m ← μ m + α g / √(s + ε)
         θ ← θ − m
 
-    Args:
-      parameters: θ.
-      gradients: g, of the parameters' shapes.
-      slots: s and m.
-      learning_rate: α.
-      decay: β.
-      momentum: μ.
-      epsilon: ε, inside the root.
-
-    Returns:
-      The new parameters and slots.
+    `learning_rate` is α, `decay` β and `momentum` μ. Returns the new parameters and slots.
     """
     new_parameters, squares, moves = [], [], []
     for parameter, gradient, square, move in zip(parameters, gradients, *slots, strict=True):
@@ -55,28 +45,20 @@ def rmsprop_step(
 
 
 class RMSProp(tf.Module):
-    """Makes `rmsprop_step` on variables. A checkpoint holds the slots.
-
-    Args:
-      parameters: that will be learned.
-      decay: β.
-      momentum: μ.
-      epsilon: ε, inside the root.
-    """
+    """Makes `rmsprop_step` on variables. A checkpoint holds the slots."""
 
     def __init__(
-        self,
-        parameters: Sequence[tf.Variable],
-        *,
-        decay: float,
-        momentum: float,
-        epsilon: float,
+        self, parameters: Sequence[tf.Variable], *, decay: float, momentum: float, epsilon: float
     ) -> None:
         super().__init__(name="rmsprop")
+
+        def slot(value: tf.Tensor, name: str) -> tf.Variable:
+            return tf.Variable(value, trainable=False, name=name)
+
         # By these names checkpoints know the slots.
-        self.mom = [_slot(tf.zeros_like(p), "momentum") for p in parameters]
+        self.mom = [slot(tf.zeros_like(p), "momentum") for p in parameters]
         # From 0 the first steps would be tenfold, which can switch units off for good.
-        self.ms = [_slot(tf.ones_like(p), "mean_square") for p in parameters]
+        self.ms = [slot(tf.ones_like(p), "mean_square") for p in parameters]
         self._constants = {"decay": decay, "momentum": momentum, "epsilon": epsilon}
 
     def apply(
@@ -113,7 +95,7 @@ class RMSProp(tf.Module):
         parameters: Sequence[tf.Variable],
         learning_rate: float | tf.Tensor,
     ) -> tuple[list[tf.Tensor], Slots]:
-        """What `apply` would make of the parameters and of the slots; nothing changes."""
+        """The parameters and slots that `apply` would make; nothing changes."""
         slots = Slots(self.ms, self.mom)
         return rmsprop_step(
             parameters, gradients, slots, learning_rate=learning_rate, **self._constants
@@ -128,10 +110,6 @@ class RMSProp(tf.Module):
             variables, [*values, *slots.mean_square, *slots.momentum], strict=True
         ):
             variable.assign(value)
-
-
-def _slot(value: tf.Tensor, name: str) -> tf.Variable:
-    return tf.Variable(value, trainable=False, name=name)
 
 
 class Adam(snt.optimizers.Adam):
@@ -187,11 +165,7 @@ def annealed(initial: float, final: float, step: tf.Tensor, num_steps: float | N
 
         α_n = α_N + (α_0 − α_N) max(0, 1 − n / N)
 
-    Args:
-      initial: α_0.
-      final: α_N.
-      step: n, an integer.
-      num_steps: N, which need not be whole; None stays at α_0.
+    N, `num_steps`, need not be whole; None stays at α_0.
     """
     if num_steps is None:
         return tf.constant(initial, tf.float32)

@@ -104,17 +104,12 @@ class PixelControl(tf.Module):
         continuation: tf.Tensor,
         mask: tf.Tensor,
     ) -> tf.Tensor:
-        """The loss of an unroll's trained rows and the last one.
+        """The loss of an unroll's trained rows and the last one, a scalar.
 
         Args:
           core_output: `[L + 1, B, D]`.
           observation: `[L + 1, B, H, W, C * k]`, k stacked frames, the newest one last.
-          action: `[L, B]`.
-          continuation: `[L, B]`, 0 where the episode ended for the learner.
-          mask: `[L, B]`, 1 on real steps.
-
-        Returns:
-          A scalar.
+          action, continuation, mask: `[L, B]`, as in `TrainedRows`.
         """
         frames = observation[..., -self._frame_channels :]
         reward = pseudo_rewards(frames, self.grid)
@@ -128,8 +123,7 @@ def pseudo_rewards(frames: tf.Tensor, grid: Grid) -> tf.Tensor:
         r_t,ij = mean over cell ij's pixels (and channels) of |frame_{t+1} − frame_t|
 
     Args:
-      frames: `[L + 1, B, H, W, C]`, single ones.
-      grid: of the cells, which lie in the middle of the image.
+      frames: `[L + 1, B, H, W, C]`, single ones; the grid lies in the middle.
 
     Returns:
       `[L, B, h, w]`; that of a row is what followed its action.
@@ -161,13 +155,8 @@ def q_learning_loss(
 
     Args:
       q: `[L + 1, B, h, w, A]`; only the values of the actions taken have a gradient.
-      action: `[L, B]`.
       reward: `[L, B, h, w]`.
-      discount: `[L, B]`, 0 where the episode ended.
-      mask: `[L, B]`, 1 on real steps.
-
-    Returns:
-      A scalar.
+      action, discount, mask: `[L, B]`.
     """
     tf.debugging.assert_shapes(
         [(q, ("K", "B", "h", "w", "A")), (reward, ("L", "B", "h", "w"))]
@@ -211,13 +200,12 @@ def n_step_targets(
         G_t = r_t + γ_t G_{t+1},   G_t = V(x_t) on the last row and on rows that hold no step
 
     Args:
-      value: `[L + 1, B, h, w]`, the largest action value.
+      value: `[L + 1, B, h, w]`, V, the largest action value.
       reward: `[L, B, h, w]`.
       discount: `[L, B]`, γ; 0 where the episode ended, so that the row after it counts for nothing.
-      mask: `[L, B]`, 1 on real steps.
 
     Returns:
-      `[L, B, h, w]`; the value on masked rows.
+      `[L, B, h, w]`.
     """
     discounts, masks = (tf.unstack(x[..., tf.newaxis, tf.newaxis]) for x in (discount, mask))
     rewards, values = tf.unstack(reward), tf.unstack(value)

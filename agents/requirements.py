@@ -1,4 +1,4 @@
-"""What the fields of settings may hold, and the sentence that refuses anything else.
+"""Requirements of the fields of settings, each with the sentence that refuses anything else.
 
 Types are those of the fields' annotations. An int is a float too; True and False are no numbers,
 and NaN is none. Bounds are generous: they keep out what no machine can do, and slips of a finger.
@@ -11,6 +11,9 @@ import math
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+
+from agents.networks.named import TORSO_EXAMPLE
+from environments.import_path import is_import_path
 
 LARGEST = 2**63 - 1  # of the int64 in which steps are counted
 MOST_WEIGHTS = 2**28  # a gigabyte, of which a learner keeps four: two networks and Adam's moments
@@ -141,10 +144,7 @@ FRACTION = number(0, 1)
 EXPONENT = number(0, 10)  # what it is an exponent of must not become infinite
 
 COUNT = whole(1)
-BURN_IN, LENGTH = (
-    whole(0, 4_096),
-    whole(1, 4_096),
-)  # the graph of an update has a part for each step
+BURN_IN, LENGTH = whole(0, 4_096), whole(1, 4_096)  # an update's graph has a part for each step
 FRAMES = whole(1, 256)
 ITEMS = whole(1, 2**31 - 1)
 BATCH_SIZE = whole(1, 65_536)  # Reverb's samples are copied one by one
@@ -152,4 +152,14 @@ LAYER_SIZE, OPTIONAL_LAYER_SIZE = whole(1, 65_536), whole(0, 65_536)
 LAYER_SIZES = Requirement(
     f"1 to 64 layers, each {LAYER_SIZE.text}",
     lambda value: 1 <= len(value) <= 64 and all(map(LAYER_SIZE.holds, value)),
+)
+
+# What they choose between, by name.
+Precision = Literal["float32", "bfloat16"]
+RewardTransform = Literal["none", "clip", "asymmetric"]
+TorsoKind = Literal["dqn", "shallow", "resnet", "strided", "mlp"]
+
+TORSO = Requirement(
+    f"one of {', '.join(get_args(TorsoKind))}, or your own as {TORSO_EXAMPLE}",
+    lambda name: name in get_args(TorsoKind) or is_import_path(name),
 )

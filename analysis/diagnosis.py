@@ -89,13 +89,8 @@ def diagnose(wanted: Wanted, console: Console) -> None:
     Raises:
       SettingsError: the run has not what it takes; what nobody named is only told.
     """
-    try:
-        _diagnose(_completed(wanted), console, all_or_nothing=bool(wanted.analyses))
-    except CheckpointError as error:
-        raise SettingsError(str(error)) from None
-
-
-def _diagnose(wanted: Wanted, console: Console, *, all_or_nothing: bool) -> None:
+    all_or_nothing = bool(wanted.analyses)
+    wanted = _completed(wanted)
     folder = wanted.run.folder.diagnostics
     paths = {analysis: folder / f"{analysis}-{wanted.agent}" for analysis in wanted.analyses}
     files = [path.with_suffix(suffix) for path in paths.values() for suffix in (".csv", ".png")]
@@ -105,7 +100,7 @@ def _diagnose(wanted: Wanted, console: Console, *, all_or_nothing: bool) -> None
             with Console(stderr=True).status(analysis) as status:
                 measured = _MEASURES[analysis](wanted, status.update)
         except SettingsError as error:
-            if all_or_nothing:
+            if all_or_nothing or isinstance(error, CheckpointError):
                 raise
             console.print(f"{analysis}: {error}\n", soft_wrap=True, highlight=False)
             continue

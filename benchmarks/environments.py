@@ -16,7 +16,7 @@ from gymnasium import spaces
 from agents import actor, environment_loop, fields
 from benchmarks import study
 from environments import gym, suites
-from environments.dm import spec_of
+from environments.copies.spec import spec_of
 from replay.frames import is_image
 from run_folder import building, settings
 from run_folder.settings import Settings, SettingsError

@@ -29,7 +29,8 @@ from courier import credentials
 from courier.client import Client
 from courier.server import Server
 from environments import suites
-from replay import compression, dataset, tables
+from replay import dataset, tables
+from replay.blocks import decompressed
 from replay.layout import BlockLayout
 from replay.structures import FIRST, MID, Block, Nest, Step, TableSpec
 from replay.writer import SequenceWriter
@@ -182,8 +183,8 @@ class LocalReplay:
         )
 
     def decompressed(self, blocks: Block) -> Block:
-        """An item's blocks, as `replay.compression.decompressed`."""
-        return compression.decompressed(blocks, self._spec, self._blocks)
+        """An item's blocks, as `replay.blocks.decompressed`."""
+        return decompressed(blocks, self._spec, self._blocks)
 
     def _make_writer(self, client: reverb.Client) -> SequenceWriter:
         return SequenceWriter(

@@ -23,8 +23,7 @@ import tensorflow as tf
 from agents.actor import make_evaluator
 from agents.contract import Agent
 from agents.environment_loop import VectorEnvironmentLoop
-from agents.in_process import InProcess
-from agents.single_process import pace_of
+from agents.single_process import InProcess, pace_of
 from analysis.playing import intervals
 from analysis.playing.intervals import Interval
 from benchmarks import figures, ripening, study

@@ -81,7 +81,7 @@ class Server(grpc.GenericRpcHandler):
             self._server.wait_for_termination()
 
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
-        """As gRPC asks for it: how a call is answered."""
+        """Tells gRPC how a call is answered."""
         service, _, method = details.method.lstrip("/").partition("/")
         known = credentials.are_shown(details.invocation_metadata, self._secret)
 

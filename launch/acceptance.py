@@ -8,13 +8,11 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents import fields
 from launch import starting
 from population import decisions
 from population.folder import PopulationFolder, name_of
 from population.settings import Population
 from run_folder import resuming, run_lock, settings
-from run_folder.checkpoints import CheckpointError
 from run_folder.settings import Settings, SettingsError
 
 
@@ -38,7 +36,7 @@ def check_here(said: Mapping[str, Any], path: pathlib.Path, members: Sequence[in
         updates = starting.make_updates(runs[member])
         if saved:
             resuming.manifests(runs[member], updates, step=None, with_replay=False)
-    except (SettingsError, CheckpointError) as error:
+    except SettingsError as error:
         raise _of(member, error) from None
 
 
@@ -49,9 +47,8 @@ def _run_of(population: Population, folder: PopulationFolder, member: int) -> Se
     run = folder.member(member)
     try:
         if run.config.exists():
-            given = dict.fromkeys(name for name in fields.declared(Settings) if name != "configs")
             overrides = population.overrides_of(drawn)
-            found = resuming.changed(settings.load(run.path), given | population.flags, overrides)
+            found = resuming.changed(settings.load(run.path), population.flags, overrides)
         else:
             found = population.run_of(folder, member, drawn)
         starting.check_shares(found)

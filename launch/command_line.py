@@ -43,7 +43,7 @@ def define_whole(
 
 
 class FolderParser(flags.ArgumentParser[str]):
-    """Of a flag that names a folder, or several with commas; a command knows if one may be none."""
+    """For a flag that names a folder, or several with commas; some may be empty."""
 
     def parse(self, argument: str) -> str:
         return ",".join(part and _folder(part) for part in argument.split(","))

@@ -6,7 +6,6 @@ user's folder unless it is told to.
 """
 
 import contextlib
-import importlib.util
 import os
 import pathlib
 import stat
@@ -51,7 +50,9 @@ def trusting() -> contextlib.AbstractContextManager[None]:
 
 def _allow(run_dir: pathlib.Path, modules: Sequence[str]) -> None:
     config = RunFolder(run_dir).config
-    code = ", ".join(f"{module} from {_place(module)}" for module in modules)
+    code = ", ".join(
+        f"{module} from {own_code.place(module) or 'nowhere on PYTHONPATH'}" for module in modules
+    )
     why = next(filter(None, map(_why_not, (run_dir, config))), "")
     if why and not _TRUST.value:
         raise SettingsError(
@@ -67,10 +68,3 @@ def _why_not(path: pathlib.Path) -> str:
     if status.st_uid not in (os.geteuid(), _ROOT):
         return f"{path} belongs to user {status.st_uid}, and you are user {os.geteuid()}"
     return f"{path} can be written by everybody" if status.st_mode & stat.S_IWOTH else ""
-
-
-def _place(module: str) -> str:
-    """Where a top-level module would be imported from; looks, and imports nothing."""
-    spec = importlib.util.find_spec(module)
-    folders = list(spec.submodule_search_locations or ()) if spec else []
-    return folders[0] if folders else (spec and spec.origin) or "nowhere on PYTHONPATH"

@@ -1,10 +1,9 @@
-"""What `launch.train` does once names and values are right: all else is checked, then a run starts.
+"""Checks all of a run but its names and values, which `launch.train` has checked, and starts it.
 
 Importing this takes seconds: TensorFlow and Launchpad.
 """
 
 import contextlib
-import inspect
 import os
 import pathlib
 import sys
@@ -17,9 +16,8 @@ from absl import flags
 
 from agents.contract import Agent, Update
 from agents.networks.network import is_discrete
-from agents.peers import ALONE
 from environments.copies.dead_simulators import first_line
-from launch import trial
+from launch import command_line, trial
 from launch.gcp import options
 from launch.local import fork_server, processes, supervisor, temporary_files, tracker
 from launch.local.fork_server import ForkServer
@@ -42,11 +40,12 @@ from tensor_ops import llvm
 
 flags.FLAGS.set_default("lp_launch_type", "local_mp")  # Launchpad's own default is threads
 flags.FLAGS.set_default("lp_termination_notice_secs", -1)  # the launching process has its own
+_ARTEFACT, _LAUNCHER = "launch.hosts.artefact", "launch.gcp.launcher"  # which most runs do without
 _NETWORK = ("actions", "initial_state", "step", "unroll", "trainable_variables", "variables")
 
 
 class Resumption(NamedTuple):
-    """What a run goes on with.
+    """A run that is to go on.
 
     Attributes:
       values: launch settings by name; None where no flag was given.
@@ -78,18 +77,16 @@ def start(asked: Settings | Resumption, job: str | None) -> int:
             return _run_here(run, resumption)
         tf.config.set_visible_devices([], "GPU")  # no node runs here
         manifests = _manifests(run, resumption)
-        from launch.gcp import launcher  # a run on this machine does without
-        from launch.hosts import artefact
-
         if job is not None:
             _make_folder("job", pathlib.Path(job))
             _begin(run, manifests, resumption)
-            artefact.write(run, manifests, pathlib.Path(job))
+            command_line.later(_ARTEFACT).write(run, manifests, pathlib.Path(job))
             return 0
         wanted = options.check(run.run_dir)
         if not wanted.dry_run:
             _begin(run, manifests, resumption)
-        return launcher.launch(run, manifests, wanted)
+        code: int = command_line.later(_LAUNCHER).launch(run, manifests, wanted)
+        return code
     except checkpoints.CheckpointError as error:
         raise SettingsError(str(error)) from None
 
@@ -157,24 +154,18 @@ def _accept(asked: Settings | Resumption, job: str | None) -> Settings:
     check_shares(run)
     tracker.check(run, here=job is None and not options.wanted())
     if options.wanted():
-        from launch.gcp import launcher
-
-        launcher.check_program(run)
+        command_line.later(_LAUNCHER).check_program(run)
     if job is not None:
-        from launch.hosts import artefact
-
         if not job:
             raise SettingsError("--job must name a new folder, got ''.")
-        artefact.check(run, pathlib.Path(job))
+        command_line.later(_ARTEFACT).check(run, pathlib.Path(job))
     return run
 
 
 def _check_place(run_dir: str | None, *, resume: bool) -> None:
     """Accepts a place for a run and a run folder that belong together."""
     if options.wanted():
-        from launch.gcp import launcher
-
-        launcher.check(options.check(run_dir), run_dir or "", resume=resume)
+        command_line.later(_LAUNCHER).check(options.check(run_dir), run_dir or "", resume=resume)
     elif (launch_type := flags.FLAGS.lp_launch_type) != "local_mp":
         raise SettingsError(
             f"--lp_launch_type must be local_mp or {options.LAUNCH_TYPE}, got {launch_type}."
@@ -241,17 +232,15 @@ def _check_learners(agent: Agent, learners: int) -> None:
                 f"from table {table.name!r}, {size} items"
                 + (f", as {', '.join(fitting)} would." if fitting else ".")
             )
-    try:
-        inspect.signature(agent.make_update).bind(None, ALONE)
-    except TypeError:
+    if not agent.can_be_several:
         raise SettingsError(
-            f"--learners_per_agent={learners} is not for --agent={agent.name}: its make_update "
-            "takes no peers (docs/extending.md)."
-        ) from None
+            f"--learners_per_agent={learners} is not for --agent={agent.name}, which does not say "
+            "that it can be several (docs/extending.md)."
+        )
 
 
 def _manifests(run: Settings, resumption: Resumption | None) -> Manifests:
-    """What the run goes on from, once its agents have been made to see that they can be."""
+    """The manifests that a run goes on from; its agents are made to see that they can be."""
     updates = make_updates(run)
     if resumption is None:
         return {}

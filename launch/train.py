@@ -60,7 +60,7 @@ _SECTIONS: command_line.Sections = {
 
 
 def asked() -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
-    """What was typed: launch settings by name, None where no flag was given; hyperparameters.
+    """Launch settings that were typed, None where no flag was given; and hyperparameters.
 
     Raises:
       SettingsError: a setting cannot have that value, whatever is run with it.
@@ -104,7 +104,7 @@ def _check_recorded(values: dict[str, Any]) -> None:
 
 
 def _first_line(run: Settings | None) -> str:
-    """What is said seconds before there is more to say; nothing where no run starts here."""
+    """A line for the seconds before there is more to say; empty where no run starts here."""
     if command_line.JOB.value or command_line.of_launchpad(sys.argv):
         return ""
     if run is None:

@@ -3,7 +3,7 @@
     checkpoints/learner-impala/1201.*     of the member, whose own learner was at update 1200
 
 The adoption counts as an update, so that the learner it had stays among those that are kept. First
-the files are linked or copied to where they belong; while no manifest names them, they belong to
+the files are linked to where they belong; while no manifest names them, they belong to
 nobody. Then the decision is made (`population.decisions`). Then the manifest names them. Who is
 killed in between finds all that is needed: a decision's files are whole before it is made.
 
@@ -15,18 +15,17 @@ import contextlib
 import dataclasses
 import errno
 import os
-import pathlib
-import shutil
 
 from run_folder import checkpoints, disk
 from run_folder.checkpoints import CheckpointError, Manifest
 from run_folder.layout import RunFolder, learner_label
+from run_folder.texts import SettingsError
 
 _ATTEMPTS = 5  # a manifest is replaced once in minutes
 
 
-class AdoptionError(Exception):
-    """The other's learner could not be taken. The message is a sentence."""
+class AdoptionError(SettingsError):
+    """The other's learner could not be taken."""
 
 
 def stage(source: RunFolder, target: RunFolder, agent: str, step: int) -> int:
@@ -76,7 +75,7 @@ def _bring(source: RunFolder, target: RunFolder, manifest: Manifest, prefix: str
         for name, size in manifest.sizes.items():
             old, new = source.checkpoints / name, target.checkpoints / prefix
             new = new.with_name(new.name + name.removeprefix(manifest.learner))
-            _link(old, new)
+            os.link(old, new)  # as good as a copy: what is written anew has files of its own
             if new.stat().st_size != size:  # written anew, by a run that went back
                 raise FileNotFoundError(errno.ENOENT, "was written anew", str(old))
         files = checkpoints.learner_files(target.checkpoints, prefix)
@@ -85,14 +84,6 @@ def _bring(source: RunFolder, target: RunFolder, manifest: Manifest, prefix: str
         with contextlib.suppress(OSError):
             _remove(target, prefix)
         raise
-
-
-def _link(old: pathlib.Path, new: pathlib.Path) -> None:
-    """A link is as good as a copy: what is written anew has files of its own."""
-    try:
-        os.link(old, new)
-    except OSError:  # another file system, or one that has no links
-        shutil.copyfile(old, new)
 
 
 def _check_fits(source: RunFolder, target: RunFolder, prefix: str) -> None:
@@ -129,13 +120,11 @@ def publish(target: RunFolder, agent: str, step: int, actor_steps: int) -> None:
         last. Those of the learner that it adopts come after them.
 
     Raises:
-      AdoptionError: it is not there, or the run's manifest is damaged.
+      AdoptionError: it is not there.
+      CheckpointError: the run's manifest is damaged.
       OSError: it cannot be written; the run is as it was.
     """
-    try:
-        manifest = _manifest(target)
-    except CheckpointError as error:
-        raise AdoptionError(str(error)) from None
+    manifest = _manifest(target)
     if manifest.learner_step < step:
         manifest = _adopted(target, manifest, f"{learner_label(agent)}/{step}", step, actor_steps)
         checkpoints.write(target.checkpoints, checkpoints.MANIFEST, manifest)

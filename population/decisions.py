@@ -1,4 +1,4 @@
-"""What members decide, each time in a file that is made once and never changed.
+"""Decisions of members, each in a file that is made once and never changed.
 
 A file is made whole and under its name at once, or not at all: who comes second finds it there. So
 it is the lock, one that no dead process can hold. What it says is done afterwards
@@ -28,7 +28,7 @@ from population.adoption import AdoptionError
 from population.folder import PopulationFolder, name_of
 from population.settings import Population
 from run_folder import building, checkpoints, disk, texts
-from run_folder.checkpoints import CheckpointError, Manifest
+from run_folder.checkpoints import Manifest
 from run_folder.texts import SettingsError, reading
 
 LABEL = "values"  # of the log in which a member says which values hold, and from which step on
@@ -197,10 +197,7 @@ class State:
           SettingsError: a file is damaged.
         """
         made, run = self._made(member), self._folder.member(member)
-        try:
-            manifest = checkpoints.parse(run.checkpoints)
-        except CheckpointError as error:
-            raise SettingsError(str(error)) from None
+        manifest = checkpoints.parse(run.checkpoints)
         adoptions = [decision.actor_steps for decision in made if decision.adopted is not None]
         since = adoptions[-1] if adoptions else 0  # it has had the weights that it has
         return Member(made[-1], manifest, scores.score(run, self._tasks, since))
@@ -319,10 +316,7 @@ class State:
     def _carry_out(self, decision: Decision) -> None:
         run, agent = self._folder.member(decision.member), self._population.agent_name
         if decision.adopted is not None:
-            try:
-                adoption.publish(run, agent, decision.learner_step_after, decision.actor_steps)
-            except AdoptionError as error:
-                raise SettingsError(str(error)) from None
+            adoption.publish(run, agent, decision.learner_step_after, decision.actor_steps)
         run.logs.mkdir(parents=True, exist_ok=True)
         disk.write(run.log(LABEL), _table(of_member(self._folder, decision.member)))
 

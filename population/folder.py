@@ -28,7 +28,7 @@ class PopulationFolder:
         return self.path / "hosts" / name_of(member)
 
     def output(self, member: int) -> pathlib.Path:
-        """What the runs of a member printed."""
+        """The words that the runs of a member printed."""
         return self.path / "outputs" / f"{name_of(member)}.txt"
 
 

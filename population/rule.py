@@ -15,7 +15,7 @@ from population.settings import Population
 
 
 class Verdict(NamedTuple):
-    """What a member does.
+    """A member's decision by the rule.
 
     Attributes:
       rival: the other that it looked at.
@@ -68,7 +68,7 @@ def decide(
     *,
     normalised: bool,
 ) -> Verdict:
-    """What a member that is ready does.
+    """Decides for a member that is ready.
 
     Args:
       rule: the population, which has the numbers.

@@ -66,7 +66,7 @@ def episodes(folder: RunFolder, *, last_bytes: int | None = None) -> Log:
 
 
 def recent_of(log: Log, tasks: Sequence[str], since: int) -> dict[str, float]:
-    """As `recent_returns`, of episodes that were read before."""
+    """The same of episodes that were read before."""
     log = log.where(log["actor_steps"] > since)
     returns, played = log["episode_return"], log.texts.get("task", np.array([]))
     return {task: mean(list(returns[played == task][-RECENT_EPISODES:])) for task in tasks}

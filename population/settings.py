@@ -125,7 +125,7 @@ class Population:
 
     @property
     def flags(self) -> dict[str, Any]:
-        """What `launch.train` is told of every member: launch settings by name."""
+        """Launch settings of every member by name, for `launch.train`."""
         shared = self.train.get(_FLAGS, {})
         own = dict(agent=self.agent, env=self.env)
         return {name: shared[name] for name in shared if name not in ("run_dir", "seed")} | own
@@ -138,7 +138,7 @@ class Population:
 
     @property
     def overrides(self) -> Overrides:
-        """What `launch.train` is told of every member: hyperparameters."""
+        """Hyperparameters of every member, for `launch.train`."""
         return self.train.get(_FIELDS, {})
 
     @property
@@ -155,7 +155,7 @@ class Population:
 
     @property
     def mutable(self) -> tuple[str, ...]:
-        """Those of them that are multiplied."""
+        """The evolving fields whose values are multiplied."""
         found = self.ranges
         return tuple(name for name in self.evolving if found[name].mutates)
 
@@ -172,7 +172,7 @@ class Population:
         return ranges.draw(self.ranges, member, self.seed)
 
     def seed_of(self, member: int) -> int:
-        """Of a member's run. Populations of neighbouring seeds share none, but by a rare chance."""
+        """The seed of a member's run. Populations of neighbouring seeds hardly ever share one."""
         words = np.random.SeedSequence(self.seed, spawn_key=(member,))
         return int(words.generate_state(1)[0] % 2**31)
 
@@ -189,9 +189,8 @@ class Population:
         Raises:
           SettingsError: `launch.train` takes no such run.
         """
-        given = dict.fromkeys(name for name in fields.declared(Settings) if name != "configs")
-        given |= dict(preset=catalogue.PRESETS[0]) | self.flags
-        given |= dict(run_dir=str(folder.member(member).path), seed=self.seed_of(member))
+        run_dir, seed = str(folder.member(member).path), self.seed_of(member)
+        given = dict(preset=catalogue.PRESETS[0]) | self.flags | dict(run_dir=run_dir, seed=seed)
         return runs.resolve(given, self.overrides_of(values))
 
     @property
@@ -232,7 +231,7 @@ def make_folder(folder: PopulationFolder) -> None:
 
 
 class Asked(NamedTuple):
-    """What was typed.
+    """The words that were typed.
 
     Attributes:
       values: flags of `launch.train` by name; None where they were not given.
@@ -291,7 +290,7 @@ def resumed(asked: Asked) -> Population:
     """
     runs.require(asked.values, "run_dir")
     found = load(asked.folder.path)
-    wanted = {name: asked.values[name] for name in ("agent", "env", "seed")}
+    wanted = {name: asked.values.get(name) for name in ("agent", "env", "seed")}
     wanted |= {name: asked.rule.get(name) for name in ("members", "evolve")}
     _check_same(asked.folder, found, wanted)
     if asked.sweep:

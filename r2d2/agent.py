@@ -7,7 +7,6 @@ from acme import specs
 from agents.actor import with_variables
 from agents.contract import Agent
 from agents.networks.network import RecurrentNetwork
-from agents.peers import ALONE, Peers
 from agents.single_process import SingleProcessAgent
 from r2d2 import network as networks
 from r2d2 import policy, targets
@@ -19,22 +18,16 @@ __all__ = ["DMLAB_VARIANTS", "R2D2", "VARIANTS", "Config", "make"]
 
 
 class R2D2(SingleProcessAgent):
-    """R2D2 in one process, for `acme.EnvironmentLoop`.
-
-    Args:
-      environment_spec: of the environment, as `acme.make_environment_spec` gives it.
-      config: hyperparameters; the paper's by default, which want an image and a large machine.
-      seed: of parameters and policy.
-    """
+    """R2D2 in one process. The default config is the paper's, for images and a large machine."""
 
     def __init__(
         self,
         environment_spec: specs.EnvironmentSpec,
-        config: Config | None = None,
+        config: Config = VARIANTS["r2d2"],
         *,
         seed: int = 0,
     ) -> None:
-        super().__init__(make(config or Config()), environment_spec, seed=seed)
+        super().__init__(make(config), environment_spec, seed=seed)
 
 
 def make(config: Config, name: str = "r2d2") -> Agent:
@@ -44,10 +37,19 @@ def make(config: Config, name: str = "r2d2") -> Agent:
       config: hyperparameters; `VARIANTS` holds the paper's.
       name: of the agent, its table and its log.
     """
+    table = TableSpec(
+        name=name,
+        kind="prioritized",
+        layout=config.layout,
+        max_size=config.replay_size,
+        min_size=config.min_replay_size,
+        samples_per_insert=config.samples_per_insert,
+        priority_exponent=config.priority_exponent,
+    )
     return Agent(
         name=name,
         config=config,
-        tables=(_table(config, name),),
+        tables=(table,),
         batch_sizes=(config.batch_size,),
         frame_stack=config.frame_stack,
         resets_on_life_loss=config.life_loss == "reset",
@@ -58,20 +60,9 @@ def make(config: Config, name: str = "r2d2") -> Agent:
         make_update=functools.partial(_make_update, config),
         initial_priority=targets.make_initial_priority(config),
         estimates=lambda update, values, task: policy.estimates(config, values),
+        can_be_several=True,
         has_action_values=True,
         is_recurrent=config.lstm_size > 0,
-    )
-
-
-def _table(config: Config, name: str) -> TableSpec:
-    return TableSpec(
-        name=name,
-        kind="prioritized",
-        layout=config.layout,
-        max_size=config.replay_size,
-        min_size=config.min_replay_size,
-        samples_per_insert=config.samples_per_insert,
-        priority_exponent=config.priority_exponent,
     )
 
 
@@ -80,8 +71,6 @@ def _make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> Re
     return with_variables(network, environment_spec, config.frame_stack)
 
 
-def _make_update(
-    config: Config, environment_spec: specs.EnvironmentSpec, peers: Peers = ALONE
-) -> R2D2Update:
+def _make_update(config: Config, environment_spec: specs.EnvironmentSpec) -> R2D2Update:
     make_network = functools.partial(_make_network, config, environment_spec)
-    return R2D2Update(make_network(), make_network(), config, peers)
+    return R2D2Update(make_network(), make_network(), config)

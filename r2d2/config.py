@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Literal
 
 from agents import fields
-from agents.choices import TORSO, Precision, RewardTransform
 from agents.fields import field
 from agents.networks.named import TORSO_EXAMPLE
 from agents.requirements import (
@@ -22,6 +21,9 @@ from agents.requirements import (
     NOT_NEGATIVE,
     OPTIONAL_LAYER_SIZE,
     POSITIVE,
+    TORSO,
+    Precision,
+    RewardTransform,
     check_layers,
     number,
     or_none,

@@ -9,17 +9,16 @@ from agents.compilation import update_function
 from agents.masking import masked_mean, mean_age, zero_where_masked
 from agents.networks.network import RecurrentNetwork, unroll_trained
 from agents.optimization import Adam, create_slots
-from agents.peers import ALONE, Peers, mean, whole_metrics
+from agents.several_learners import current, mean, whole_metrics
 from r2d2.config import Config
-from r2d2.joint import JointActions
-from r2d2.returns import double_q_values
-from r2d2.targets import item_targets
+from r2d2.network import JointActions
+from r2d2.targets import double_q_values, item_targets
 from replay.priorities import importance_weights, mixed_priorities
 from replay.structures import Batch, Nest
 
 
 class Evaluation(NamedTuple):
-    """What the networks say of a batch's trained rows."""
+    """The networks' view of a batch's trained rows."""
 
     loss: tf.Tensor  # []
     q_taken: tf.Tensor  # [L, B]
@@ -60,7 +59,6 @@ class R2D2Update(tf.Module):
       network: whose parameters are learned; its variables exist.
       target_network: another of the same make; it starts with the same parameters.
       config: hyperparameters.
-      peers: the learners that each see a part of every batch.
     """
 
     def __init__(
@@ -68,14 +66,12 @@ class R2D2Update(tf.Module):
         network: RecurrentNetwork,
         target_network: RecurrentNetwork,
         config: Config,
-        peers: Peers = ALONE,
     ) -> None:
         super().__init__(name="r2d2")
         self.network = network
         self.target_network = target_network
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
         self._config = config
-        self.peers = peers
         self._joint = JointActions(network.actions)
         self._optimizer = Adam(config.learning_rate, epsilon=config.adam_epsilon)
         create_slots(self._optimizer, network.trainable_variables)
@@ -88,7 +84,7 @@ class R2D2Update(tf.Module):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(parameters)
             evaluation = self.evaluate(batch)
-        gradients = mean(self.peers, tape.gradient(evaluation.loss, parameters))
+        gradients = mean(tape.gradient(evaluation.loss, parameters))
         gradients, norm = tf.clip_by_global_norm(gradients, self._config.max_gradient_norm)
         lag = mean_age(self.step, batch.learner_step)
         self._optimizer.apply(gradients, parameters)
@@ -106,7 +102,7 @@ class R2D2Update(tf.Module):
             "mean_priority": tf.reduce_mean(priorities),
             "parameter_lag": lag,
         }
-        return priorities, whole_metrics(self.peers, metrics, lambda name: False)
+        return priorities, whole_metrics(metrics, lambda name: False)
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """The loss of a batch. Only the online network's trained rows have a gradient."""
@@ -127,21 +123,21 @@ class R2D2Update(tf.Module):
         return Evaluation(loss, q_taken, targets)
 
     def _importance_weights(self, batch: Batch) -> tf.Tensor:
-        """Those of this learner's items `[B]`, among all learners' of which the largest is 1.
+        """The weights of this learner's items `[B]`; the largest among all learners' is 1.
 
         Where learners sample shards of their own, a table has as many items as all of them say
         together. What their probabilities and sizes are all too large by does not matter.
         """
-        peers, exponent = self.peers, self._config.importance_exponent
-        if peers.size == 1:
+        learners, exponent = current(), self._config.importance_exponent
+        if learners.size == 1:
             return importance_weights(batch.probability, batch.table_size, exponent)
-        sizes = tf.reshape(peers.gather(batch.table_size), [peers.size, -1])
+        sizes = tf.reshape(learners.gather(batch.table_size), [learners.size, -1])
         weights = importance_weights(
-            peers.gather(batch.probability),
-            tf.tile(tf.reduce_sum(sizes, axis=0), [peers.size]),
+            learners.gather(batch.probability),
+            tf.tile(tf.reduce_sum(sizes, axis=0), [learners.size]),
             exponent,
         )
-        return tf.reshape(weights, [peers.size, -1])[peers.rank]
+        return tf.reshape(weights, [learners.size, -1])[learners.rank]
 
     def _initial_state(self, batch: Batch) -> Nest:
         if self._config.stored_state:

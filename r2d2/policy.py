@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from agents.contract import Network, Policy, PolicyOutput
 from r2d2.config import Config
-from r2d2.joint import JointActions
-from r2d2.returns import h_inverse
+from r2d2.network import JointActions
+from r2d2.targets import h_inverse
 from replay.structures import Nest, NetworkInput
 
 
@@ -75,7 +75,7 @@ def make_evaluation_policy(config: Config, network: Network, seed: int) -> Polic
 
 
 def estimates(config: Config, values: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """What a policy's values `[N]` say of the return: Q of the actions taken, without h."""
+    """The return that a policy's values `[N]` tell: Q of the actions taken, without h."""
     q = values["q_taken"]
     return {"Q": h_inverse(q, config.rescaling_epsilon) if config.rescale else q}
 

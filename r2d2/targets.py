@@ -1,15 +1,100 @@
-"""What learner and actor must compute alike: an item's targets, and its priority from them."""
+"""R2D2's targets: value rescaling, n-step double Q-learning; and an item's priority from them.
+
+Learner and actor compute them alike.
+"""
 
 from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
-from agents.rewards import transform_reward
+from agents.masking import transform_reward
 from r2d2.config import Config
-from r2d2.returns import h, h_inverse, n_step_returns
 from replay.priorities import mixed_priorities
 from replay.structures import PriorityInput
+
+
+def h(x: tf.Tensor, epsilon: float) -> tf.Tensor:
+    """Rescales values, so that rewards need no clipping (Kapturowski et al. 2019, Section 2.3).
+
+        h(x) = sign(x) (√(|x| + 1) − 1) + ε x
+
+    Args:
+      x: any shape.
+      epsilon: ε, which keeps the inverse Lipschitz.
+    """
+    # √(|x| + 1) − 1 = |x| / (√(|x| + 1) + 1), which loses no digits near 0.
+    return x / (tf.sqrt(tf.abs(x) + 1.0) + 1.0) + epsilon * x
+
+
+def h_inverse(x: tf.Tensor, epsilon: float) -> tf.Tensor:
+    """The inverse of `h`.
+
+        h⁻¹(x) = sign(x) (z² − 1),   z = 2 s / (1 + √(1 + 4 ε s)),   s = |x| + 1 + ε
+
+    z is the positive root of ε z² + z = s. At x = 0 the square root is 1 + 2 ε and z is 1, so in
+    float32 the difference z² − 1 has no correct digit near 0. What is computed is u = z − 1, in a
+    form that has |x| as a factor:
+
+        u = 2 |x| (1 − 2 ε / (1 + 2 ε + √(1 + 4 ε s))) / (1 + √(1 + 4 ε s)),   z² − 1 = u (u + 2)
+
+    Args:
+      x: any shape.
+      epsilon: ε of `h`.
+    """
+    size = tf.abs(x)
+    root = tf.sqrt(1.0 + 4.0 * epsilon * (size + 1.0 + epsilon))
+    u = 2.0 * size * (1.0 - 2.0 * epsilon / (1.0 + 2.0 * epsilon + root)) / (1.0 + root)
+    return tf.sign(x) * u * (u + 2.0)
+
+
+def double_q_values(online_q: tf.Tensor, target_q: tf.Tensor) -> tf.Tensor:
+    """The target network's value of the online network's choice (van Hasselt et al. 2016).
+
+        v = Q(s, a*; θ⁻),   a* = argmax_a Q(s, a; θ)
+
+    Args:
+      online_q: `[..., A]`, of θ.
+      target_q: `[..., A]`, of θ⁻.
+
+    Returns:
+      `[...]`.
+    """
+    choice = tf.argmax(online_q, axis=-1)
+    return tf.gather(target_q, choice, axis=-1, batch_dims=choice.shape.rank)
+
+
+def n_step_returns(
+    value: tf.Tensor, reward: tf.Tensor, discount: tf.Tensor, mask: tf.Tensor, n: int
+) -> tf.Tensor:
+    """n-step returns within an item (Kapturowski et al. 2019, Section 2.3, inside h).
+
+        G_t = r_t + γ_t r_{t+1} + … + γ_t ⋯ γ_{t+m−2} r_{t+m−1} + γ_t ⋯ γ_{t+m−1} v_{t+m}
+
+    m is n, or fewer where the item's real steps end sooner: the bootstrap then is the row right
+    after the last real step, be it the item's last row or one that padding follows.
+
+    Args:
+      value: `[L + 1, B]`, v_t: the value of row t.
+      reward: `[L, B]`, r_t: what followed the action of row t.
+      discount: `[L, B]`, γ_t: of row t + 1 as seen from row t; 0 where the environment terminated.
+      mask: `[L, B]`, 1 on real steps.
+      n: the largest number of rewards.
+
+    Returns:
+      G, `[L, B]`; on rows that are no real steps it means nothing.
+    """
+    tf.debugging.assert_shapes(
+        [(value, ("K", "B")), (reward, ("L", "B")), (discount, ("L", "B")), (mask, ("L", "B"))]
+    )
+    real = mask > 0
+    returns = value  # the 0-step return of every row
+    # A k-step return is one reward and the (k-1)-step return of the next row; a row without a real
+    # step has no reward to add, so there every return is the value, and so is the last row's.
+    for _ in range(n):
+        longer = tf.where(real, reward + discount * returns[1:], value[:-1])
+        returns = tf.concat([longer, value[-1:]], axis=0)  # [L + 1, B]
+    return returns[:-1]
 
 
 def item_targets(

@@ -10,18 +10,22 @@ Everything is one gather per field, by row numbers made from the header, straigh
 order. After an item's blocks stands one that begins with a row of zeros: padding is read from that.
 
 A table may be spread over several servers, its shards. Each gives the same part of every batch.
+
+An iterator of TensorFlow's that waits for replay's next item cannot be given up: the thread that
+waits, and those of Reverb that sample for it, would go on until the process ends. Each of the
+latter wakes up all the time once its server is gone. A `Stream` can be closed.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import reverb
 import tensorflow as tf
 import tree
 from acme import specs
+from tensorflow.python.eager import cancellation
 
-from replay import records
-from replay.compression import decompressed
+from replay.blocks import decompressed, unpack
 from replay.frames import frame_exists, gather_stacks, is_image
 from replay.layout import BlockLayout, Layout
 from replay.structures import (
@@ -64,7 +68,6 @@ def make_dataset(
         holds their items in this order, and those of one table in the order of the shards.
       environment_spec: of one environment, with single frames as its observation.
       core_state: the tables' reader's recurrent state for one environment; () without a core.
-      blocks: as the writers cut them.
       batch_sizes: items of each table, from all shards together; their sum is B.
       same_process: whether the servers are of this process. Reverb then waits for items in rounds
         of three seconds, and may drop those that came of several when a round ends: of a queue
@@ -78,8 +81,13 @@ def make_dataset(
     """
     num_shards = len(server_addresses)
     check_shares(tables, batch_sizes, num_shards)
-    _check_layouts(tables)
     layout = tables[0].layout
+    for table in tables:
+        if table.layout != layout:
+            raise ValueError(
+                f"The tables of one batch need one layout; {tables[0].name!r} has {layout}, "
+                f"{table.name!r} has {table.layout}."
+            )
     item = signature(environment_spec, core_state, blocks)
     num_rows = sum(batch_sizes) * (layout.burn_in + layout.length)
     count = max_blocks(layout, blocks.length) + 1  # and one that begins with zeros
@@ -139,7 +147,7 @@ def _items(server_address: str, table: TableSpec, item: Item, at_a_time: int) ->
 
 
 def _as_one_table(samples: Sequence[reverb.ReplaySample]) -> reverb.ReplaySample:
-    """What each shard gave, as if sampled from one table that holds all of their items.
+    """The samples of all shards, as if from one table that holds all of their items.
 
         P(i) = P_s(i) / S,   N = Σ_s N_s,   for an item i of shard s of S
 
@@ -163,19 +171,12 @@ def _concatenated(samples: Sequence[reverb.ReplaySample]) -> reverb.ReplaySample
 
 
 def check_shares(tables: Sequence[TableSpec], batch_sizes: Sequence[int], num_shards: int) -> None:
-    """Checks that every shard of every table can give its part of a batch.
-
-    Args:
-      tables: with the sizes of all shards together.
-      batch_sizes: items of each table in a batch.
-      num_shards: how many servers hold the tables.
+    """Checks that every shard of every table, of all shards' sizes, can give its part of a batch.
 
     Raises:
-      ValueError: if there is no table, no shard, or not one batch size of at least 1 for each
-        table; if the shards' parts would not be equal; or if a queue could never fill its own.
+      ValueError: if there is no table, or not one batch size of at least 1 for each; if the shards'
+        parts would not be equal; or if a queue could never fill its own.
     """
-    if num_shards < 1:
-        raise ValueError(f"At least one replay server is needed, got {num_shards}.")
     if not tables or len(tables) != len(batch_sizes):
         raise ValueError(
             f"One table or more is needed, each with its batch size; got {len(tables)} tables and "
@@ -195,15 +196,6 @@ def check_shares(tables: Sequence[TableSpec], batch_sizes: Sequence[int], num_sh
                 f"Queue {table.name!r} must hold more than a batch and one item ({share + 1}) in "
                 f"each shard, or its writers and its reader wait for each other; got max_size "
                 f"{table.max_size} for {num_shards} in all."
-            )
-
-
-def _check_layouts(tables: Sequence[TableSpec]) -> None:
-    for table in tables:
-        if table.layout != tables[0].layout:
-            raise ValueError(
-                f"The tables of one batch need one layout; {tables[0].name!r} has "
-                f"{tables[0].layout}, {table.name!r} has {table.layout}."
             )
 
 
@@ -231,9 +223,6 @@ def to_batch(
       items: `[B, ...]`; the header is `[B, 7]`, and blocks are padded to one common number, at
         least one more than the longest item's, with such as begin with a row of zeros.
       shard: `[B]` int32, index of the server that gave each.
-      layout: the table's.
-      blocks: as the writers cut them.
-      actions: of one environment.
     """
     header = Header(*tf.unstack(items.header, axis=-1))
     rows = _Rows(items.blocks, header, blocks)
@@ -244,7 +233,7 @@ def to_batch(
     acted = ((t >= header.padding) & (t < end))[:-1]  # [T, B]
 
     def recorded(t: tf.Tensor, wanted: tf.Tensor) -> Record:
-        return records.unpack(rows.gather(items.blocks.records, t, wanted), actions)
+        return unpack(rows.gather(items.blocks.records, t, wanted), actions)
 
     observed, done = recorded(t, valid), recorded(t[:-1], acted)
     first = valid & (observed.step_type == FIRST)
@@ -334,3 +323,34 @@ class _Rows:
     def gather(self, field: tf.Tensor, t: tf.Tensor, wanted: tf.Tensor) -> tf.Tensor:
         """The field at batch rows `t` `[..., 1]`, zero where not `wanted`: `[..., B, *]`."""
         return tf.gather(self.flatten(field), self.index(field, t, wanted))
+
+
+class Stream(Iterator[Batch]):
+    """The batches of a dataset, which end when it is closed.
+
+    Args:
+      dataset: of batches, as `replay.dataset.make_dataset` makes it.
+    """
+
+    def __init__(self, dataset: tf.data.Dataset) -> None:
+        self._iterator: tf.data.Iterator | None = iter(dataset)
+        self._manager = cancellation.CancellationManager()
+        read = tf.function(lambda iterator: iterator.get_next(), autograph=False)
+        self._read = self._manager.get_cancelable_function(
+            read.get_concrete_function(self._iterator)
+        )
+
+    def __next__(self) -> Batch:
+        iterator = self._iterator
+        if iterator is None:
+            raise StopIteration
+        try:
+            batch: Batch = self._read(iterator)
+        except (tf.errors.OutOfRangeError, tf.errors.CancelledError):
+            raise StopIteration from None
+        return batch
+
+    def close(self) -> None:
+        """Ends the stream, for a thread too that waits for its next batch."""
+        self._iterator = None  # what samples for it ends with it
+        self._manager.start_cancel()

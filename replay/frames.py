@@ -27,16 +27,7 @@ class FrameStack:
     """The stacks of N environments that advance together."""
 
     def __init__(self, num_frames: int) -> None:
-        """Makes an empty stack; the first `push` decides N and the shapes.
-
-        Args:
-          num_frames: k, the frames of one network input.
-
-        Raises:
-          ValueError: if `num_frames` is less than 1.
-        """
-        if num_frames < 1:
-            raise ValueError(f"num_frames must be at least 1, got {num_frames}.")
+        """Makes an empty stack of k frames; the first `push` decides N and the shapes."""
         self._num_frames = num_frames
         self._stacks: Nest = None  # the newest
 

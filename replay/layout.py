@@ -49,21 +49,11 @@ class BlockLayout:
         block for them.
       by_episode: whether an episode's end may end a block too, so that the next block begins with
         the next episode.
-
-    Raises:
-      ValueError: if `length` or `context` is less than 1.
     """
 
     length: int
     context: int
     by_episode: bool = False
-
-    def __post_init__(self) -> None:
-        if self.length < 1 or self.context < 1:
-            raise ValueError(
-                f"Blocks must have a length and a context of at least 1, got {self.length} and "
-                f"{self.context}."
-            )
 
     @property
     def num_rows(self) -> int:

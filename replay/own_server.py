@@ -1,4 +1,4 @@
-"""A Reverb server for its own process alone.
+"""A Reverb server within a user's process: for that alone, and silent.
 
 Reverb listens on every address of a machine and asks nobody who they are. It cannot be told another
 address, and a process with threads cannot move to a network of its own. But all that a process
@@ -6,6 +6,7 @@ wants of its server goes over connections that it made at first, one for each of
 of gRPC, and they last as long as both of their ends. So then the door can be shut.
 """
 
+import contextlib
 import ctypes
 import socket
 import struct
@@ -16,6 +17,10 @@ import reverb
 
 _SO_ATTACH_FILTER = 26
 _DROP_ALL = struct.pack("HBBI", 6, 0, 0, 0)  # struct sock_filter: return, with nothing let through
+
+_BADBIT = 1  # of std::ios_base::iostate
+_VIRTUAL_BASE = -3  # the entry of a stream's virtual table that says where its std::ios is
+_CLEAR = "_ZNSt9basic_iosIcSt11char_traitsIcEE5clearESt12_Ios_Iostate"
 
 
 def shut(server: reverb.Server) -> None:
@@ -38,3 +43,18 @@ def shut(server: reverb.Server) -> None:
                     f"{error.strerror}. See docs/security.md.",
                     stacklevel=2,
                 )
+
+
+def silence() -> None:
+    """Lets Reverb's C++ no longer tell what it does; of errors it tells still.
+
+    Reverb has no setting for it. It writes such lines to std::clog, and errors to std::cerr, so the
+    former stream alone is put into the state in which it takes nothing. Where the C++ library is
+    another one, the lines stay.
+    """
+    with contextlib.suppress(OSError, AttributeError, ValueError):
+        library = ctypes.CDLL("libstdc++.so.6")
+        clog = ctypes.c_void_p.in_dll(library, "_ZSt4clog")
+        table = ctypes.cast(clog, ctypes.POINTER(ctypes.c_ssize_t))
+        state = ctypes.addressof(clog) + table[_VIRTUAL_BASE]
+        library[_CLEAR](ctypes.c_void_p(state), _BADBIT)

@@ -26,12 +26,7 @@ def mixed_priorities(abs_td: tf.Tensor, mask: tf.Tensor, eta: float) -> tf.Tenso
 
     Returns:
       `[B]`; 0 for an item without a real step.
-
-    Raises:
-      ValueError: if `eta` lies outside [0, 1].
     """
-    if not 0 <= eta <= 1:
-        raise ValueError(f"eta must lie in [0, 1], got {eta}.")
     abs_td, mask = tf.convert_to_tensor(abs_td), tf.convert_to_tensor(mask)
     tf.debugging.assert_shapes([(abs_td, ("T", "B")), (mask, ("T", "B"))])
     real = tf.where(mask > 0, abs_td, 0.0)  # where, not *: padding may hold anything, even infinity
@@ -54,12 +49,7 @@ def importance_weights(probability: tf.Tensor, table_size: tf.Tensor, beta: floa
 
     Returns:
       `[B]` float32 in (0, 1], the largest exactly 1.
-
-    Raises:
-      ValueError: if `beta` is negative.
     """
-    if beta < 0:
-        raise ValueError(f"beta must not be negative, got {beta}.")
     probability = tf.cast(probability, tf.float64)  # N P(i) of a rare item underflows in float32
     size = tf.cast(table_size, tf.float64)
     tf.debugging.assert_shapes([(probability, ("B",)), (size, ("B",))])
@@ -83,12 +73,7 @@ class PriorityUpdater:
           clients: of the servers that the items were sampled from, in the order of the shards.
           table: its name there.
           max_waiting: batches that may wait to be written before `update` blocks.
-
-        Raises:
-          ValueError: if `max_waiting` is less than 1.
         """
-        if max_waiting < 1:
-            raise ValueError(f"max_waiting must be at least 1, got {max_waiting}.")
         self._clients = clients
         self._table = table
         self._waiting: queue.Queue[list[dict[int, float]] | None] = queue.Queue(max_waiting)
@@ -105,22 +90,13 @@ class PriorityUpdater:
           priority: `[B]`, finite and not negative.
 
         Raises:
-          ValueError: if the shapes differ, there is no such shard, or a priority is negative,
-            infinite or not a number.
+          ValueError: if there is not a priority for each item, or one is negative, infinite or not
+            a number.
           RuntimeError: if the thread is closed, or a server refused an earlier update.
         """
-        shard, key = np.asarray(shard), np.asarray(key)
         priority = np.asarray(priority, np.float64)
-        if key.ndim != 1 or not shard.shape == key.shape == priority.shape:
-            raise ValueError(
-                f"Shards, keys and priorities must all be [B], got {shard.shape}, {key.shape} and "
-                f"{priority.shape}."
-            )
-        missing = shard[(shard < 0) | (shard >= len(self._clients))]
-        if missing.size:
-            raise ValueError(
-                f"Shards must lie between 0 and {len(self._clients) - 1}, got {missing[0]}."
-            )
+        if key.shape != priority.shape:
+            raise ValueError(f"{key.size} items need a priority each, got {priority.shape}.")
         wrong = priority[~(np.isfinite(priority) & (priority >= 0))]
         if wrong.size:
             raise ValueError(f"Priorities must be finite and not negative, got {wrong[0]}.")

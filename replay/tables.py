@@ -21,7 +21,7 @@ import tensorflow as tf
 import tree
 from acme import specs
 
-from replay import records
+from replay.blocks import width
 from replay.insistence import wait_for
 from replay.layout import BlockLayout, Layout
 from replay.structures import Block, Header, Item, Nest, TableSpec
@@ -41,12 +41,8 @@ def block_layout(tables: Sequence[TableSpec]) -> BlockLayout:
     reach into a block more than they fill.
 
     Args:
-      tables: all tables that one stream feeds.
-
-    Raises:
-      ValueError: if there is no table.
+      tables: all tables that one stream feeds; at least one.
     """
-    _require_tables(tables)
     common = math.gcd(*(spec.layout.period for spec in tables))
     return BlockLayout(
         length=max(k for k in range(1, _LONGEST_BLOCK + 1) if common % k == 0),
@@ -73,14 +69,11 @@ def shard_of(spec: TableSpec, shard: int, num_shards: int) -> TableSpec:
 
     Args:
       spec: the whole table.
-      shard: which of the servers.
-      num_shards: how many there are; at most `max_size`.
+      shard: which of the servers, of which there are `num_shards`.
 
     Raises:
-      ValueError: if there is no such shard, or nothing would be left for some.
+      ValueError: if nothing would be left for some.
     """
-    if not 0 <= shard < num_shards:
-        raise ValueError(f"shard must lie between 0 and {num_shards - 1}, got {shard}.")
     if spec.max_size < num_shards:
         raise ValueError(
             f"Table {spec.name!r} holds {spec.max_size} items: too few for {num_shards} shards."
@@ -110,8 +103,7 @@ def fills(servers: Sequence[reverb.Client], timeout: int | None = None) -> dict[
     """How full each table is, by name.
 
     Args:
-      servers: clients of all servers.
-      timeout: seconds that each may take to answer; None waits, and says so.
+      timeout: seconds that each server may take to answer; None waits, and says so.
 
     Raises:
       reverb.errors.ReverbError, RuntimeError: when one does not answer.
@@ -136,19 +128,16 @@ def signature(
 
     Args:
       environment_spec: of one environment, with single frames as its observation.
-      core_state: the reader's recurrent state for one environment, arrays or anything with shape
-        and dtype.
-      blocks: as the writers cut them.
+      core_state: the reader's recurrent state for one environment: anything with shape and dtype.
     """
 
     def strings(leaf: specs.Array) -> tf.TensorSpec:
         shape = (blocks.num_rows, *leaf.shape)
         return tf.TensorSpec([None], tf.string, name=f"{leaf.dtype}{shape}")  # told by nothing else
 
-    width = records.width(environment_spec.actions)
     block = Block(
         observation=tree.map_structure(strings, environment_spec.observations),
-        records=tf.TensorSpec([None, blocks.num_rows, width], np.int32),
+        records=tf.TensorSpec([None, blocks.num_rows, width(environment_spec.actions)], np.int32),
     )
     header = tf.TensorSpec([len(Header._fields)], np.int64)
     state = tree.map_structure(lambda leaf: tf.TensorSpec(leaf.shape, leaf.dtype), core_state)
@@ -164,17 +153,13 @@ def make_tables(
     """Makes the tables of one replay server.
 
     Args:
-      tables: what to make.
       environment_spec: of one environment, with single frames as its observation.
       core_states: by table name, the reader's recurrent state for one environment; () without a
         core.
-      blocks: as the writers cut them.
 
     Raises:
-      ValueError: if there is no table, two have one name, or a size, ratio or exponent makes no
-        sense.
+      ValueError: if two tables have one name, or a size, ratio or exponent makes no sense.
     """
-    _require_tables(tables)
     names = [spec.name for spec in tables]
     if len(set(names)) < len(names):
         raise ValueError(f"Every table needs its own name, got {names}.")
@@ -222,34 +207,24 @@ def _rate_limiter(spec: TableSpec) -> reverb.rate_limiters.RateLimiter:
     )
 
 
-def _require_tables(tables: Sequence[TableSpec]) -> None:
-    if not tables:
-        raise ValueError("At least one table is needed, got none.")
-
-
 def _check(spec: TableSpec) -> None:
-    if spec.kind not in _KINDS:
-        raise ValueError(f"Table {spec.name!r}: kind must be one of {_KINDS}, got {spec.kind!r}.")
-    if spec.max_size < 1:
-        raise ValueError(f"Table {spec.name!r}: max_size must be at least 1, got {spec.max_size}.")
-    if not 1 <= spec.min_size <= spec.max_size:
-        raise ValueError(
-            f"Table {spec.name!r}: min_size must lie between 1 and max_size ({spec.max_size}), "
-            f"got {spec.min_size}."
-        )
-    if spec.samples_per_insert is not None:
-        if spec.samples_per_insert <= 0:
-            raise ValueError(
-                f"Table {spec.name!r}: samples_per_insert must be positive or None, "
-                f"got {spec.samples_per_insert}."
-            )
-        if spec.kind == "queue":
-            raise ValueError(
-                f"Table {spec.name!r}: a queue hands out each item once, so samples_per_insert "
-                f"must be None, got {spec.samples_per_insert}."
-            )
-    if spec.priority_exponent < 0:
-        raise ValueError(
-            f"Table {spec.name!r}: priority_exponent must not be negative, "
-            f"got {spec.priority_exponent}."
-        )
+    ratio = spec.samples_per_insert
+    wrong = {
+        f"kind must be one of {_KINDS}, got {spec.kind!r}": spec.kind not in _KINDS,
+        f"max_size must be at least 1, got {spec.max_size}": spec.max_size < 1,
+        f"min_size must lie between 1 and max_size ({spec.max_size}), got {spec.min_size}": (
+            not 1 <= spec.min_size <= spec.max_size
+        ),
+        f"samples_per_insert must be positive or None, got {ratio}": (
+            ratio is not None and ratio <= 0
+        ),
+        f"a queue hands out each item once, so samples_per_insert must be None, got {ratio}": (
+            ratio is not None and spec.kind == "queue"
+        ),
+        f"priority_exponent must not be negative, got {spec.priority_exponent}": (
+            spec.priority_exponent < 0
+        ),
+    }
+    for sentence, is_so in wrong.items():
+        if is_so:
+            raise ValueError(f"Table {spec.name!r}: {sentence}.")

@@ -29,15 +29,15 @@ it completes, with the core state held before their first row.
 
 import collections
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import reverb
 import tree
+from reverb import errors
+from reverb.trajectory_writer import TrajectoryColumn
 
-from replay.blocks import BlockBuffer
-from replay.cells import Cell, CellWriter, WriterStopped
-from replay.compression import compressed
+from replay.blocks import BlockBuffer, compressed
 from replay.layout import BlockLayout
 from replay.sequences import Cuts, Cutter, Facts, History, oldest_learner_step, priority_input
 from replay.structures import (
@@ -52,9 +52,14 @@ from replay.structures import (
 )
 from replay.tables import max_blocks
 
+Cell = Any  # Reverb's weak reference to one
 InitialPriority = Callable[[PriorityInput], np.ndarray]
 
-__all__ = ["InitialPriority", "SequenceWriter", "WriterStopped"]
+_SLICE_MILLISECONDS = 500  # how long a stop may go unnoticed while a rate limiter blocks
+
+
+class WriterStopped(Exception):
+    """The program asked to stop while a table did not accept more items."""
 
 
 class _SentBlock(NamedTuple):
@@ -90,7 +95,7 @@ class SequenceWriter:
         Args:
           client: of the replay server.
           tables: every table that wants this stream.
-          blocks: how the stream is cut into blocks; their length divides every table's period.
+          blocks: how the stream is cut into blocks, by `block_layout` of these tables.
           actors: `[N]`, the environments' indices among all actors of the program.
           tasks: `[N]`, the environments' tasks.
           agent: index of the acting agent in the program.
@@ -100,12 +105,7 @@ class SequenceWriter:
             whose network is not the one that acts. Other tables' items hold the acting network's
             state.
           should_stop: asked twice a second while a rate limiter blocks.
-
-        Raises:
-          ValueError: if there is no table, `blocks` do not suit one of them, or `actors` and
-            `tasks` are not two vectors of the same N.
         """
-        _check(tables, blocks, actors, tasks)
         self._tables = tables
         self._length = blocks.length
         self._actors, self._tasks, self._agent = actors, tasks, agent
@@ -124,7 +124,9 @@ class SequenceWriter:
         self._sent = [collections.deque[_SentBlock](maxlen=most) for _ in actors]
         # While one environment completes so many blocks others may complete twice as many.
         self._keep_alive = (2 * most + 1) * len(actors)
-        self._writer = CellWriter(client, self._keep_alive, should_stop)
+        self._writer = client.trajectory_writer(self._keep_alive)
+        self._columns: dict[str, Any] = {}  # Reverb's histories of them
+        self._should_stop = should_stop
 
     def append(
         self,
@@ -156,7 +158,7 @@ class SequenceWriter:
         for n in complete:
             start, block = self._buffer.block(n)
             columns = tree.flatten(compressed(block))
-            sent = self._writer.append({"blocks": columns}, self._keep_alive)["blocks"]
+            sent = self._append({"blocks": columns}, self._keep_alive)["blocks"]
             self._sent[n].append(_SentBlock(start, min(start + self._length, self._row + 1), sent))
         if complete:
             self._create_items(complete)
@@ -168,7 +170,7 @@ class SequenceWriter:
         Raises:
           WriterStopped: if `should_stop` said so while a rate limiter blocked.
         """
-        self._writer.wait(0)
+        self._wait(0)
 
     def close(self) -> None:
         """Ends the stream. Rows of unfinished items, and items not yet in their table, are lost."""
@@ -203,7 +205,7 @@ class SequenceWriter:
         for n in environments:
             self._ended[n] = []
         if created:
-            self._writer.wait(created)  # these may still be on their way while the actor goes on
+            self._wait(created)  # these may still be on their way while the actor goes on
 
     def _create_items_of(self, spec: TableSpec, cuts: Cuts) -> None:
         priorities = self._priorities(spec, cuts)
@@ -217,13 +219,44 @@ class SequenceWriter:
         headers = self._headers(spec, cuts, np.asarray([first.start for first, *_ in blocks]))
         for m, sent in enumerate(blocks):
             state = [x[m] for x in states] if foreign is None else tree.flatten(foreign)
-            own = self._writer.append({"header": [headers[m]], name: state}, keep_alive=1)
-            self._writer.create_item(
-                spec.name,
-                float(priorities[m]),
-                blocks=[block.cells for block in sent],
-                own=[*own["header"], *own[name]],
-            )
+            own = self._append({"header": [headers[m]], name: state}, keep_alive=1)
+            cells = zip(*[block.cells for block in sent], strict=True)
+            columns = [TrajectoryColumn(column) for column in cells]
+            for cell in (*own["header"], *own[name]):
+                columns.append(TrajectoryColumn([cell], squeeze=True))
+            self._writer.create_item(spec.name, float(priorities[m]), columns)
+
+    def _append(
+        self, cells: Mapping[str, Sequence[np.ndarray]], keep_alive: int
+    ) -> dict[str, list[Cell]]:
+        """Appends one cell to each of some columns, and returns references to the cells.
+
+        Every cell is a chunk of its own, compressed as soon as it is appended. Items may refer to
+        it until `keep_alive` newer ones stand in its column.
+
+        Args:
+          cells: of columns that go together, by the name of all of them.
+          keep_alive: how many of a column items may refer to.
+        """
+        data = {f"{name}/{i}": x for name, leaves in cells.items() for i, x in enumerate(leaves)}
+        new = data.keys() - self._columns.keys()
+        for column in new:
+            self._writer.configure((column,), num_keep_alive_refs=keep_alive, max_chunk_length=1)
+        self._writer.append(data)
+        if new:
+            self._columns = self._writer.history
+        newest = iter([next(iter(self._columns[column][-1])) for column in data])
+        return {name: [next(newest) for _ in leaves] for name, leaves in cells.items()}
+
+    def _wait(self, pending: int) -> None:
+        """Blocks until at most `pending` items are not yet in their table."""
+        while True:
+            try:
+                return self._writer.flush(pending, timeout_ms=_SLICE_MILLISECONDS)
+            except errors.DeadlineExceededError as error:
+                if self._should_stop():
+                    message = "Stopped while a table did not accept more items."
+                    raise WriterStopped(message) from error
 
     def _headers(self, spec: TableSpec, cuts: Cuts, first_rows: np.ndarray) -> np.ndarray:
         foreign = spec.name in self._foreign_core_states
@@ -280,30 +313,3 @@ def _history_size(tables: Sequence[TableSpec], block_length: int) -> int:
     """Rows that an item may reach back to when it is found complete, and the one before them."""
     reach = max(spec.layout.burn_in + spec.layout.length for spec in tables)
     return reach + block_length + 1
-
-
-def _check(
-    tables: Sequence[TableSpec], blocks: BlockLayout, actors: np.ndarray, tasks: np.ndarray
-) -> None:
-    if not tables:
-        raise ValueError("A writer needs at least one table, got none.")
-    for spec in tables:
-        if spec.layout.period % blocks.length:
-            raise ValueError(
-                f"The length of blocks ({blocks.length}) must divide the period of table "
-                f"{spec.name!r}, which is {spec.layout.period}."
-            )
-        if spec.layout.context > blocks.context:
-            raise ValueError(
-                f"Blocks must repeat the {spec.layout.context} rows before an item that table "
-                f"{spec.name!r} needs; they repeat {blocks.context}."
-            )
-        if spec.layout.crosses_episodes and blocks.by_episode:
-            raise ValueError(
-                f"Items of table {spec.name!r} cross episodes, so blocks cannot go by episode."
-            )
-    if actors.ndim != 1 or len(actors) < 1 or actors.shape != tasks.shape:
-        raise ValueError(
-            f"actors and tasks must be two vectors of the same N >= 1, got shapes "
-            f"{actors.shape} and {tasks.shape}."
-        )

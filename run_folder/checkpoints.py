@@ -1,4 +1,4 @@
-"""What a run has saved: one manifest names a learner step and the replay that belongs to it.
+"""Checkpoints of a run: one manifest names a learner step and the replay that belongs to it.
 
     checkpoints/manifest.json                   what is whole; replaced after its files are
     checkpoints/learner-r2d2/1200.*             the learner at step 1200
@@ -34,6 +34,7 @@ from agents.learner import read_parameters
 from agents.requirements import NOT_NEGATIVE, Requirement, or_none, whole
 from run_folder import disk, texts
 from run_folder.layout import learner_label
+from run_folder.texts import SettingsError
 
 MANIFEST = "manifest.json"
 NUM_KEPT = 12
@@ -56,7 +57,7 @@ REPLAY = Requirement(
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-    """What a complete checkpoint consists of. Paths are relative to the checkpoint folder."""
+    """The files and counts of a complete checkpoint, by paths inside the checkpoint folder."""
 
     agent: str = required(None, "Whose learner it is.")
     learner_step: int = required(whole(0), "Updates made.")
@@ -103,8 +104,8 @@ def counts(manifests: Mapping[str, Manifest]) -> dict[str, float]:
     }
 
 
-class CheckpointError(ValueError):
-    """A checkpoint that cannot be used. The message is a sentence for the terminal."""
+class CheckpointError(SettingsError):
+    """A checkpoint that cannot be used."""
 
 
 class DamagedError(CheckpointError):
@@ -304,7 +305,7 @@ def read_kept(folder: pathlib.Path, agent: str, step: int) -> Manifest:
 
 
 def least_missed(kept: Sequence[int]) -> int:
-    """Of at least three steps in order, the one between the two others that are nearest."""
+    """The step, of at least three in order, between the two others that are nearest."""
     gaps = {kept[i]: kept[i + 1] - kept[i - 1] for i in range(1, len(kept) - 1)}
     return min(gaps, key=lambda step: gaps[step])
 

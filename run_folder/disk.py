@@ -67,7 +67,7 @@ def remove(path: pathlib.Path) -> None:
 
 
 class Free(NamedTuple):
-    """What a disk has left for its users.
+    """The room that a disk has left for its users.
 
     Attributes:
       bytes: of what files hold.
@@ -79,14 +79,14 @@ class Free(NamedTuple):
 
 
 def free(folder: pathlib.Path) -> Free:
-    """What the disk of a folder has left; of one that is yet to be made, too."""
+    """The room on the disk of a folder, which may yet have to be made."""
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     left = os.statvfs(there)
     return Free(left.f_bavail * left.f_frsize, left.f_favail if left.f_files else math.inf)
 
 
 def full(folder: pathlib.Path) -> str:
-    """That the disk of a folder is full, and of what, for a sentence; empty where there is room."""
+    """A sentence's part where the disk of a folder is full: of what; empty where there is room."""
     left = free(folder)
     if left.bytes < LEAST_BYTES:
         return f"The disk of {folder} is full ({left.bytes:,} bytes are free)"
@@ -96,7 +96,7 @@ def full(folder: pathlib.Path) -> str:
 
 
 def said(error: Exception) -> str:
-    """What a file system said and of which file, in a line without a point at its end."""
+    """A file system's words on a file, in a line without a point at its end."""
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}"

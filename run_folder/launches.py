@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import recurrent_replay
 from run_folder import disk, texts
 from run_folder.layout import RunFolder
-from run_folder.settings import SettingsError
+from run_folder.texts import reading
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _CPUS, _GPUS = pathlib.Path("/proc/cpuinfo"), pathlib.Path("/proc/driver/nvidia/gpus")
@@ -89,21 +89,18 @@ def read(run_dir: pathlib.Path) -> list[Launch]:
       SettingsError: the file is damaged otherwise.
     """
     path = RunFolder(run_dir).launches
-    try:
-        lines = _whole(path.read_bytes()).splitlines()
-    except FileNotFoundError:
+    if not path.exists():
         return []
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from None
-    return [_launch(path, number, line) for number, line in enumerate(lines, 1)]
+    with reading(path):
+        lines = _whole(path.read_bytes()).splitlines()
+        return [_launch(number, line) for number, line in enumerate(lines, 1)]
 
 
-def _launch(path: pathlib.Path, number: int, line: bytes) -> Launch:
+def _launch(number: int, line: bytes) -> Launch:
     try:
         return Launch(**texts.fields_of(Launch, texts.parse_json(line.decode())))
     except ValueError as error:
-        said = str(error).removesuffix(".")
-        raise SettingsError(f"{path} cannot be read: of line {number}, {said}.") from None
+        raise ValueError(f"of line {number}, {error}") from None
 
 
 def processor() -> str:
@@ -119,7 +116,7 @@ def processors() -> str:
 
 
 def commit() -> str:
-    """Of the work tree that runs, `-dirty` where files differ from it; empty of an installation."""
+    """The commit of the work tree, `-dirty` where files differ; empty of an installation."""
     if not (_ROOT / ".git").exists():
         return ""
     told = ("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
@@ -136,7 +133,7 @@ def _gpu(folder: pathlib.Path) -> str:
 
 
 def _named(path: pathlib.Path, name: str) -> str:
-    """What a file of lines `name: value` says first of a name; empty where it does not."""
+    """The first value of a name in a file of lines `name: value`; empty where there is none."""
     try:
         lines = path.read_text(errors="replace").splitlines()
     except OSError:

@@ -34,17 +34,17 @@ def local(run_dir: RunDir) -> pathlib.Path:
 
 
 def learner_label(agent: str) -> str:
-    """What an agent's learner's log and its folder of checkpoints are called."""
+    """The name of an agent's learner's log and of its folder of checkpoints."""
     return f"{_LEARNER}-{agent}"
 
 
 def evaluator_label(agent: str, agents: Collection[str]) -> str:
-    """What the log of an agent's evaluator is called in a run of these agents."""
+    """The name of the log of an agent's evaluator in a run of these agents."""
     return f"{_EVALUATOR}-{agent}" if len(agents) > 1 else _EVALUATOR
 
 
 def agent_of(label: str) -> str | None:
-    """Whose log this is; None where its label does not tell."""
+    """The agent whose log this is; None where its label does not tell."""
     kind, _, agent = label.partition("-")
     return agent if agent and kind in (_LEARNER, _EVALUATOR) else None
 

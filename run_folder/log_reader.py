@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from run_folder.settings import SettingsError
+from run_folder.texts import reading
 
 COUNTERS = ("learner_steps", "actor_steps", "walltime")
 """The columns that only grow, unless a run went on from a checkpoint older than its last rows."""
@@ -78,19 +78,17 @@ def read(
     Raises:
       SettingsError: it cannot be read, or its first line names no columns of a log.
     """
-    try:
-        return _read(path, texts, last_bytes, most_rows)
-    except FileNotFoundError:
+    if not path.exists():
         return Log({}, {})
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from None
+    with reading(path):
+        return _read(path, texts, last_bytes, most_rows)
 
 
-def columns(path: pathlib.Path, line: str, texts: Sequence[str] = ()) -> list[str]:
-    """What the first line of a log names; nothing while the line is not written as a whole.
+def columns(line: str, texts: Sequence[str] = ()) -> list[str]:
+    """The columns that the first line of a log names; none while it is not written as a whole.
 
     Raises:
-      SettingsError: these are no columns of a log.
+      ValueError: these are no columns of a log.
     """
     header = next(rows([line]), [])
     if not line.endswith("\n") or not header:
@@ -98,9 +96,9 @@ def columns(path: pathlib.Path, line: str, texts: Sequence[str] = ()) -> list[st
     missing = [name for name in texts if name not in header]
     if missing or len(set(header)) < len(header) or not set(COUNTERS).intersection(header):
         wanted = ", ".join([*texts, f"at least one of {', '.join(COUNTERS)}"])
-        raise SettingsError(
-            f"{path} cannot be read: line 1 must name each column once, among them {wanted}, "
-            f"got {line.rstrip()[:_SHOWN]!r}."
+        raise ValueError(
+            f"line 1 must name each column once, among them {wanted}, "
+            f"got {line.rstrip()[:_SHOWN]!r}"
         )
     return header
 
@@ -127,7 +125,7 @@ def _read(
             file.readline()
         else:
             file.seek(len(header))
-        named = columns(path, header.decode(errors="replace"), texts)
+        named = columns(header.decode(errors="replace"), texts)
         lines = file if most_rows is None else _spread(file, most_rows)
         log = _parse(named, rows(line.decode(errors="replace") for line in lines), texts)
     counters = [log.numbers[name] for name in COUNTERS if name in log.numbers]

@@ -69,7 +69,7 @@ def changed(recorded: Settings, values: Mapping[str, Any], overrides: Overrides)
       SettingsError: the run could not go on with them.
     """
     for name in _FIXED:
-        if values[name] is not None and values[name] != getattr(recorded, name):
+        if values.get(name) not in (None, getattr(recorded, name)):
             raise SettingsError(
                 f"{recorded.path} holds a run of --{name}={getattr(recorded, name)}; "
                 f"it cannot go on as --{name}={values[name]}."
@@ -174,7 +174,7 @@ def _changed_sizes(run: Settings, agent: str) -> str:
 
 
 def _newest(run: Settings, folder: pathlib.Path) -> Manifests:
-    """What the manifests of the agents say."""
+    """The newest manifest of each agent that has saved something."""
     found: Manifests = {}
     for name in run.agents:
         file = checkpoints.manifest_name(name, run.paced_by)
@@ -189,7 +189,7 @@ def _newest(run: Settings, folder: pathlib.Path) -> Manifests:
 
 
 def _kept(run: Settings, folder: pathlib.Path, step: int) -> Manifests:
-    """Of the pacing agent the learner that was kept at a step, of the others those of that time."""
+    """The learner of the pacing agent that was kept at a step, and the others' of that time."""
     chosen = checkpoints.read_kept(folder, run.paced_by, step)
     found = {run.paced_by: chosen}
     for name in run.agents:

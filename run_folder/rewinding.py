@@ -23,7 +23,6 @@ from tensorflow.python.lib.io import tf_record
 from run_folder import checkpoints, log_reader
 from run_folder.checkpoints import Manifest
 from run_folder.layout import RunFolder, agent_of, steps_key
-from run_folder.settings import SettingsError
 
 _END_BYTES = 1 << 16  # of a log that are looked at, if that is enough
 _LONGEST_EVENT = 1 << 12  # bytes; a scalar's are a hundred
@@ -81,8 +80,8 @@ def _rewind_rows(path: pathlib.Path, limits: Limits) -> None:
     with path.open("r+b") as rows:
         line = rows.readline()
         try:
-            header = log_reader.columns(path, line.decode(errors="replace"))
-        except SettingsError:
+            header = log_reader.columns(line.decode(errors="replace"))
+        except ValueError:
             return  # it is no log, or none that can be read
         stands = functools.partial(_stands, header, limits)
 

@@ -50,7 +50,7 @@ def take(run_dir: pathlib.Path) -> None:
 
 
 def take_if_there(run_dir: pathlib.Path) -> None:
-    """As `take`, where the folder has a lock file; where it has none, nobody runs it.
+    """Takes the lock where the folder has a lock file; where it has none, nobody runs it.
 
     A launch that is refused for another reason has then left no file behind.
     """

@@ -184,7 +184,7 @@ class Settings:
         return RunFolder(self.path)
 
     def entry(self, name: str) -> Entry:
-        """What the catalogue, or whoever wrote the agent, says of it."""
+        """The entry of an agent, in the catalogue or of whoever wrote it."""
         return catalogue.entry(catalogue.names(self.agent)[name])
 
     def crews(self) -> list[Crew]:
@@ -238,7 +238,7 @@ def require(values: Mapping[str, Any], *names: str) -> None:
     Raises:
       SettingsError: it names all that were not.
     """
-    missing = [f"--{name}" for name in names if not values[name]]
+    missing = [f"--{name}" for name in names if not values.get(name)]
     if missing:
         *others, last = missing
         listed = f"{', '.join(others)} and {last}" if others else last

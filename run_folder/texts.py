@@ -20,7 +20,7 @@ _MOST_DIGITS = 30  # that are written out of a power of ten
 
 
 class SettingsError(ValueError):
-    """A setting that cannot be used. The message is a sentence for the terminal."""
+    """A setting or a file that cannot be used. The message is a sentence for the terminal."""
 
 
 def whole_number(text: str) -> int:

@@ -30,20 +30,20 @@ from tests.rooms import MAY_IMPORT
 
 # By the time one of these is called, everything that a command was told has been accepted.
 _BEGINNINGS = (
-    "agents.in_process.InProcess",
+    "agents.single_process.InProcess",
     "benchmarks.study.read",
     "benchmarks.study.read_lines",
     "launch.hosts.job.read",
     "os.getloadavg",  # by a benchmark's report
     "run_folder.settings.load",
-    "launch.starting.check_shares",
     "matplotlib.pyplot.subplots",
     "pathlib.Path.open",
     "run_folder.log_reader.read",
 )
 _BEGINNINGS_OF = {
     "launch.population": ("launch.acceptance.check", "population.settings.make_folder"),
-    "launch.train": ("launch.gcp.launcher.check_access",),  # no one else's flags
+    # With no one else's flags.
+    "launch.train": ("launch.gcp.launcher.check_access", "launch.starting.check_shares"),
     "benchmarks.control": ("subprocess.Popen",),
     "benchmarks.population_storm": ("subprocess.Popen",),
     "benchmarks.populations": ("subprocess.Popen",),

@@ -10,7 +10,7 @@ import numpy as np
 from agents.actor import make_evaluator
 from agents.contract import Agent, Network
 from agents.environment_loop import VectorEnvironmentLoop
-from agents.in_process import InProcess
+from agents.single_process import InProcess
 from environments import suites
 from environments.dm import make_environment_spec
 

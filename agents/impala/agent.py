@@ -15,24 +15,17 @@ from agents.impala.config import ATARI, CONTROL, CONTROL_IMAGE, DMLAB, Config
 from agents.impala.learner import ImpalaUpdate, Normaliser
 from agents.networks.network import RecurrentNetwork, num_discrete
 from agents.networks.parts import image_of
-from agents.peers import ALONE, Peers
 from agents.pixel_control import PixelControl
 from agents.single_process import SingleProcessAgent
 from replay.structures import TableSpec
 
 __all__ = ["ATARI", "CONTROL", "CONTROL_IMAGE", "DMLAB", "IMPALA", "Config", "make"]
 
-MakeNormaliser = Callable[[snt.Linear, Peers], Normaliser]
+MakeNormaliser = Callable[[snt.Linear], Normaliser]
 
 
 class IMPALA(SingleProcessAgent):
-    """IMPALA in one process, for `acme.EnvironmentLoop`.
-
-    Args:
-      environment_spec: of the environment, as `acme.make_environment_spec` gives it.
-      config: hyperparameters; the paper's for Atari by default, which want an image.
-      seed: of parameters and policy.
-    """
+    """IMPALA in one process. The default config is the paper's for Atari, which wants an image."""
 
     def __init__(
         self, environment_spec: specs.EnvironmentSpec, config: Config = ATARI, *, seed: int = 0
@@ -54,16 +47,19 @@ def make(
         STAC's paper's.
       name: of the agent, its queue and its log; its replay, if any, is `<name>_replay`.
       num_values: value outputs of the network: 1 for all tasks, or one for each.
-      make_normaliser: from the layer that gives the values, and the learners that adapt it, to what
-        normalises them; None does not.
+      make_normaliser: from the layer that gives the values to what normalises them; None does not.
     """
     make_network = functools.partial(_make_network, config, num_values)
-    tables, batch_sizes = zip(*_reads(config, name), strict=True)
+    replayed = config.num_replayed
+    tables = [TableSpec(name, "queue", config.layout, max_size=config.queue_size)]
+    if replayed:
+        replay = TableSpec(f"{name}_replay", "uniform", config.layout, max_size=config.replay_size)
+        tables.append(replay)
     return Agent(
         name=name,
         config=config,
-        tables=tables,
-        batch_sizes=batch_sizes,
+        tables=tuple(tables),
+        batch_sizes=(config.batch_size - replayed, replayed) if replayed else (config.batch_size,),
         frame_stack=config.frame_stack,
         resets_on_life_loss=config.life_loss,
         variable_update_period=config.layout.period,
@@ -72,8 +68,8 @@ def make(
         make_evaluation_policy=policy.make_evaluation_policy,
         make_update=functools.partial(_make_update, config, make_network, make_normaliser),
         environment_action=policy.environment_action,
-        initial_priority=None,
         estimates=_estimates,
+        can_be_several=True,
         is_recurrent=config.lstm_size > 0,
     )
 
@@ -82,16 +78,6 @@ def _estimates(
     update: ImpalaUpdate, values: Mapping[str, tf.Tensor], task: int
 ) -> dict[str, tf.Tensor]:
     return {"V": update.values_of_task(values["value"], task)}
-
-
-def _reads(config: Config, name: str) -> list[tuple[TableSpec, int]]:
-    """The tables, each with its unrolls of a batch."""
-    queue = TableSpec(name, "queue", config.layout, max_size=config.queue_size)
-    replayed = config.num_replayed
-    if not replayed:
-        return [(queue, config.batch_size)]
-    replay = TableSpec(f"{name}_replay", "uniform", config.layout, max_size=config.replay_size)
-    return [(queue, config.batch_size - replayed), (replay, replayed)]
 
 
 def _make_network(
@@ -106,7 +92,6 @@ def _make_update(
     make_network: Callable[[specs.EnvironmentSpec], RecurrentNetwork],
     make_normaliser: MakeNormaliser | None,
     environment_spec: specs.EnvironmentSpec,
-    peers: Peers = ALONE,
 ) -> ImpalaUpdate:
     network = make_network(environment_spec)
     assert isinstance(network.head, networks.ActorCriticHead)
@@ -120,7 +105,6 @@ def _make_update(
         network,
         config,
         lagging_network=make_network(environment_spec) if config.policy_lag else None,
-        normaliser=make_normaliser(values, peers) if make_normaliser else None,
+        normaliser=make_normaliser(values) if make_normaliser else None,
         pixel_control=pixel_control,
-        peers=peers,
     )

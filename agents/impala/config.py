@@ -1,10 +1,9 @@
 """Every hyperparameter of IMPALA, with the paper's values as defaults."""
 
 import dataclasses
-from typing import Literal
+from typing import Any, Literal
 
 from agents import fields
-from agents.choices import TORSO, Precision, RewardTransform
 from agents.fields import field
 from agents.networks.named import TORSO_EXAMPLE
 from agents.requirements import (
@@ -19,7 +18,10 @@ from agents.requirements import (
     NOT_NEGATIVE,
     OPTIONAL_LAYER_SIZE,
     POSITIVE,
+    TORSO,
+    Precision,
     Requirement,
+    RewardTransform,
     check_layers,
     number,
     or_infinite,
@@ -241,7 +243,8 @@ ATARI = Config()
 # 5.2's studies of single levels have `torso="shallow"` and `reward_transform="clip"`. Entropy cost,
 # learning rate and ε lie in Table C.1's ranges, which the paper searched for every experiment: the
 # values are the code's, as are its not clipping the gradient and a level's billion frames.
-DMLAB = Config(
+# PopArt and STAC have them too, and differ in what else they say.
+OF_DMLAB: dict[str, Any] = dict(
     length=100,
     frame_stack=1,
     life_loss=False,
@@ -253,10 +256,11 @@ DMLAB = Config(
     max_gradient_norm=None,
     lstm_size=256,
 )
+DMLAB = Config(**OF_DMLAB)
 
 # Zahavy et al. 2020, Tables 2 and 3: their IMPALA for continuous control, whose heads have no
 # hidden layers here. Rewards there are from 0 to 1, and nothing is said of clipping gradients.
-CONTROL = Config(
+OF_CONTROL: dict[str, Any] = dict(
     length=40,
     period=10,
     frame_stack=1,
@@ -273,4 +277,5 @@ CONTROL = Config(
     hidden_sizes=(256, 256),
     lstm_size=256,
 )
+CONTROL = Config(**OF_CONTROL)
 CONTROL_IMAGE = dataclasses.replace(CONTROL, torso="strided")

@@ -41,7 +41,7 @@ class Distribution(Protocol):
         ...
 
     def regularisation(self) -> tf.Tensor:
-        """What is minimised beside the other losses so that the policy stays broad, `[...]`."""
+        """A loss that keeps the policy broad beside the others, `[...]`."""
         ...
 
     def regularisation_metric(self, mean: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -94,7 +94,7 @@ class Several(NamedTuple):
     parts: tuple[Categorical, ...]
 
     def sample(self, generator: tf.random.Generator) -> tf.Tensor:
-        """Draws each: `[N, D]` int32."""
+        """`[N, D]` int32."""
         return tf.stack([part.sample(generator) for part in self.parts], axis=-1)
 
     def for_evaluation(self, generator: tf.random.Generator) -> tf.Tensor:
@@ -195,11 +195,6 @@ def form_of(
 ) -> Form:
     """A logit for each of A actions, or of each of several numbers; 2 D numbers for vectors `[D]`.
 
-    Args:
-      actions: the spec of the environment's.
-      log_sigma_min: the least log σ of vectors.
-      log_sigma_max: the greatest.
-
     Raises:
       ValueError: actions are neither numbers from 0 nor vectors within finite bounds.
     """
@@ -208,34 +203,21 @@ def form_of(
     if is_discrete(actions):
         counts = choices_of(actions)
         return Form(sum(counts), functools.partial(several, counts=counts))
-    low, _ = bounds_of(actions)
-    make = functools.partial(
-        squashed_gaussian, log_sigma_min=log_sigma_min, log_sigma_max=log_sigma_max
-    )
-    return Form(2 * low.size, make)
+    bounds = dict(log_sigma_min=log_sigma_min, log_sigma_max=log_sigma_max)
+    return Form(2 * bounds_of(actions)[0].size, functools.partial(squashed_gaussian, **bounds))
 
 
 def several(outputs: tf.Tensor, counts: Sequence[int]) -> Several:
-    """The policies of a network's outputs.
-
-    Args:
-      outputs: `[..., Σ_d A_d]`, the logits of one number after those of another.
-      counts: A_d, of each.
-    """
+    """The policies of outputs `[..., Σ_d A_d]`: A_d logits of one number after those of another."""
     return Several(tuple(map(Categorical, tf.split(outputs, counts, axis=-1))))
 
 
 def squashed_gaussian(
     outputs: tf.Tensor, log_sigma_min: float, log_sigma_max: float
 ) -> SquashedGaussian:
-    """The Gaussian of a network's outputs (Zahavy et al. 2020, Section 9.3).
+    """The Gaussian of outputs `[..., 2 D]`, y₁ then y₂ (Zahavy et al. 2020, Section 9.3).
 
-        μ = tanh y₁,   log σ = min + ½ (max − min) (tanh y₂ + 1)
-
-    Args:
-      outputs: `[..., 2 D]`, y₁ then y₂.
-      log_sigma_min: min.
-      log_sigma_max: max.
+    μ = tanh y₁,   log σ = min + ½ (max − min) (tanh y₂ + 1)
     """
     bounded = tf.tanh(outputs)
     mean, spread = tf.split(bounded, 2, axis=-1)
@@ -253,11 +235,9 @@ def log_slope(u: tf.Tensor) -> tf.Tensor:
 
 
 def squashed(u: Array, actions: specs.BoundedArray) -> Array:
-    """What the environment is given: tanh(u), scaled from [-1, 1] to the bounds of each number.
+    """The environment's actions: tanh(u), scaled from [-1, 1] to the bounds of each number.
 
-    Args:
-      u: `[..., D]`, an actor's array or an exported policy's tensor.
-      actions: the spec of the environment's, within finite bounds.
+    u is `[..., D]`, an actor's array or an exported policy's tensor.
     """
     low, high = bounds_of(actions)
     tanh, clip = (tf.tanh, tf.clip_by_value) if tf.is_tensor(u) else (np.tanh, np.clip)
@@ -268,6 +248,6 @@ def squashed(u: Array, actions: specs.BoundedArray) -> Array:
 
 
 def without_last(distribution: AnyDistribution) -> AnyDistribution:
-    """That of all rows but the last: `[T + 1, B, ...]` -> `[T, B, ...]`."""
+    """The policies of all rows but the last: `[T + 1, B, ...]` -> `[T, B, ...]`."""
     shortened: AnyDistribution = tree.map_structure(lambda x: x[:-1], distribution)
     return shortened

@@ -14,15 +14,54 @@ from agents.compilation import update_function
 from agents.contract import Network
 from agents.impala.config import Config
 from agents.impala.distributions import without_last
-from agents.impala.lag import LaggedCopy
-from agents.impala.losses import Evaluation, Outputs, fixed_hyperparameters, vtrace_losses
-from agents.impala.rows import parameter_lag, resets, trained_rows
+from agents.impala.vtrace import Evaluation, Outputs, fixed_hyperparameters, vtrace_losses
+from agents.masking import mean_age, transform_reward
 from agents.networks.network import RecurrentNetwork, apply_to_rows, unroll_trained_core
 from agents.networks.parts import image_of
 from agents.optimization import RMSProp, annealed, clip_by_global_norm
-from agents.peers import ALONE, Peers, whole_metrics
 from agents.pixel_control import PixelControl
-from replay.structures import Batch
+from agents.several_learners import current, whole_metrics
+from replay.structures import UNKNOWN, Batch, TrainedRows
+
+
+class LaggedCopy(tf.Module):
+    """Keeps the parameters of `copy` those that `network` had `lag` updates ago.
+
+    Before there were that many, they are those it began with.
+
+        updates of network   0   1   2   3   4        lag = 2
+        copy's parameters    0   0   0   1   2
+        rows of history     0 0 0 0 0 1 2 1 2 3       row n mod lag is overwritten by update n + 1
+
+    Args:
+      network: is updated; its variables exist.
+      copy: another of the same make.
+      lag: at least 1.
+    """
+
+    def __init__(self, network: Network, copy: Network, lag: int) -> None:
+        super().__init__(name="lagged_copy")
+        self._network = network
+        self._copy = copy
+        self._lag = lag
+        self._history = [
+            tf.Variable(tf.stack([v] * lag), trainable=False, name="history")  # [lag, ...]
+            for v in network.variables
+        ]
+        for mine, theirs in zip(copy.variables, network.variables, strict=True):
+            mine.assign(theirs)
+
+    def before_update(self, learner_steps: tf.Tensor) -> None:
+        """Remembers the network's parameters, and sets the copy's to what they are due to be.
+
+        Args:
+          learner_steps: the network's so far, the one that follows excluded.
+        """
+        write, read = learner_steps % self._lag, (learner_steps + 1) % self._lag
+        variables = zip(self._copy.variables, self._network.variables, self._history, strict=True)
+        for mine, theirs, history in variables:
+            history.scatter_update(tf.IndexedSlices(theirs[tf.newaxis], write[tf.newaxis]))
+            mine.assign(history[read])
 
 
 class Normaliser(Protocol):
@@ -38,17 +77,91 @@ class Normaliser(Protocol):
         ...
 
 
-class ImpalaUpdate(tf.Module):
-    """One update of a V-trace actor-critic. Implements `agents.contract.Update`.
+class VTraceUpdate(tf.Module):
+    """The common part of V-trace learners' updates: all of `agents.contract.Update` but the call.
 
     Args:
+      name: of the module.
       network: whose parameters are learned; its variables exist.
       config: hyperparameters.
       lagging_network: another of the same make, for actors to fetch, where the config has a policy
         lag; None where actors are to have the newest parameters.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        network: RecurrentNetwork,
+        config: Config,
+        lagging_network: RecurrentNetwork | None,
+    ) -> None:
+        super().__init__(name=name)
+        self.learned_network = network
+        self.step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
+        self._config = config
+        self._optimizer = RMSProp(
+            self._parameters,
+            decay=config.rmsprop_decay,
+            momentum=config.rmsprop_momentum,
+            epsilon=config.rmsprop_epsilon,
+        )
+        self._lagged = (
+            LaggedCopy(network, lagging_network, config.policy_lag) if lagging_network else None
+        )
+        self.network: Network = lagging_network or network
+
+    @property
+    def _parameters(self) -> Sequence[tf.Variable]:
+        return self.learned_network.trainable_variables
+
+    def _annealed_rate(self) -> tf.Tensor:
+        config = self._config
+        return annealed(
+            config.learning_rate, config.final_learning_rate, self.step, config.annealing_updates
+        )
+
+    def _summed(self, gradients: Sequence[tf.Tensor]) -> tuple[Sequence[tf.Tensor], tf.Tensor]:
+        """All learners' gradients, clipped, and the norm that they had.
+
+        They are summed, as the loss is one, over batch and time.
+        """
+        return clip_by_global_norm(current().sum(gradients), self._config.max_gradient_norm)
+
+    def _core_output(self, batch: Batch) -> tf.Tensor:
+        """The core's outputs on a batch's trained rows and the last, `[L + 1, B, H]`."""
+        config = self._config
+        reset = batch.reset | batch.life_lost if config.life_loss else batch.reset
+        return unroll_trained_core(
+            self.learned_network, batch, batch.core_state, reset, config.burn_in
+        )
+
+    def _trained_rows(self, batch: Batch) -> TrainedRows:
+        """The trained rows, with the rewards and the episodes' ends that this learner sees."""
+        rows = batch.trained(self._config.burn_in)
+        rows = rows._replace(reward=transform_reward(rows.reward, self._config.reward_transform))
+        if not self._config.life_loss:
+            return rows
+        # The life that step t lost is seen on row t + 1.
+        nothing = tf.zeros_like(rows.continuation)
+        return rows._replace(continuation=tf.where(rows.life_lost[1:], nothing, rows.continuation))
+
+    def _parameter_lag(self, batch: Batch) -> tf.Tensor:
+        """Updates since those whose parameters acted, on average.
+
+        Items know when they were fetched; a policy lag had made them older than that.
+        """
+        known = tf.not_equal(batch.learner_step, UNKNOWN)
+        acted = tf.maximum(batch.learner_step - self._config.policy_lag, 0)
+        return mean_age(self.step, tf.where(known, acted, batch.learner_step))
+
+
+class ImpalaUpdate(VTraceUpdate):
+    """One update of an actor-critic with a value for all tasks, or one for each.
+
+    Args:
+      network: as for `VTraceUpdate`; so are `config` and `lagging_network`.
       normaliser: of the values; None takes the network's outputs as they are.
       pixel_control: the auxiliary loss, whose own parameters are learned too; None for none.
-      peers: the learners that each see a part of every batch; the normaliser has the same.
     """
 
     def __init__(
@@ -59,55 +172,37 @@ class ImpalaUpdate(tf.Module):
         lagging_network: RecurrentNetwork | None = None,
         normaliser: Normaliser | None = None,
         pixel_control: PixelControl | None = None,
-        peers: Peers = ALONE,
     ) -> None:
-        super().__init__(name="impala")
-        self.learned_network = network
-        self.step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
-        self._config = config
-        self.peers = peers
+        self._pixel_control = pixel_control
+        super().__init__("impala", network, config, lagging_network)
         # A variable because checkpoints hold it; each update computes it anew.
         self._learning_rate = tf.Variable(
             config.learning_rate, trainable=False, dtype=tf.float32, name="learning_rate"
         )
-        self._pixel_control = pixel_control
-        self._optimizer = RMSProp(
-            self._parameters,
-            decay=config.rmsprop_decay,
-            momentum=config.rmsprop_momentum,
-            epsilon=config.rmsprop_epsilon,
-        )
-        self._lagged = (
-            LaggedCopy(network, lagging_network, config.policy_lag) if lagging_network else None
-        )
         self._normaliser = normaliser
-        self.network: Network = lagging_network or network
 
     @update_function
     def __call__(self, batch: Batch) -> tuple[None, Mapping[str, tf.Tensor]]:
         """Improves the parameters; returns no priorities, and metrics."""
-        config, parameters = self._config, self._parameters
+        parameters = self._parameters
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(parameters)
             evaluation = self.evaluate(batch)
         gradients = tape.gradient(
             evaluation.loss, parameters, unconnected_gradients=tf.UnconnectedGradients.ZERO
         )
-        gradients = self.peers.sum(gradients)  # as the loss is one, over batch and time
-        gradients, norm = clip_by_global_norm(gradients, config.max_gradient_norm)
+        gradients, norm = self._summed(gradients)
         if self._lagged is not None:
             self._lagged.before_update(self.step)
-        learning_rate = annealed(
-            config.learning_rate, config.final_learning_rate, self.step, config.annealing_updates
-        )
+        learning_rate = self._annealed_rate()
         self._learning_rate.assign(learning_rate)
-        age = parameter_lag(batch, config, self.step)
+        age = self._parameter_lag(batch)
         self._optimizer.apply(gradients, parameters, self._learning_rate)
         statistics = self._adapt(batch, evaluation.target)
         self.step.assign_add(1)
         metrics = {"loss": evaluation.loss, **evaluation.metrics, "parameter_lag": age}
         return None, {
-            **whole_metrics(self.peers, metrics, is_sum),
+            **whole_metrics(metrics, is_sum),
             **statistics,
             "gradient_norm": norm,
             "learning_rate": learning_rate,
@@ -125,12 +220,10 @@ class ImpalaUpdate(tf.Module):
     def evaluate(self, batch: Batch) -> Evaluation:
         """The loss of a batch. Only the trained rows have a gradient."""
         config = self._config
-        core_output = unroll_trained_core(
-            self.learned_network, batch, batch.core_state, resets(batch, config), config.burn_in
-        )
+        core_output = self._core_output(batch)
         policy, outputs = apply_to_rows(self.learned_network.head, core_output)
         output = outputs_of_tasks(outputs, batch.task)  # [L + 1, B]
-        rows = trained_rows(batch, config)
+        rows = self._trained_rows(batch)
         evaluation = vtrace_losses(
             Outputs(without_last(policy), output, *self._shift_and_scale(batch.task)),
             rows,

@@ -8,9 +8,7 @@ from acme import specs
 
 from agents.impala.config import Config
 from agents.impala.distributions import Distribution, Form, form_of
-from agents.networks.core import make_core
-from agents.networks.network import RecurrentNetwork
-from agents.networks.parts import torso_of
+from agents.networks.network import RecurrentNetwork, network_under
 
 # He et al. 2015. Sonnet's default loses two thirds of the signal's size in every layer with a ReLU:
 # what differs between two frames of Pong would come out of the torso at a thousandth, and the
@@ -58,32 +56,9 @@ def make_network(
       ValueError: the environment's actions are neither discrete nor vectors within finite bounds.
     """
     head = ActorCriticHead(policy_form(config, environment_spec), num_values)
-    return make_network_with(head, config, environment_spec)
+    return network_under(head, config, environment_spec, KEEPS_VARIANCE)
 
 
 def policy_form(config: Config, environment_spec: specs.EnvironmentSpec) -> Form:
-    """Of the policy over an environment's actions, as a config has it; raises as `make_network`."""
+    """The form of a config's policy over an environment's actions; raises as `make_network`."""
     return form_of(environment_spec.actions, config.log_sigma_min, config.log_sigma_max)
-
-
-def make_network_with(
-    head: snt.Module, config: Config, environment_spec: specs.EnvironmentSpec
-) -> RecurrentNetwork:
-    """A config's torso and core under a head.
-
-    Without a core the network does not see the previous step either: that is memory of a kind.
-
-    Args:
-      head: core output `[B, H]` -> `PolicyAndValue`.
-      config: of torso, core and their precision.
-      environment_spec: of observations and actions.
-    """
-    dtype = tf.as_dtype(config.precision)
-    seen = environment_spec.observations
-    return RecurrentNetwork(
-        torso=torso_of(seen, config.torso, config.hidden_sizes, KEEPS_VARIANCE, dtype),
-        core=make_core(config.lstm_size, dtype),
-        head=head,
-        actions=environment_spec.actions,
-        sees_previous_step=config.lstm_size > 0,
-    )

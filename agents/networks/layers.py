@@ -5,6 +5,7 @@ Sonnet's layers compute in the precision of their variables.
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import sonnet as snt
 import tensorflow as tf
@@ -73,15 +74,18 @@ class Conv2D(snt.Module):
         super().__init__()
         self._channels = channels
         self._kernel = kernel
-        self._how = dict(stride=stride, padding=padding, pool=pool, dtype=dtype)
+        self._how: dict[str, Any] = dict(stride=stride, padding=padding, pool=pool)
         self._w_init = w_init
+        self._dtype = dtype
 
     def __call__(
         self, x: tf.Tensor, *, after_relu: bool = False, plus: tf.Tensor | None = None
     ) -> tf.Tensor:
         """`[B, H, W, C]` -> `[B, H', W', channels]`; arguments as for `conv2d`."""
         self._create_variables(x.shape[3])
-        return conv2d(x, self._w, self._b, after_relu=after_relu, plus=plus, **self._how)
+        return conv2d(
+            x, self._w, self._b, dtype=self._dtype, after_relu=after_relu, plus=plus, **self._how
+        )
 
     @snt.once
     def _create_variables(self, num_channels: int) -> None:

@@ -9,7 +9,7 @@ the head, and only the core's own recurrence runs step by step.
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import sonnet as snt
@@ -17,7 +17,8 @@ import tensorflow as tf
 import tree
 from acme import specs
 
-from agents.networks.core import Core
+from agents.networks.core import Core, make_core
+from agents.networks.parts import torso_of
 from replay.structures import Batch, Nest, NetworkInput
 
 PREVIOUS_REWARD_LIMIT = 1.0
@@ -61,12 +62,12 @@ class RecurrentNetwork(snt.Module):
 
     @property
     def head(self) -> Callable[[tf.Tensor], Nest]:
-        """What turns the core's outputs into the network's."""
+        """The module that turns the core's outputs into the network's."""
         return self._head
 
     @property
     def core(self) -> Core:
-        """What carries a state from one step to the next."""
+        """The module that carries a state from one step to the next."""
         return self._core
 
     def with_core(self, core: Core) -> "RecurrentNetwork":
@@ -129,6 +130,32 @@ class RecurrentNetwork(snt.Module):
             return tf.one_hot(action, counts[0], dtype=dtype)
         codes = [tf.one_hot(action[:, d], n, dtype=dtype) for d, n in enumerate(counts)]
         return tf.concat(codes, axis=-1)
+
+
+def network_under(
+    head: snt.Module,
+    config: Any,
+    environment_spec: specs.EnvironmentSpec,
+    w_init: snt.initializers.Initializer | None = None,
+) -> RecurrentNetwork:
+    """The torso and the core of an agent's config, under a head.
+
+    Without a core the network does not see the previous step either: that is memory of a kind.
+
+    Args:
+      head: core output `[B, H]` -> a structure of `[B, ...]`.
+      config: with fields `torso`, `hidden_sizes`, `lstm_size` and `precision`.
+      w_init: as `make_torso` takes it.
+    """
+    dtype = tf.as_dtype(config.precision)
+    seen = environment_spec.observations
+    return RecurrentNetwork(
+        torso=torso_of(seen, config.torso, config.hidden_sizes, w_init, dtype),
+        core=make_core(config.lstm_size, dtype),
+        head=head,
+        actions=environment_spec.actions,
+        sees_previous_step=config.lstm_size > 0,
+    )
 
 
 def is_discrete(actions: specs.Array) -> bool:

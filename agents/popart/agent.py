@@ -10,32 +10,19 @@ from acme import specs
 from agents.contract import Agent
 from agents.impala import agent as impala
 from agents.networks.network import choices_of
-from agents.peers import Peers
 from agents.popart.config import ATARI, DMLAB, MULTIHEAD_ATARI, MULTIHEAD_DMLAB, Config
 from agents.popart.statistics import PopArt
 from agents.single_process import SingleProcessAgent
 
-__all__ = [
-    "ATARI",
-    "DMLAB",
-    "MULTIHEAD_ATARI",
-    "MULTIHEAD_DMLAB",
-    "Config",
-    "PopArtIMPALA",
-    "make",
-]
-
+__all__ = ["ATARI", "DMLAB", "MULTIHEAD_ATARI", "MULTIHEAD_DMLAB", "Config", "PopArtIMPALA", "make"]
 
 Made = TypeVar("Made")
 
 
 class PopArtIMPALA(SingleProcessAgent):
-    """PopArt-IMPALA in one process, for `acme.EnvironmentLoop`: its environment is task 0.
+    """PopArt-IMPALA in one process: its environment is task 0.
 
-    Args:
-      environment_spec: of the environment, as `acme.make_environment_spec` gives it.
-      config: hyperparameters; the paper's for Atari by default, which want an image.
-      seed: of parameters and policy.
+    The default config is the paper's for Atari, which wants an image.
     """
 
     def __init__(
@@ -71,11 +58,13 @@ def make(config: Config, name: str = "popart") -> Agent:
     )
 
 
-def _of_discrete(make: Callable[..., Made]) -> Callable[..., Made]:
+def _of_discrete(
+    make: Callable[[specs.EnvironmentSpec], Made],
+) -> Callable[[specs.EnvironmentSpec], Made]:
     """The same, which raises ValueError for actions that are not discrete."""
 
-    def made(environment_spec: specs.EnvironmentSpec, *peers: Peers) -> Made:
+    def made(environment_spec: specs.EnvironmentSpec) -> Made:
         choices_of(environment_spec.actions)
-        return make(environment_spec, *peers)
+        return make(environment_spec)
 
     return made

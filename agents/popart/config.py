@@ -3,10 +3,10 @@
 import dataclasses
 
 from agents import fields
-from agents.choices import RewardTransform
 from agents.fields import field
+from agents.impala.config import OF_DMLAB
 from agents.impala.config import Config as ImpalaConfig
-from agents.requirements import FRACTION, POSITIVE, or_infinite, whole
+from agents.requirements import FRACTION, POSITIVE, RewardTransform, or_infinite, whole
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,18 +54,7 @@ ATARI = Config()
 
 # Tables 4, 6 and 7: the deep network with an LSTM. What was tuned is as for IMPALA on DMLab, and so
 # is a level's horizon. The 15 actions are the environment's (Table 2).
-DMLAB = Config(
-    length=100,
-    frame_stack=1,
-    life_loss=False,
-    reward_transform="asymmetric",
-    entropy_cost=0.00025,
-    learning_rate=0.00048,
-    annealing_frames=1_000_000_000,
-    rmsprop_epsilon=0.1,
-    max_gradient_norm=None,
-    lstm_size=256,
-)
+DMLAB = Config(**OF_DMLAB)
 
 MULTIHEAD_ATARI = dataclasses.replace(ATARI, normalise=False)
 MULTIHEAD_DMLAB = dataclasses.replace(DMLAB, normalise=False)

@@ -2,13 +2,18 @@
 
 from typing import Any
 
-from agents.entry import Entry, imported
-from agents.impala import horizon
-from agents.impala.entry import RIVALS
-from agents.impala.evolved import evolved
-from agents.popart import presets
-from agents.popart.columns import BAND, COLUMNS
+from agents.entry import Band, Entry, imported
+from agents.impala import entry as impala
 from agents.popart.config import ATARI, DMLAB, MULTIHEAD_ATARI, MULTIHEAD_DMLAB, Config
+
+_BAND = Band(
+    title="PopArt",
+    mean="mu",
+    deviation="sigma",
+    letters=("μ", "σ"),
+    note="The mean μ of each task's value targets, in its rewards' own units; what lies within one "
+    "standard deviation σ is shaded.",
+)
 
 
 def _entry(atari: Config, dmlab: Config, **arguments: Any) -> Entry:
@@ -16,13 +21,14 @@ def _entry(atari: Config, dmlab: Config, **arguments: Any) -> Entry:
         atari,
         imported("agents.popart.agent:make"),
         dmlab=dmlab,
-        of_env=horizon.of_env,
-        local=presets.LOCAL,
-        shared=presets.SHARED,
+        of_env=impala.horizon,
+        # On two cores: IMPALA's values, with the paper's batches.
+        local=dict(atari=impala.ATARI, dmlab=impala.DMLAB, image=impala.IMAGE, small=impala.SMALL),
+        shared=impala.SHARED,
         num_tasks_field="num_tasks",
-        columns=COLUMNS,
-        evolved=evolved,
-        rivals=RIVALS,
+        columns=impala.COLUMNS,
+        evolved=impala.evolved,
+        rivals=impala.RIVALS,
         dmlab_members=8,  # Hessel et al. 2018, Table 8
         **arguments,
     )
@@ -30,5 +36,5 @@ def _entry(atari: Config, dmlab: Config, **arguments: Any) -> Entry:
 
 ENTRIES = {
     "multihead_impala": _entry(MULTIHEAD_ATARI, MULTIHEAD_DMLAB),
-    "popart": _entry(ATARI, DMLAB, bands=(BAND,)),
+    "popart": _entry(ATARI, DMLAB, bands=(_BAND,)),
 }

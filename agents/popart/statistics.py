@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import sonnet as snt
 import tensorflow as tf
 
+from agents import several_learners
 from agents.masking import zero_where_masked
-from agents.peers import ALONE, Peers
 
 
 class PopArt(tf.Module):
@@ -21,16 +21,13 @@ class PopArt(tf.Module):
 
     Args:
       value_layer: gives n `[..., K]`; its variables exist.
-      peers: the learners whose batches' parts it follows, as one batch.
       decay: β.
-      scale_min: the least σ.
-      scale_max: the greatest σ.
+      scale_min, scale_max: the least and the greatest σ.
     """
 
     def __init__(
         self,
         value_layer: snt.Linear,
-        peers: Peers = ALONE,
         *,
         decay: float,
         scale_min: float,
@@ -42,7 +39,6 @@ class PopArt(tf.Module):
         self.mu = tf.Variable(tf.zeros([num_tasks], tf.float64), trainable=False, name="mu")
         self.nu = tf.Variable(tf.ones([num_tasks], tf.float64), trainable=False, name="nu")
         self._value_layer = value_layer
-        self._peers = peers
         self._decay = decay
         self._scale_min = scale_min
         self._scale_max = scale_max
@@ -64,16 +60,14 @@ class PopArt(tf.Module):
         Comes after the optimizer's step ("Implementation notes").
 
         Args:
-          target: `[L, B]`, v-trace targets, unnormalised.
-          mask: `[L, B]`, 1 on real steps.
-          task: `[B]`.
+          target: `[L, B]`, v-trace targets, unnormalised; mask: 1 on real steps; task: `[B]`.
 
         Returns:
           The new `mu` and `sigma`, `[K]` each.
         """
         mu, sigma = tf.identity(self.mu), self.sigma
         own = rollout_means(target, mask, task, num_tasks=mu.shape[0])
-        is_task, mean = (self._peers.gather(x) for x in own)
+        is_task, mean = (several_learners.current().gather(x) for x in own)
         self.mu.assign(moving_average(self.mu, mean, is_task, self._decay))
         self.nu.assign(moving_average(self.nu, tf.square(mean), is_task, self._decay))
         self._preserve_outputs(mu, sigma)
@@ -91,13 +85,7 @@ class PopArt(tf.Module):
 def rollout_means(
     target: tf.Tensor, mask: tf.Tensor, task: tf.Tensor, num_tasks: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The mean target of each rollout, and which task it counts for.
-
-    Args:
-      target: `[L, B]`.
-      mask: `[L, B]`, 1 on real steps.
-      task: `[B]`.
-      num_tasks: K.
+    """The mean of each rollout's targets, where mask `[L, B]` is 1, and the task it counts for.
 
     Returns:
       `[B, K]` float64, 1 at a rollout's task and 0 elsewhere, all 0 without real steps; and the

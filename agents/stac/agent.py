@@ -11,44 +11,16 @@ from agents.actor import with_variables
 from agents.contract import Agent
 from agents.impala import agent as impala
 from agents.networks.network import RecurrentNetwork
-from agents.peers import ALONE, Peers
 from agents.single_process import SingleProcessAgent
 from agents.stac import network as networks
-from agents.stac.config import (
-    ATARI,
-    CONTROL,
-    CONTROL_IMAGE,
-    DMLAB,
-    STACX_ATARI,
-    STACX_CONTROL,
-    STACX_CONTROL_IMAGE,
-    STACX_DMLAB,
-    Config,
-)
+from agents.stac.config import ATARI, Config
 from agents.stac.learner import StacUpdate
-
-__all__ = [
-    "ATARI",
-    "CONTROL",
-    "CONTROL_IMAGE",
-    "DMLAB",
-    "STAC",
-    "STACX_ATARI",
-    "STACX_CONTROL",
-    "STACX_CONTROL_IMAGE",
-    "STACX_DMLAB",
-    "Config",
-    "make",
-]
 
 
 class STAC(SingleProcessAgent):
-    """STAC in one process, for `acme.EnvironmentLoop`; STACX where the config has several heads.
+    """STAC in one process; STACX where the config has several heads, as `STACX_ATARI` does.
 
-    Args:
-      environment_spec: of the environment, as `acme.make_environment_spec` gives it.
-      config: hyperparameters; the paper's for Atari by default, which want an image.
-      seed: of parameters and policy.
+    The default config is the paper's for Atari, which wants an image.
     """
 
     def __init__(
@@ -61,7 +33,7 @@ def make(config: Config, name: str = "stac") -> Agent:
     """The agent of a config: IMPALA's stream, tables and policy, with another update.
 
     Args:
-      config: hyperparameters; `ATARI` and `STACX_ATARI` are the paper's.
+      config: hyperparameters; `agents.stac.config` has the paper's.
       name: of the agent, its queue and its log; its replay, if any, is `<name>_replay`.
     """
     make_network = functools.partial(_make_network, config)
@@ -89,11 +61,7 @@ def _make_update(
     config: Config,
     make_network: Callable[[specs.EnvironmentSpec], RecurrentNetwork],
     environment_spec: specs.EnvironmentSpec,
-    peers: Peers = ALONE,
 ) -> StacUpdate:
-    return StacUpdate(
-        make_network(environment_spec),
-        config,
-        lagging_network=make_network(environment_spec) if config.policy_lag else None,
-        peers=peers,
-    )
+    network = make_network(environment_spec)
+    lagging = make_network(environment_spec) if config.policy_lag else None
+    return StacUpdate(network, config, lagging_network=lagging)

@@ -1,14 +1,12 @@
 """Every hyperparameter of STAC and STACX, with the paper's values as defaults."""
 
 import dataclasses
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from agents import fields
 from agents.fields import field
-from agents.impala.config import CONTROL as IMPALA_CONTROL
-from agents.impala.config import DMLAB as IMPALA_DMLAB
+from agents.impala.config import OF_CONTROL, OF_DMLAB, Correction
 from agents.impala.config import Config as ImpalaConfig
-from agents.impala.config import Correction
 from agents.requirements import (
     FRACTION,
     LAYER_SIZE,
@@ -113,43 +111,10 @@ class Config(ImpalaConfig):
 ATARI = Config()
 
 # The paper does not play DeepMind Lab: IMPALA's values there are the outer loss's.
-_OF_LAB: dict[str, Any] = {
-    name: getattr(IMPALA_DMLAB, name)
-    for name in (
-        "length",
-        "frame_stack",
-        "discount",
-        "life_loss",
-        "reward_transform",
-        "entropy_cost",
-        "learning_rate",
-        "annealing_frames",
-        "lstm_size",
-    )
-}
-DMLAB = dataclasses.replace(ATARI, **_OF_LAB)
+DMLAB = Config(**OF_DMLAB, discount=0.99)
 
 # Tables 2 and 3: what IMPALA has from there too.
-_OF_CONTROL: dict[str, Any] = {
-    name: getattr(IMPALA_CONTROL, name)
-    for name in (
-        "length",
-        "period",
-        "frame_stack",
-        "discount",
-        "life_loss",
-        "reward_transform",
-        "batch_size",
-        "learning_rate",
-        "final_learning_rate",
-        "annealing_frames",
-        "frames_per_step",
-        "torso",
-        "hidden_sizes",
-        "lstm_size",
-    )
-}
-CONTROL = dataclasses.replace(ATARI, **_OF_CONTROL)
+CONTROL = Config(**OF_CONTROL, discount=0.99)
 CONTROL_IMAGE = dataclasses.replace(CONTROL, torso="strided")
 
 NUM_HEADS = 3  # of STACX

@@ -15,39 +15,103 @@ from collections.abc import Mapping, Sequence
 import tensorflow as tf
 
 from agents.compilation import update_function
-from agents.contract import Network
 from agents.impala.distributions import Distribution, without_last
-from agents.impala.lag import LaggedCopy
-from agents.impala.learner import is_sum
-from agents.impala.losses import Evaluation, Hyperparameters, Outputs, vtrace_losses
+from agents.impala.learner import VTraceUpdate, is_sum
 from agents.impala.network import PolicyAndValue
-from agents.impala.rows import parameter_lag, resets, trained_rows
+from agents.impala.vtrace import (
+    Evaluation,
+    Hyperparameters,
+    Outputs,
+    fixed_hyperparameters,
+    vtrace_losses,
+)
 from agents.masking import masked_sum
-from agents.networks.network import RecurrentNetwork, apply_to_rows, unroll_trained_core
+from agents.networks.network import RecurrentNetwork, apply_to_rows
 from agents.optimization import (
     Adam,
-    RMSProp,
-    annealed,
-    clip_by_global_norm,
     create_slots,
 )
-from agents.peers import ALONE, Peers, whole_metrics
-from agents.stac.config import Config
-from agents.stac.metaparameters import Metaparameters, outer_hyperparameters
+from agents.several_learners import current, whole_metrics
+from agents.stac.config import OUTER_COSTS, Config
 from agents.stac.network import Head, Heads
 from replay.structures import Batch, TrainedRows
 
+_FIELDS = {
+    "gamma": ("discount",),
+    "lambda": ("lambda_",),
+    "alpha": ("alpha_rho", "alpha_c"),
+    "alpha_rho": ("alpha_rho",),
+    "alpha_c": ("alpha_c",),
+} | {name: (cost,) for name, cost in OUTER_COSTS.items()}
 
-class StacUpdate(tf.Module):
-    """One update of parameters and metaparameters. Implements `agents.contract.Update`.
+
+def outer_hyperparameters(config: Config) -> Hyperparameters:
+    """ζ, the fixed hyperparameters of the outer loss (Zahavy et al. 2020, Table 3)."""
+    return fixed_hyperparameters(config)._replace(
+        policy_gradient_cost=config.policy_gradient_cost,
+        alpha_rho=config.alpha,
+        alpha_c=config.alpha,
+    )
+
+
+class Metaparameters(tf.Module):
+    """η: for each head, a number for each hyperparameter that is self-tuned.
 
     Args:
-      network: whose parameters are learned; its variables exist, and its head is `Heads`.
-      config: hyperparameters.
-      lagging_network: another of the same make, for actors to fetch, where the config has a policy
-        lag; None where actors are to have the newest parameters.
-      peers: the learners that each see a part of every batch.
+      config: which are tuned, how many heads there are, and where η begins.
+
+    Attributes:
+      names: M of them, in the order of η's columns.
+      eta: `[P, M]`, before the sigmoid.
     """
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(name="metaparameters")
+        alphas = ("alpha_rho", "alpha_c") if config.separate_alphas else ("alpha",)
+        self.names = tuple(
+            name
+            for tuned in config.self_tuned
+            for name in (alphas if tuned == "alpha" else (tuned,))
+        )
+        self._outer = outer_hyperparameters(config)
+        shape = [config.num_heads, len(self.names)]
+        self.eta = tf.Variable(tf.fill(shape, config.meta_initial), name="eta")
+
+    def hyperparameters(self) -> list[Hyperparameters]:
+        """ζ(η) of each head, to be differentiated by η (Algorithm 2, line 10).
+
+        A sigmoid bounds each; the losses' coefficients are multiplied with their outer values.
+        What is not tuned has its outer value.
+        """
+        return [self._of_head(values) for values in tf.unstack(tf.sigmoid(self.eta))]
+
+    def metrics(self) -> dict[str, tf.Tensor]:
+        """σ(η) as `<name>/<head>`: the coefficients without their outer values (Figure 5)."""
+        values = tf.sigmoid(self.eta)
+        return {
+            f"{name}/{head + 1}": values[head, column]
+            for column, name in enumerate(self.names)
+            for head in range(values.shape[0])
+        }
+
+    def _of_head(self, values: tf.Tensor) -> Hyperparameters:
+        """`[M]` -> what they stand for."""
+        tuned = {}
+        for name, value in zip(self.names, tf.unstack(values), strict=True):
+            for field in _FIELDS[name]:
+                tuned[field] = value * getattr(self._outer, field) if name in OUTER_COSTS else value
+        return self._outer._replace(**tuned)
+
+
+class StacUpdate(VTraceUpdate):
+    """One update of parameters and metaparameters.
+
+    Args:
+      network: as for `VTraceUpdate`, and its head is `Heads`; so are `config` and
+        `lagging_network`.
+    """
+
+    _config: Config
 
     def __init__(
         self,
@@ -55,51 +119,33 @@ class StacUpdate(tf.Module):
         config: Config,
         *,
         lagging_network: RecurrentNetwork | None = None,
-        peers: Peers = ALONE,
     ) -> None:
-        super().__init__(name="stac")
-        self.learned_network = network
-        self.step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
+        super().__init__("stac", network, config, lagging_network)
         self.metaparameters = Metaparameters(config)
-        self._config = config
-        self.peers = peers
         self._outer = outer_hyperparameters(config)
-        self._optimizer = RMSProp(
-            self._parameters,
-            decay=config.rmsprop_decay,
-            momentum=config.rmsprop_momentum,
-            epsilon=config.rmsprop_epsilon,
-        )
         self._meta_optimizer = Adam(
             config.meta_learning_rate, config.meta_beta1, config.meta_beta2, config.meta_epsilon
         )
         create_slots(self._meta_optimizer, [self.metaparameters.eta])
-        self._lagged = (
-            LaggedCopy(network, lagging_network, config.policy_lag) if lagging_network else None
-        )
-        self.network: Network = lagging_network or network
 
     @update_function
     def __call__(self, batch: Batch) -> tuple[None, Mapping[str, tf.Tensor]]:
         """Improves parameters and metaparameters; returns no priorities, and metrics."""
-        config, parameters, eta = self._config, self._parameters, self.metaparameters.eta
-        learning_rate = annealed(
-            config.learning_rate, config.final_learning_rate, self.step, config.annealing_updates
-        )
+        parameters, eta = self._parameters, self.metaparameters.eta
+        learning_rate = self._annealed_rate()
         with tf.GradientTape(watch_accessed_variables=False) as meta_tape:
             meta_tape.watch(eta)
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(parameters)
                 evaluations, policy = self.evaluate(batch)
-                loss = tf.add_n([each.loss for each in evaluations]) / config.num_heads
+                loss = tf.add_n([each.loss for each in evaluations]) / self._config.num_heads
             gradients = tape.gradient(
                 loss, parameters, unconnected_gradients=tf.UnconnectedGradients.ZERO
             )
-            gradients = self.peers.sum(gradients)  # as the loss is one, over batch and time
-            gradients, norm = clip_by_global_norm(gradients, config.max_gradient_norm)
+            gradients, norm = self._summed(gradients)
             rate = tf.cast(learning_rate, norm.dtype)
             values, slots = self._optimizer.step(gradients, parameters, rate)
-        age = parameter_lag(batch, config, self.step)
+        age = self._parameter_lag(batch)
         if self._lagged is not None:
             self._lagged.before_update(self.step)
         self._optimizer.assign(parameters, values, slots)
@@ -114,7 +160,7 @@ class StacUpdate(tf.Module):
             metrics |= of_part
             own |= norms
         self.step.assign_add(1)
-        return None, {**whole_metrics(self.peers, metrics, is_sum), **own}
+        return None, {**whole_metrics(metrics, is_sum), **own}
 
     def evaluate(self, batch: Batch) -> tuple[list[Evaluation], Distribution]:
         """Each head's inner loss of a batch (Algorithm 1), and the acting head's policy.
@@ -124,7 +170,7 @@ class StacUpdate(tf.Module):
         Returns:
           P evaluations, and policies `[L, B]`.
         """
-        rows, outputs = trained_rows(batch, self._config), self._outputs(batch, self._heads)
+        rows, outputs = self._trained_rows(batch), self._outputs(batch, self._heads)
         tuned = self.metaparameters.hyperparameters()
         evaluations = [losses(rows, *each) for each in zip(outputs, tuned, strict=True)]
         return evaluations, without_last(outputs[0].policy)
@@ -138,7 +184,7 @@ class StacUpdate(tf.Module):
           batch: that was learned from.
           old_policy: `[L, B]`, of the acting head before it was.
         """
-        rows, (outputs,) = trained_rows(batch, self._config), self._outputs(batch, self._heads[:1])
+        rows, (outputs,) = self._trained_rows(batch), self._outputs(batch, self._heads[:1])
         divergence = without_last(outputs.policy).divergence(old_policy)
         return losses(rows, outputs, self._outer), masked_sum(divergence, rows.mask)
 
@@ -171,9 +217,9 @@ class StacUpdate(tf.Module):
         eta = self.metaparameters.eta
         # Of all parts of the batch at θ̃; then what this part has done to θ̃, and so all of them.
         metagradient = meta_tape.gradient(
-            list(moved), eta, output_gradients=self.peers.sum(of_moved)
+            list(moved), eta, output_gradients=current().sum(of_moved)
         )
-        (metagradient,) = self.peers.sum([metagradient])
+        (metagradient,) = current().sum([metagradient])
         self._meta_optimizer.apply([metagradient], [eta])
         norms = tf.unstack(tf.norm(metagradient, axis=0))
         return {"outer_loss": loss, "kl": kl}, {
@@ -185,20 +231,13 @@ class StacUpdate(tf.Module):
         }
 
     @property
-    def _parameters(self) -> Sequence[tf.Variable]:
-        return self.learned_network.trainable_variables
-
-    @property
     def _heads(self) -> Sequence[Head]:
         assert isinstance(self.learned_network.head, Heads)
         return self.learned_network.head.heads
 
     def _outputs(self, batch: Batch, heads: Sequence[Head]) -> list[PolicyAndValue]:
-        """What heads say of the trained rows and the last, `[L + 1, B, ...]`."""
-        config = self._config
-        core_output = unroll_trained_core(
-            self.learned_network, batch, batch.core_state, resets(batch, config), config.burn_in
-        )
+        """The heads' outputs on the trained rows and the last, `[L + 1, B, ...]`."""
+        core_output = self._core_output(batch)
         return [apply_to_rows(head, core_output) for head in heads]
 
 

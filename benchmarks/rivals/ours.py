@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 
 from agents.contract import Update
-from agents.peers import ALONE, Peers, Together
+from agents.several_learners import ALONE, Learners, Together, among
 from benchmarks import subject
 from benchmarks.rivals import protocol
 from benchmarks.subject import Subject
@@ -22,22 +22,27 @@ def impala(settings: protocol.Settings) -> Callable[[], object]:
     config = type(entry.config)(**values | {"self_tuned": ()})
     agent = entry.make(config, "stac")
     measured = Subject("paper", entry, agent, spec, num_tasks=1)
-    return _step(measured, agent.make_update(spec))
+    return _step(measured, agent.make_update(spec), ALONE)
 
 
 def learner(settings: protocol.Settings) -> Callable[[], object]:
     """One of several learners of an agent, on some of the machine's cores."""
     os.sched_setaffinity(0, settings["cores"])  # TensorFlow has as many threads
-    peers: Peers = ALONE
+    learners: Learners = ALONE
     if settings["addresses"]:
-        peers = Together(settings["addresses"], settings["rank"])
+        learners = Together(settings["addresses"], settings["rank"])
     measured = subject.make(settings["agent"], settings["preset"], settings["overrides"])
-    return _step(measured, measured.agent.make_update(measured.spec, peers))
+    return _step(measured, measured.agent.make_update(measured.spec), learners)
 
 
-def _step(measured: Subject, update: Update) -> Callable[[], object]:
+def _step(measured: Subject, update: Update, learners: Learners) -> Callable[[], object]:
     batch = subject.synthetic_batch(measured)
-    return lambda: update(batch)[1]["loss"].numpy()
+
+    def step() -> object:
+        with among(learners):
+            return update(batch)[1]["loss"].numpy()
+
+    return step
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a pool's hosts run: an image of the job's files, in the place of Launchpad's own recipe.
+"""The image that a pool's hosts run, made of the job's files, in the place of Launchpad's recipe.
 
 Launchpad's recipe does not build, and what it builds does not start: it installs a package that its
 base image's distribution no longer has, resolves the requirements anew, which brings a second
@@ -54,7 +54,7 @@ class Packed(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class PoolConfig:
-    """What Launchpad asks of a group of nodes. Groups share a pool whose configs agree.
+    """Launchpad's config of a group of nodes. Groups share a pool whose configs agree.
 
     Attributes:
       code_directory: what the pool's hosts are made for. Launchpad tells pools apart by it.
@@ -112,7 +112,7 @@ class Images:
         self.packaged: list[Packaged] = []
 
     def executables(self, nodes: Sequence[Any], pool_name: str, config: PoolConfig) -> Executables:
-        """What `launchpad.nodes.python.xm_docker.to_docker_executables` returns, by our recipe.
+        """Stands for `launchpad.nodes.python.xm_docker.to_docker_executables`, by our recipe.
 
         Raises:
           Packed: at the last pool of a dry run.

@@ -37,7 +37,7 @@ _BOOT_DISK_GB = 100  # Vertex AI's default for each host
 
 
 class Need(NamedTuple):
-    """What a job needs of a project's quota."""
+    """A job's need of one of a project's quotas."""
 
     name: str
     needed: int
@@ -137,7 +137,7 @@ def check_access(options: Options) -> None:
 
 
 def configs(program: lp.Program, options: Options) -> dict[str, PoolConfig]:
-    """What each group of a program asks for."""
+    """The config of each group of a program."""
     from xmanager import xm
 
     made = {
@@ -153,7 +153,7 @@ def configs(program: lp.Program, options: Options) -> dict[str, PoolConfig]:
 
 
 def describe(run: Settings, manifests: checkpoints.Manifests, options: Options) -> str:
-    """What a launch would submit. Nothing is sent, and nobody has to be known."""
+    """Describes what a launch would submit. Nothing is sent, and nobody has to be known."""
     program = make_program(run, manifests)
     with _images(program, run, options) as packed, contextlib.suppress(images.Packed):
         _launch(program, options)

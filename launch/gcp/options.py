@@ -131,7 +131,7 @@ def _on_n1(name: str) -> list[Hardware]:
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What a job is launched with.
+    """The options of a job.
 
     Attributes:
       region: where hosts are rented.
@@ -162,7 +162,7 @@ def given() -> list[str]:
 
 
 def check(run_dir: str | None) -> Options:
-    """What the command line asks for, without a word to Google.
+    """Checks the command line's options, without a word to Google.
 
     Args:
       run_dir: the run folder; None where none was named.

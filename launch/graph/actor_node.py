@@ -1,4 +1,4 @@
-"""What runs inside an actor's process."""
+"""An actor's process."""
 
 import contextlib
 import functools

@@ -196,7 +196,7 @@ class Coordinator:
             self._asked_at = self._asked_at or time.monotonic()
 
     def seconds_to_save(self) -> float:
-        """What is left of the time that saving may take at the end: without end at a limit."""
+        """Time that saving may still take at the end: without end at a limit."""
         with self._lock:
             if self._asked_at is None:
                 return math.inf

@@ -1,4 +1,4 @@
-"""What runs inside an evaluator's process."""
+"""An evaluator's process."""
 
 import contextlib
 import math
@@ -138,7 +138,7 @@ class EvaluatorNode:
 def summary(
     tasks: Sequence[str], played: Sequence[str], episodes: Sequence[Episode]
 ) -> dict[str, float]:
-    """What an evaluation came to, over all that was played and for each task.
+    """Means of an evaluation, over all that was played and for each task.
 
     Args:
       tasks: their names.

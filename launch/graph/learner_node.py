@@ -1,4 +1,4 @@
-"""What runs inside a learner's process."""
+"""A learner's process."""
 
 import math
 import os
@@ -13,7 +13,6 @@ import reverb
 import tensorflow as tf
 from acme.utils import counting
 
-from agents.learner import Learner
 from launch.graph import learning, logs, process
 from launch.graph.rejoining import Origin
 from run_folder import checkpoints, log_writer, mirrors, saver
@@ -44,7 +43,7 @@ class LearnerNode:
         self._settings = settings
         self._name = name
         self._coordinator = coordinator
-        peers = learning.join(coordinator, name, 0, settings.learners_per_agent)
+        learners = learning.join(coordinator, name, 0, settings.learners_per_agent)
         self._counter = counting.Counter()
         self._saving = threading.Lock()
         self._over = threading.Event()
@@ -52,10 +51,11 @@ class LearnerNode:
         self._metrics: dict[str, tf.Tensor] = {}
         self._counts = dict.fromkeys(("actor_steps", "episodes", "walltime"), 0.0)  # as last heard
         self._learning = learning.make_learning(
-            settings, name, replays, peers, self._counter, self._metrics.update
+            settings, name, replays, learners, self._counter, self._metrics.update
         )
         self._learner = self._learning.learner
-        self._waiting = Waiting(self._learner) if peers.size > 1 else None
+        self._has_peers = learners.size > 1
+        self._waited = time.monotonic(), self._learner.waiting  # when that was logged last
         folder = settings.folder.checkpoints
         manifest = origin.of_learner(settings, name)
         if manifest is not None:
@@ -143,20 +143,20 @@ class LearnerNode:
         metrics, of_tasks = split_metrics(self._metrics, self._settings.tasks)
         if self._learner.largest_priority:
             metrics["largest_priority"] = self._learner.largest_priority
-        if metrics and self._waiting is not None:
-            metrics["waiting_for_peers"] = self._waiting.share()
+        if metrics and self._has_peers:
+            metrics["waiting_for_peers"] = self._share_of_waiting()
         stop = self._coordinator.report_learner(self._name, step, self._trained_steps(), metrics)
         self._counts = counts = self._coordinator.get_counts()
         if not metrics:
             return bool(stop), {}
-        row = dict(
-            learner_steps=step,
-            actor_steps=counts["actor_steps"],
-            walltime=counts["walltime"],
-            **metrics,
-            **of_tasks,
-        )
-        return bool(stop), row
+        at = {"actor_steps": counts["actor_steps"], "walltime": counts["walltime"]}
+        return bool(stop), {"learner_steps": step, **at, **metrics, **of_tasks}
+
+    def _share_of_waiting(self) -> float:
+        """Which part of the time since it was asked last this learner waited for its peers."""
+        then, before = self._waited
+        now, waiting = self._waited = time.monotonic(), self._learner.waiting
+        return (waiting - before) / max(now - then, 1e-9)
 
     def _save_and_go_on(self) -> None:
         """Saves the learner now, and the replay while it learns on: that may take minutes."""
@@ -232,28 +232,10 @@ class LearnerNode:
         return int(self._counter.get_counts().get("trained_steps", 0))
 
 
-class Waiting:
-    """What part of their time the learners of an agent wait for each other.
-
-    Args:
-      learner: one of them.
-    """
-
-    def __init__(self, learner: Learner) -> None:
-        self._learner = learner
-        self._told = time.monotonic(), learner.waiting
-
-    def share(self) -> float:
-        """Since this was asked last; in 0..1."""
-        now, waiting = time.monotonic(), self._learner.waiting
-        (then, before), self._told = self._told, (now, waiting)
-        return (waiting - before) / max(now - then, 1e-9)
-
-
 def split_metrics(
     metrics: Mapping[str, tf.Tensor], tasks: Sequence[str]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """An update's scalars, and what it says of each task: `mu` `[tasks]` as `mu/<task>` each."""
+    """An update's scalars, and its vectors, with a number for each task, as `<name>/<task>`."""
     scalars: dict[str, float] = {}
     of_tasks: dict[str, float] = {}
     for name, value in metrics.items():

@@ -19,7 +19,7 @@ import tensorflow as tf
 from acme.utils import counting
 
 from agents.learner import Learner
-from agents.peers import ALONE, Peers, Together
+from agents.several_learners import ALONE, Learners, Together
 from launch.graph import process
 from launch.graph.servers import StoppedError
 from replay import dataset, insistence, priorities, tables
@@ -52,8 +52,10 @@ class Meetings:
 
 
 @process.while_busy()
-def join(coordinator: Any, agent: str, rank: int, size: int) -> Peers:
-    """One learner's peers, once all are there. Called before its process runs a TensorFlow op.
+def join(coordinator: Any, agent: str, rank: int, size: int) -> Learners:
+    """An agent's learners as one of them sees them, once all are there.
+
+    It is called before the process runs a TensorFlow op.
 
     Of several GPUs of one host each learner has its own.
 
@@ -113,7 +115,7 @@ def make_learning(
     settings: Settings,
     name: str,
     replays: Sequence[reverb.Client],
-    peers: Peers,
+    learners: Learners,
     counter: counting.Counter | None = None,
     on_metrics: Callable[[Mapping[str, tf.Tensor]], None] = lambda metrics: None,
 ) -> Learning:
@@ -123,24 +125,23 @@ def make_learning(
       settings: of the run.
       name: the agent's.
       replays: clients of all shards.
-      peers: of which it is one.
+      learners: of which it is one.
       counter, on_metrics: as of `Learner`.
     """
     tf.random.set_seed(seed_of(settings, "network"))
     agents = make_agents(settings)
     agent, spec = agents[name], environment_spec(settings)
-    own = own_shards(replays, peers.rank, peers.size)
+    own = own_shards(replays, learners.rank, learners.size)
     table = agent.tables[0]
     updater = priorities.PriorityUpdater(own, table.name)
-    # Alone, an agent need not know what peers are.
-    update = agent.make_update(spec, peers) if peers.size > 1 else agent.make_update(spec)
+    update = agent.make_update(spec)
     batches = dataset.make_dataset(
         [replay.server_address for replay in own],
         agent.tables,
         spec,
         core_state_spec(agent, spec),
         tables.block_layout(all_tables(agents)),
-        [size // peers.size for size in agent.batch_sizes],
+        [size // learners.size for size in agent.batch_sizes],
     )
     learner = Learner(
         update,
@@ -149,15 +150,15 @@ def make_learning(
         priorities=updater,
         counter=counter,
         on_metrics=on_metrics,
-        peers=peers,
+        learners=learners,
     )
-    batch_spec, part = batches.element_spec, agent.batch_size // peers.size
+    batch_spec, part = batches.element_spec, agent.batch_size // learners.size
     item_bytes = raw_item_bytes(batch_spec, part, agent.frame_stack)
     return Learning(learner, updater, insistence.Watch(own), batch_spec, item_bytes)
 
 
 def own_shards(shards: Sequence[T], rank: int, size: int) -> Sequence[T]:
-    """What one of several learners samples: some of the shards, or one that others sample too.
+    """The shards that one of several learners samples: some, or one that others sample too.
 
     Of the two numbers one divides the other.
     """
@@ -196,12 +197,12 @@ class PeerNode:
     ) -> None:
         process.enter(settings.run_dir, f"{name}'s learner of rank {rank}")
         process.stay_busy()  # it waits for the others, which may save; who stands still is seen
-        peers = join(coordinator, name, rank, settings.learners_per_agent)
-        self._learning = make_learning(settings, name, replays, peers)
+        learners = join(coordinator, name, rank, settings.learners_per_agent)
+        self._learning = make_learning(settings, name, replays, learners)
         self._over = threading.Event()
 
     def run(self) -> None:
-        """Learns until all peers end together."""
+        """Learns until all learners end together."""
         stop = process.stop_event()
         threading.Thread(target=self._end_when_torn_down, args=(stop,), daemon=True).start()
         learner = self._learning.learner

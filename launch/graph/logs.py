@@ -1,4 +1,4 @@
-"""What a coordinator writes of its run: progress each second, and now and then a row of its logs.
+"""The coordinator's files: progress each second, and now and then a row of each log.
 
 Rows come often enough for a curve of a run that lasts seconds.
 """

@@ -33,7 +33,7 @@ def rejoin() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """What a launch goes on from.
+    """Checkpoints that a launch goes on from.
 
     Attributes:
       manifests: by agent.
@@ -46,12 +46,12 @@ class Origin:
 
     @classmethod
     def of(cls, settings: Settings, manifests: Manifests) -> "Origin":
-        """That of a launch, which has saved nothing yet."""
+        """For a launch, which has saved nothing yet."""
         held = {name: _held(settings, name) for name in settings.agents}
         return cls(manifests, {name: text for name, text in held.items() if text is not None})
 
     def of_learner(self, settings: Settings, agent: str) -> Manifest | None:
-        """What an agent's learner begins with, in whose process this is called."""
+        """The checkpoint that an agent's learner begins with, in whose process this is called."""
         manifest = self._newest(settings, agent)
         if _rejoins:
             step = manifest.learner_step if manifest else 0
@@ -80,7 +80,7 @@ class Origin:
 def last_progress(
     run_dir: pathlib.Path, labels: tuple[str, ...], counts: Mapping[str, float]
 ) -> dict[str, Any] | None:
-    """What the coordinator goes on from, in whose process this is called.
+    """Progress that the coordinator goes on from, in whose process this is called.
 
     Args:
       run_dir: the run folder.
@@ -88,7 +88,7 @@ def last_progress(
       counts: that its job began with.
 
     Returns:
-      What it had written last; None at its first start, and where a power cut left nothing of it.
+      The newest that it had written; None at its first start, and where a power cut left none.
     """
     if not _rejoins:
         return None

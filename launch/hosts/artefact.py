@@ -82,7 +82,7 @@ def bind(pools: Sequence[Pool]) -> None:
 
 
 def source_files(root: pathlib.Path = ROOT) -> list[pathlib.Path]:
-    """What a node needs of the project: modules and tables of scores, relative to its root."""
+    """Files that a node needs, relative to the project: modules and tables of scores."""
     found = [
         path.relative_to(root)
         for room in ROOMS
@@ -98,7 +98,7 @@ def write_pool(folder: pathlib.Path, pool: Pool, settings: Settings) -> None:
     for file in source_files():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / file, folder / file)
-    own_code.copy(own_code.modules(settings), folder)
+    own_code.copy(settings, folder)
     serialization.serialize_functions(
         str(folder / NODES_FILE), pool.name, [node.function for node in pool.nodes]
     )
@@ -120,7 +120,7 @@ def check_nodes(settings: Settings) -> None:
             "--colocate_learners puts several servers into one process, and CLUSTER_SPEC has one "
             "address for each: leave it out where a run is to have hosts of its own."
         )
-    own_code.check(settings)
+    own_code.sources(settings)
 
 
 def check(settings: Settings, folder: pathlib.Path) -> None:

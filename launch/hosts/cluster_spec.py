@@ -23,7 +23,7 @@ _ADDRESS = re.compile(r"\S+:([0-9]{1,5})")
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """What CLUSTER_SPEC says."""
+    """A process's place, as CLUSTER_SPEC says."""
 
     pool: str
     index: int  # of the node in its pool
@@ -74,7 +74,7 @@ def write(
 
 
 def read(environment: Mapping[str, str], pools: Mapping[str, Sequence[str]]) -> Place:
-    """What the environment says, checked against a job.
+    """The place that the environment names, checked against a job.
 
     Args:
       environment: variables of the process.

@@ -53,7 +53,7 @@ class PoolFolder(NamedTuple):
                 )
 
     def secret(self) -> str:
-        """What its nodes show when they call each other; `check` has been asked."""
+        """The secret that its nodes show when they call each other; `check` has been asked."""
         return (self.path / SECRET_FILE).read_text()
 
     def node(self, index: int) -> Callable[[], None]:

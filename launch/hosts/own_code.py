@@ -4,7 +4,6 @@ import dataclasses
 import importlib.util
 import pathlib
 import shutil
-from collections.abc import Iterable
 
 from environments import suites
 from environments.import_path import is_import_path
@@ -20,39 +19,34 @@ def modules(settings: Settings) -> list[str]:
     return sorted({module.partition(".")[0] for module in found})
 
 
-def check(settings: Settings) -> None:
-    """Checks that what a run names can be given to its hosts.
+def place(module: str) -> str:
+    """Where a top-level module would be imported from, if anywhere; nothing is imported."""
+    spec = importlib.util.find_spec(module)
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    return folders[0] if folders else (spec and spec.origin) or ""
+
+
+def sources(settings: Settings) -> list[pathlib.Path]:
+    """The file of each module that a run names, the folder of each package.
 
     Raises:
-      SettingsError: a module is no file or folder here.
+      SettingsError: a module is neither, so that hosts cannot get a copy of it.
     """
-    _sources(modules(settings))
+    found = {name: place(name) for name in modules(settings)}
+    for name, path in found.items():
+        if not (path and pathlib.Path(path).exists()):
+            raise SettingsError(
+                f"The module {name!r} must be a file or a folder on PYTHONPATH, for hosts to get a "
+                f"copy of it; got {path or None}."
+            )
+    return [pathlib.Path(path) for path in found.values()]
 
 
-def copy(names: Iterable[str], folder: pathlib.Path) -> None:
+def copy(settings: Settings, folder: pathlib.Path) -> None:
     """Copies modules and packages, as they are on PYTHONPATH here, into a folder of sources."""
-    for source in _sources(names):
+    for source in sources(settings):
         if source.is_dir():
             ignored = shutil.ignore_patterns("__pycache__", ".*")
             shutil.copytree(source, folder / source.name, ignore=ignored, dirs_exist_ok=True)
         else:
             shutil.copyfile(source, folder / source.name)
-
-
-def _sources(names: Iterable[str]) -> list[pathlib.Path]:
-    """The file of each module, the folder of each package."""
-    found = []
-    for name in names:
-        spec = importlib.util.find_spec(name)
-        folders = list(spec.submodule_search_locations or ()) if spec else []
-        origin = spec.origin if spec else None
-        if folders:
-            found.append(pathlib.Path(folders[0]))
-        elif origin and pathlib.Path(origin).is_file():
-            found.append(pathlib.Path(origin))
-        else:
-            raise SettingsError(
-                f"The module {name!r} must be a file or a folder on PYTHONPATH, for hosts to get a "
-                f"copy of it; got {origin}."
-            )
-    return found

@@ -108,7 +108,7 @@ class ForkServer:
         os.waitpid(self.pid, 0)
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
-        """What a function of a module returns in a child of the server.
+        """Calls a function of a module in a child of the server; returns its result.
 
         Raises:
           ServerLostError: nobody answers, or not in time.
@@ -173,7 +173,7 @@ class ForkServer:
 
 
 class _Server:
-    """What the server knows: the program's nodes, and its children."""
+    """The server's side: the program's nodes, and its children."""
 
     def __init__(self, launcher: connection.Connection) -> None:
         self._launcher = launcher

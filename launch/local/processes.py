@@ -31,7 +31,7 @@ _held = threading.local()
 
 
 def fork() -> int:
-    """As `os.fork`, with nothing printed twice."""
+    """Forks, as `os.fork`, with nothing printed twice."""
     sys.stdout.flush()
     sys.stderr.flush()
     return os.fork()

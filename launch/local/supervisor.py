@@ -64,7 +64,7 @@ def run(
         except (ServerLostError, SettingsError, checkpoints.CheckpointError) as error:
             crash = str(error)
     with contextlib.suppress(OSError):  # the terminal may have been closed
-        report(settings, crash)
+        conclude(settings, crash)
     return 1 if crash or (not stop.is_set() and not saved(settings)) else 0
 
 
@@ -299,7 +299,7 @@ class Launch:
 
 
 def _place(settings: Settings) -> tuple[int, int] | None:
-    """What tells the run folder from another one of its name; None where there is none."""
+    """Tells the run folder from another one of its name; None where there is none."""
     with contextlib.suppress(OSError):
         found = settings.path.stat()
         return found.st_dev, found.st_ino
@@ -307,7 +307,7 @@ def _place(settings: Settings) -> tuple[int, int] | None:
 
 
 def _crash(settings: Settings, ended: Ended) -> str:
-    """What is known of a node that has failed; in two lines where the disk is full."""
+    """All that is known of a node that has failed; in two lines where the disk is full."""
     file = settings.folder.crash
     words = file.read_text(errors="replace") if file.exists() else ""  # empty on a full disk
     if not words:
@@ -323,7 +323,7 @@ def _crash(settings: Settings, ended: Ended) -> str:
 
 
 def _headline(crash: str) -> str:
-    """What is known of a crash, as a sentence: how a process ended, or the error it ended by."""
+    """A crash as a sentence: how a process ended, or the error it ended by."""
     first, *rest = crash.strip().splitlines()
     text = f"{first} {rest[-1].strip()}" if first.endswith(":") and rest else first
     return text if text.endswith(".") else f"{text}."
@@ -336,7 +336,7 @@ def saved(settings: Settings) -> str:
     return ""
 
 
-def report(settings: Settings, crash: str) -> None:
+def conclude(settings: Settings, crash: str) -> None:
     """Says on the terminal how the run ended and what can be typed next."""
     state = progress.read(settings.path)
     if crash:

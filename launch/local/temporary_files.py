@@ -1,4 +1,4 @@
-"""What a run's processes leave in the system's temporary folder: in one of the run's own there.
+"""A run's own folder in the system's temporary one, for all that its processes leave there.
 
 TensorFlow's autograph, Launchpad and engines leave hundreds of files behind. The folder is locked
 by the launching process, and so by its forks, for as long as one of them lives: of a run that was

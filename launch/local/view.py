@@ -1,4 +1,4 @@
-"""What the launching terminal shows: a live table and a curve, or plain lines elsewhere."""
+"""The launching terminal's view of a run: a live table and a curve, or plain lines elsewhere."""
 
 import contextlib
 import datetime
@@ -189,7 +189,7 @@ def _returns(returns: dict[str, float], aggregates: dict[str, float]) -> Rows:
 
 
 def _learner(learner: dict[str, float], rate: str) -> Rows:
-    """What an agent's learner logs, once it did; not every agent logs all."""
+    """Columns of a learner's log, once there are any; not every agent logs all."""
     known = {name: value for name, value in learner.items() if not math.isnan(value)}
     shown = [("updates", f"{learner['learner_steps']:,}{rate}")]
     if "parameter_lag" in known:

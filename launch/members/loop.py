@@ -67,7 +67,7 @@ class Turn:
             self._process.send_signal(signal.SIGTERM)
 
     def progress(self) -> dict[str, Any] | None:
-        """What its coordinator wrote last."""
+        """The newest counts of its coordinator; None before the first."""
         return progress.read(self._run.path)
 
     def said(self) -> str:
@@ -137,7 +137,7 @@ class Loop:
         return not any(member.left_out for member in self._members.values())
 
     def scores(self) -> dict[int, float]:
-        """Of every member that was trained here; NaN of one that has none."""
+        """The score of every member that was trained here; NaN of one that has none."""
         return {number: member.score for number, member in self._members.items()}
 
     def has_finished(self) -> bool:
@@ -215,7 +215,7 @@ class Loop:
                     running.stop()
 
     def _after(self, member: int, code: int, ended: Turn) -> None:
-        """What follows from the end of a turn."""
+        """Takes up the end of a turn: a decision, another try, or no more turns."""
         failures = self._members[member].failures
         found = self._members[member] = self._state.look(member)
         if code == _REFUSED:

@@ -1,4 +1,4 @@
-"""What the terminal shows of a population: a table of its members, or lines where it is none."""
+"""The members of a population on a terminal, in a table; elsewhere in lines."""
 
 import math
 import time
@@ -89,7 +89,7 @@ def text(value: Any) -> str:
 
 
 def sentence(decision: Decision) -> str:
-    """What a member decided."""
+    """A decision in words."""
     shown = ", ".join(f"{name} {text(value)}" for name, value in decision.new.items())
     score = "no score" if decision.score is None else f"{decision.score:.4g}"
     rival = "no score" if decision.rival_score is None else f"{decision.rival_score:.4g}"

@@ -12,13 +12,15 @@ from acme import specs
 from acme.tf import variable_utils
 from acme.utils.loggers import base as loggers
 
-from agents.actor import AcmeActor, RecurrentActor, Variables, make_evaluator
+from agents.actor import RecurrentActor, Variables, make_evaluator
 from agents.contract import Policy
 from agents.environment_loop import VectorEnvironmentLoop
+from agents.impala.agent import make
 from agents.limited_memory import limit_memory
+from agents.single_process import AcmeActor
 from replay.structures import FIRST, LAST, MID, NO_ACTION
 from tensor_ops.loops import fits
-from tests.agents import steering
+from tests.agents.impala.batches import small_config
 from tests.agents.recording import BOUNDED, DISCRETE, Recorder, Source, bounded_policy, policy
 from tests.batches import environment_spec
 from tests.tensor_ops.vectors import lanes
@@ -125,7 +127,7 @@ def test_bounded_actions_are_written_and_shown_as_they_are_and_none_is_zero() ->
 
 
 def test_an_evaluator_knows_the_actions_from_its_network() -> None:
-    agent, recorder = steering.make(), Recorder()
+    agent, recorder = make(small_config()), Recorder()
     network = agent.make_network(environment_spec((1,), np.uint8)._replace(actions=BOUNDED))
     for limited in (network, limit_memory(network, 2)):
         evaluator = make_evaluator(agent, limited, num_environments=2, seed=0, writer=recorder)
@@ -188,13 +190,6 @@ def test_the_learner_step_of_the_parameters_in_use_is_written() -> None:
         actor.update(wait=True)
     assert [row.learner_step for row in recorder.rows] == [0, 1, 2]
     assert actor.learner_step == 3
-
-
-def test_an_actor_without_a_learner_is_of_step_0() -> None:
-    actor, _ = _actor()
-    actor.update()
-    actor.update(wait=True)
-    assert actor.learner_step == 0
 
 
 # Episodes as (rewards, whether the last of them terminates or is cut off).

@@ -17,10 +17,10 @@ from agents.popart import agent as popart
 from agents.single_process import SingleProcessAgent
 from agents.stac import agent as stac
 from r2d2 import agent as r2d2
-from replay.structures import Batch, NetworkInput
+from replay.structures import Batch
 from tests.batches import NUM_ACTIONS, random_batch
 from tests.eager import eagerly
-from tests.instructions import LONGEST, NUM_WORDS, random_observation, spec_with_words, with_words
+from tests.instructions import NUM_WORDS, random_observation, spec_with_words, with_words
 
 SMALL: dict[str, Any] = dict(
     torso="mlp", hidden_sizes=(8,), lstm_size=8, length=4, batch_size=16, frame_stack=1
@@ -69,22 +69,6 @@ def test_an_update_changes_the_embeddings_of_the_words_it_read(name: str) -> Non
     assert all(np.isfinite(value).all() for value in metrics.values())
     changed = (embeddings.numpy() != before).any(axis=-1)
     assert changed.tolist() == [True] * (NUM_WORDS - 1) + [False]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_learner_sees_what_the_actor_saw(name: str) -> None:
-    """An unroll is its steps, words included."""
-    agent = _agents()[name]
-    network = agent.make_network(spec_with_words())
-    inputs = with_words(random_batch(agent.config)).inputs
-    state = network.initial_state(16)
-    never = tf.zeros([5, 16], tf.bool)
-    outputs, _ = network.unroll(inputs, state, never, ~never)
-    for t in range(5):
-        output, state = network.step(tree.map_structure(lambda x, t=t: x[t], inputs), state)
-        tree.map_structure(
-            lambda x, y, t=t: np.testing.assert_allclose(x[t], y, atol=1e-5), outputs, output
-        )
 
 
 def _told(rng: np.random.Generator, template: Batch) -> Batch:
@@ -168,13 +152,3 @@ def test_the_library_s_agents_run_in_acme_s_loop(name: str) -> None:
         loop.run_episode()
     assert agent.learner.learner_steps > 0
     agent.close()
-
-
-def test_a_step_takes_any_number_of_environments() -> None:
-    network = _agents()["r2d2"].make_network(spec_with_words())
-    for size in (1, 5):
-        observation = random_observation(np.random.default_rng(0), size)
-        observation["instruction"][:] = np.arange(size)[:, None] + np.ones(LONGEST, np.int32)
-        inputs = NetworkInput(observation, np.zeros(size, np.int32), np.zeros(size, np.float32))
-        q, _ = tf.function(network.step)(inputs, network.initial_state(size))
-        assert q.shape == (size, NUM_ACTIONS)

@@ -1,21 +1,20 @@
 """An update's function: by operation, or compiled as a whole where a GPU computes."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import tensorflow as tf
 
 from agents.compilation import is_refused, update_function
+from agents.several_learners import Alone, among
 from tensor_ops.xla import within_xla
 
 
 class Doubling(tf.Module):
     """x <- 2 x + batch."""
 
-    def __init__(self, num_peers: int = 1, *, compilable: bool = True) -> None:
+    def __init__(self, *, compilable: bool = True) -> None:
         super().__init__()
-        self.peers = SimpleNamespace(size=num_peers)
         self.compiled: list[bool] = []  # of each time that it was traced
         self._x = tf.Variable(1.0)
         self._compilable = compilable
@@ -53,9 +52,11 @@ def test_a_gpu_is_given_the_whole() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_peers_are_heard_of_in_between() -> None:
-    update = Doubling(num_peers=2)
-    assert _results(update) == [3.0, 6.5]
+def test_other_learners_are_heard_of_in_between() -> None:
+    update, two = Doubling(), Alone()
+    two.size = 2
+    with among(two):
+        assert _results(update) == [3.0, 6.5]
     assert update.compiled == [False]
 
 

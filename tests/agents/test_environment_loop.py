@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from agents.actor import RecurrentActor
@@ -77,16 +76,6 @@ def test_episodes_are_told_when_they_end_with_their_own_return() -> None:
     ]
 
 
-def test_only_a_termination_ends_the_continuation() -> None:
-    loop, recorder = _loop([[2]])
-    for _ in range(6):
-        loop.step()
-    assert recorder.column("step_type")[:, 0].tolist() == [0, 1, 2, 0, 1, 2]
-    assert recorder.column("continuation")[:, 0].tolist() == [1, 0, 1, 1, 1, 1]
-    assert recorder.column("reward")[:, 0].tolist() == [1, 10, 0, 1, 10, 0]
-    assert recorder.column("lives")[:, 0].tolist() == [3, 2, 2, 2, 2, 2]
-
-
 def test_an_evaluation_counts_one_episode_of_each_environment() -> None:
     loop, _ = _loop([[5], [1, 9], [3]])
     assert loop.run_episodes() == [Episode(0, 14.0, 5), Episode(1, 10.0, 1), Episode(2, 12.0, 3)]
@@ -132,15 +121,3 @@ def test_every_lost_process_counts_those_of_a_reset_too() -> None:
     assert loop.lost == 2
     loop.restart()
     assert loop.lost == 4
-
-
-def test_an_evaluation_plays_a_lost_episode_again() -> None:
-    loop, _ = _loop([[4, 2], [3]], lost=[(0, 0)])
-    assert loop.run_episodes() == [Episode(0, 11.0, 2), Episode(1, 12.0, 3)]
-
-
-@pytest.mark.parametrize("asked", [1, 2])
-def test_an_evaluation_can_be_stopped(asked: int) -> None:
-    loop, _ = _loop([[250]])
-    answers = iter([False] * (asked - 1) + [True])
-    assert loop.run_episodes(lambda: next(answers)) == []

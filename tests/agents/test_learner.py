@@ -1,11 +1,13 @@
-"""The shell around an update: what it counts, serves, writes back and saves."""
+"""The shell around an update: what it counts, serves, writes back and saves, and how it ends."""
 
 import pathlib
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-import acme
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -34,17 +36,6 @@ def test_a_step_learns_counts_and_writes_priorities_back() -> None:
     # Of each batch's three rows one is burn-in, and one of the second item's is padding.
     assert counter.get_counts() == {"steps": 2, "trained_steps": 6}
     assert metrics == [3.0, 9.0]
-
-
-def test_an_agent_may_have_no_priorities() -> None:
-    class Without(AddReward):
-        def __call__(self, batch: Batch) -> tuple[None, Mapping[str, tf.Tensor]]:
-            return None, super().__call__(batch)[1]
-
-    priorities = Priorities()
-    learner, _ = make_learner([batch_of(1.0)], Without(), priorities=priorities)
-    learner.step()
-    assert priorities.updates == []
 
 
 def test_waiting_for_a_batch_can_be_given_up() -> None:
@@ -82,31 +73,6 @@ def test_a_skipped_batch_teaches_nothing() -> None:
     np.testing.assert_array_equal(update.network.weight, [15.0, 15.0])  # 3 and 12: 6 was skipped
 
 
-def test_skipping_does_not_wait_longer_than_told_and_hears_of_errors() -> None:
-    arrives = threading.Event()
-
-    def late() -> Iterator[Batch]:
-        arrives.wait()
-        yield from ()
-
-    learner, _ = make_learner(late())
-    assert not learner.skip(timeout=0.01)
-    arrives.set()
-    with pytest.raises(RuntimeError, match="stream of batches broke off"):
-        learner.skip(timeout=60.0)
-
-
-def test_the_largest_priority_is_of_all_steps() -> None:
-    learner, _ = make_learner(
-        [batch_of(1.0), batch_of(4.0), batch_of(2.0)], priorities=Priorities()
-    )
-    seen = [learner.largest_priority]
-    for _ in range(3):
-        learner.step()
-        seen.append(learner.largest_priority)
-    assert seen == [0.0, 2.0, 8.0, 8.0]
-
-
 def _breaks() -> Iterator[Batch]:
     yield batch_of(1.0)
     raise OSError("the replay server is gone")
@@ -124,15 +90,6 @@ def test_a_stream_that_breaks_off_is_an_error(
         with pytest.raises(RuntimeError, match="stream of batches broke off") as error:
             learner.try_step(timeout=60.0)
         assert isinstance(error.value.__cause__, cause)
-
-
-def test_variables_come_with_the_step_they_are_from() -> None:
-    learner, _ = make_learner(for_ever())
-    for step in range(3):
-        ((weight, at),) = learner.get_variables(["policy"])
-        assert int(at) == step
-        np.testing.assert_array_equal(weight, [3.0 * step] * 2)
-        learner.step()
 
 
 def test_variables_are_never_of_two_steps() -> None:
@@ -236,12 +193,93 @@ def test_another_agents_checkpoint_is_refused(
         make_learner(for_ever(), other())[0].read_checkpoint(str(tmp_path / "0"))
 
 
-def test_a_missing_checkpoint_is_an_error(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(tf.errors.NotFoundError):
-        make_learner(for_ever())[0].read_checkpoint(str(tmp_path / "nowhere"))
+class Slow(AddReward):
+    """Takes as long as it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.may_end = threading.Event(), threading.Event()
+
+    def __call__(self, batch: Batch) -> tuple[tf.Tensor | None, Mapping[str, tf.Tensor]]:
+        result = super().__call__(batch)
+        self.begun.set()
+        assert self.may_end.wait(timeout=60.0)
+        return result
 
 
-def test_it_is_a_learner_of_acme() -> None:
-    learner, _ = make_learner(for_ever())
-    assert isinstance(learner, acme.Learner)
-    assert isinstance(learner, acme.VariableSource | acme.Saveable)
+@pytest.mark.parametrize("warms_up", [True, False])
+def test_variables_are_served_while_an_update_is_made(warms_up: bool) -> None:
+    learner, update = make_learner(for_ever(), Slow())
+    if not warms_up:
+        learner.get_variables(["policy"])  # a warm-up sees to it itself
+    call = (lambda: learner.warm_up(batch_of(1.0))) if warms_up else learner.step
+    thread = threading.Thread(target=call)
+    thread.start()
+    assert update.begun.wait(timeout=60.0)
+    assert update.network.weight.numpy().tolist() == [3.0, 3.0]
+    ((weight, at),) = learner.get_variables(["policy"])
+    assert (weight.tolist(), int(at)) == ([0.0, 0.0], 0)
+    update.may_end.set()
+    thread.join()
+    ((weight, at),) = learner.get_variables(["policy"])
+    assert (weight.tolist(), int(at)) == (([0.0, 0.0], 0) if warms_up else ([3.0, 3.0], 1))
+
+
+def test_a_warm_up_is_undone_and_not_counted() -> None:
+    priorities, counter = Priorities(), counting.Counter()
+    metrics: list[Any] = []
+    learner, update = make_learner(
+        for_ever(), priorities=priorities, counter=counter, on_metrics=metrics.append
+    )
+    learner.step()
+    before = learner.save(), counter.get_counts(), learner.largest_priority
+    learner.warm_up(batch_of(5.0))
+    np.testing.assert_equal(learner.save(), before[0])
+    assert (counter.get_counts(), learner.largest_priority) == before[1:]
+    assert len(metrics) == len(priorities.updates) == 1
+    learner.step()
+    np.testing.assert_array_equal(update.network.weight, [6.0, 6.0])
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# What is registered first is called last. Nothing here is closed.
+SAYS_WHAT_IS_LEFT = """
+import atexit, threading, time
+from agents import learner
+learner._END_SECONDS = 300.0  # on a busy machine a batch may be long on its way
+atexit.register(lambda: print("left:", *threading.enumerate()[1:]))
+"""
+A_BATCH_IS_ON_ITS_WAY = """
+from agents.learner import Fetched
+
+def slow():
+    while True:
+        yield "a batch"
+        time.sleep(1.0)
+
+assert Fetched(slow()).next(60.0) == "a batch"
+"""
+A_LEARNER_WAITS_FOR_REPLAY = """
+from environments import dm
+from agents.impala.agent import IMPALA, Config
+import acme
+
+environment = dm.make("catch")
+config = Config(torso="mlp", hidden_sizes=(8,), lstm_size=4, frame_stack=1, length=4, batch_size=2)
+agent = IMPALA(acme.make_environment_spec(environment), config)
+acme.EnvironmentLoop(environment, agent).run(num_episodes=2)
+assert agent.learner.learner_steps
+"""
+
+
+@pytest.mark.parametrize("script", [A_BATCH_IS_ON_ITS_WAY, A_LEARNER_WAITS_FOR_REPLAY])
+def test_a_script_ends_with_its_threads(script: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", SAYS_WHAT_IS_LEFT + script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert (run.returncode, run.stdout.strip(), run.stderr) == (0, "left:", "")

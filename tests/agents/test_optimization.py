@@ -29,11 +29,6 @@ def test_a_line_that_ends_and_stays_there(final: float, num_steps: float) -> Non
         assert float(rate) == pytest.approx((1.0 - done) * 0.5 + done * final)
 
 
-def test_a_rate_without_a_horizon_stays() -> None:
-    rate = annealed(0.3, 0.1, tf.constant(2**40, tf.int64), None)
-    assert (rate.dtype, rate) == (tf.float32, np.float32(0.3))
-
-
 def test_every_one_of_many_steps_lowers_the_rate() -> None:
     """Where float32 has run out of integers."""
     steps = tf.constant([2**24, 2**24 + 1], tf.int64)
@@ -46,16 +41,6 @@ def test_clipping_by_the_common_norm(limit: float | None, scale: float) -> None:
     gradients, norm = clip_by_global_norm([tf.constant([3.0]), tf.constant([[4.0]])], limit)
     assert float(norm) == 5.0
     np.testing.assert_allclose([float(g) for g in gradients], [3.0 * scale, 4.0 * scale])
-
-
-def test_slots_exist_and_parameters_stay() -> None:
-    parameter = tf.Variable([1.0, -2.0])
-    optimizer = snt.optimizers.Adam(0.1)
-    create_slots(optimizer, [parameter])
-    np.testing.assert_array_equal(parameter, [1.0, -2.0])
-    slots = [v for v in optimizer.variables if v.shape == parameter.shape]
-    assert len(slots) == 2
-    assert not any(np.any(v) for v in optimizer.variables)  # no step was counted
 
 
 TRACED = functools.partial(tf.function, autograph=False)
@@ -124,37 +109,6 @@ def test_a_hundred_steps_of_adam_are_sonnets(epsilon: float, wrap: Callable) -> 
         np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(ours[3], _arrays(0)[2])
     assert max(np.abs(x - y).max() for x, y in zip(_arrays(0), ours[:3], strict=True)) > 0.1
-
-
-def test_rmsprop_is_a_loop_over_elements() -> None:
-    parameters, gradients, squares, moves = (_arrays(seed, np.float64) for seed in range(4))
-    squares = [x**2 for x in squares]
-    new, slots = rmsprop_step(
-        parameters, gradients, Slots(squares, moves), learning_rate=0.01, **OPTIONS
-    )
-    for i, shape in enumerate(SHAPES):
-        for index in np.ndindex(shape):
-            g = gradients[i][index]
-            square = 0.9 * squares[i][index] + 0.1 * g * g
-            move = 0.6 * moves[i][index] + 0.01 * g / np.sqrt(square + 0.1)
-            expected = (parameters[i][index] - move, square, move)
-            actual = (x[i].numpy()[index] for x in (new, *slots))
-            np.testing.assert_allclose(list(actual), expected, rtol=1e-12)
-
-
-def test_slots_advance_once_a_step() -> None:
-    """Of gradients of 0 a mean square of 1 leaves β^n, and a momentum of 1 leaves μ^n."""
-    parameters = [tf.Variable([5.0, 5.0])]
-    optimizer = RMSProp(parameters, **OPTIONS)
-    np.testing.assert_array_equal(optimizer.mom[0], [0.0, 0.0])
-    np.testing.assert_array_equal(optimizer.ms[0], [1.0, 1.0])
-    optimizer.mom[0].assign([1.0, 1.0])
-    for n in range(1, 5):
-        optimizer.apply([tf.zeros([2])], parameters, 0.01)
-        np.testing.assert_allclose(optimizer.ms[0], [0.9**n] * 2, rtol=1e-6)
-        np.testing.assert_allclose(optimizer.mom[0], [0.6**n] * 2, rtol=1e-6)
-        left = 5.0 - sum(0.6**k for k in range(1, n + 1))
-        np.testing.assert_allclose(parameters[0], [left] * 2, rtol=1e-6)
 
 
 def test_a_gradient_of_some_rows_is_one_of_zeros_elsewhere() -> None:

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from agents.impala.agent import make
+from agents.impala.learner import ImpalaUpdate
+from agents.networks.network import unroll_trained_core
 from agents.pixel_control import (
+    DISCOUNT,
     Grid,
     PixelControl,
     PixelControlHead,
@@ -14,6 +18,9 @@ from agents.pixel_control import (
     pseudo_rewards,
     q_learning_loss,
 )
+from replay.structures import Batch
+from tests.agents.impala.batches import small_config
+from tests.batches import NUM_ACTIONS, environment_spec, random_batch
 
 L, B, A = 6, 3, 4
 H, W = 2, 3  # cells
@@ -42,19 +49,6 @@ def test_the_grid_is_the_largest_that_the_head_can_give(
 def test_what_is_no_image_or_too_small_is_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"at least 32 x 32 pixels, got observations of shape \("):
         Grid.of(shape)
-
-
-def test_the_heads_advantages_have_no_mean() -> None:
-    """Only the value's layer moves the mean of the action values."""
-    tf.random.set_seed(0)
-    head = PixelControlHead(Grid(8, 10), A)
-    x = tf.random.normal([3, 7])
-    q = head(x)
-    for variable in head.trainable_variables:
-        if A in (variable.shape[-1], variable.shape[-2 if variable.shape.rank > 1 else -1]):
-            variable.assign(3.0 * variable)  # the advantages' kernel and bias
-    np.testing.assert_allclose(tf.reduce_mean(head(x), -1), tf.reduce_mean(q, -1), atol=1e-5)
-    assert np.abs(head(x) - q).max() > 1e-3
 
 
 @pytest.mark.parametrize("image", [(12, 20, 1), (13, 21, 3), (15, 22, 2)])
@@ -121,17 +115,6 @@ def test_targets_and_loss_equal_a_loop(wrap: Callable) -> None:
     assert float(wrap(q_learning_loss)(*map(tf.constant, _unrolls()))) == pytest.approx(loss)
 
 
-def test_an_end_cuts_and_a_time_limit_bootstraps_from_its_own_last_row() -> None:
-    q, _, reward, discount, mask = _unrolls()
-    value = q.max(axis=-1)
-    targets = n_step_targets(*map(tf.constant, (value, reward, discount, mask))).numpy()
-    np.testing.assert_allclose(targets[2, 0], reward[2, 0])
-    np.testing.assert_allclose(targets[1, 1], reward[1, 1] + 0.9 * value[2, 1])
-    np.testing.assert_allclose(targets[5, 2], reward[5, 2])
-    np.testing.assert_allclose(targets[1, 2], reward[1, 2])
-    np.testing.assert_allclose(targets[5, 0], reward[5, 0] + 0.9 * value[6, 0])
-
-
 def test_only_the_values_of_actions_taken_on_real_rows_have_a_gradient() -> None:
     q, action, reward, discount, mask = (tf.constant(x) for x in _unrolls())
     with tf.GradientTape() as tape:
@@ -148,16 +131,6 @@ def test_only_the_values_of_actions_taken_on_real_rows_have_a_gradient() -> None
         )
         expected = q[t, b, ..., int(action[t, b])] - target
         np.testing.assert_allclose(gradient[t, b, ..., int(action[t, b])], expected)
-
-
-def test_unrolls_are_independent() -> None:
-    q, _, reward, discount, mask = _unrolls()
-    value = q.max(axis=-1)
-    before = n_step_targets(*map(tf.constant, (value, reward, discount, mask))).numpy()
-    value[:, 1], reward[:, 1], discount[:, 1] = 7.0, 5.0, 0.3
-    after = n_step_targets(*map(tf.constant, (value, reward, discount, mask))).numpy()
-    np.testing.assert_array_equal(before[:, [0, 2]], after[:, [0, 2]])
-    assert (before[:, 1] != after[:, 1]).all()
 
 
 @pytest.mark.parametrize(
@@ -189,3 +162,100 @@ def test_only_the_newest_frame_of_a_stack_is_rewarded(
     q = tf.stack([control.head(row) for row in core_output])
     expected = q_learning_loss(q, action, reward, 0.9 * ones, ones)
     assert loss(observation) == pytest.approx(float(expected), rel=1e-5)
+
+
+PLACES = 4  # on the ring; each is a column of cells, 8 x 2 of them
+SIDE = 32
+LENGTH, SIZE = 4, 16
+MOVES = np.array([0, 1, -1])  # by action
+
+
+def _images() -> np.ndarray:
+    """The picture of each place, `[PLACES, 32, 32]`."""
+    columns = np.arange(SIDE) // (SIDE // PLACES)
+    return np.broadcast_to(
+        255 * (columns == np.arange(PLACES)[:, None])[:, None], (PLACES, SIDE, SIDE)
+    ).astype(np.uint8)
+
+
+def _batch(rng: np.random.Generator, template: Batch) -> Batch:
+    """Unrolls of random actions from random places."""
+    action = rng.integers(NUM_ACTIONS, size=(LENGTH, SIZE))
+    start = rng.integers(PLACES, size=SIZE)
+    place = (start + np.cumsum(np.vstack([np.zeros_like(start), MOVES[action]]), axis=0)) % PLACES
+    inputs = template.inputs._replace(observation=tf.constant(_images()[place][..., None]))
+    return template._replace(
+        inputs=inputs,
+        action=tf.constant(action, tf.int32),
+        log_probability=tf.fill([LENGTH, SIZE], -np.log(np.float32(NUM_ACTIONS))),
+        reward=tf.zeros([LENGTH, SIZE]),
+    )
+
+
+def _fixed_point() -> np.ndarray:
+    """What n-step Q-learning from random actions converges to, `[PLACES, A, 8, 8]`.
+
+    On the row k before the end of an unroll the target of action a at place s is
+
+        G_k(s, a) = r(s, a) + γ mean_a' G_{k−1}(s', a'),   G_1 = r(s, a) + γ max_a' Q(s', a')
+
+    and one value serves all rows alike: Q is the mean of G_k over k.
+    """
+    places = np.arange(PLACES)
+    following = (places[:, None] + MOVES) % PLACES  # [S, A]
+    cells = _images()[:, ::4, ::4] / 255.0  # [S, 8, 8]
+    reward = np.abs(cells[following] - cells[:, None])  # [S, A, 8, 8]
+    q = np.zeros_like(reward)
+    for _ in range(200):
+        value = q.max(axis=1)
+        targets = []
+        for _ in range(LENGTH):
+            targets.append(reward + DISCOUNT * value[following])
+            value = targets[-1].mean(axis=1)
+        q = np.mean(targets, axis=0)
+    return q
+
+
+def _learned(update: ImpalaUpdate, template: Batch) -> np.ndarray:
+    """Q at every place, `[PLACES, A, 8, 8]`."""
+    (control,) = [m for m in update.submodules if isinstance(m, PixelControl)]
+    images = np.zeros((LENGTH + 1, SIZE, SIDE, SIDE, 1), np.uint8)
+    images[0, :PLACES, ..., 0] = _images()
+    batch = template._replace(inputs=template.inputs._replace(observation=tf.constant(images)))
+    core_output = unroll_trained_core(update.learned_network, batch, (), batch.reset, 0)
+    return np.moveaxis(control.head(core_output[0, :PLACES]).numpy(), -1, 1)
+
+
+def test_pixel_control_learns_which_cells_its_actions_change() -> None:
+    config = small_config(
+        length=LENGTH,
+        batch_size=SIZE,
+        queue_size=SIZE + 2,
+        lstm_size=0,
+        hidden_sizes=(32,),
+        baseline_cost=0.0,
+        entropy_cost=0.0,
+        pixel_control_cost=1.0,
+        learning_rate=3e-3,
+        annealing_frames=600 * SIZE * LENGTH,
+    )
+    tf.random.set_seed(0)
+    update = make(config).make_update(environment_spec((SIDE, SIDE), np.uint8))
+    assert isinstance(update, ImpalaUpdate)
+    rng, template = np.random.default_rng(0), random_batch(config)
+    expected = _fixed_point()
+
+    def unexplained() -> float:
+        error = _learned(update, template) - expected
+        return float((error**2).sum() / ((expected - expected.mean()) ** 2).sum())
+
+    before = unexplained()
+    for _ in range(600):
+        update(_batch(rng, template))
+    after = unexplained()
+    assert before > 1.0
+    assert after < 0.1
+    # Greedy actions lose next to nothing; cells tie where no action changes them.
+    greedy = _learned(update, template).argmax(axis=1)
+    loss = expected.max(axis=1) - np.take_along_axis(expected, greedy[:, None], axis=1)[:, 0]
+    assert loss.mean() < 0.01

@@ -20,7 +20,6 @@ from agents.single_process import Pace, SingleProcessAgent, pace_of
 from environments import dm
 from r2d2 import agent as r2d2
 from replay.tables import block_layout
-from tests.agents import steering
 
 SMALL: dict[str, Any] = dict(torso="mlp", hidden_sizes=(8,), lstm_size=4, frame_stack=1)
 
@@ -95,58 +94,6 @@ def test_a_queue_is_asked_for_one_item_at_a_time(monkeypatch: pytest.MonkeyPatch
     agent.close()
     queue, copy = (table.name for table in impala.make(config).tables)
     assert asked == {queue: 1, copy: 3}
-
-
-class Target(dm_env.Environment):
-    """Episodes of five steps, to act near `AIM` in. Its actions are float64, as dm_control's."""
-
-    AIM = np.array([0.6, -0.3])
-
-    def __init__(self) -> None:
-        self.rewards: list[float] = []
-
-    def reset(self) -> dm_env.TimeStep:
-        return dm_env.restart(np.ones(1, np.float32))
-
-    def step(self, action: np.ndarray) -> dm_env.TimeStep:
-        self.action_spec().validate(action)
-        self.rewards.append(-float(np.square(action - self.AIM).sum()))
-        end = dm_env.transition if len(self.rewards) % 5 else dm_env.termination
-        return end(self.rewards[-1], np.ones(1, np.float32))
-
-    def observation_spec(self) -> specs.Array:
-        return specs.Array((1,), np.float32)
-
-    def action_spec(self) -> specs.BoundedArray:
-        return specs.BoundedArray((2,), np.float64, -1, 1)
-
-
-def test_an_agent_of_bounded_actions_learns_in_acmes_loop() -> None:
-    environment = Target()
-    agent = SingleProcessAgent(steering.make(), acme.make_environment_spec(environment), seed=1)
-    loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
-    for _ in range(100):
-        loop.run_episode()
-    assert agent.learner.learner_steps == (100 * 6 - 1) // 4 // 2
-    # Noise around the aim costs 2 * 0.3², noise around zero 0.45 more.
-    assert np.mean(environment.rewards[:10]) < -0.4
-    assert np.mean(environment.rewards[-100:]) > -0.25
-    agent.close()
-
-
-def test_the_environment_gets_whole_numbers_of_its_own_size() -> None:
-    environment = dm.make("catch")
-    spec = acme.make_environment_spec(environment)
-    wide = spec._replace(actions=spec.actions.replace(dtype=np.int64))
-    agent = impala.IMPALA(wide, _impala(), seed=3)
-    loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
-    for _ in range(2):
-        loop.run_episode()
-    assert agent.learner.learner_steps > 0
-    timestep = environment.reset()
-    agent.observe_first(timestep)
-    wide.actions.validate(agent.select_action(timestep.observation))
-    agent.close()
 
 
 class Lift(dm_env.Environment):
@@ -273,17 +220,3 @@ def test_nobody_else_reaches_its_replay_and_no_folder_stays(
         socket.create_connection(("localhost", agent._process._server.port), timeout=0.5)
     agent.close()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_actor_has_the_learners_newest_parameters() -> None:
-    environment = dm.make("catch")
-    agent = impala.IMPALA(acme.make_environment_spec(environment), _impala(), seed=3)
-    loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
-    for _ in range(5):
-        loop.run_episode()
-    assert agent.learner.learner_steps > 0
-    (variables,) = agent.get_variables(["policy"])
-    assert int(variables[-1]) == agent.learner.learner_steps
-    for has, newest in zip(_acts_by(agent), variables, strict=True):
-        np.testing.assert_array_equal(has, newest)
-    agent.close()

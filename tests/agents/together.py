@@ -13,7 +13,7 @@ import tensorflow as tf
 import tree
 
 from agents.contract import Update
-from agents.peers import ALONE, Peers, Together, broadcast
+from agents.several_learners import ALONE, Learners, Together, among, broadcast
 from replay.structures import Batch
 from run_folder import catalogue
 from tests.batches import environment_spec, random_batch
@@ -47,7 +47,7 @@ class Learned:
     metrics: list[dict[str, np.ndarray]]  # of each update
 
 
-def make_update(case: Case, peers: Peers) -> tuple[Update, Any]:
+def make_update(case: Case, rank: int) -> tuple[Update, Any]:
     """The update of a small agent, whose first parameters follow from its rank; and its Config."""
     config = catalogue.config(case.agent, "catch")
     own: dict[str, Any] = {"lstm_size": 8 if config.lstm_size else 0}
@@ -56,10 +56,10 @@ def make_update(case: Case, peers: Peers) -> tuple[Update, Any]:
     if hasattr(config, "num_tasks"):
         own |= {"num_tasks": 3, "statistics_decay": 0.1}
     config = dataclasses.replace(config, **_SMALL | own | case.changes, max_gradient_norm=CLIP)
-    tf.random.set_seed(peers.rank)
+    tf.random.set_seed(rank)
     agent = catalogue.entry(case.agent).make(config, case.agent)
     spec = environment_spec(_IMAGE, np.uint8) if case.sees_images else environment_spec()
-    return agent.make_update(spec, peers), config
+    return agent.make_update(spec), config
 
 
 def batch_of(case: Case, config: Any, seed: int) -> Batch:
@@ -94,38 +94,39 @@ def part_of(batch: Batch, rank: int, size: int) -> Batch:
     return Batch(**parts | {"table_size": tf.constant(sizes[rank], tf.int64)})
 
 
-def learn(case: Case, peers: Peers) -> Learned:
+def learn(case: Case, learners: Learners) -> Learned:
     """Makes twenty updates, of this learner's part of the recorded batches."""
-    update, config = make_update(case, peers)
-    broadcast(peers, update.variables)
+    update, config = make_update(case, learners.rank)
+    broadcast(learners, update.variables)
     priorities, metrics = [], []
     for seed in range(NUM_UPDATES):
         batch = batch_of(case, config, seed)
-        mine = batch if peers.size == 1 else part_of(batch, peers.rank, peers.size)
-        found, said = update(mine)
+        mine = batch if learners.size == 1 else part_of(batch, learners.rank, learners.size)
+        with among(learners):
+            found, said = update(mine)
         priorities += [] if found is None else [found.numpy()]
         metrics.append({name: x.numpy() for name, x in said.items()})
     return Learned([v.numpy() for v in update.variables], priorities, metrics)
 
 
-_peers: Peers = ALONE  # of this process
+_learners: Learners = ALONE  # of this process
 
 
 def _join(addresses: list[str], rank: int) -> None:
-    global _peers
-    _peers = Together(addresses, rank)
+    global _learners
+    _learners = Together(addresses, rank)
 
 
-def _rank(peers: Peers) -> int:
-    return peers.rank
+def _rank(learners: Learners) -> int:
+    return learners.rank
 
 
 def _call(function: Callable[..., Any], *arguments: Any) -> Any:
-    return function(*arguments, _peers)
+    return function(*arguments, _learners)
 
 
 class Group:
-    """Processes that are peers; each does one thing at a time. A context manager.
+    """Processes with a learner each; each does one thing at a time. A context manager.
 
     Args:
       size: how many.
@@ -149,7 +150,7 @@ class Group:
             process.shutdown(wait=False, cancel_futures=True)
 
     def begin(self, function: Callable[..., Any], *arguments: Any) -> list[futures.Future[Any]]:
-        """Has each of them call a function, whose last argument are its peers."""
+        """Has each of them call a function, whose last argument are the learners."""
         call = functools.partial(_call, function, *arguments)
         return [process.submit(call) for process in self._processes]
 

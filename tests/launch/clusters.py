@@ -1,19 +1,18 @@
 """A run whose every node has a host of its own, started as a cluster's scheduler would start it."""
 
-import json
 import os
 import pathlib
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from launch.hosts import job
 from tests.launch.namespaces import Host, Network
+from tests.launch.runs import Watched
 from tests.patience import PATIENCE, wait_for
 
 
-class Cluster:
+class Cluster(Watched):
     """Hosts, a job that `launch.train` has written, and the processes that run it.
 
     Args:
@@ -23,8 +22,8 @@ class Cluster:
     """
 
     def __init__(self, network: Network, folder: pathlib.Path, *flags: str) -> None:
-        self.run_dir, self._job, self._folder = folder / "run", folder / "job", folder
-        where = (f"--run_dir={self.run_dir}", f"--job={self._job}")
+        self.path, self._job, self._folder = folder / "run", folder / "job", folder
+        where = (f"--run_dir={self.path}", f"--job={self._job}")
         subprocess.run([sys.executable, "-m", "launch.train", *where, *flags], check=True)
         self._pools = job.read(self._job)
         self.labels = [label for pool in self._pools.values() for label in pool.labels]
@@ -56,17 +55,6 @@ class Cluster:
         file = self._output(label)
         return file.read_text(errors="replace") if file.exists() else ""
 
-    def progress(self) -> dict[str, Any]:
-        """What the coordinator last wrote; nothing before it did."""
-        file = self.run_dir / "nodes" / "progress.json"
-        read: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-        return read
-
-    def count(self, name: str) -> int:
-        """One of the coordinator's counts."""
-        counts: dict[str, int] = self.progress().get("counts", {})
-        return counts.get(name, 0)
-
     def wait_until(self, holds: Callable[[], bool], seconds: float = PATIENCE) -> None:
         """Waits while every process that was started, and not ended since by its host, lives."""
 
@@ -93,15 +81,9 @@ class Cluster:
         """The exit code of a node that ends by itself."""
         return self._processes.pop(label).wait(PATIENCE)
 
-    def manifest(self) -> dict[str, Any]:
-        """What the newest checkpoint consists of; nothing before the first."""
-        file = self.run_dir / "checkpoints" / "manifest.json"
-        read: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-        return read
-
     def stop(self) -> dict[str, int]:
         """Asks the run to end; returns each process's exit code."""
-        (self.run_dir / "nodes" / "stop").touch()
+        (self.path / "nodes" / "stop").touch()
         return {label: process.wait(PATIENCE) for label, process in self._processes.items()}
 
     def _ended(self) -> Iterator[tuple[str, int]]:

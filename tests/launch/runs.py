@@ -28,7 +28,31 @@ def _starter() -> "subprocess.Popen[str]":
     )
 
 
-class Run:
+class Watched:
+    """A run, as its folder tells of it."""
+
+    path: pathlib.Path
+
+    def progress(self) -> dict[str, Any]:
+        """What the coordinator last wrote; nothing before it did."""
+        return _read(self.path / "nodes" / "progress.json")
+
+    def manifest(self, name: str = "manifest.json") -> dict[str, Any]:
+        """The newest complete checkpoint; nothing before the first."""
+        return _read(self.path / "checkpoints" / name)
+
+    def count(self, name: str) -> int:
+        """One of the coordinator's counts."""
+        counts: dict[str, int] = self.progress().get("counts", {})
+        return counts.get(name, 0)
+
+
+def _read(file: pathlib.Path) -> dict[str, Any]:
+    contents: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    return contents
+
+
+class Run(Watched):
     """One `python -m launch.train` in a session of its own. A context manager: its end kills.
 
     Args:
@@ -77,14 +101,6 @@ class Run:
         (node,) = [n for n in self.nodes() if any(f.path == file for f in n.open_files())]
         return node
 
-    def progress(self) -> dict[str, Any]:
-        """What the coordinator last wrote; nothing before it did."""
-        return _read(self.path / "nodes" / "progress.json")
-
-    def manifest(self, name: str = "manifest.json") -> dict[str, Any]:
-        """The newest complete checkpoint; nothing before the first."""
-        return _read(self.path / "checkpoints" / name)
-
     def wait_until(self, holds: Callable[[], bool]) -> None:
         """Waits while the run lasts."""
 
@@ -100,11 +116,6 @@ class Run:
         """Waits until something has been learned."""
         self.wait_until(lambda: self.count("learner_steps") > 0)
 
-    def count(self, name: str) -> int:
-        """One of the coordinator's counts."""
-        counts: dict[str, int] = self.progress().get("counts", {})
-        return counts.get(name, 0)
-
     def finish(self) -> tuple[int, str, str]:
         """The exit code, standard output and standard error, once the run has ended."""
         self._wait()
@@ -113,11 +124,6 @@ class Run:
 
     def _wait(self) -> None:
         wait_for(self._files["code"].exists, self.progress)
-
-
-def _read(file: pathlib.Path) -> dict[str, Any]:
-    contents: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    return contents
 
 
 def all_gone(processes: list[psutil.Process]) -> bool:

@@ -120,7 +120,6 @@ _REPLAY_FILE = "checkpoints/replay/7-1/0/chunks.tfrecord"
 _DAMAGE = {
     "nothing": lambda f: None,
     "manifest no JSON": lambda f: (f / "checkpoints/manifest.json").write_text("{"),
-    "manifest a list": lambda f: (f / "checkpoints/manifest.json").write_text("[]"),
     "manifest field unknown": lambda f: _edit_manifest(f, sizze=1),
     "another agent's": _of_another_agent,
     "manifest of another learner": lambda f: _edit_manifest(f, learner="learner-r2d2/8"),
@@ -132,7 +131,6 @@ _DAMAGE = {
     "learner truncated": lambda f: _truncate(_learner_files(f, "data")),
     "learner missing": lambda f: _learner_files(f, "index").unlink(),
     "learner's first byte": lambda f: _flip(_learner_files(f, "data"), 0),
-    "learner's last byte": lambda f: _flip(_learner_files(f, "data"), -1),
     "learner's index": lambda f: _flip(_learner_files(f, "index"), 40),
     "manifest missing": lambda f: (f / "checkpoints/manifest.json").unlink(),
     "replay's bit": lambda f: _flip(f / _REPLAY_FILE, 20),
@@ -142,9 +140,6 @@ _DAMAGE = {
     "manifest a folder": _folder_in_place_of_manifest,
     "manifest without sizes": lambda f: _edit_manifest(f, sizes=None),
     "manifest leaves its folder": lambda f: _edit_manifest(f, learner="../../7"),
-    "config without configs": lambda f: _edit_config(f, configs=None),
-    "config of half an actor": lambda f: _edit_config(f, num_actors=2.5),
-    "config of no agent": lambda f: (f / "config.json").write_text('{"agent": "r2d3"}'),
     "config missing": lambda f: (f / "config.json").unlink(),
 }
 
@@ -167,36 +162,50 @@ _DAMAGE = {
         ("limit reached", ["--resume", "--resume_step=7"], "--resume --max_learner_steps=14."),
         ("limit reached", ["--resume", "--max_learner_steps=3"], " --max_learner_steps=8."),
         ("nothing", ["--resume", "--r2d2.lstm_size=32"], "--r2d2.lstm_size=32 was given; the"),
-        ("nothing", ["--resume", "--r2d2.hidden_sizes=8"], "a network of other sizes"),
-        ("nothing", ["--resume", "--r2d2.hidden_sizes=8"], "the run has --r2d2.hidden_sizes="),
+        (
+            "nothing",
+            ["--resume", "--r2d2.hidden_sizes=8"],
+            "other sizes.*has --r2d2.hidden_sizes=",
+        ),
         ("nothing", ["--resume", "--r2d2.replay_size=500"], "--r2d2.replay_size=500: its replay"),
         ("nothing", ["--resume", "--r2d2.length=16"], "--r2d2.length=16: its replay"),
-        ("nothing", ["--resume", "--r2d2.burn_in=-1"], "--r2d2.burn_in must be"),
         ("nothing", ["--resume", "--r2d2_plus.length=8"], "sets a field of 'r2d2_plus'"),
         ("nothing", ["--resume", "--annealing_frames=9"], "none of this run's agents has: r2d2."),
-        ("nothing", ["--resume", "--num_actors=0"], "--num_actors must be a whole number from 1"),
-        ("manifest no JSON", ["--resume"], "manifest.json is corrupt"),
-        ("manifest a list", ["--resume"], "manifest.json is corrupt"),
         ("manifest field unknown", ["--resume"], "sizze"),
         ("another agent's", ["--resume"], "a checkpoint of 'r2d2_plus'; 'r2d2' cannot go on"),
         ("manifest of another learner", ["--resume"], "learner must be 'learner-r2d2/7', of agent"),
         ("manifest of another step", ["--resume"], "learner must be 'learner-r2d2/8', of agent"),
-        ("manifest of one shard less", ["--resume"], "replay/7-1 must have 2 shards, which end"),
-        ("manifest of one shard less", ["--resume"], "--resume_without_replay takes the learner"),
-        ("learner truncated", ["--resume"], "The checkpoint is corrupt"),
+        (
+            "manifest of one shard less",
+            ["--resume"],
+            "replay/7-1 must have 2 shards, which end.*--resume_without_replay takes the learner",
+        ),
         ("learner missing", ["--resume"], "7.index is missing"),
         ("learner's first byte", ["--resume"], "learner-r2d2/7 is corrupt"),
-        ("learner's last byte", ["--resume"], "learner-r2d2/7 is corrupt"),
         ("learner's index", ["--resume"], "learner-r2d2/7 is corrupt"),
-        ("manifest missing", ["--resume"], "manifest.json is missing, although learners of r2d2"),
-        ("manifest missing", ["--resume"], "With --resume, --resume_step=7 an earlier one that"),
-        ("manifest no JSON", ["--resume"], "With --resume, --resume_step=7 an earlier one that"),
+        (
+            "manifest missing",
+            ["--resume"],
+            "manifest.json is missing, although learners of r2d2.*--resume, --resume_step=7 an",
+        ),
+        (
+            "manifest no JSON",
+            ["--resume"],
+            "manifest.json is corrupt.*With --resume, --resume_step=7 an earlier one that",
+        ),
         ("nothing", ["--resume", "--resume_step=8"], "holds no step 8 of r2d2; there are 7."),
         ("nothing", ["--resume", f"--resume_step={10**300}"], "000 is not an integer in the range"),
         ("learner truncated", ["--resume", "--resume_step=7"], "The checkpoint is corrupt"),
-        ("learner truncated", ["--resume"], "No learner that was kept is whole."),
-        ("replay's bit", ["--resume"], "replay/7-1/0/chunks.tfrecord: "),
-        ("replay's bit", ["--resume"], "With --resume, --resume_without_replay takes"),
+        (
+            "learner truncated",
+            ["--resume"],
+            "The checkpoint is corrupt.*No learner that was kept is whole.",
+        ),
+        (
+            "replay's bit",
+            ["--resume"],
+            "replay/7-1/0/chunks.tfrecord: .*With --resume, --resume_without_replay takes",
+        ),
         ("nothing", ["--resume_step=7", *NEW], "--resume_step says how a run goes on: add --res"),
         ("nothing", ["--resume_without_replay", *NEW], "replay says how a run goes on: add --res"),
         ("replay truncated", ["--resume"], "bytes, and was written with "),
@@ -205,9 +214,6 @@ _DAMAGE = {
         ("manifest a folder", ["--resume"], "manifest.json cannot be read: Is a directory."),
         ("manifest without sizes", ["--resume"], "manifest.json is corrupt: sizes must be"),
         ("manifest leaves its folder", ["--resume"], "a path inside the checkpoint folder"),
-        ("config without configs", ["--resume"], "config.json cannot be read: configs must be"),
-        ("config of half an actor", ["--resume"], "num_actors must be a whole number, got 2.5."),
-        ("config of no agent", ["--resume"], "config.json cannot be read"),
         ("config missing", ["--resume"], "holds no run"),
         ("config missing", ["--agent=r2d2", "--env=catch"], "holds a run already"),
     ],
@@ -224,7 +230,7 @@ def test_a_run_that_cannot_go_on_is_refused(
     before = typed.contents(saved)
     assert typed.run(train.main, f"--run_dir={saved}", *argv) == 2
     err = capsys.readouterr().err
-    assert said in err
+    assert re.search(said, err, re.DOTALL), err
     assert "Traceback" not in err
     assert typed.contents(saved) == before
     assert not started

@@ -36,7 +36,7 @@ def network() -> Iterator[Network]:
 
 def _returns(cluster: Cluster) -> list[float]:
     """What each evaluation came to so far."""
-    file = cluster.run_dir / "logs" / "evaluator.csv"
+    file = cluster.path / "logs" / "evaluator.csv"
     if not file.exists():
         return []
     with file.open() as rows:
@@ -45,7 +45,7 @@ def _returns(cluster: Cluster) -> list[float]:
 
 def _episodes_of(cluster: Cluster, actors: range) -> int:
     """Episodes that these actors have ended so far, as far as they are logged."""
-    file = cluster.run_dir / "logs" / "episodes.csv"
+    file = cluster.path / "logs" / "episodes.csv"
     if not file.exists():
         return 0
     with file.open() as rows:
@@ -101,7 +101,7 @@ def _kill_and_start_again(cluster: Cluster, label: str) -> str:
 
 def _column(cluster: Cluster, log: str, name: str) -> list[int]:
     """A counter in the rows of a log."""
-    with (cluster.run_dir / "logs" / f"{log}.csv").open() as rows:
+    with (cluster.path / "logs" / f"{log}.csv").open() as rows:
         return [int(float(row[name])) for row in csv.DictReader(rows)]
 
 
@@ -156,8 +156,8 @@ def test_catch_is_learned_by_hosts_that_come_late_are_cut_off_lose_power_and_die
     evaluated = len(_returns(cluster))
     cluster.wait_until(lambda: max(_returns(cluster)[evaluated:], default=-1.0) >= SOLVED)
     assert set(cluster.stop().values()) == {0}
-    assert (cluster.run_dir / "checkpoints" / "manifest.json").exists()
-    assert not (cluster.run_dir / "nodes" / "crash.txt").exists()
+    assert (cluster.path / "checkpoints" / "manifest.json").exists()
+    assert not (cluster.path / "nodes" / "crash.txt").exists()
     for label in cluster.labels:
         assert "Traceback" not in cluster.printed(label)
     for log, name in (("learner-r2d2", "learner_steps"), ("actor", "actor_steps")):

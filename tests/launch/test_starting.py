@@ -92,17 +92,14 @@ def test_what_several_learners_cannot_share_is_refused(
         starting.check_shares(run)
 
 
-def test_an_agent_that_knows_no_peers_has_one_learner(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_that_cannot_be_several_has_one_learner(monkeypatch: pytest.MonkeyPatch) -> None:
     make_agent = building.make_agent
-
-    def make_update(environment_spec: Any) -> Any:
-        raise NotImplementedError
 
     monkeypatch.setattr(
         building,
         "make_agent",
-        lambda run, name: dataclasses.replace(make_agent(run, name), make_update=make_update),
+        lambda run, name: dataclasses.replace(make_agent(run, name), can_be_several=False),
     )
     starting.check_shares(_resolve("r2d2", {}))
-    with pytest.raises(settings.SettingsError, match="its make_update takes no peers"):
+    with pytest.raises(settings.SettingsError, match="does not say that it can be several"):
         starting.check_shares(_resolve("r2d2", {}, learners_per_agent=2))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agents import fields
-from agents.impala.evolved import evolved
+from agents.impala.entry import evolved
 from population import ranges, settings
 from population.folder import PopulationFolder
 from population.settings import Population
@@ -77,7 +77,6 @@ def test_of_other_agents_the_papers_tune_nothing() -> None:
         (dict(members=1), "--members must be a whole number from 2 to 1,000, got 1."),
         (dict(sweep={}), "--sweep must give a field at least."),
         (dict(sweep=dict(lerning_rate="log:1e-5:1")), "--sweep: 'lerning_rate' is no field here."),
-        (dict(agent="impela"), "Did you mean 'impala'?"),
         (dict(evolve="discount"), "--evolve=discount names 'discount', which --sweep gives no"),
         (
             dict(sweep=dict(correction="grid:vtrace,none"), members=4),

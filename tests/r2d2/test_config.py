@@ -3,15 +3,10 @@
 import dataclasses
 from typing import Any
 
-import numpy as np
 import pytest
 
-from r2d2 import agent
-from r2d2.agent import DMLAB_VARIANTS, VARIANTS, Config
-from replay.layout import Layout
-from replay.structures import PriorityInput
-from tests.batches import environment_spec, random_batch
-from tests.configs import watched
+from r2d2.agent import DMLAB_VARIANTS, VARIANTS, Config, make
+from replay.structures import TableSpec
 from tests.r2d2.batches import small_config
 
 TABLE_2 = {
@@ -83,59 +78,22 @@ def test_on_dmlab_there_are_no_stacks_of_frames() -> None:
         assert dataclasses.replace(config, frame_stack=4) == VARIANTS[name]
 
 
-def test_layout() -> None:
-    assert Config().layout == Layout(burn_in=40, length=80, period=40, frame_stack=4)
-
-
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
-        ("burn_in", -1, "burn_in must be a whole number from 0 to 4,096, got -1."),
-        ("length", 0, "from 1 to 4,096, got 0"),
         ("length", 8.0, "length must be a whole number from 1 to 4,096, got 8.0"),
-        ("batch_size", True, "whole number from 1 to 65,536, got True"),
         ("period", 81, r"period must be at most length \(80\)"),
-        ("frame_stack", 0, "frame_stack must be"),
-        ("replay_size", 0, "replay_size must be"),
         ("min_replay_size", 100_001, r"at most replay_size \(100000\), .* got 100001"),
-        ("samples_per_insert", 0.0, r"number from 0.0001 to 1e\+06 or None, got 0.0"),
-        ("priority_exponent", -0.1, "from 0 to 10, got -0.1"),
-        ("importance_exponent", float("nan"), "must be a number from 0 to 10, got nan"),
         ("samples_per_insert", 1e-30, "samples_per_insert must be a number from 0.0001"),
-        ("priority_exponent", float("inf"), "from 0 to 10, got inf"),
-        ("learning_rate", float("inf"), "learning_rate must be a number from 1e-15"),
-        ("learning_rate", "0.1", "learning_rate must be a number .*, got '0.1'"),
         ("rescale", 1, "rescale must be true or false, got 1"),
-        ("stored_state", None, "stored_state must be true or false, got None"),
-        ("frame_stack", 257, "frame_stack must be a whole number from 1 to 256, got 257"),
-        ("replay_size", 2**31, "replay_size must be a whole number from 1 to 2,147,483,647"),
-        ("target_update_period", 2**63, "target_update_period must be a whole number from 1"),
         ("lstm_size", 30_000, "lstm_size and head_size must come to 268,435,456 weights"),
-        ("hidden_sizes", 8, "each a whole number from 1 to 65,536, got 8"),
-        ("eta", 1.1, "eta must be a number from 0 to 1, got 1.1"),
-        ("discount", -0.1, "discount must be a number from 0 to 1"),
-        ("n_step", 0, "n_step must be"),
-        ("rescaling_epsilon", 0.0, "a number from 1e-15"),
-        ("reward_transform", "tanh", "one of none, clip, asymmetric, got 'tanh'"),
-        ("learning_rate", 0.0, "learning_rate must be a number from 1e-15"),
-        ("adam_epsilon", -1.0, "adam_epsilon must be"),
-        ("max_gradient_norm", 0.0, "max_gradient_norm must be"),
-        ("target_update_period", 0, "target_update_period must be"),
-        ("variable_update_period", 0, "variable_update_period must be"),
-        ("epsilon_base", 1.5, "epsilon_base must be a number from 0 to 1"),
-        ("epsilon_alpha", -7.0, "epsilon_alpha must be a number from 0"),
-        ("evaluation_epsilon", -0.1, "evaluation_epsilon must be a number from 0 to 1"),
         ("life_loss", "ignore", "life_loss must be one of none, reset, roll, got 'ignore'"),
         (
             "torso",
             "vgg",
             "one of dqn, shallow, resnet, strided, mlp, or your own as .*, got 'vgg'",
         ),
-        ("hidden_sizes", (), "1 to 64 layers"),
         ("hidden_sizes", (8, 0), r"each a whole number from 1 to 65,536, got \(8, 0\)"),
-        ("lstm_size", -1, "lstm_size must be"),
-        ("head_size", 0, "head_size must be"),
-        ("precision", "float16", "precision must be one of float32, bfloat16, got 'float16'"),
     ],
 )
 def test_impossible_values_are_refused(field: str, value: Any, sentence: str) -> None:
@@ -143,15 +101,21 @@ def test_impossible_values_are_refused(field: str, value: Any, sentence: str) ->
         Config(**{field: value})
 
 
-def test_every_field_is_read_by_something_that_is_made_from_the_config() -> None:
-    config, read = watched(small_config())
-    made = agent.make(config)
-    update = made.make_update(environment_spec())
-    update(random_batch(config))
-    made.make_policy(update.network, np.arange(2), 2, 0)
-    made.make_evaluation_policy(update.network, 0)
-    assert made.initial_priority is not None
-    rows = np.ones((config.length + 1, 2), np.float32)
-    values = {"q_taken": rows, "q_max": rows}
-    made.initial_priority(PriorityInput(values, rows[1:], rows[1:], rows > 0, rows[1:]))
-    assert read >= {field.name for field in dataclasses.fields(Config)}
+def test_one_prioritized_table_as_the_paper_has_it() -> None:
+    config = Config()
+    assert make(config).tables == (
+        TableSpec(
+            name="r2d2",
+            kind="prioritized",
+            layout=config.layout,
+            max_size=100_000,
+            min_size=1_250,
+            samples_per_insert=None,
+            priority_exponent=0.9,
+        ),
+    )
+
+
+@pytest.mark.parametrize(("life_loss", "resets"), [("none", 0), ("roll", 0), ("reset", 1)])
+def test_only_reset_resets_the_core_state(life_loss: str, resets: int) -> None:
+    assert make(small_config(life_loss=life_loss)).resets_on_life_loss == bool(resets)

@@ -1,15 +1,80 @@
-"""The dueling head, and R2D2's network from its config."""
+"""The dueling head, R2D2's network from its config, and several numbers as one action."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from acme import specs
 
-from r2d2.agent import VARIANTS
-from r2d2.network import DuelingHead, make_network
-from replay.structures import NetworkInput
-from tests.batches import OBSERVATION_SIZE, environment_spec
-from tests.r2d2.batches import small_config
+from r2d2.agent import VARIANTS, make
+from r2d2.learner import R2D2Update
+from r2d2.network import MOST_ACTIONS, DuelingHead, JointActions, make_network
+from r2d2.policy import make_policy
+from replay.structures import NO_ACTION, NetworkInput
+from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE, environment_spec, random_batch
+from tests.r2d2.batches import ITEMS, small_config
+
+COUNTS = (3, 2, 4)
+ACTIONS = specs.BoundedArray((3,), np.int32, 0, np.array(COUNTS) - 1)
+SPEC = environment_spec()._replace(actions=ACTIONS)
+
+
+def test_it_is_numpys_numbering_both_ways() -> None:
+    joint = JointActions(ACTIONS)
+    assert joint.count == 24
+    index = tf.reshape(tf.range(24), [2, 12])
+    action = joint.action(index)
+    assert (action.shape, action.dtype) == ((2, 12, 3), tf.int32)
+    np.testing.assert_array_equal(np.stack(np.unravel_index(index, COUNTS), axis=-1), action)
+    np.testing.assert_array_equal(joint.index(action), index)
+
+
+def test_the_largest_product() -> None:
+    assert JointActions(specs.BoundedArray((10,), np.int32, 0, 1)).count == MOST_ACTIONS
+    with pytest.raises(ValueError, match=r"2 x 2 x .* = 2,048 combinations .* takes 1,024 at most"):
+        JointActions(specs.BoundedArray((11,), np.int32, 0, 1))
+
+
+def test_the_greedy_combination_is_played() -> None:
+    network = make(small_config()).make_network(SPEC)
+    inputs = NetworkInput(
+        np.random.default_rng(0).normal(size=(5, OBSERVATION_SIZE)).astype(np.float32),
+        np.full((5, 3), NO_ACTION, np.int32),
+        np.zeros(5, np.float32),
+    )
+    state = network.initial_state(5)
+    act = make_policy(small_config(epsilon_base=0.0), network, np.arange(5), 5, seed=0)
+    output = act(inputs, state)
+    q, _ = network.step(inputs, state)
+    best = np.stack(np.unravel_index(np.argmax(q, axis=-1), COUNTS), axis=-1)
+    np.testing.assert_array_equal(output.action, best)
+    np.testing.assert_allclose(output.values["q_taken"], np.max(q, axis=-1))
+
+
+def test_the_loss_is_that_of_the_numbered_actions() -> None:
+    """The same batch, its actions told as one number or as two, gives the same evaluation."""
+    config = small_config(lstm_size=0)
+    batch = random_batch(config, 0, **ITEMS)
+    losses = []
+    for actions in (
+        specs.DiscreteArray(NUM_ACTIONS),
+        specs.BoundedArray((2,), np.int32, 0, [0, 2]),
+    ):
+        tf.random.set_seed(0)
+        update = make(config).make_update(SPEC._replace(actions=actions))
+        assert isinstance(update, R2D2Update)
+        told = batch
+        if actions.shape:
+            several = tf.stack([tf.zeros_like(batch.action), batch.action], axis=-1)
+            previous = batch.inputs.previous_action
+            told = batch._replace(
+                action=several,
+                inputs=batch.inputs._replace(
+                    previous_action=tf.stack([tf.zeros_like(previous), previous], axis=-1)
+                ),
+            )
+        losses.append(float(update.evaluate(told).loss))
+    assert losses[0] > 0
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
 
 
 def _inputs(action: int, reward: float) -> NetworkInput:
@@ -30,47 +95,6 @@ def test_dueling_head_is_value_plus_centred_advantage() -> None:
         expected = value + advantage - advantage.sum() / 4
         np.testing.assert_allclose(actual[b], expected, atol=1e-5)
     assert np.ptp(actual, axis=-1).min() > 1e-2
-
-
-def test_each_stream_has_its_own_hidden_layer() -> None:
-    head = DuelingHead(num_actions=18, hidden_size=512)
-    head(tf.zeros([1, 512]))
-    shapes = sorted(v.shape.as_list() for v in head.trainable_variables if v.shape.rank == 2)
-    assert shapes == [[512, 1], [512, 18], [512, 2 * 512]]
-
-
-@pytest.mark.parametrize("of_value", [True, False])
-def test_a_stream_sees_its_own_half_of_the_hidden_units_alone(of_value: bool) -> None:
-    """The mean over actions is the value, what differs between them the advantages."""
-    head = DuelingHead(num_actions=4, hidden_size=5)
-    x = np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32)
-    before = head(x).numpy()
-    (bias,) = [v for v in head._hidden.variables if v.shape.rank == 1]
-    half = np.repeat([of_value, not of_value], 5)
-    bias.assign(np.where(half, 9.0, 0.0))
-    after = head(x).numpy()
-    value, advantage = (np.abs(y).max() for y in _streams(after - before))
-    assert (value > 1e-2) == of_value
-    assert (advantage > 1e-2) == (not of_value)
-    assert min(value, advantage) < 1e-5
-
-
-def _streams(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    mean = q.mean(axis=-1, keepdims=True)
-    return mean, q - mean
-
-
-def test_in_bfloat16_only_the_hidden_layers_are() -> None:
-    exact, rounded = (DuelingHead(4, 5, dtype) for dtype in (tf.float32, tf.bfloat16))
-    x = np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32)
-    for head in (exact, rounded):
-        head(x)
-    for ours, other in zip(rounded.variables, exact.variables, strict=True):
-        ours.assign(other)
-    assert rounded(x).dtype == tf.float32
-    assert rounded._hidden(x).dtype == tf.bfloat16
-    error = np.abs(rounded(x) - exact(x)).max()
-    assert 1e-5 < error < 0.02 * np.abs(exact(x)).max()
 
 
 def test_the_papers_network_feeds_the_flattened_convolutions_to_the_lstm() -> None:
@@ -101,9 +125,3 @@ def test_the_recurrent_network_sees_the_previous_step() -> None:
     for other in (_inputs(2, 0.0), _inputs(0, 1.0)):
         assert np.abs(network.step(other, state)[0] - first).max() > 1e-4
     assert np.abs(network.step(_inputs(0, 0.0), after)[0] - first).max() > 1e-4
-
-
-def test_bounded_actions_are_refused() -> None:
-    spec = environment_spec()._replace(actions=specs.BoundedArray((2,), np.float32, -1, 1))
-    with pytest.raises(ValueError, match="discrete actions, but this environment's are 2 numbers"):
-        make_network(small_config(), spec)

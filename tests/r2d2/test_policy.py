@@ -12,7 +12,7 @@ from r2d2.policy import (
     make_evaluation_policy,
     make_policy,
 )
-from r2d2.returns import h
+from r2d2.targets import h
 from replay.structures import NetworkInput
 from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE, environment_spec
 from tests.r2d2.batches import small_config
@@ -32,12 +32,6 @@ def test_part_of_a_ladder_has_the_same_rungs() -> None:
     np.testing.assert_array_equal(epsilon_ladder(np.array([7, 2]), 10, 0.3, 2.0), whole[[7, 2]])
 
 
-def test_a_single_actor_has_the_base() -> None:
-    np.testing.assert_array_equal(
-        epsilon_ladder(np.array([0]), 1, 0.4, 7.0), np.array([0.4], np.float32)
-    )
-
-
 @pytest.mark.parametrize("index", [-1, 4])
 def test_an_index_off_the_ladder_is_refused(index: int) -> None:
     with pytest.raises(ValueError, match=rf"0\.\.3, got \[{index}\]"):
@@ -53,17 +47,6 @@ def test_draws_follow_the_probabilities_that_are_reported() -> None:
     np.testing.assert_allclose(frequency, [0.1, 0.7, 0.1, 0.1], atol=0.01)
     expected = np.array([0.1, 0.7, 0.1, 0.1])[action.numpy()]
     np.testing.assert_allclose(np.exp(log_probability), expected, rtol=1e-6)
-
-
-def test_epsilon_of_zero_and_of_one() -> None:
-    q = tf.random.stateless_normal([5000, 3], [0, 0])
-    generator = tf.random.Generator.from_seed(0)
-    epsilon = tf.repeat([0.0, 1.0], 2500)
-    action, log_probability = epsilon_greedy(q, epsilon, generator)
-    np.testing.assert_array_equal(action[:2500], np.argmax(q[:2500], axis=-1))
-    np.testing.assert_array_equal(log_probability[:2500], 0.0)
-    np.testing.assert_allclose(log_probability[2500:], -np.log(3), rtol=1e-6)
-    np.testing.assert_allclose(np.bincount(action[2500:]) / 2500, 1 / 3, atol=0.03)
 
 
 def _inputs(seed: int, size: int) -> NetworkInput:
@@ -131,17 +114,6 @@ def test_evaluation_is_greedy_for_any_number_of_environments() -> None:
         q, _ = network.step(_inputs(size, size), network.initial_state(size))
         np.testing.assert_array_equal(output.action, np.argmax(q, axis=-1))
         np.testing.assert_array_equal(output.log_probability, 0.0)
-
-
-def test_evaluation_may_have_an_epsilon() -> None:
-    config = small_config(evaluation_epsilon=0.5)
-    network = make_network(config, environment_spec())
-    policy = make_evaluation_policy(config, network, seed=0)
-    inputs = NetworkInput(*(np.repeat(x, 4_000, axis=0) for x in _inputs(0, 1)))
-    q, _ = network.step(inputs, network.initial_state(4_000))
-    actions = policy(inputs, network.initial_state(4_000)).action
-    greedy = 1 - 0.5 * (NUM_ACTIONS - 1) / NUM_ACTIONS
-    assert np.mean(actions == np.argmax(q, axis=-1)) == pytest.approx(greedy, abs=0.03)
 
 
 @pytest.mark.parametrize("rescale", [True, False])

@@ -11,7 +11,7 @@ import tensorflow as tf
 import tree
 from acme import specs
 
-from replay.compression import decompressed
+from replay.blocks import decompressed
 from replay.dataset import to_batch
 from replay.layout import BlockLayout, Layout
 from replay.structures import FIRST, LAST, MID, Batch, Nest, Step, TableSpec

@@ -1,6 +1,8 @@
 """What a learner sees, by hand: an episode of four steps, its ends, resets, and the sampling."""
 
 import os
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,11 @@ import tensorflow as tf
 import tree
 from acme import specs
 
-from replay.dataset import batches_at_a_time, make_dataset
+from replay.dataset import Stream, batches_at_a_time, make_dataset
 from replay.frames import FrameStack
 from replay.layout import BlockLayout, Layout
 from replay.structures import FIRST, LAST, MID, NO_ACTION, Batch, TableSpec
+from tests.patience import PATIENCE, wait_for
 from tests.replay import streams
 
 BLOCKS = BlockLayout(4, 1)
@@ -55,56 +58,6 @@ def test_an_episode_of_four_steps(continuation: float) -> None:
     assert inputs.observation["vector"][:, column, 0].tolist() == [0, 0, 1, 2, 3, 4, 5, 0, 0]
     stacks = inputs.observation["frame"][:, column, 0, 0].tolist()
     assert stacks == [[0, 0]] * 2 + [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]] + [[0, 0]] * 2
-
-
-def test_bounded_actions_of_an_episode_and_none_of_them_is_zero() -> None:
-    """As above, with vectors: what was done before the first step and what pads are zeros alike."""
-    types = np.asarray([[FIRST, MID, MID, LAST, FIRST, *[MID] * 8]], np.uint8)
-    rows = streams.stream(np.random.default_rng(0), types, streams.BOUNDED)
-    for t, row in enumerate(rows):
-        row.step.action[:] = [t + 1, -t - 1]
-    spec = streams.queue("q", Layout(2, 6, 6))
-    batch = streams.through_reverb(rows, spec, 1, streams.BOUNDED)
-    done = np.asarray([0, 0, 1, 2, 3, 0, 0, 0], np.float32)
-    before = np.asarray([0, 0, 0, 1, 2, 3, 0, 0, 0], np.float32)
-    np.testing.assert_array_equal(batch.action[:, 0], np.stack([done, -done], axis=1))
-    np.testing.assert_array_equal(
-        batch.inputs.previous_action[:, 0], np.stack([before, -before], axis=1)
-    )
-
-
-@pytest.mark.parametrize("num_steps", [1, 3, 6, 7])
-def test_a_short_episode_contributes_exactly_its_steps(num_steps: int) -> None:
-    """The one that terminates included; the row after the last step is only observed."""
-    rewards = [float(r) for r in range(1, num_steps + 1)]
-    rows = episode(rewards, continuation=0.0, spare_rows=2)
-    batch = first_item(rows, Layout(2, 6, 6))
-    real = batch.mask[2:].T == 1
-    trained = batch.reward[2:].T[real]
-    assert trained.tolist() == rewards
-    ends = batch.continuation[2:].T[real]
-    assert ends.tolist() == [1.0] * (num_steps - 1) + [0.0]
-
-
-def test_an_unroll_across_an_episode_s_end_resets_there() -> None:
-    rows = episode([10, 20], continuation=0.0)
-    batch = first_item(rows, Layout(0, 6, 6, 2, crosses_episodes=True))
-    assert batch.reset[:, 0].tolist() == [True, False, False, True, False, False, False]
-    assert batch.valid[:, 0].all()
-    assert batch.mask[:, 0].tolist() == [1, 1, 0, 1, 1, 1]
-    assert batch.inputs.previous_action[:, 0].tolist() == [NO_ACTION, 1, 2, NO_ACTION, 4, 5, 6]
-    stacks = batch.inputs.observation["frame"][:, 0, 0, 0].tolist()
-    assert stacks == [[0, 1], [1, 2], [2, 3], [0, 4], [4, 5], [5, 6], [6, 7]]
-
-
-def test_a_lost_life_is_seen_where_it_was_lost() -> None:
-    rows = episode([1, 1, 1, 1, 1], continuation=0.0)
-    for row, lives in zip(rows, [3, 3, 2, 2, 2, 0, 5, 5], strict=False):
-        row.step.lives[:] = lives
-    batch = first_item(rows, Layout(1, 2, 2))
-    lost = batch.life_lost[:, :3].T.tolist()
-    # The items' rows are x 0 1 2, then 1 2 3 4, then 3 4 5; a life is lost at rows 2 and 5.
-    assert lost == [[False] * 3 + [True], [False, True, False, False], [False, False, True, False]]
 
 
 def test_the_stack_is_the_one_the_actor_acted_on() -> None:
@@ -246,3 +199,50 @@ def test_refuses_tables_that_do_not_fit_together(
     uniform = [TableSpec(f"t{i}", "uniform", x, max_size=9) for i, x in enumerate(tables)]
     with pytest.raises(ValueError, match=message):
         make_dataset(["localhost:1"], uniform, streams.environment_spec(), (), BLOCKS, batch_sizes)
+
+
+def _threads() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+def _sampled(server: reverb.Server) -> tf.data.Dataset:
+    """The items of an in-process queue, which is empty."""
+    return reverb.TimestepDataset(
+        f"localhost:{server.port}",
+        "queue",
+        dtypes=tf.int32,
+        shapes=tf.TensorShape([]),
+        max_in_flight_samples_per_worker=1,
+    ).prefetch(1)
+
+
+def test_it_gives_what_the_dataset_has_and_ends_with_it() -> None:
+    stream = Stream(tf.data.Dataset.range(3))
+    assert np.array(list(stream)).tolist() == [0, 1, 2]
+    assert list(stream) == []
+
+
+def _wait_and_close() -> int:
+    """How many more threads there were while another one waited for the next batch."""
+    server = reverb.Server([reverb.Table.queue("queue", max_size=8)])
+    stream, before, ended = Stream(_sampled(server)), _threads(), threading.Event()
+
+    def read() -> None:
+        assert list(stream) == []
+        ended.set()
+
+    threading.Thread(target=read, daemon=True).start()
+    time.sleep(0.3)
+    assert not ended.is_set()
+    waiting = _threads()
+    server.stop()
+    stream.close()
+    assert ended.wait(PATIENCE)
+    return waiting - before
+
+
+def test_it_ends_for_a_thread_that_waits_for_the_next() -> None:
+    _wait_and_close()
+    before, count = _threads(), 4  # those included that TensorFlow keeps from the first on
+    assert sum(_wait_and_close() for _ in range(count)) > 2 * count
+    wait_for(lambda: _threads() < before + count)  # a pool of TensorFlow's may have grown meanwhile

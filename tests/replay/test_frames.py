@@ -18,13 +18,6 @@ def test_stacks_are_oldest_first_and_empty_before_the_episode() -> None:
     assert seen == [[0, 0, 1], [0, 1, 2], [1, 2, 3], [0, 0, 4], [0, 4, 5]]
 
 
-def test_environments_reset_on_their_own() -> None:
-    stack = FrameStack(2)
-    stack.push(np.ones((2, 1, 1), np.uint8), np.asarray([True, True]))
-    stacked = stack.push(np.full((2, 1, 1), 2, np.uint8), np.asarray([True, False]))
-    assert stacked[:, 0, 0].tolist() == [[0, 2], [1, 2]]
-
-
 @pytest.mark.parametrize(
     ("shape", "stacked"),
     [
@@ -40,11 +33,6 @@ def test_only_images_are_stacked(shape: tuple[int, ...], stacked: tuple[int, ...
     assert FrameStack(2).push(observation, np.ones(6, bool)).shape == (6, *stacked)
 
 
-def test_one_frame_gets_its_axis() -> None:
-    observation = np.ones((2, 4, 3), np.uint8)
-    assert FrameStack(1).push(observation, np.ones(2, bool)).shape == (2, 4, 3, 1)
-
-
 def test_what_was_returned_does_not_change_later() -> None:
     stack = FrameStack(2)
     observation = np.ones((1, 1, 1), np.uint8)
@@ -54,11 +42,6 @@ def test_what_was_returned_does_not_change_later() -> None:
     after = stack.push(observation, np.asarray([False]))
     np.testing.assert_array_equal(before, copy)
     assert after[0, 0, 0].tolist() == [1, 7]
-
-
-def test_refuses_an_empty_stack() -> None:
-    with pytest.raises(ValueError, match="at least 1, got 0"):
-        FrameStack(0)
 
 
 @pytest.mark.parametrize("num_frames", [1, 2, 4])

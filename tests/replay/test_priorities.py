@@ -33,11 +33,6 @@ def test_mixed_priorities_are_the_mix_of_largest_and_mean(eta: float, compiled: 
     assert expected[3] == 0
 
 
-def test_errors_of_opposite_sign_do_not_cancel() -> None:
-    errors = tf.constant([[1.0], [-1.0]])
-    np.testing.assert_allclose(mixed_priorities(tf.abs(errors), tf.ones([2, 1]), 0.9), [1.0])
-
-
 @pytest.mark.parametrize("garbage", [1e9, np.inf, np.nan])
 def test_masked_steps_change_no_priority(garbage: float) -> None:
     mask = tf.constant([[0.0], [1.0], [1.0], [0.0]])
@@ -45,12 +40,6 @@ def test_masked_steps_change_no_priority(garbage: float) -> None:
     dirty = mixed_priorities(tf.constant([[garbage], [1.0], [3.0], [garbage]]), mask, 0.9)
     np.testing.assert_allclose(clean, [2.9], rtol=1e-6)
     np.testing.assert_array_equal(clean, dirty)
-
-
-@pytest.mark.parametrize("eta", [-0.1, 1.1])
-def test_refuses_an_eta_that_is_no_mix(eta: float) -> None:
-    with pytest.raises(ValueError, match=rf"\[0, 1\], got {eta}"):
-        mixed_priorities(tf.ones([1, 1]), tf.ones([1, 1]), eta)
 
 
 @pytest.mark.parametrize("rarest", [1e-4, 1e-60])  # beside the second every other weight is 0
@@ -63,18 +52,6 @@ def test_importance_weights_undo_the_probabilities(beta: float, rarest: float) -
     np.testing.assert_allclose(weights, np.asarray(raw) / max(raw), rtol=1e-5, atol=1e-30)
     assert np.max(weights) == 1
     assert weights.dtype == tf.float32
-
-
-def test_importance_weights_refuse_a_negative_exponent() -> None:
-    with pytest.raises(ValueError, match=r"beta must not be negative, got -0\.5"):
-        importance_weights(tf.ones([1]), tf.ones([1]), -0.5)
-
-
-def test_shapes_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="dimension"):
-        mixed_priorities(tf.ones([3, 2]), tf.ones([3, 1]), 0.9)
-    with pytest.raises(ValueError, match="dimension"):
-        importance_weights(tf.ones([2]), tf.ones([1]), 0.6)
 
 
 def table_of_items() -> tuple[reverb.Server, reverb.Client, list[int]]:
@@ -175,45 +152,12 @@ def test_an_update_that_broke_off_is_made_again() -> None:
     assert client.updates == [{5: 1.0}] * 2
 
 
-def test_its_thread_is_named_after_the_table_and_keeps_no_process_alive() -> None:
-    updater = PriorityUpdater([SlowClient()], "named")
-    (thread,) = (t for t in threading.enumerate() if t.name == "priorities-named")
-    assert thread.daemon
-    updater.close()
-
-
 @pytest.mark.parametrize(
-    ("shard", "priority", "message"),
-    [
-        ([0, 0], [1.0, -0.5], "got -0.5"),
-        ([0, 0], [1.0, np.nan], "got nan"),
-        ([0, 0], [1.0, np.inf], "got inf"),
-        ([0, 0], [1.0], r"got \(2,\), \(2,\) and \(1,\)"),
-        ([0, 0], [1.0, 2.0, 3.0], r"got \(2,\), \(2,\) and \(3,\)"),
-        ([0], [1.0, 2.0], r"got \(1,\), \(2,\) and \(2,\)"),
-        ([0, 0, 0], [1.0, 2.0], r"got \(3,\), \(2,\) and \(2,\)"),
-        ([0, 1], [1.0, 2.0], "must lie between 0 and 0, got 1"),
-        ([0, 2], [1.0, 2.0], "must lie between 0 and 0, got 2"),
-        ([-1, 0], [1.0, 2.0], "must lie between 0 and 0, got -1"),
-    ],
+    ("priority", "message"),
+    [([1.0, -0.5], "got -0.5"), ([1.0, np.nan], "got nan"), ([1.0], r"2 items .* got \(1,\)")],
 )
-def test_refuses_priorities_that_make_no_sense(
-    shard: list[int], priority: list[float], message: str
-) -> None:
+def test_refuses_priorities_that_make_no_sense(priority: list[float], message: str) -> None:
     updater = PriorityUpdater([SlowClient()], "r2d2")
     with pytest.raises(ValueError, match=message):
-        updater.update(np.asarray(shard), np.zeros(2, np.uint64), np.asarray(priority))
+        updater.update(np.zeros(2, int), np.zeros(2, np.uint64), np.asarray(priority))
     updater.close()
-
-
-@pytest.mark.parametrize("shape", [(), (1, 2)])
-def test_refuses_what_is_no_batch(shape: tuple[int, ...]) -> None:
-    updater = PriorityUpdater([SlowClient()], "r2d2")
-    with pytest.raises(ValueError, match=r"must all be \[B\], got"):
-        updater.update(np.zeros(shape, int), np.zeros(shape, np.uint64), np.ones(shape))
-    updater.close()
-
-
-def test_refuses_a_queue_without_room() -> None:
-    with pytest.raises(ValueError, match="max_waiting must be at least 1, got 0"):
-        PriorityUpdater([SlowClient()], "r2d2", max_waiting=0)

@@ -1,7 +1,6 @@
 """One table on several servers: sampled as if it were one, and written back to where it is."""
 
 import pathlib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -90,47 +89,6 @@ def test_weights_are_those_of_one_table_that_holds_every_shard_s_items(num_shard
     assert smallest < 0.3
 
 
-@pytest.mark.parametrize("num_shards", PRIORITIES)
-def test_items_come_as_often_as_their_probability_says(num_shards: int) -> None:
-    """And weights of β = 1 undo that: each item then counts 1 / N of the whole."""
-    priorities = PRIORITIES[num_shards]
-    servers = serve([PRIORITIZED], priorities)
-    batches = read(servers, [PRIORITIZED], [24])
-    counts: Counter[tuple[int, int]] = Counter()
-    weighted: Counter[tuple[int, int]] = Counter()
-    num_samples = 0
-    for _ in range(300):
-        batch = next(batches)
-        for b, where in enumerate(zip(batch.shard.tolist(), items(batch), strict=True)):
-            counts[where] += 1
-            weighted[where] += 1 / (batch.table_size[b] * batch.probability[b])
-            num_samples += 1
-    num_items = sum(len(of_shard) for of_shard in priorities)
-    for shard, of_shard in enumerate(priorities):
-        for item in range(len(of_shard)):
-            p = naive_probability(priorities, shard, item)
-            deviation = np.sqrt(p * (1 - p) / num_samples)
-            assert abs(counts[shard, item] / num_samples - p) < 6 * deviation
-            share = weighted[shard, item] / num_samples
-            assert abs(share - 1 / num_items) < 6 * deviation / (num_items * p)
-
-
-def test_each_of_two_tables_in_a_batch_is_a_whole_of_its_own_shards() -> None:
-    priorities = PRIORITIES[2]
-    servers = serve([PRIORITIZED, UNIFORM], priorities)
-    clients = [reverb.Client(f"localhost:{server.port}") for server in servers]
-    clients[1].reset("u")  # so that the tables' sizes differ
-    writer = streams.make_writer(servers[1], [UNIFORM], 1, BLOCKS)
-    streams.write(writer, streams.random_stream(np.random.default_rng(9), 1, 13, longest=100))
-    batch = next(read(servers, [PRIORITIZED, UNIFORM], [4, 6]))
-    assert batch.shard.tolist() == [0, 0, 1, 1, 0, 0, 0, 1, 1, 1]
-    assert batch.table_size.tolist() == [11] * 4 + [2 + 3] * 6
-    for b, item in enumerate(items(batch)[:4]):
-        expected = naive_probability(priorities, batch.shard[b], item)
-        assert batch.probability[b] == pytest.approx(expected)
-    np.testing.assert_allclose(batch.probability[4:], [1 / 2 / 2] * 3 + [1 / 3 / 2] * 3)
-
-
 def test_queues_on_several_servers_hand_out_each_item_once_and_in_order() -> None:
     queue = streams.queue("q", LAYOUT)
     servers = serve([queue], [[1.0] * 12, [1.0] * 12, [1.0] * 12])
@@ -179,21 +137,6 @@ def test_priorities_go_back_to_the_shard_an_item_came_from(tmp_path: pathlib.Pat
     assert priorities(clients[1]) == {a: 2.0, b: 4.0, **unchanged}
 
 
-def test_a_shard_without_news_is_not_asked() -> None:
-    class Client:
-        def __init__(self) -> None:
-            self.updates: list[dict[int, float]] = []
-
-        def mutate_priorities(self, table: str, updates: dict[int, float]) -> None:
-            self.updates.append(updates)
-
-    clients = [Client(), Client()]
-    updater = PriorityUpdater(clients, "p")
-    updater.update(np.ones(2, np.int32), np.asarray([5, 6], np.uint64), np.asarray([1.0, 2.0]))
-    updater.close()
-    assert [client.updates for client in clients] == [[], [{5: 1.0, 6: 2.0}]]
-
-
 @pytest.mark.parametrize(
     ("max_size", "min_size", "parts"),
     [
@@ -220,22 +163,8 @@ def test_sizes_are_divided_and_all_else_stays(
 
 
 @pytest.mark.parametrize(
-    ("shard", "num_shards", "message"),
-    [
-        (2, 2, "shard must lie between 0 and 1, got 2"),
-        (-1, 2, "shard must lie between 0 and 1, got -1"),
-        (0, 101, "Table 'p' holds 100 items: too few for 101 shards"),
-    ],
-)
-def test_refuses_a_shard_that_cannot_be(shard: int, num_shards: int, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        shard_of(PRIORITIZED, shard, num_shards)
-
-
-@pytest.mark.parametrize(
     ("num_shards", "max_size", "message"),
     [
-        (0, 100, "At least one replay server is needed, got 0"),
         (4, 100, "'t' must give a multiple of 4; got a batch size of 6"),
         (3, 11, r"batch and one item \(3\) in each shard, .*; got max_size 11 for 3 in all"),
     ],

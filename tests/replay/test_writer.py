@@ -9,7 +9,6 @@ from acme import specs
 
 from replay.layout import BlockLayout, Layout
 from replay.structures import FIRST, LAST, MID, PriorityInput, TableSpec
-from replay.tables import block_layout
 from replay.writer import SequenceWriter, WriterStopped
 from tests.replay import naive, streams
 
@@ -81,21 +80,6 @@ def test_one_stream_feeds_two_kinds_of_table(
         naive.assert_equal(batch, naive.batch(rows, spec.layout, items))
 
 
-def test_the_random_cases_reach_every_kind_of_end() -> None:
-    layout = Layout(2, 4, 2, 4)
-    rows = streams.random_stream(np.random.default_rng(0), 3, 60, longest=12)
-    expected = naive.batch(
-        rows, layout, naive.spans(rows, layout, BlockLayout(2, 3, by_episode=True))
-    )
-    lengths = expected["mask"].sum(axis=0)
-    assert {1, 6} <= set(lengths)  # one-step episodes and full items
-    assert expected["life_lost"].any()
-    assert not expected["life_lost"].all()
-    last = [(row.step, rows[t + 1].step) for t, row in enumerate(rows[:-1])]
-    continuation = [a.continuation[n] for a, b in last for n in range(3) if b.step_type[n] == LAST]
-    assert {0.0, 1.0} == set(continuation)  # terminations and truncations
-
-
 @pytest.mark.parametrize("crosses", [False, True])
 @pytest.mark.parametrize("layout", [(0, 4, 4), (4, 4, 2), (2, 6, 4)])
 def test_every_step_is_trained_and_time_is_contiguous(
@@ -121,19 +105,6 @@ def test_every_step_is_trained_and_time_is_contiguous(
         if rows[t].step.step_type[n] != LAST
     }
     assert steps <= trained
-
-
-def test_a_period_of_one_block_shares_its_blocks() -> None:
-    """Two tables hold items of their own over the same blocks."""
-    rows = streams.random_stream(np.random.default_rng(4), 1, 41, longest=100)
-    layout = Layout(4, 8, 4)
-    one, two = streams.queue("one", layout), streams.queue("two", layout)
-    cut = streams.blocks([one, two], 4)
-    server = streams.serve([one, two], cut)
-    streams.write(streams.make_writer(server, [one, two], 1, cut), rows)
-    first, second = streams.read(server, one, cut), streams.read(server, two, cut)
-    np.testing.assert_array_equal(first.reward, second.reward)
-    assert not set(first.key.tolist()) & set(second.key.tolist())
 
 
 def test_a_long_episode_s_blocks_outlast_the_short_ones_of_its_neighbours() -> None:
@@ -227,32 +198,6 @@ def test_a_rate_limiter_blocks_until_asked_to_stop() -> None:
     assert stopped_at == 4 * 7
 
 
-def test_sampling_unblocks_the_writer() -> None:
-    spec = prioritized(samples_per_insert=1.0, min_size=3)
-    server = streams.serve([spec], BLOCKS)
-    client = reverb.Client(f"localhost:{server.port}")
-    sampled = []
-
-    def sample_instead_of_stopping() -> bool:
-        sampled.extend(client.sample("r2d2", 2, emit_timesteps=False))
-        return False
-
-    writer = streams.make_writer(server, [spec], 1, BLOCKS, should_stop=sample_instead_of_stopping)
-    rows = streams.random_stream(np.random.default_rng(9), 1, 41, longest=1000)
-    streams.write(writer, rows)
-    assert streams.num_items(server, spec) == 10
-    assert 5 <= len(sampled) <= 10
-
-
-def test_close_stops_a_writer_that_waits() -> None:
-    spec = streams.queue("q", Layout(0, 4, 4))
-    server = streams.serve([spec], BLOCKS)
-    writer = streams.make_writer(server, [spec], 1, BLOCKS)
-    streams.write(writer, streams.random_stream(np.random.default_rng(10), 1, 9, longest=100))
-    writer.close()
-    assert streams.num_items(server, spec) == 2
-
-
 @pytest.mark.parametrize(
     ("types", "row"),
     [([MID], 0), ([FIRST, FIRST], 1), ([FIRST, LAST, MID], 2), ([FIRST, MID, FIRST], 2)],
@@ -265,35 +210,6 @@ def test_refuses_a_first_row_in_the_wrong_place(types: list[int], row: int) -> N
         streams.write(writer, rows)
 
 
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (
-            {"blocks": BlockLayout(3, 1)},
-            r"length of blocks \(3\) must divide the period of table 'q', which is 4",
-        ),
-        (
-            {"tables": [streams.queue("q", Layout(0, 4, 4, frame_stack=4))]},
-            "must repeat the 3 rows before an item that table 'q' needs; they repeat 1",
-        ),
-        (
-            {"tables": [streams.queue("q", Layout(0, 4, 4, crosses_episodes=True))]},
-            "Items of table 'q' cross episodes, so blocks cannot go by episode",
-        ),
-        ({"actors": np.arange(2)}, r"got shapes \(2,\) and \(1,\)"),
-        ({"actors": np.zeros(0, int), "tasks": np.zeros(0, int)}, r"N >= 1, got shapes \(0,\)"),
-        ({"tables": []}, "at least one table"),
-    ],
-)
-def test_refuses_what_makes_no_sense(overrides: dict[str, Any], message: str) -> None:
-    spec = streams.queue("q", Layout(0, 4, 4))
-    server = streams.serve([spec], BLOCKS)
-    arguments: dict[str, Any] = {"tables": [spec], "blocks": BLOCKS, "actors": np.arange(1)}
-    arguments |= {"tasks": np.arange(1), "agent": 0, **overrides}
-    with pytest.raises(ValueError, match=message):
-        SequenceWriter(reverb.Client(f"localhost:{server.port}"), **arguments)
-
-
 def test_refuses_a_field_of_another_number_of_environments() -> None:
     spec = streams.queue("q", Layout(0, 4, 4))
     writer = streams.make_writer(streams.serve([spec], BLOCKS), [spec], 2, BLOCKS)
@@ -302,8 +218,3 @@ def test_refuses_a_field_of_another_number_of_environments() -> None:
         writer.append(
             row.step, core_state=row.core_state, values={"q": np.zeros(1)}, learner_step=0
         )
-
-
-def test_block_length_is_what_the_paper_s_layout_needs() -> None:
-    r2d2 = TableSpec("r2d2", "prioritized", Layout(40, 80, 40, 4), 1000)
-    assert block_layout([r2d2]) == BlockLayout(40, 3, by_episode=True)

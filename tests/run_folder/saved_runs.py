@@ -28,11 +28,9 @@ def settings_of(
     **given: Any,
 ) -> Settings:
     """Settings of a run on two cores with small networks; each agent's fields as overridden."""
-    names: dict[str, Any] = dict.fromkeys(Settings.__dataclass_fields__)
-    del names["configs"]
-    names |= dict(agent=agent, env=env, run_dir=str(folder), preset="local", **given)
     small = {name: {**_SMALL[name], **(overrides or {})} for name in agent.split(",")}
-    return settings.resolve(names, small)
+    values = dict(agent=agent, env=env, run_dir=str(folder), preset="local", **given)
+    return settings.resolve(values, small)
 
 
 def save(

@@ -16,7 +16,7 @@ from run_folder import checkpoints
 from run_folder.checkpoints import MANIFEST, CheckpointError, Manifest
 from tests import fuzzing
 from tests.fuzzing import JSON, Edits
-from tests.run_folder.saving import COUNTS, Place
+from tests.run_folder.saving import COUNTS, Place, saved_in
 
 
 @pytest.fixture
@@ -30,8 +30,7 @@ def test_nothing_saved_is_no_error(tmp_path: pathlib.Path) -> None:
 
 def test_a_manifest_says_what_was_saved(place: Place) -> None:
     manifest = place.saver.save(3, COUNTS, with_replay=True)
-    read = checkpoints.read(place.folder)
-    assert read is not None
+    read = saved_in(place.folder)
     assert read == place.saver.last
     assert (read.agent, read.learner_step, read.learner) == ("r2d2", 3, "learner-r2d2/3")
     assert (read.actor_steps, read.episodes, read.trained_steps) == (100, 10, 50)
@@ -61,8 +60,6 @@ def test_damage_is_noticed(place: Place, name: str) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
-        ("learner", "", "learner must be a path inside the checkpoint folder, got ''"),
-        ("learner", "../learner-r2d2/3", "learner must be a path inside"),
         ("learner", "learner-r2d2/../../3", "learner must be a path inside"),
         (
             "learner",
@@ -73,9 +70,7 @@ def test_damage_is_noticed(place: Place, name: str) -> None:
         ("sizes", {}, "sizes must name 'learner-r2d2/3.index', got []."),
         ("sizes", {"learner-r2d2/3.index": 5}, "sizes must name 'learner-r2d2/3.data', got ['l"),
         ("learner_step", -3, "learner_step must be a whole number from 0 to"),
-        ("replay", "replay", "replay must be replay/<update>-<milliseconds> or None, got 'replay'"),
         ("replay", "replay/../3-1", "replay must be replay/<update>-<milliseconds>"),
-        ("walltime", float("nan"), "walltime must be a number, got nan"),
         ("sizes", {"learner-r2d2/3.data": -7}, "sizes must name files by a path inside"),
         ("sizes", {"../../elsewhere": 7}, "got '../../elsewhere': 7"),
         ("\x1b[2J", {}, "'\\x1b[2J' is no field here."),

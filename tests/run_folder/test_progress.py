@@ -1,6 +1,5 @@
 """What a coordinator wrote, as others read it."""
 
-import json
 import pathlib
 
 import pytest
@@ -9,38 +8,26 @@ from run_folder import progress
 from run_folder.layout import RunFolder
 
 
-def test_progress_is_read_from_the_run_folder(tmp_path: pathlib.Path) -> None:
-    assert progress.read(tmp_path) is None
-    (tmp_path / "nodes").mkdir()
-    RunFolder(tmp_path).progress.write_text(json.dumps({"state": "running"}))
-    assert progress.read(tmp_path) == {"state": "running"}
-
-
-@pytest.mark.parametrize("text", ["", '{"state": "fin', "7", "[" * 100_000])
-def test_what_cannot_be_read_is_no_progress(tmp_path: pathlib.Path, text: str) -> None:
-    (tmp_path / "nodes").mkdir()
-    RunFolder(tmp_path).progress.write_text(text)
-    assert progress.read(tmp_path) is None
-    RunFolder(tmp_path).progress.unlink()
-    RunFolder(tmp_path).progress.mkdir()
-    assert progress.read(tmp_path) is None
-
-
 @pytest.mark.parametrize(
-    ("text", "ended"),
+    ("text", "state"),
     [
-        ('{"state": "finished"}', True),
-        ('{"state": "running"}', False),
-        ('{"sta', False),
-        ("", False),
-        ("[]", False),
-        ("[" * 100_000, False),
+        ('{"state": "finished"}', {"state": "finished"}),
+        ('{"state": "running"}', {"state": "running"}),
+        ("", None),
+        ('{"state": "fin', None),
+        ("[]", None),
+        ("[" * 100_000, None),
     ],
 )
-def test_only_a_run_that_says_so_has_ended_in_order(
-    tmp_path: pathlib.Path, text: str, ended: bool
+def test_what_can_be_read_is_progress_and_says_whether_the_run_has_ended_in_order(
+    tmp_path: pathlib.Path, text: str, state: dict[str, str] | None
 ) -> None:
-    assert not progress.ended_in_order(tmp_path)
-    (tmp_path / "nodes").mkdir()
-    RunFolder(tmp_path).progress.write_text(text)
-    assert progress.ended_in_order(tmp_path) == ended
+    path = RunFolder(tmp_path).progress
+    assert progress.read(tmp_path) is None
+    path.parent.mkdir()
+    path.write_text(text)
+    assert progress.read(tmp_path) == state
+    assert progress.ended_in_order(tmp_path) == (text == '{"state": "finished"}')
+    path.unlink()
+    path.mkdir()
+    assert progress.read(tmp_path) is None

@@ -31,8 +31,7 @@ def _with_an_engine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _given(**values: Any) -> dict[str, Any]:
-    names = [f.name for f in dataclasses.fields(settings.Settings) if f.name != "configs"]
-    return dict.fromkeys(names) | dict(env="catch", run_dir="/run", preset="local") | values
+    return dict(env="catch", run_dir="/run", preset="local") | values
 
 
 def test_the_paper_preset_changes_nothing_in_any_config() -> None:
@@ -127,7 +126,6 @@ def test_on_dmlab_agents_have_their_papers_network_and_rewards() -> None:
         (dict(preset="paper", agent="r2d2,impala"), ""),
         (dict(env="catch,catch"), "'catch'"),
         (dict(env="catch,katch"), "'katch'"),
-        (dict(env="catch,"), "''"),
     ],
 )
 def test_every_acting_agent_plays_every_task(given: dict[str, Any], said: str) -> None:
@@ -309,7 +307,6 @@ def test_each_acting_agent_plays_every_task_evenly_with_policies_of_its_whole_ra
 
 PONG, ATARI57, LEVEL = "atari:pong", "atari57", "dmlab:seekavoid_arena_01"
 GAMES = "atari:pong,atari:breakout,atari:qbert"
-LEVELS = f"{LEVEL},dmlab:rooms_watermaze"
 TWELVE_LEVELS = ",".join(scores.DMLAB30_TRAINING[:12])
 
 
@@ -329,9 +326,7 @@ def _typed(agent: str, env: str, typed: dict[str, str], preset: str = "local") -
         ("impala", PONG, "paper", 200e6, 200e6 / 4 / (32 * 20)),  # 78,125
         ("impala", GAMES, "paper", 600e6, 600e6 / 4 / (32 * 20)),
         ("impala", ATARI57, "paper", 11.4e9, 57 * 78_125),  # Section 5.3.2
-        ("popart", ATARI57, "paper", 11.4e9, 57 * 78_125),
         ("impala", LEVEL, "paper", 1e9, 1e9 / 4 / (32 * 100)),  # 78,125
-        ("impala", LEVELS, "paper", 2e9, 2e9 / 4 / (32 * 100)),
         ("impala", TWELVE_LEVELS, "paper", 10e9, 781_250),
         ("popart", "dmlab30", "paper", 10e9, 781_250),
         ("impala", "catch", "local", 200e6, 200e6 / (8 * 16)),
@@ -503,23 +498,17 @@ GONE = object()  # a field that is missing
     [
         ("env", GONE, "env is missing: it must be text"),
         ("env", "katch", "Unknown environment 'katch': did you mean catch?"),
-        ("env", "catch,catch", "repeats 'catch'"),
         ("agent", "impala", "agent must be r2d2,popart, as configs are named, got 'impala'"),
         ("preset", "tiny", "preset must be one of local, paper, got 'tiny'"),
-        ("run_dir", 5, "run_dir must be text, got 5"),
         ("act_with", "impala", "act_with=impala names 'impala', but this run's agents are r2d2"),
-        ("num_actors", 2.5, "num_actors must be a whole number, got 2.5"),
         ("num_actors", GONE, "num_actors is missing: it must be a whole number"),
         ("num_actors", 2**31, "num_actors must be a whole number from 1 to 100,000, got 2147"),
-        ("evaluation_minutes", float("nan"), "evaluation_minutes must be a number, got nan"),
         ("act_with", "\ud800", "act_with must be text, got '"),
         ("evaluation_minutes", 10**400, "evaluation_minutes must be a number from 0.001"),
         ("num_actor", 3, "num_actor is no field here, the nearest is num_actors"),
         ("configs", [], "configs must be an object, each anything, got []"),
         ("configs", {"r2d3": {}}, "agent must be r2d3, as configs are named, got 'r2d2,popart'"),
-        ("configs.r2d2", None, "configs.r2d2 must be an object, got None"),
         ("configs.r2d2.length", 0, "configs.r2d2.length must be a whole number from 1 to 4,096"),
-        ("configs.r2d2.torso", "vgg", "configs.r2d2.torso must be one of dqn, shallow"),
         ("configs.r2d2.hidden_sizes", [8, "x"], "got [8, 'x']"),
         ("configs.r2d2.lenght", 16, "configs.r2d2.lenght is no field here, the nearest is length"),
         ("configs.popart.num_tasks", 2, "configs.popart.num_tasks must be 1, as many as"),

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.impala.distributions import SquashedGaussian
-from agents.impala.losses import Hyperparameters, Outputs
+from agents.impala.vtrace import Hyperparameters, Outputs
 from replay.structures import TrainedRows
 
 

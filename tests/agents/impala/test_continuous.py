@@ -15,12 +15,10 @@ from agents.actor import make_evaluator
 from agents.contract import Agent
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.impala import agent as impala
-from agents.impala.distributions import SquashedGaussian, squashed, without_last
-from agents.impala.losses import vtrace_losses
-from agents.impala.network import make_network
-from agents.in_process import InProcess
+from agents.impala.distributions import SquashedGaussian, squashed
+from agents.impala.vtrace import vtrace_losses
 from agents.popart import agent as popart
-from agents.single_process import SingleProcessAgent
+from agents.single_process import InProcess, SingleProcessAgent
 from agents.stac import agent as stac
 from environments import suites
 from environments.dm import make_environment_spec
@@ -92,14 +90,6 @@ def test_evaluation_acts_by_the_mean_and_actors_around_it() -> None:
     )
 
 
-def test_the_previous_action_is_seen_by_a_core_alone() -> None:
-    for lstm_size in (0, 6):
-        network = make_network(small_config(lstm_size=lstm_size), OF_PAIRS)
-        state = network.initial_state(1)
-        means = [network.step(_inputs(1, x), state)[0].policy.mean for x in (0.0, 0.5)]
-        assert (np.abs(means[0] - means[1]).max() > 1e-5) == (lstm_size > 0)
-
-
 def _inputs(size: int, previous: float) -> NetworkInput:
     observation = np.random.default_rng(0).normal(size=(size, 3)).astype(np.float32)
     previous_action = np.full((size, 2), previous, np.float32)
@@ -127,11 +117,6 @@ def test_the_losses_of_a_gaussian_policy_are_the_oracles() -> None:
     expected = oracle.regularisation(policy)[real].mean()
     assert float(evaluation.metrics["standard_kl"]) == pytest.approx(expected)
     assert "entropy" not in evaluation.metrics
-
-
-def test_the_last_row_only_bootstraps() -> None:
-    policy = SquashedGaussian(tf.ones([4, 2, 3]), tf.zeros([4, 2, 3]))
-    assert [x.shape for x in without_last(policy)] == [(3, 2, 3)] * 2
 
 
 @pytest.mark.parametrize("name", ["popart", "multihead_impala", "r2d2"])

@@ -41,13 +41,6 @@ def _actions() -> np.ndarray:
     return u.astype(np.float32)
 
 
-def test_the_actions_reach_the_bounds() -> None:
-    a = np.abs(np.tanh(_actions()))
-    assert (a[::3] > 0.9999).all()
-    assert (a == 1).sum() > 10
-    assert (a[1::3] < 0.9).sum() > 10
-
-
 @pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
 def test_the_log_probability_is_that_of_tensorflow_probability(wrap: Callable) -> None:
     policy, u = _gaussian(0, 8, 5), _actions()
@@ -63,13 +56,6 @@ def test_the_log_probability_is_that_of_tensorflow_probability(wrap: Callable) -
     whole = tfd.TransformedDistribution(_theirs(policy), squasher).log_prob(tf.tanh(exact))
     np.testing.assert_allclose(np.array(actual)[within], whole[within], rtol=1e-4, atol=1e-3)
     assert 10 < within.sum() < within.size
-
-
-def test_it_integrates_to_one() -> None:
-    policy = SquashedGaussian(tf.constant([[0.4]], tf.float64), tf.constant([[-0.3]], tf.float64))
-    a = np.linspace(-1, 1, 200_003)[1:-1]
-    density = np.exp(policy.log_probability(tf.constant(np.arctanh(a))[:, tf.newaxis]))
-    assert density.mean() * 2 == pytest.approx(1, abs=1e-4)
 
 
 @pytest.mark.parametrize("u", [-30.0, -9.5, -5.0, -0.1, 0.0, 2.0, 6.0, 12.0, 80.0])

@@ -1,19 +1,21 @@
-"""IMPALA's head, and its networks from their configs."""
+"""IMPALA's networks from their configs, the policies that they make, and how it acts by them."""
 
 import dataclasses
-from typing import Any
+import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from acme import specs
 
-from agents.impala.agent import ATARI, DMLAB
-from agents.impala.distributions import Categorical, Form
-from agents.impala.network import ActorCriticHead, make_network
-from replay.structures import NetworkInput
+from agents.impala.agent import ATARI, DMLAB, make
+from agents.impala.distributions import Categorical, Several, form_of
+from agents.impala.network import make_network
+from agents.impala.policy import environment_action, make_evaluation_policy, make_policy
+from replay.structures import NO_ACTION, NetworkInput
 from tests.agents.impala.batches import small_config
-from tests.batches import OBSERVATION_SIZE, environment_spec
+from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE, environment_spec
 
 
 def _inputs(action: int, reward: float) -> NetworkInput:
@@ -25,17 +27,6 @@ def _inputs(action: int, reward: float) -> NetworkInput:
 def _images(height: int, width: int, channels: int) -> NetworkInput:
     image = tf.zeros([1, height, width, channels], tf.uint8)
     return NetworkInput(image, tf.zeros([1], tf.int32), tf.zeros([1]))
-
-
-@pytest.mark.parametrize("num_values", [1, 3])
-def test_the_head_is_two_linear_layers(num_values: int) -> None:
-    head = ActorCriticHead(Form(4, Categorical), num_values)
-    x = np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32)
-    output: Any = head(x)
-    weights = {v.shape[-1]: v.numpy() for v in head.variables if v.shape.rank == 2}
-    np.testing.assert_allclose(output.policy.logits, x @ weights[4], atol=1e-5)
-    np.testing.assert_allclose(output.value, x @ weights[num_values], atol=1e-5)
-    np.testing.assert_array_equal(head.value_layer.w, weights[num_values])
 
 
 def test_networks_of_the_two_settings() -> None:
@@ -79,3 +70,117 @@ def test_bounded_actions_are_given_a_gaussian_within_the_configs_range() -> None
     policy = network.step(inputs, network.initial_state(2))[0].policy
     assert policy.mean.shape == policy.log_sigma.shape == (2, 2)
     assert (np.abs(policy.log_sigma + 0.375) < 0.125).all()
+
+
+PROBABILITIES = np.array([0.1, 0.6, 0.25, 0.05])
+
+
+def _random_inputs(seed: int, size: int) -> NetworkInput:
+    rng = np.random.default_rng(seed)
+    return NetworkInput(
+        rng.normal(size=(size, OBSERVATION_SIZE)).astype(np.float32),
+        rng.integers(NUM_ACTIONS, size=size).astype(np.int32),
+        rng.normal(size=size).astype(np.float32),
+    )
+
+
+def test_draws_follow_the_probabilities_that_are_reported() -> None:
+    draws = 40_000
+    logits = tf.tile(tf.constant(np.log(PROBABILITIES)[None] + 7.0, tf.float32), [draws, 1])
+    policy = Categorical(logits)
+    action = policy.sample(tf.random.Generator.from_seed(0))
+    log_mu = policy.log_probability(action)
+    assert action.dtype == tf.int32
+    np.testing.assert_allclose(np.bincount(action) / draws, PROBABILITIES, atol=0.01)
+    np.testing.assert_allclose(np.exp(log_mu), PROBABILITIES[action.numpy()], rtol=1e-5)
+
+
+def _play(seed: int, num_steps: int = 20) -> list[np.ndarray]:
+    tf.random.set_seed(1)
+    network = make_network(small_config(), environment_spec())
+    policy = make_policy(network, np.arange(4), 4, seed)
+    state = network.initial_state(4)
+    record: list[np.ndarray] = []
+    for t in range(num_steps):
+        output = policy(_random_inputs(t, 4), state)
+        state = output.core_state
+        record += [x.numpy() for x in (output.action, output.log_probability, *state)]
+    return record
+
+
+def test_a_seed_fixes_the_stream_bit_for_bit() -> None:
+    first, again, other = _play(7), _play(7), _play(8)
+    for x, y in zip(first, again, strict=True):
+        np.testing.assert_array_equal(x, y)
+    assert any((x != y).any() for x, y in zip(first[::4], other[::4], strict=True))
+
+
+def test_evaluation_samples_too_in_any_number_of_environments() -> None:
+    network = make_network(small_config(), environment_spec())
+    policy = make_evaluation_policy(network, seed=0)
+    for size in (1, 2_000):
+        inputs = NetworkInput(*(np.repeat(x, size, axis=0) for x in _random_inputs(0, 1)))
+        output = policy(inputs, network.initial_state(size))
+        expected, state = network.step(inputs, network.initial_state(size))
+        np.testing.assert_allclose(output.core_state.cell, state.cell, atol=1e-6)
+        mu = tf.nn.softmax(expected.policy.logits)[0].numpy()
+        np.testing.assert_allclose(
+            np.exp(output.log_probability), mu[output.action.numpy()], rtol=1e-4
+        )
+        np.testing.assert_allclose(output.values["value"], expected.value, atol=1e-6)
+    np.testing.assert_allclose(np.bincount(output.action) / 2_000, mu, atol=0.04)
+
+
+COUNTS = (3, 2, 4)
+ACTIONS = specs.BoundedArray((3,), np.int32, 0, np.array(COUNTS) - 1)
+SPEC = environment_spec()._replace(actions=ACTIONS)
+EVERY = np.array(list(itertools.product(*map(range, COUNTS))), np.int32)  # [24, 3]
+
+
+def _policy(seed: int, *shape: int) -> tuple[Several, np.ndarray]:
+    """A policy, and the probabilities `[..., 24]` of all of its actions."""
+    outputs = np.random.default_rng(seed).normal(size=(*shape, sum(COUNTS))).astype(np.float32)
+    policy = form_of(ACTIONS).make(tf.constant(outputs))
+    assert isinstance(policy, Several)
+    each = [np.exp(x) / np.exp(x).sum(-1, keepdims=True) for x in np.split(outputs, [3, 5], -1)]
+    joint = [
+        np.prod([p[..., a] for p, a in zip(each, action, strict=True)], axis=0) for action in EVERY
+    ]
+    return policy, np.stack(joint, axis=-1)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
+def test_the_joint_probabilities_entropy_and_divergence(wrap: Callable) -> None:
+    (policy, joint), (other, of_other) = _policy(0, 2, 5), _policy(1, 2, 5)
+    for index, action in enumerate(EVERY):
+        taken = tf.constant(np.broadcast_to(action, (2, 5, 3)))
+        actual = wrap(lambda taken=taken: policy.log_probability(taken))()
+        np.testing.assert_allclose(actual, np.log(joint[..., index]), rtol=1e-4)
+    np.testing.assert_allclose(joint.sum(axis=-1), 1, rtol=1e-5)
+    negative_entropy = (joint * np.log(joint)).sum(axis=-1)
+    np.testing.assert_allclose(wrap(policy.regularisation)(), negative_entropy, rtol=1e-4)
+    divergence = (joint * np.log(joint / of_other)).sum(axis=-1)
+    assert divergence.min() > 0.01
+    np.testing.assert_allclose(wrap(policy.divergence)(other), divergence, rtol=1e-3)
+    assert policy.regularisation_metric(tf.constant(-2.0)) == {"entropy": tf.constant(2.0)}
+
+
+def test_it_acts_by_them_and_sees_the_previous_ones() -> None:
+    network = make(small_config()).make_network(SPEC)
+    act = make_policy(network, np.arange(2), 2, seed=0)
+    inputs = NetworkInput(
+        np.ones((2, OBSERVATION_SIZE), np.float32),
+        np.full((2, 3), NO_ACTION, np.int32),
+        np.zeros(2, np.float32),
+    )
+    state = network.initial_state(2)
+    output = act(inputs, state)
+    assert (output.action.shape, output.action.dtype) == ((2, 3), tf.int32)
+    given = environment_action(output.action.numpy(), ACTIONS)
+    np.testing.assert_array_equal(given, output.action)
+    before = network.step(inputs, state)[0].value
+    for place in range(3):  # each of the previous numbers counts
+        previous = inputs.previous_action.copy()
+        previous[:, place] = 1
+        after = network.step(inputs._replace(previous_action=previous), state)[0].value
+        assert np.abs(after - before).max() > 1e-4

@@ -1,4 +1,4 @@
-"""V-trace and the other corrections against a quadratic oracle that straddles both clips."""
+"""V-trace, leaky too, and other corrections against a quadratic oracle that straddles all clips."""
 
 from collections.abc import Callable
 from typing import get_args
@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from agents.impala.vtrace import (
+    MAX_WEIGHT,
     Correction,
     Returns,
     Weights,
@@ -65,38 +66,6 @@ def test_every_correction_equals_the_oracle(
         np.testing.assert_array_equal(x[~real], UNROLLS.value[:-1][~real])
 
 
-def test_corrections_differ() -> None:
-    results = {c: _returns(UNROLLS, c, 1.0, 1.0, 1.0) for c in get_args(Correction)}
-    targets = {c: returns.value.numpy() for c, (_, returns) in results.items()}
-    policy = {c: weights.policy.numpy() for c, (weights, _) in results.items()}
-    assert np.abs(targets["vtrace"] - targets["one_step"]).max() > 0.1
-    assert np.abs(policy["one_step"] - policy["none"]).max() > 0.1
-    np.testing.assert_array_equal(policy["vtrace"], policy["one_step"])
-    np.testing.assert_array_equal(targets["one_step"], targets["none"])
-    np.testing.assert_array_equal(targets["epsilon"], targets["none"])
-
-
-def test_on_policy_targets_are_n_step_returns() -> None:
-    """Equation 2; and the last row's advantage bootstraps too."""
-    mask = np.ones((T, B), np.float32)
-    returns = _on_policy(UNROLLS._replace(mask=mask))
-    expected = UNROLLS.value[-1]
-    for t in reversed(range(T)):
-        expected = UNROLLS.reward[t] + UNROLLS.discount[t] * expected
-        np.testing.assert_allclose(returns.value[t], expected, atol=1e-4)
-        np.testing.assert_allclose(returns.q[t], expected, atol=1e-4)
-    last = UNROLLS.reward[-1] + UNROLLS.discount[-1] * UNROLLS.value[-1]
-    assert np.abs(last - UNROLLS.reward[-1]).max() > 0.5
-    np.testing.assert_allclose(returns.q[-1], last, atol=1e-5)
-
-
-def test_lambda_0_is_one_step_temporal_difference_learning() -> None:
-    mask = np.ones((T, B), np.float32)
-    _, returns = _returns(UNROLLS._replace(mask=mask), "none", 1.0, 1.0, 0.0)
-    expected = UNROLLS.reward + UNROLLS.discount * UNROLLS.value[1:]
-    np.testing.assert_allclose(returns.value, expected, atol=1e-5)
-
-
 @pytest.mark.parametrize("terminated", [False, True])
 def test_an_end_inside_an_unroll(terminated: bool) -> None:
     """Rows a b L c: a time limit bootstraps on L, its last observation; a terminal on nothing."""
@@ -114,56 +83,6 @@ def test_an_end_inside_an_unroll(terminated: bool) -> None:
     np.testing.assert_allclose(returns.q[:, 0], [1.0 + 0.5 * b, b, 8.0, 101.0])
 
 
-def test_nothing_of_an_episode_reaches_the_one_before() -> None:
-    mask = np.ones((T, B), np.float32)
-    mask[4] = 0
-    before = _on_policy(UNROLLS._replace(mask=mask))
-    changed = UNROLLS._replace(mask=mask, value=UNROLLS.value.copy(), reward=UNROLLS.reward.copy())
-    changed.value[5:] = 50.0
-    changed.reward[5:] = 50.0
-    after = _on_policy(changed)
-    for x, y in zip(before, after, strict=True):
-        np.testing.assert_array_equal(x[:5], y[:5])
-        assert (x[5:] != y[5:]).numpy().all()
-
-
-def test_masked_rows_may_hold_anything() -> None:
-    dirty = UNROLLS._replace(
-        **{
-            name: np.where(UNROLLS.mask > 0, getattr(UNROLLS, name), np.nan).astype(np.float32)
-            for name in ("reward", "discount", "log_ratio")
-        }
-    )
-    _, before = _returns(UNROLLS, "vtrace", 1.0, 1.0, 1.0)
-    _, after = _returns(dirty, "vtrace", 1.0, 1.0, 1.0)
-    for x, y in zip(before, after, strict=True):
-        np.testing.assert_array_equal(x, y)
-
-
-def test_columns_are_independent() -> None:
-    _, whole = _returns(UNROLLS, "vtrace", 1.0, 1.0, 1.0)
-    for b in range(B):
-        column = Unrolls(*(x[:, b : b + 1] for x in UNROLLS))
-        _, alone = _returns(column, "vtrace", 1.0, 1.0, 1.0)
-        for x, y in zip(whole, alone, strict=True):
-            np.testing.assert_allclose(x[:, b : b + 1], y, atol=1e-6)
-
-
-def test_targets_let_gradients_through() -> None:
-    """So that a metagradient of λ exists; the learner stops what it must."""
-    value, reward, discount, log_ratio, mask = (tf.constant(x) for x in UNROLLS)
-    lambda_ = tf.constant(0.8)
-    with tf.GradientTape() as tape:
-        tape.watch(lambda_)
-        weights = importance_weights(log_ratio, "vtrace", rho_bar=1.0, c_bar=1.0, lambda_=lambda_)
-        total = tf.reduce_sum(vtrace_returns(value, reward, discount, weights, mask).value)
-    sums = [
-        float(tf.reduce_sum(_returns(UNROLLS, "vtrace", 1.0, 1.0, 0.8 + step)[1].value))
-        for step in (-1e-2, 1e-2)
-    ]
-    assert float(tape.gradient(total, lambda_)) == pytest.approx((sums[1] - sums[0]) / 2e-2, 1e-2)
-
-
 @pytest.mark.parametrize("correction", get_args(Correction))
 def test_only_the_epsilon_correction_bounds_the_log_probability(correction: Correction) -> None:
     """A density may be beyond float32."""
@@ -175,6 +94,95 @@ def test_only_the_epsilon_correction_bounds_the_log_probability(correction: Corr
     np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
-def test_shapes_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="dimension"):
-        _on_policy(UNROLLS._replace(mask=UNROLLS.mask[:, 1:]))
+RHO_BAR, C_BAR, LAMBDA = 1.5, 0.8, 0.9
+
+
+def _leaky(
+    alpha_rho: float, alpha_c: float, rho_bar: float = RHO_BAR, c_bar: float = C_BAR
+) -> tuple[Weights, Returns]:
+    value, reward, discount, log_ratio, mask = (tf.constant(x, tf.float64) for x in UNROLLS)
+    weights = importance_weights(
+        log_ratio,
+        "vtrace",
+        rho_bar=rho_bar,
+        c_bar=c_bar,
+        lambda_=LAMBDA,
+        alpha_rho=alpha_rho,
+        alpha_c=alpha_c,
+    )
+    return weights, vtrace_returns(value, reward, discount, weights, mask)
+
+
+@pytest.mark.parametrize("alphas", [(0.0, 0.0), (0.3, 0.3), (0.6, 0.2), (0.2, 1.0), (1.0, 1.0)])
+def test_it_equals_the_oracle(alphas: tuple[float, float]) -> None:
+    real = UNROLLS.mask > 0
+    ratio = np.exp(UNROLLS.log_ratio)[real]
+    for bar in (RHO_BAR, C_BAR):
+        assert 10 < (ratio > bar).sum() < ratio.size - 10
+    weights, returns = _leaky(*alphas)
+    rho, c, policy = oracle.weights(UNROLLS.log_ratio, "vtrace", RHO_BAR, C_BAR, LAMBDA, *alphas)
+    for actual, expected in zip(weights, (rho, c, policy), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-9)
+    v, q = oracle.returns(UNROLLS, rho, c)
+    np.testing.assert_allclose(returns.value[real], v[real], rtol=1e-9)
+    np.testing.assert_allclose(returns.q[real], q[real], rtol=1e-9)
+
+
+EXTREMES = np.array([-1e4, -147, -88, 3, 12, 88.7, 89, 147, 1e4], np.float32)[:, np.newaxis]
+
+
+@pytest.mark.parametrize("kind", [float, tf.constant])
+@pytest.mark.parametrize("alpha", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("correction", get_args(Correction))
+def test_ratios_beyond_float32_weigh_no_more_than_can_be_felt(
+    correction: Correction, alpha: float, kind: Callable
+) -> None:
+    """As in float64, but for the bound; of one beside others all is that one's, as without it."""
+    bounded = np.minimum(EXTREMES.astype(np.float64), np.log(MAX_WEIGHT))
+    bars = (RHO_BAR, C_BAR, LAMBDA)
+    options = dict(zip(("rho_bar", "c_bar", "lambda_"), bars, strict=True))
+    alphas = dict(alpha_rho=kind(alpha), alpha_c=kind(alpha))
+    weights = importance_weights(tf.constant(EXTREMES), correction, **options, **alphas)
+    for actual, expected in zip(
+        weights, oracle.weights(bounded, correction, *bars, alpha, alpha), strict=True
+    ):
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-35)
+    rows = EXTREMES[[3, 7]]  # 20 and beyond 10^63
+    weights = importance_weights(tf.constant(rows), correction, **options, **alphas)
+    for actual, expected in zip(
+        weights, oracle.weights(rows, correction, *bars, alpha, alpha), strict=True
+    ):
+        np.testing.assert_allclose(actual[0] / actual[1], expected[0] / expected[1], atol=1e-3)
+
+
+def test_no_row_weighs_more_in_a_target_than_can_be_felt() -> None:
+    """Derivatives of targets by rewards are the weights: those of a loop while it is bounded."""
+    log_ratio = (UNROLLS.log_ratio * 8).astype(np.float32)
+    value, reward, discount, log_ratios, mask = map(
+        tf.constant, UNROLLS._replace(log_ratio=log_ratio)
+    )
+    alphas = dict(alpha_rho=tf.constant(0.3), alpha_c=tf.constant(0.2))
+    options = dict(rho_bar=RHO_BAR, c_bar=C_BAR, lambda_=LAMBDA)
+    weights = importance_weights(log_ratios, "vtrace", **options, **alphas)
+    with tf.GradientTape() as tape:
+        tape.watch(reward)
+        targets = vtrace_returns(value, reward, discount, weights, mask).value
+    actual = tf.einsum("sbtb->bst", tape.jacobian(targets, reward)).numpy()
+    assert actual.max() == pytest.approx(MAX_WEIGHT, rel=1e-5)
+    rho, c = (x.numpy().astype(np.float64) for x in (weights.delta, weights.trace))
+    in_bounds = 0
+    for b in range(B):
+        for s in range(T):
+            exact = [_weight(rho[:, b], c[:, b], b, s, t) for t in range(s, T)]
+            later = [_weight(rho[:, b], c[:, b], b, i, t) for i in range(s, T) for t in range(i, T)]
+            if max(later) < MAX_WEIGHT:
+                np.testing.assert_allclose(actual[b, s, s:], exact, rtol=1e-4)
+                in_bounds += 1
+    assert 20 < in_bounds < T * B - 20
+
+
+def _weight(rho: np.ndarray, c: np.ndarray, b: int, s: int, t: int) -> float:
+    """Of row t in the target of row s; 0 beyond the episode's end."""
+    if not UNROLLS.mask[s : t + 1, b].all():
+        return 0.0
+    return float(np.prod(UNROLLS.discount[s:t, b] * c[s:t]) * rho[t])

@@ -9,8 +9,7 @@ import tensorflow as tf
 import tree
 
 from agents.impala.distributions import Categorical
-from agents.impala.losses import Evaluation, Hyperparameters, Outputs, vtrace_losses
-from agents.impala.vtrace import Correction
+from agents.impala.vtrace import Correction, Evaluation, Hyperparameters, Outputs, vtrace_losses
 from replay.structures import TrainedRows
 from tests.agents.impala import oracle
 
@@ -124,47 +123,6 @@ def _logits(outputs: Outputs) -> np.ndarray:
     return outputs.policy.logits
 
 
-def _columns(outputs: Outputs, rows: TrainedRows, columns: slice) -> Any:
-    """Some unrolls of a batch."""
-    _, value, *statistics = outputs
-    return (
-        Outputs(
-            Categorical(_logits(outputs)[:, columns]),
-            value[:, columns],
-            *(x[columns] for x in statistics),
-        ),
-        TrainedRows(*(x[:, columns] for x in rows)),
-    )
-
-
-def test_the_loss_of_a_batch_is_the_sum_of_its_unrolls() -> None:
-    outputs, rows = played()
-    whole = _evaluate(outputs, rows)
-    alone = [_evaluate(*_columns(outputs, rows, slice(b, b + 1))) for b in range(B)]
-    assert float(whole.loss) == pytest.approx(sum(float(x.loss) for x in alone), rel=1e-9)
-    for name in ("log_ratio", "value", "target"):
-        together = np.concatenate([getattr(x, name) for x in alone], axis=1)
-        np.testing.assert_allclose(getattr(whole, name), together, rtol=1e-9)
-
-
-@pytest.mark.parametrize(("column", "continuation"), [(0, 0.0), (1, 1.0)])
-def test_an_unroll_of_two_episodes_is_two_unrolls(column: int, continuation: float) -> None:
-    """Row 3 holds the last observation of the first: a time limit bootstraps from it alone."""
-    outputs, rows = _columns(*played(), slice(column, column + 1))
-    assert rows.continuation[2] == continuation
-    parts = [
-        _evaluate(
-            outputs._replace(
-                policy=Categorical(_logits(outputs)[a:b]), value=outputs.value[a : b + 1]
-            ),
-            TrainedRows(*(x[a : b + (len(x) > L)] for x in rows)),
-        )
-        for a, b in ((0, 3), (4, L))
-    ]
-    whole = float(_evaluate(outputs, rows).loss)
-    assert whole == pytest.approx(sum(float(x.loss) for x in parts), rel=1e-9)
-
-
 def _derivatives(outputs: Outputs, rows: TrainedRows) -> tuple[Evaluation, list[Any]]:
     """By logits, values and their statistics, then by each hyperparameter."""
     at = tree.map_structure(tf.convert_to_tensor, (outputs, _as_tensors(HYPERPARAMETERS)))
@@ -236,21 +194,6 @@ def _derivative(f: Callable[[Any], tf.Tensor], name: str) -> float:
         tape.watch(x)
         y = f(HYPERPARAMETERS._replace(**{name: x}))
     return float(tape.gradient(y, x))
-
-
-@pytest.mark.parametrize(
-    "name", ["discount", "lambda_", "rho_bar", "c_bar", "alpha_rho", "alpha_c"]
-)
-def test_targets_can_be_differentiated(name: str) -> None:
-    outputs, rows = played()
-    weights = np.random.default_rng(1).normal(size=(L, B)) * rows.mask
-
-    def total(hyperparameters: Any) -> tf.Tensor:
-        return tf.reduce_sum(weights * _evaluate(outputs, rows, hyperparameters).target)
-
-    derivative = _derivative(total, name)
-    assert derivative == pytest.approx(_difference(total, name), rel=1e-6)
-    assert abs(derivative) > 1e-2
 
 
 @pytest.mark.parametrize("name", Hyperparameters._fields)

@@ -133,19 +133,6 @@ def test_invalid_rows_leave_the_state_as_it_is(lstm: LSTM) -> None:
         _assert_close(final.cell[column], expected_final.cell[0])
 
 
-def test_an_unroll_of_invalid_rows_returns_the_very_state(lstm: LSTM) -> None:
-    _, final = lstm.unroll(_inputs(), _state(), NO_RESET, ~ALL_VALID)
-    tree.map_structure(np.testing.assert_array_equal, final, _state())
-
-
-def test_columns_are_independent(lstm: LSTM) -> None:
-    x = _inputs().numpy()
-    before, _ = lstm.unroll(tf.constant(x), _state(), NO_RESET, ALL_VALID)
-    x[:, 1] = 9.0
-    after, _ = lstm.unroll(tf.constant(x), _state(), NO_RESET, ALL_VALID)
-    _assert_close(after.numpy()[:, [0, 2]], before.numpy()[:, [0, 2]])
-
-
 def test_no_memory_passes_its_inputs_on() -> None:
     core = make_core(0)
     assert isinstance(core, NoMemory)
@@ -154,10 +141,3 @@ def test_no_memory_passes_its_inputs_on() -> None:
     outputs, state = core.unroll(_inputs(), (), ~NO_RESET, ~ALL_VALID)
     np.testing.assert_array_equal(outputs, _inputs())
     assert state == ()
-
-
-def test_a_size_makes_an_lstm_that_starts_from_zero() -> None:
-    core = make_core(H)
-    assert isinstance(core, LSTM)
-    zeros = np.zeros((B, H))
-    tree.map_structure(lambda x: np.testing.assert_array_equal(x, zeros), core.initial_state(B))

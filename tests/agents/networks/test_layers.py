@@ -82,13 +82,6 @@ def test_initial_weights_have_sonnets_scale() -> None:
         assert (b == 0).all()
 
 
-def test_initial_weights_can_be_given() -> None:
-    eighths = snt.initializers.Constant(0.125)
-    x = tf.ones([1, 2, 2, 3])
-    assert float(Conv2D(1, 2, padding="VALID", w_init=eighths)(x)) == 2 * 2 * 3 / 8
-    assert float(Linear(1, w_init=eighths)(x[0, 0, :1])) == 3 / 8
-
-
 def _layers(dtype: tf.DType) -> list[tuple[Layer, tf.Tensor]]:
     return [
         (Linear(5, dtype=dtype), normal(7, 16)),

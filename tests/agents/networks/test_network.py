@@ -13,7 +13,6 @@ from agents.impala.config import Config
 from agents.networks.core import make_core
 from agents.networks.network import (
     RecurrentNetwork,
-    apply_to_rows,
     num_discrete,
     unroll_trained_core,
 )
@@ -91,14 +90,6 @@ def test_unroll_equals_repeated_steps(
     tree.map_structure(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-6), final, state)
     assert outputs["logits"].shape == (T, B, A)
     assert outputs["value"].shape == (T, B)
-
-
-def test_warm_up_gives_the_state_of_an_unroll() -> None:
-    network = _network()
-    reset = tf.constant(np.random.default_rng(1).random((T, B)) < 0.3)
-    arguments = (_inputs(), network.initial_state(B), reset, ~reset)
-    _, expected = network.unroll(*arguments)
-    tree.map_structure(np.testing.assert_array_equal, network.warm_up(*arguments), expected)
 
 
 @pytest.mark.parametrize("lstm_size", [0, 6])
@@ -185,14 +176,3 @@ def test_the_previous_step_can_be_hidden() -> None:
         network, previous_action=[A - 1] * B, previous_reward=np.full(B, 0.7, np.float32)
     )
     np.testing.assert_array_equal(before, after)
-
-
-def test_apply_to_rows_folds_and_unfolds_structures() -> None:
-    def function(x: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
-        assert x["a"].shape == (T * B, 2)
-        return x["a"] + 1.0, x["b"]
-
-    x = {"a": tf.reshape(tf.range(T * B * 2.0), [T, B, 2]), "b": tf.zeros([T, B])}
-    first, second = apply_to_rows(function, x)
-    np.testing.assert_array_equal(first, x["a"] + 1.0)
-    assert second.shape == (T, B)

@@ -6,13 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-import tree
 from acme import specs
 
 from agents.networks.core import LSTM
-from agents.networks.parts import Parts, Words, image_of, torso_of
+from agents.networks.parts import Words, image_of, torso_of
 from agents.networks.torsos import MLPTorso
-from tests.instructions import random_observation, spec_with_words
 
 WORDS = specs.BoundedArray((4,), np.int32, 0, 9)
 SEEN: dict[str, specs.Array] = {
@@ -31,19 +29,6 @@ def _zeros(observations: Mapping[str, specs.Array], batch: int = 2) -> dict[str,
 def _stacked(observation: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """As frame stacks have it: every image has a last axis."""
     return {k: x[..., np.newaxis] if x.ndim == 3 else x for k, x in observation.items()}
-
-
-def test_the_words_go_past_the_torso() -> None:
-    """Its outputs stay what they are, and the code stands behind them."""
-    network = torso_of(spec_with_words().observations, "shallow", ())
-    assert isinstance(network, Parts)
-    assert network._language is not None
-    observation = random_observation(np.random.default_rng(0), 5)
-    x = network(observation)
-    assert x.shape == (5, 256 + 64)
-    np.testing.assert_allclose(x[:, :256], network._torso(observation["image"]), atol=1e-6)
-    code = network._language(observation["instruction"])
-    np.testing.assert_allclose(x[:, 256:], code, atol=1e-6)
 
 
 @pytest.mark.parametrize(("kind", "millions"), [("shallow", 1.2), ("resnet", 1.6)])
@@ -97,20 +82,6 @@ def test_one_array_is_given_to_its_torso_alone() -> None:
     assert words(ids).shape == (1, 64)
 
 
-def test_it_is_trained_in_all_its_parts() -> None:
-    torso = torso_of(SEEN, "mlp", (8,))
-    rng = np.random.default_rng(0)
-    seen = tree.map_structure(
-        lambda x: rng.integers(1, 9, x.shape).astype(x.dtype), _stacked(_zeros(SEEN))
-    )
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(torso(seen))
-    gradients = tape.gradient(loss, torso.trainable_variables)
-    # Of each array a layer's two, of all words the embeddings and the LSTM's three.
-    assert len(gradients) == 3 * 2 + 1 + 3
-    assert all(float(tf.norm(gradient)) > 0 for gradient in gradients)
-
-
 def test_what_there_is_to_see() -> None:
     assert image_of({"image": 1, "instruction": 2}) == 1
     assert image_of(3) == 3
@@ -130,11 +101,3 @@ def test_what_there_is_to_see() -> None:
 def test_other_observations_are_refused(observations: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         torso_of(observations, "mlp", (3,))
-
-
-def test_the_vocabulary_is_the_largest_number_of_any_place() -> None:
-    words = specs.BoundedArray((2,), np.int32, [0, 0], [4, 9])
-    network = torso_of({"image": SEEN["left"], "instruction": words}, "mlp", (3,))
-    network(_stacked(_zeros({"image": SEEN["left"], "instruction": words})))
-    (embeddings,) = [v for v in network.variables if v.shape.as_list()[-1] == 20]
-    assert embeddings.shape == (9, 20)

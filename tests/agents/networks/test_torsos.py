@@ -4,10 +4,8 @@ import pathlib
 
 import numpy as np
 import pytest
-import sonnet as snt
 import tensorflow as tf
 
-from agents.networks.layers import Conv2D
 from agents.networks.torsos import ResidualBlock, ResidualSection, StridedSection, make_torso
 from tests.tensor_ops.vectors import lanes
 
@@ -26,11 +24,6 @@ from tests.tensor_ops.vectors import lanes
 def test_output_sizes(kind: str, shape: tuple[int, ...], size: int) -> None:
     torso = make_torso(kind, hidden_sizes=(6, 9))
     assert torso(np.ones((2, *shape), np.uint8)).shape == (2, size)
-
-
-def test_deep_torso_has_15_convolutions() -> None:
-    convolutions = [m for m in make_torso("resnet").submodules if isinstance(m, Conv2D)]
-    assert len(convolutions) == 15
 
 
 def test_the_torso_of_control_from_pixels_is_that_of_table_2() -> None:
@@ -52,13 +45,6 @@ def test_a_strided_section_by_hand() -> None:
     inside = tf.nn.conv2d(tf.nn.relu(halved), first._w, 1, "SAME")
     added = tf.nn.conv2d(tf.nn.relu(inside), second._w, 1, "SAME")
     np.testing.assert_allclose(y, halved + added, atol=1e-5)
-
-
-def test_dqn_layers_are_those_of_the_paper() -> None:
-    torso = make_torso("dqn")
-    torso(np.zeros((1, 84, 84, 4), np.uint8))
-    weights = [v.shape.as_list() for v in torso.trainable_variables if v.shape.rank == 4]
-    assert weights == [[8, 8, 4, 32], [4, 4, 32, 64], [3, 3, 64, 64]]
 
 
 @pytest.mark.parametrize("kind", ["dqn", "mlp"])
@@ -86,17 +72,6 @@ def test_observations_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=sentence):
         make_torso(kind)(np.zeros((2, *shape), np.uint8))
-
-
-@pytest.mark.parametrize("kind", ["dqn", "resnet"])
-def test_rows_of_a_batch_are_independent(kind: str) -> None:
-    torso = make_torso(kind)
-    images = np.random.default_rng(0).integers(256, size=(3, 40, 40, 2), dtype=np.uint8)
-    before = torso(images).numpy()
-    images[1] = 0
-    after = torso(images).numpy()
-    np.testing.assert_allclose(after[[0, 2]], before[[0, 2]], atol=1e-6)
-    assert np.abs(after[1] - before[1]).max() > 1e-3
 
 
 def test_a_residual_section_without_blocks_is_a_max_over_3_x_3_with_stride_2() -> None:
@@ -146,15 +121,6 @@ def test_every_layer_takes_the_precision_that_it_is_given(kind: str, size: int) 
     assert {op.outputs[0].dtype for op in [*loops, *products]} - {tf.float32} == {tf.bfloat16}
     assert all(op.outputs[0].dtype == tf.bfloat16 for op in loops)
     assert all(v.dtype == tf.float32 for v in torso.trainable_variables)
-
-
-@pytest.mark.parametrize(("kind", "num_layers"), [("dqn", 3), ("shallow", 3)])
-def test_every_layer_takes_the_initial_weights_that_it_is_given(kind: str, num_layers: int) -> None:
-    torso = make_torso(kind, w_init=snt.initializers.Constant(0.25))
-    torso(np.zeros((1, 84, 84, 4), np.uint8))
-    weights = [v for v in torso.trainable_variables if v.shape.rank > 1]
-    assert len(weights) == num_layers
-    assert all((v.numpy() == 0.25).all() for v in weights)
 
 
 OWN = """

@@ -52,14 +52,6 @@ def test_moving_average_equals_one_update_after_another(decay: float, wrap: Call
     assert actual[1] == average[1]
 
 
-def test_the_last_rollout_counts_most() -> None:
-    one_task = tf.ones([2, 1], tf.float64)
-    average = moving_average(
-        tf.zeros([1], tf.float64), tf.constant([8.0, 4.0], tf.float64), one_task, 0.5
-    )
-    assert float(average[0]) == 0.5 * (0.5 * 8.0) + 0.5 * 4.0
-
-
 def test_targets_are_averaged_over_the_real_steps_of_a_rollout() -> None:
     target = tf.constant([[1.0, np.nan, np.nan], [3.0, np.nan, 7.0]])
     mask = tf.constant([[1.0, 0.0, 0.0], [1.0, 0.0, 1.0]])
@@ -85,27 +77,6 @@ def test_sigma_is_a_clipped_standard_deviation(mu: float, nu: float, sigma: floa
     popart.mu.assign([mu] * K)
     popart.nu.assign([nu] * K)
     np.testing.assert_allclose(popart.sigma, [sigma] * K, rtol=1e-7)
-
-
-def test_values_begin_as_the_outputs() -> None:
-    popart = _popart()
-    assert popart.mu.numpy().tolist() == [0.0] * K
-    assert popart.sigma.numpy().tolist() == [1.0] * K
-
-
-def test_no_gradient_moves_the_statistics() -> None:
-    popart = _popart()
-    assert [x.trainable for x in (popart.mu, popart.nu)] == [False, False]
-
-
-def test_each_rollout_is_normalised_by_its_task() -> None:
-    popart = _popart()
-    popart.mu.assign([1, 2, 3, 4])
-    popart.nu.assign([5, 8, 25, 32])
-    mu, sigma = popart.shift_and_scale(tf.constant([3, 0, 3]))
-    assert mu.numpy().tolist() == [4, 1, 4]
-    assert sigma.numpy().tolist() == [4, 2, 4]
-    assert sigma.dtype == mu.dtype == tf.float32
 
 
 def _adapt(popart: PopArt, targets: np.ndarray) -> Any:
@@ -139,18 +110,3 @@ def test_no_value_changes_and_absent_tasks_keep_everything(scale: float) -> None
     np.testing.assert_allclose(metrics["mu"], popart.mu, rtol=1e-6)
     np.testing.assert_allclose(metrics["sigma"], popart.sigma, rtol=1e-6)
     assert metrics["mu"].dtype == metrics["sigma"].dtype == tf.float32
-
-
-def test_statistics_settle_at_the_moments_of_the_rollouts_means() -> None:
-    popart = _popart(decay=3e-3)
-    _adapt(popart, 50.0 + 20.0 * np.random.default_rng(0).normal(size=(1, 12_000)))
-    np.testing.assert_allclose(popart.mu.numpy()[[0, 2, 3]], 50.0, atol=3.0)
-    np.testing.assert_allclose(popart.sigma.numpy()[[0, 2, 3]], 20.0, atol=3.0)
-    assert popart.sigma[1] == 1.0
-
-
-def test_shapes_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="dimension"):
-        rollout_means(tf.zeros([2, 3]), tf.ones([2, 1]), tf.zeros([3], tf.int32), num_tasks=K)
-    with pytest.raises(ValueError, match="dimension"):
-        moving_average(tf.zeros([K]), tf.zeros([3]), tf.ones([3, 1]), 0.1)

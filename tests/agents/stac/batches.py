@@ -9,7 +9,7 @@ import tree
 from acme import specs
 
 from agents.impala.distributions import form_of, without_last
-from agents.impala.losses import Outputs
+from agents.impala.vtrace import Outputs
 from agents.networks.core import LSTM
 from agents.networks.network import RecurrentNetwork, unroll_trained
 from agents.networks.torsos import make_torso

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agents.impala.config import ATARI as IMPALA
-from agents.stac.config import ATARI, DMLAB, STACX_ATARI, Config
+from agents.stac.config import ATARI, DMLAB, STACX_ATARI
 from run_folder import settings
 from run_folder.settings import SettingsError
 
@@ -75,13 +75,6 @@ def test_what_cannot_be_is_refused_in_a_sentence(field: str, value: str, message
         _resolve({field: value})
 
 
-def test_an_outer_cost_of_0_is_well_where_it_is_not_tuned() -> None:
-    run = _resolve(dict(entropy_cost="0", self_tuned="gamma,alpha"))
-    assert run.configs["stac"].self_tuned == ("gamma", "alpha")
-    assert _resolve(dict(self_tuned="none")).configs["stac"].self_tuned == ()
-    assert _resolve(dict(head_hidden_sizes="none")).configs["stac"].head_hidden_sizes == ()
-
-
 @pytest.mark.parametrize("agent", ["stac", "stacx"])
 def test_a_suite_is_refused(agent: str) -> None:
     message = f"--env must be one task for --agent={agent}, got the 57 of 'atari57'.*several would"
@@ -101,8 +94,3 @@ def test_the_local_outer_loss_is_impalas() -> None:
 def _resolve(overrides: dict[str, str], agent: str = "stac", env: str = "catch") -> Any:
     given = dict(agent=agent, env=env, run_dir="runs/none", preset="local")
     return settings.resolve(given, {agent: overrides} if overrides else {})
-
-
-def test_a_config_survives_its_record() -> None:
-    config = Config(self_tuned=("lambda", "alpha"), head_hidden_sizes=(32, 16))
-    assert Config(**vars(config)) == config

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from agents.impala.losses import Outputs
+from agents.impala.vtrace import Outputs
 from agents.stac.agent import Config
-from agents.stac.metaparameters import outer_hyperparameters
+from agents.stac.learner import outer_hyperparameters
 from tests.agents.impala import oracle
 from tests.agents.impala.batches import with_ends
 from tests.agents.stac.batches import (

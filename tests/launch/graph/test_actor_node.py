@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from launch.graph.actor_node import OverlappedWriter
-from replay.cells import WriterStopped
 from replay.structures import Step
+from replay.writer import WriterStopped
 
 SECONDS = 30  # on a busy machine
 

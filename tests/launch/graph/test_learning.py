@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents import peers
+from agents import several_learners
 from launch.graph import learning, process
 from launch.graph.learning import Meetings, PeerNode
 from launch.graph.servers import StoppedError
@@ -48,7 +48,7 @@ def test_who_was_started_again_before_all_came_counts_once() -> None:
 
 
 def test_one_alone_asks_nobody() -> None:
-    assert learning.join(None, "r2d2", 0, 1) is peers.ALONE
+    assert learning.join(None, "r2d2", 0, 1) is several_learners.ALONE
 
 
 def test_several_are_put_together_in_the_order_of_their_ranks(

@@ -96,16 +96,22 @@ def _run(
     return run, Source([variable.numpy() for variable in network.variables])
 
 
+def _act(
+    run: settings.Settings, crew: Crew, source: Source, coordinator: Coordinator
+) -> tuple[reverb.Server, reverb.Client]:
+    """Acts until the coordinator ends it; returns what was written to."""
+    server = reverb.Server(program.make_tables(run, 0))
+    client = reverb.Client(f"localhost:{server.port}")
+    actor_node.ActorNode(run, crew, source, client, coordinator).run()
+    return server, client
+
+
 def test_actors_play_and_report_and_write_their_own_tasks() -> None:
     run, source = _run()
     crew = run.crews()[1]  # the last of one task and the first of the other
     assert (crew.actors, crew.tasks) == ((8, 1, 3, 5), (0, 1, 1, 1))
-    server = reverb.Server(program.make_tables(run, 0))
-    client = reverb.Client(f"localhost:{server.port}")
     coordinator = Coordinator()
-
-    actor_node.ActorNode(run, crew, source, client, coordinator).run()
-
+    _server, client = _act(run, crew, source, coordinator)
     task_of = dict(zip(crew.actors, crew.tasks, strict=True))
     assert {index for index, *_ in coordinator.ended} == set(crew.actors)
     for index, task, episode_return, length, _ in coordinator.ended:
@@ -133,8 +139,6 @@ def test_a_report_is_so_short_that_a_limit_is_not_passed_by_much(
     monkeypatch.setattr(process, "REPORT_SECONDS", 10.0)
     run, source = _run(max_actor_steps=10_000)
     crew = run.crews()[1]
-    server = reverb.Server(program.make_tables(run, 0))
-    client = reverb.Client(f"localhost:{server.port}")
     reports = list[int]()
 
     class Counting(Coordinator):
@@ -142,27 +146,27 @@ def test_a_report_is_so_short_that_a_limit_is_not_passed_by_much(
             reports.append(steps)
             return super().report_steps(actors, steps, *others)
 
-    actor_node.ActorNode(run, crew, source, client, Counting()).run()
+    _act(run, crew, source, Counting())
     assert len(reports) >= 9 * ENOUGH / 43
     assert max(reports) < 10_000 / 100 * 4 / 10 + len(crew.actors)
 
 
 def test_actors_that_begin_again_draw_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     run, source = _run()
-    server = reverb.Server(program.make_tables(run, 0))
-    seeds, make_each = [], suites.make_each
+    seeds, make_each = list[int](), suites.make_each
 
     def seeded(names: Sequence[str], *, seed: int, **kwargs: Any) -> VectorEnv:
         seeds.append(seed)
         return make_each(names, seed=seed, **kwargs)
 
     monkeypatch.setattr(suites, "make_each", seeded)
+    last = []
     for before in (0, 0, 7_000):
-        client = reverb.Client(f"localhost:{server.port}")
         coordinator = Coordinator()
         coordinator.before = before
-        actor_node.ActorNode(run, run.crews()[0], source, client, coordinator).run()
-    assert seeds[0] == seeds[1] != seeds[2]
+        _act(run, run.crews()[0], source, coordinator)
+        last.append(seeds[-1])  # those before are of specs
+    assert last[0] == last[1] != last[2]
 
 
 class Broken(VectorWrapper):
@@ -259,12 +263,6 @@ def _blocked(
     run, source = _run(tasks=tasks, **changes)
     monkeypatch.setattr(Blocked, "is_known", True)
     return run, source
-
-
-def _act(run: settings.Settings, crew: Crew, source: Source, coordinator: Coordinator) -> None:
-    server = reverb.Server(program.make_tables(run, 0))
-    client = reverb.Client(f"localhost:{server.port}")
-    actor_node.ActorNode(run, crew, source, client, coordinator).run()
 
 
 def test_actors_leave_out_a_task_that_cannot_be_played(monkeypatch: pytest.MonkeyPatch) -> None:

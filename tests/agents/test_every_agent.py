@@ -1,6 +1,8 @@
-"""Every agent in bfloat16: its arithmetic is another, its variables and what it learns are not."""
+"""What holds for every agent: eager, traced, compiled and in bfloat16; saved; no field in vain."""
 
 import contextlib
+import dataclasses
+import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -15,11 +17,12 @@ from agents.impala import agent as impala
 from agents.popart import agent as popart
 from agents.stac import agent as stac
 from r2d2 import agent as r2d2
-from replay.structures import Batch
+from replay.structures import Batch, PriorityInput
 from tests.agents.impala import batches as impala_batches
 from tests.agents.popart import batches as popart_batches
 from tests.agents.stac import batches as stac_batches
 from tests.batches import environment_spec, random_batch
+from tests.configs import watched
 from tests.eager import eagerly
 from tests.images import IMAGE, with_images
 from tests.instructions import spec_with_words, with_words
@@ -27,24 +30,24 @@ from tests.r2d2 import batches as r2d2_batches
 from tests.tensor_ops.vectors import lanes
 from tests.updates import parameters_of, same
 
+MAKES: dict[str, Any] = dict(r2d2=r2d2.make, impala=impala.make, popart=popart.make, stac=stac.make)
+BATCHES: dict[str, Any] = dict(
+    r2d2=r2d2_batches, impala=impala_batches, popart=popart_batches, stac=stac_batches
+)
+
 
 def make_agent(name: str, **changes: Any) -> Agent:
-    if name == "r2d2":
-        return r2d2.make(r2d2_batches.small_config(**changes))
-    if name == "impala":
-        return impala.make(impala_batches.small_config(**changes))
-    if name == "stac":
-        return stac.make(stac_batches.small_config(**changes))
-    return popart.make(popart_batches.small_config(**changes))
+    made: Agent = MAKES[name](BATCHES[name].small_config(**changes))
+    return made
 
 
-def make_batch(name: str, config: Any) -> Batch:
+def make_batch(name: str, config: Any, seed: int = 0) -> Batch:
     """With padding and ends of episodes, as the agent would sample it."""
     if name == "r2d2":
-        return random_batch(config, **r2d2_batches.ITEMS)
+        return random_batch(config, seed, **r2d2_batches.ITEMS)
     if name in ("impala", "stac"):
-        return impala_batches.with_ends(random_batch(config), impala_batches.ENDS)
-    return popart_batches.batch_of_tasks(config)
+        return impala_batches.with_ends(random_batch(config, seed), impala_batches.ENDS)
+    return popart_batches.batch_of_tasks(config, seed)
 
 
 SPECS = {
@@ -114,14 +117,6 @@ def test_outputs_and_states_are_float32_and_near(
         assert all(x.dtype == tf.float32 for x in tree.flatten(actual))
         assert all(np.isfinite(x).all() for x in tree.flatten(actual))
         assert 1e-5 < _distance(actual, expected) < 0.02
-
-
-@pytest.mark.parametrize("name", ["r2d2", "impala"])
-def test_the_core_multiplies_its_inputs_in_bfloat16(name: str) -> None:
-    made = make(name, "vectors", 6, "bfloat16")
-    network: Any = made.update.network
-    x = network._embed(tree.map_structure(lambda rows: rows[0], made.batch.inputs))
-    assert x.dtype == network._core.project(x).dtype == tf.bfloat16
 
 
 @pytest.mark.parametrize(
@@ -206,3 +201,90 @@ def _assert_equal(actual: Updated, expected: Updated) -> None:
         np.testing.assert_allclose(actual.metrics[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
     for x, y in zip(actual.parameters, expected.parameters, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-5)
+
+
+NAMES = pytest.mark.parametrize("name", ["r2d2", "impala", "popart", "stac"])
+
+
+@NAMES
+def test_an_eager_update_equals_a_traced_one(name: str) -> None:
+    traced, eager = (make(name, "vectors", 6, "float32") for _ in range(2))
+    actual = _updated(traced)
+    with eagerly():
+        expected = _updated(eager)
+    _assert_equal(actual, expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("r2d2", dict(target_update_period=4)),  # which copies on the way
+        ("impala", dict(policy_lag=2)),
+        ("popart", {}),
+        ("stac", dict(policy_lag=2, num_heads=3)),
+    ],
+)
+def test_a_checkpoint_reproduces_the_next_updates_bit_for_bit(
+    tmp_path: pathlib.Path, name: str, changes: dict[str, Any]
+) -> None:
+    agent = make_agent(name, **changes)
+
+    def new(seed: int) -> Any:
+        tf.random.set_seed(seed)
+        return agent.make_update(SPECS["vectors"])
+
+    def batch(seed: int) -> Batch:
+        return make_batch(name, agent.config, seed)
+
+    update, restored = new(0), new(5)
+    for step in range(3):
+        update(batch(step))
+    path = tf.train.Checkpoint(update=update).write(str(tmp_path / "update"))
+    tf.train.Checkpoint(update=restored).read(path).assert_consumed()
+    assert int(restored.step) == 3
+    for step in range(3, 6):
+        for each in (update, restored):
+            each(batch(step))
+        for own in ("variables", "network"):
+            both = [getattr(each, own) for each in (update, restored)]
+            values = [[v.numpy() for v in getattr(x, "variables", x)] for x in both]
+            assert same(*values)
+
+
+@NAMES
+def test_every_field_of_a_config_is_read_by_something_that_is_made_of_it(name: str) -> None:
+    changes = dict(replay_fraction=0.5) if name in ("impala", "popart") else {}
+    config, read = watched(make_agent(name, **changes).config)
+    agent = MAKES[name](config)
+    update = agent.make_update(SPECS["vectors"])
+    update(make_batch(name, config))
+    agent.make_policy(update.network, np.arange(2), 2, 0)
+    agent.make_evaluation_policy(update.network, 0)
+    if agent.initial_priority is not None:
+        rows = np.ones((config.length + 1, 2), np.float32)
+        values = {"q_taken": rows, "q_max": rows}
+        agent.initial_priority(PriorityInput(values, rows[1:], rows[1:], rows > 0, rows[1:]))
+    unread = {field.name for field in dataclasses.fields(config)} - read
+    # STAC has two as they stand only, and here no replay.
+    stand = {"correction", "pixel_control_cost", "replay_size"} if name == "stac" else set[str]()
+    assert unread == stand
+
+
+@pytest.mark.parametrize(
+    ("name", "torso", "shape"),
+    [
+        ("r2d2", "dqn", (84, 84)),
+        ("r2d2", "mlp", (10, 5)),
+        ("impala", "resnet", (72, 96, 3)),
+        ("stac", "shallow", (84, 84)),
+    ],
+)
+def test_networks_have_their_variables_at_once(
+    name: str, torso: str, shape: tuple[int, ...]
+) -> None:
+    agent = make_agent(name, torso=torso, frame_stack=2)
+    spec = environment_spec(shape, np.uint8)
+    network, update = agent.make_network(spec), agent.make_update(spec)
+    assert len(network.variables) > 0
+    for acting, learning in zip(network.variables, update.network.variables, strict=True):
+        assert (acting.shape, acting.name) == (learning.shape, learning.name)

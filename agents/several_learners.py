@@ -1,4 +1,4 @@
-"""What the learners of one agent agree on, so that several are as one (Espeholt et al. 2018, §3).
+"""The learners of one agent agree here, so that several are as one (Espeholt et al. 2018, §3).
 
 Each holds all parameters and a part of every batch. What one learner would compute from the whole
 batch is reduced over all of them, and the rest each computes alike:
@@ -8,16 +8,21 @@ batch is reduced over all of them, and the rest each computes alike:
             the rest   -> gathered, in the order of the ranks, which is the batch's
 
 All of them make the same calls in the same order; each call waits for the last one.
+
+An update is written as for one learner, and asks `current()` for what the whole batch says. Who
+calls it `among` others has them answer; elsewhere it is `ALONE`, which changes nothing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 import tensorflow as tf
 
 
-class Peers(Protocol):
+class Learners(Protocol):
     """The learners of one agent, as one of them sees them.
 
     Attributes:
@@ -45,7 +50,7 @@ class Peers(Protocol):
 
 
 class Alone:
-    """One learner is all there is. Implements `Peers`."""
+    """One learner is all there is. Implements `Learners`."""
 
     rank = 0
     size = 1
@@ -64,7 +69,7 @@ ALONE = Alone()
 
 
 class Together:
-    """Learners in processes of their own, by TensorFlow's collectives. Implements `Peers`.
+    """Learners in processes of their own, by TensorFlow's collectives. Implements `Learners`.
 
     They go over gRPC, and over NCCL where every learner has a GPU. It is made before this process
     runs its first TensorFlow operation, and waits until all learners are there. When one of them
@@ -137,42 +142,61 @@ class Together:
         return self._strategy.run(in_replica, (tensor,))
 
 
-def mean(peers: Peers, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+_current: contextvars.ContextVar[Learners] = contextvars.ContextVar("_current", default=ALONE)
+
+
+@contextlib.contextmanager
+def among(learners: Learners) -> Iterator[None]:
+    """Code in here, an update that is traced above all, has these learners as its own."""
+    before = _current.set(learners)
+    try:
+        yield
+    finally:
+        _current.reset(before)
+
+
+def current() -> Learners:
+    """The learners that the caller is among."""
+    return _current.get()
+
+
+def mean(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """Each tensor, averaged over the learners."""
-    if peers.size == 1:
+    learners = current()
+    if learners.size == 1:
         return list(tensors)
-    return [total / peers.size for total in peers.sum(tensors)]
-
-
-def broadcast(peers: Peers, variables: Sequence[tf.Variable]) -> None:
-    """Sets variables to what they are for the learner of rank 0."""
-    if peers.size == 1:
-        return
-
-    @tf.function(autograph=False)
-    def assign() -> None:
-        own = [v if peers.rank == 0 else tf.zeros_like(v) for v in variables]
-        for variable, value in zip(variables, peers.sum(own), strict=True):
-            variable.assign(value)
-
-    assign()
+    return [total / learners.size for total in learners.sum(tensors)]
 
 
 def whole_metrics(
-    peers: Peers, metrics: Mapping[str, tf.Tensor], is_sum: Callable[[str], bool]
+    metrics: Mapping[str, tf.Tensor], is_sum: Callable[[str], bool]
 ) -> dict[str, tf.Tensor]:
     """An update's scalars over all learners.
 
     Args:
-      peers: the learners.
       metrics: of this one's part of the batch, `[]` each.
       is_sum: whether one by this name is a sum over the batch; others are means, and those of the
         parts are averaged.
     """
-    if peers.size == 1:
+    learners = current()
+    if learners.size == 1:
         return dict(metrics)
-    (totals,) = peers.sum([tf.stack([tf.cast(x, tf.float32) for x in metrics.values()])])
+    (totals,) = learners.sum([tf.stack([tf.cast(x, tf.float32) for x in metrics.values()])])
     return {
-        name: total if is_sum(name) else total / peers.size
+        name: total if is_sum(name) else total / learners.size
         for name, total in zip(metrics, tf.unstack(totals), strict=True)
     }
+
+
+def broadcast(learners: Learners, variables: Sequence[tf.Variable]) -> None:
+    """Sets variables to what they are for the learner of rank 0."""
+    if learners.size == 1:
+        return
+
+    @tf.function(autograph=False)
+    def assign() -> None:
+        own = [v if learners.rank == 0 else tf.zeros_like(v) for v in variables]
+        for variable, value in zip(variables, learners.sum(own), strict=True):
+            variable.assign(value)
+
+    assign()

@@ -1,4 +1,4 @@
-"""What an update makes of a batch of several tasks: against the oracle, and the usual mistakes."""
+"""PopArt's update of a batch of several tasks, and the order of its parts."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import tensorflow as tf
 from agents.impala import agent as impala
 from agents.impala.distributions import Categorical
 from agents.impala.learner import ImpalaUpdate
-from agents.impala.losses import Hyperparameters, Outputs
+from agents.impala.vtrace import Hyperparameters, Outputs
 from agents.popart.agent import make
 from replay.structures import Batch, TrainedRows
 from tests.agents.impala import oracle
@@ -21,7 +21,7 @@ from tests.agents.popart.batches import (
     small_config,
     statistics_of,
 )
-from tests.batches import NUM_ACTIONS, environment_spec
+from tests.batches import environment_spec
 from tests.eager import eagerly
 
 SCALED = 3  # the task whose rewards are multiplied
@@ -77,30 +77,6 @@ def test_an_unroll_trains_the_value_of_its_own_task_alone(normalise: bool) -> No
         assert (gradient[..., [0, 1, 3]] != 0).any(axis=tuple(range(gradient.ndim - 1))).all()
 
 
-def _with_equal_tasks(update: ImpalaUpdate) -> None:
-    statistics = statistics_of(update)
-    statistics.mu.assign([0.5] * NUM_TASKS)
-    statistics.nu.assign([4.0] * NUM_TASKS)
-    for variable in update.learned_network.trainable_variables:
-        if variable.shape[-1] == NUM_TASKS:
-            variable.assign(tf.repeat(variable[..., :1], NUM_TASKS, axis=-1))
-
-
-def test_the_policy_never_sees_the_task() -> None:
-    """If all tasks value alike, which one it is decides nothing but whose value is trained."""
-    config = small_config()
-    update, batch = make_update(config), batch_of_tasks(config)
-    _with_equal_tasks(update)
-    other = batch._replace(task=tf.constant((TASKS + 1) % NUM_TASKS))
-    pairs = zip(gradients_of(update, batch), gradients_of(update, other), strict=True)
-    for x, y in pairs:
-        shifted = np.roll(x, 1, axis=-1) if x.shape[-1] == NUM_TASKS else x
-        np.testing.assert_allclose(shifted, y, atol=1e-6)
-    np.testing.assert_array_equal(
-        update.evaluate(batch).log_ratio, update.evaluate(other).log_ratio
-    )
-
-
 def _scaled(batch: Batch, scale: float) -> Batch:
     of_task = TASKS == SCALED
     return batch._replace(reward=tf.where(of_task, scale * batch.reward, batch.reward))
@@ -136,52 +112,6 @@ def test_the_scale_of_one_tasks_rewards_changes_no_update() -> None:
     np.testing.assert_allclose(metrics["sigma"], sigma * factor, rtol=1e-3)
 
 
-def test_without_normalisation_it_changes_the_policys_update() -> None:
-    config = small_config(normalise=False)
-    update, batch = make_update(config), batch_of_tasks(config)
-    sizes = [
-        np.linalg.norm(gradients_of(update, _scaled(batch, scale))[0]) for scale in (1.0, 1_000.0)
-    ]
-    assert sizes[1] > 100 * sizes[0]
-
-
-def test_unrolls_of_a_batch_are_independent() -> None:
-    config = small_config()
-    update, batch = make_update(config), batch_of_tasks(config)
-    changed = tf.where(np.array([False, True, False, False]), 50.0, batch.reward)
-    task = tf.constant([3, 2, 3, 1], tf.int64)
-    before, after = (
-        update.evaluate(batch),
-        update.evaluate(batch._replace(reward=changed, task=task)),
-    )
-    for x, y in [(before.target, after.target), (before.value, after.value)]:
-        np.testing.assert_array_equal(x.numpy()[:, [0, 2, 3]], y.numpy()[:, [0, 2, 3]])
-        assert (x.numpy()[:, 1] != y.numpy()[:, 1]).any()
-
-
-@eagerly()
-def test_what_masked_rows_hold_changes_nothing() -> None:
-    config = small_config()
-    batch = batch_of_tasks(config)
-    real = batch.mask > 0
-
-    def filled(x: tf.Tensor, value: float) -> tf.Tensor:
-        return tf.where(real, x, tf.cast(value, x.dtype))
-
-    dirty = batch._replace(
-        action=filled(batch.action, NUM_ACTIONS - 1),
-        **{
-            name: filled(getattr(batch, name), np.nan)
-            for name in ("reward", "continuation", "log_probability")
-        },
-    )
-    updates = [make_update(config) for _ in range(2)]
-    for update, content in zip(updates, (batch, dirty), strict=True):
-        update(content)
-    for x, y in zip(*(update.variables for update in updates), strict=True):
-        np.testing.assert_array_equal(x, y)
-
-
 @pytest.mark.parametrize("normalise", [True, False])
 def test_a_viewer_is_told_each_tasks_value_in_its_own_units(normalise: bool) -> None:
     config = small_config(normalise=normalise)
@@ -196,3 +126,49 @@ def test_a_viewer_is_told_each_tasks_value_in_its_own_units(normalise: bool) -> 
             mu, sigma = statistics.mu.numpy()[task], statistics.sigma.numpy()[task]
             expected = sigma * expected + mu
         np.testing.assert_allclose(told["V"], expected, rtol=1e-5)
+
+
+def _values(update: ImpalaUpdate, batch: Batch) -> np.ndarray:
+    """Every task's value on every row of every unroll, `[B, T + 1, K]`."""
+    statistics = statistics_of(update)
+    n = np.stack([outputs_of(update, batch, b)[1] for b in range(len(TASKS))])
+    return statistics.sigma.numpy() * n + statistics.mu.numpy()
+
+
+@eagerly()
+def test_first_the_optimizer_then_the_statistics_then_the_outputs() -> None:
+    """With statistics that never change there is nothing after the optimizer's step.
+
+    So both steps were taken under the old statistics, and what followed changed no value.
+    """
+    config, fixed = small_config(), small_config(statistics_decay=0.0)
+    update, optimizer_alone = make_update(config), make_update(fixed)
+    batch = batch_of_tasks(config, reward_scale=20.0)
+    old = statistics_of(update).sigma.numpy()
+    update(batch)
+    optimizer_alone(batch)
+    changed = np.abs(statistics_of(update).sigma.numpy() / old - 1)
+    assert (changed[[0, 1, 3]] > 0.05).all()
+    assert changed[ABSENT] == 0
+    np.testing.assert_allclose(
+        _values(update, batch), _values(optimizer_alone, batch), rtol=1e-5, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("burn_in", [0, 2])
+@eagerly()
+def test_statistics_follow_the_targets_from_before_the_step(burn_in: int) -> None:
+    config = small_config(learning_rate=0.1, burn_in=burn_in)
+    update, batch = make_update(config), batch_of_tasks(config)
+    statistics = statistics_of(update)
+    mu, nu = statistics.mu.numpy(), statistics.nu.numpy()
+    targets, real = update.evaluate(batch).target.numpy(), batch.mask.numpy()[burn_in:] > 0
+    for b, task in enumerate(TASKS):
+        mean = targets[real[:, b], b].mean(dtype=np.float64)
+        mu[task] = 0.9 * mu[task] + 0.1 * mean
+        nu[task] = 0.9 * nu[task] + 0.1 * mean**2
+    _, metrics = update(batch)
+    np.testing.assert_allclose(statistics.mu, mu, rtol=1e-5)
+    np.testing.assert_allclose(statistics.nu, nu, rtol=1e-5)
+    np.testing.assert_allclose(metrics["mu"], mu, rtol=1e-5)
+    np.testing.assert_allclose(metrics["sigma"], np.sqrt(nu - mu**2), rtol=1e-5)

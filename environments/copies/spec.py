@@ -1,0 +1,43 @@
+"""The other way round than `from_dm`: what one environment takes and gives, in Acme's terms.
+
+It knows no environment, so who plays another's in one process imports none of this project's.
+"""
+
+import numpy as np
+from acme import specs
+from gymnasium import spaces
+
+
+def spec_of(observations: spaces.Space, actions: spaces.Space) -> specs.EnvironmentSpec:
+    """One environment's spaces in Acme's terms.
+
+    Args:
+      observations: an array's, or a dictionary of them.
+      actions: numbers from 0, one or several, or a vector [D] within bounds.
+    """
+    return specs.EnvironmentSpec(
+        observations=(
+            {name: _array_spec(part, name) for name, part in observations.items()}
+            if isinstance(observations, spaces.Dict)
+            else _array_spec(observations, "observation")
+        ),
+        actions=_action_spec(actions),
+        rewards=specs.Array((), np.float32, name="reward"),
+        discounts=specs.BoundedArray((), np.float32, 0.0, 1.0, name="discount"),
+    )
+
+
+def _action_spec(space: spaces.Space) -> specs.DiscreteArray | specs.BoundedArray:
+    if isinstance(space, spaces.Discrete):
+        return specs.DiscreteArray(int(space.n), dtype=np.int32, name="action")
+    if isinstance(space, spaces.MultiDiscrete):
+        last = space.nvec - 1
+        return specs.BoundedArray(space.shape, np.int32, np.zeros_like(last), last, name="action")
+    return _array_spec(space, "action")
+
+
+def _array_spec(space: spaces.Space, name: str) -> specs.Array:
+    assert isinstance(space, spaces.Box)
+    if space.is_bounded():
+        return specs.BoundedArray(space.shape, space.dtype, space.low, space.high, name=name)
+    return specs.Array(space.shape, space.dtype, name=name)

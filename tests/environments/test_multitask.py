@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
 from environments import atari, small_tasks, suites
 from environments.copies import vector
+from environments.copies.dead_simulators import CannotPlayError
 from environments.multitask import MultiTaskEnv
 
 SEED = 5
@@ -131,6 +132,21 @@ def test_tasks_that_differ_are_refused() -> None:
     with pytest.raises(ValueError, match=r"'x' has .*\(3\), while 'z' has .*\(4\)\.$") as e:
         MultiTaskEnv(tasks)
     assert "\n" not in str(e.value)
+
+
+class Dead(small_tasks.Catch):
+    """Cannot be played on."""
+
+    def step(self, actions: np.ndarray) -> vector.Step:
+        raise CannotPlayError
+
+
+def test_a_task_that_cannot_be_played_is_named() -> None:
+    env = MultiTaskEnv({"a": small_tasks.Catch(1), "b": Dead(1), "c": small_tasks.Catch(1)})
+    env.reset(seed=0)
+    with pytest.raises(CannotPlayError) as error:
+        env.step(np.zeros(3, np.int64))
+    assert error.value.task == "b"
 
 
 def test_seeds_differ_within_and_across_neighbouring_runs() -> None:

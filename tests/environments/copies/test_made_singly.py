@@ -55,16 +55,19 @@ def test_vectors_reach_each_copy_in_its_own_type_and_bounds(dtype: Any) -> None:
     assert rewards.dtype == np.float32
 
 
-def test_copies_may_differ_in_bounds() -> None:
-    bounds = itertools.count(1)
+def test_copies_may_differ_in_bounds_alone() -> None:
+    numbers = itertools.count(1)
 
-    def make() -> gymnasium.Env:
-        high = next(bounds)
+    def make(size: int = 0) -> gymnasium.Env:
+        number = next(numbers)
         env = Echo(np.float32)
-        env.observation_space = spaces.Box(-high, high, (2,), np.float64)
-        env.action_space = spaces.Box(-high, high, (2,), np.float32)
+        env.observation_space = spaces.Box(-number, number, (size * number or 2,), np.float64)
+        env.action_space = spaces.Box(-number, number, (2,), np.float32)
         return env
 
+    with pytest.raises(ValueError, match=r"in every copy, but for bounds, got .* \(1,\).* \(2,\)"):
+        Copies(lambda: make(size=1), 2)
+    numbers = itertools.count(1)
     env = Copies(make, 3)
     env.reset()
     observations, *_ = env.step(np.full((3, 2), 2, np.float32))

@@ -101,13 +101,18 @@ def test_the_last_words_of_an_engine_are_repeated(
     assert str(loss.value) == f"was killed by SIGKILL; its last words: {repeated}"
 
 
-def test_a_silent_engine_is_given_up(engine: Engine) -> None:
+def test_a_silent_engine_is_given_up_and_its_player_heard_meanwhile(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine.answer(60)
     (process,) = engines.running()
     process.suspend()
     engine.step((0,) * 7)
-    with pytest.raises(EngineLost, match=r"^was silent for 0\.1 s$"):
-        engine.answer(0.1)
+    waits: list[None] = []
+    monkeypatch.setattr("environments.dmlab.engine.on_wait", lambda: waits.append(None))
+    with pytest.raises(EngineLost, match=r"^was silent for 2\.1 s$"):
+        engine.answer(2.1)
+    assert len(waits) == 2
     engine.close()
     assert not engines.running()
 

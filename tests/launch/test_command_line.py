@@ -76,13 +76,6 @@ def test_help_shows_the_sections_in_order_and_ends_well(
     ]
 
 
-@pytest.mark.parametrize("length", [29, 30, 31])
-def test_a_flag_that_fills_its_column_is_still_apart_from_its_text(length: int) -> None:
-    lines = list(command_line._described("x" * length, "text"))
-    assert " ".join(lines).split() == ["x" * length, "text"]
-    assert len(lines) == (1 if length < 31 else 2)
-
-
 def test_a_command_gets_what_its_flags_do_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _run(monkeypatch, SECTIONS, "--test_number=3") == ["command"]
     assert flags.FLAGS.test_number == 3

@@ -84,16 +84,3 @@ def test_an_actors_stream_follows_from_the_seed(env: str) -> None:
     assert not _equal(stream, other_seed)
     other_node = _play(_run(env, seed=3), (2, 3))
     assert not np.array_equal(stream.column("action"), other_node.column("action"))
-
-
-def test_every_actor_has_its_own_epsilon() -> None:
-    run = _run("catch", seed=0)
-    log_probabilities = [
-        _play(run, actors).column("log_probability") for actors in ((0, 1), (2, 3))
-    ]
-    epsilons = 0.4 ** (1 + 7 * np.arange(4) / 3)
-    for node, recorded in enumerate(log_probabilities):
-        for i in range(2):
-            epsilon = epsilons[2 * node + i]
-            greedy = np.log(1 - epsilon + epsilon / 3)
-            assert recorded[:, i].max() == pytest.approx(greedy, rel=1e-3)

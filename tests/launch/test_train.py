@@ -210,16 +210,6 @@ def test_a_run_may_be_in_the_home_folder(
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 
-def test_a_job_may_be_in_the_home_folder(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    assert typed.run(train.main, *NEW, "--run_dir=run", "--job=~/job") == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["job", "run"]
-    assert (tmp_path / "job" / "workerpool0").is_dir()
-
-
 def test_a_network_that_memory_does_not_hold_is_refused(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,

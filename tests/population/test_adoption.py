@@ -17,11 +17,11 @@ from run_folder.layout import RunFolder
 from tests.population.learners import STEPS, Learning, adopt, again, saved
 from tests.population.populations import AGENT, contents, refuse
 from tests.run_folder import saved_runs
+from tests.run_folder.saving import saved_in
 
 
 def test_who_adopts_goes_on_as_the_other_would(rival: Learning, own: Learning) -> None:
-    before = checkpoints.read(own.run.checkpoints)
-    assert before is not None
+    before = saved_in(own.run.checkpoints)
     assert adopt(rival, own) == 9
     adopted = again(own.run, 3.0)
     assert adopted.values() == rival.values()
@@ -38,13 +38,11 @@ def test_who_adopts_goes_on_as_the_other_would(rival: Learning, own: Learning) -
 
 
 def test_what_a_member_has_counted_and_its_replay_stay(rival: Learning, own: Learning) -> None:
-    before = checkpoints.read(own.run.checkpoints)
-    assert before is not None
+    before = saved_in(own.run.checkpoints)
     assert before.replay
     files = contents(own.run.checkpoints)
     adopt(rival, own)
-    after = checkpoints.read(own.run.checkpoints)
-    assert after is not None
+    after = saved_in(own.run.checkpoints)
     kept = ("replay", "replay_items", "replay_saved_at", "episodes", "trained_steps", "walltime")
     for name in (*kept, "agent", "replay_seconds"):
         assert getattr(after, name) == getattr(before, name), name
@@ -135,8 +133,7 @@ def test_what_is_done_is_not_done_again_and_no_step_is_taken_back(
 ) -> None:
     adoption.stage(rival.run, own.run, AGENT, 6)
     adoption.publish(own.run, AGENT, 6, actor_steps=7)
-    manifest = checkpoints.read(own.run.checkpoints)
-    assert manifest is not None
+    manifest = saved_in(own.run.checkpoints)
     assert manifest.actor_steps == 50
     before = contents(own.run.path)
     adoption.publish(own.run, AGENT, 6, STEPS)

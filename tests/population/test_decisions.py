@@ -33,6 +33,7 @@ from tests.population.populations import (
     refuse,
     settings_of,
 )
+from tests.run_folder.saving import saved_in
 
 
 def test_what_was_decided_is_read_again(folder: PopulationFolder) -> None:
@@ -347,8 +348,7 @@ def test_a_log_says_which_values_hold_from_which_update_on(
     for name in ("learning_rate", "entropy_cost"):
         assert log[name].tolist() == [decision.new[name] for decision in made]
     whole = run.log(LABEL).read_bytes()
-    manifest = checkpoints.read(run.checkpoints)
-    assert manifest is not None
+    manifest = saved_in(run.checkpoints)
     rewinding.rewind(run, {AGENT: manifest}, AGENT)  # as the next launch does after a kill
     assert run.log(LABEL).read_bytes() == whole
 

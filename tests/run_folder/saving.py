@@ -17,6 +17,13 @@ def table_info(items: int, min_size: int = 1, max_times_sampled: int = 0) -> Sim
     )
 
 
+def saved_in(folder: pathlib.Path, name: str = checkpoints.MANIFEST) -> checkpoints.Manifest:
+    """The manifest of a checkpoint folder, which has one."""
+    found = checkpoints.read(folder, name)
+    assert found is not None
+    return found
+
+
 class Replay:
     """Stands for a Reverb client: writes `items` into a staging folder, and deletes the last."""
 

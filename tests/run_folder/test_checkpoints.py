@@ -16,7 +16,7 @@ from run_folder import checkpoints
 from run_folder.checkpoints import MANIFEST, CheckpointError, Manifest
 from tests import fuzzing
 from tests.fuzzing import JSON, Edits
-from tests.run_folder.saving import COUNTS, Place
+from tests.run_folder.saving import COUNTS, Place, saved_in
 
 
 @pytest.fixture
@@ -30,8 +30,7 @@ def test_nothing_saved_is_no_error(tmp_path: pathlib.Path) -> None:
 
 def test_a_manifest_says_what_was_saved(place: Place) -> None:
     manifest = place.saver.save(3, COUNTS, with_replay=True)
-    read = checkpoints.read(place.folder)
-    assert read is not None
+    read = saved_in(place.folder)
     assert read == place.saver.last
     assert (read.agent, read.learner_step, read.learner) == ("r2d2", 3, "learner-r2d2/3")
     assert (read.actor_steps, read.episodes, read.trained_steps) == (100, 10, 50)

@@ -38,6 +38,7 @@ def test_every_launch_is_kept_in_order(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_launch_older_than_some_fields_is_read(tmp_path: pathlib.Path) -> None:
+    assert launches.read(tmp_path) == []  # of a run older than the file
     old = '{"time": "2026", "command": "x", "actor_steps": 5, "walltime": 1.0}\n'
     RunFolder(tmp_path).launches.write_text(old)
     assert [(launch.command, launch.commit) for launch in launches.read(tmp_path)] == [("x", "")]

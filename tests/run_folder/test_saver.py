@@ -20,7 +20,7 @@ import tensorflow as tf
 from run_folder import checkpoints, disk, launches, replay_files, saver
 from run_folder.checkpoints import Manifest
 from tests.run_folder import power
-from tests.run_folder.saving import COUNTS, Place
+from tests.run_folder.saving import COUNTS, Place, saved_in
 
 
 @pytest.fixture
@@ -47,15 +47,13 @@ def test_what_is_superseded_goes_only_when_the_next_is_complete(place: Place) ->
     place.learner = "breaks"
     with pytest.raises(KeyboardInterrupt):
         place.saver.save(4, COUNTS, with_replay=True)
-    read = checkpoints.read(place.folder)
-    assert read is not None
+    read = saved_in(place.folder)
     assert (read.learner_step, read.replay) == (3, first.replay)
 
     place.learner, place.replays[1].breaks = "more weights", True
     with pytest.raises(KeyboardInterrupt):
         place.saver.save(5, COUNTS, with_replay=True)
-    read = checkpoints.read(place.folder)
-    assert read is not None
+    read = saved_in(place.folder)
     assert (read.learner_step, read.replay) == (5, first.replay)  # the learner was complete
     assert {f"{first.replay}/0/chunks", f"{first.replay}/1/chunks"} <= set(read.sizes)
 
@@ -93,8 +91,7 @@ def test_a_save_that_fails_leaves_the_last_one_and_no_half(
     with pytest.raises(saver.SaveError, match=f"^The {what}.* could not be saved: .*\\.$"):
         place.saver.save(4, COUNTS, with_replay=True)
     assert not list((place.folder / "staging").glob("*/*"))
-    read = checkpoints.read(place.folder)
-    assert read is not None
+    read = saved_in(place.folder)
     assert read.replay == first.replay
     if what == "learner":
         assert (place.files(), read.learner_step) == (before, 3)
@@ -129,8 +126,7 @@ def test_a_learner_that_is_saved_meanwhile_leaves_a_replay_alone(
 
     monkeypatch.setattr(part, name, call_and_save)
     place.saver.save_replay()
-    read = checkpoints.read(place.folder)
-    assert read is not None
+    read = saved_in(place.folder)
     assert read.learner_step == (4 if isinstance(learner, str) else 3)
     assert read.replay is not None
     assert read.replay != first.replay
@@ -196,8 +192,7 @@ def test_a_run_that_went_back_writes_over_nothing_that_is_named(place: Place) ->
     assert checkpoints.kept_steps(place.folder, "r2d2") == [3]
     place.learner = "other weights"
     place.new_saver(back).save(5, COUNTS, with_replay=False)
-    last = checkpoints.read(place.folder)
-    assert last is not None
+    last = saved_in(place.folder)
     assert last.sizes["learner-r2d2/5.data"] == len("other weights")
     assert place.files() == {"manifest.json", *Place.learner_files("r2d2", 3, 5)}
 
@@ -206,8 +201,7 @@ def test_steps_that_begin_alike_are_told_apart(place: Place) -> None:
     place.saver.save(1, COUNTS, with_replay=False)
     manifest = place.saver.save(10, COUNTS, with_replay=False)
     assert manifest.learner == "learner-r2d2/10"
-    read = checkpoints.read(place.folder)
-    assert read is not None
+    read = saved_in(place.folder)
     assert set(read.sizes) == {"learner-r2d2/10.index", "learner-r2d2/10.data"}
 
 
@@ -241,8 +235,7 @@ def test_a_clock_that_is_set_back_makes_no_save_negative(
     monkeypatch.setattr(time, "time", lambda: next(wall))
     for step in (3, 4):
         place.saver.save(step, COUNTS, with_replay=True)
-        read = checkpoints.read(place.folder)  # which refuses negative seconds
-        assert read is not None
+        read = saved_in(place.folder)  # which refuses negative seconds
         assert read.learner_step == read.replay_step == step
 
 
@@ -258,8 +251,7 @@ def test_a_second_learner_touches_nothing_but_its_own(place: Place) -> None:
         manifest = second.save(step, COUNTS, with_replay=True)
         assert (manifest.replay, manifest.replay_items) == (None, 0)
     assert (place.folder / checkpoints.MANIFEST).read_text() == text
-    read = checkpoints.read(place.folder, "manifest-impala.json")
-    assert read is not None
+    read = saved_in(place.folder, "manifest-impala.json")
     assert (read.agent, read.learner_step) == ("impala", 9)
     assert set(read.sizes) == {"learner-impala/9.index", "learner-impala/9.data"}
 

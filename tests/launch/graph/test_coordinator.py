@@ -37,7 +37,8 @@ class Replay:
 class Clock:
     """Time that passes only where a node waits; the wall's clock is set back all the while."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: pathlib.Path) -> None:
+        self.path = path  # of the run
         self.now = 1_000.0
         self.waited = 0
         self.on_wait: Callable[[], None] = lambda: None
@@ -58,8 +59,8 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
+def clock(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock(tmp_path)
     monkeypatch.setattr(coordinator, "time", clock)
     monkeypatch.setattr(process, "wait_for_stop", clock.wait_for_stop)
     monkeypatch.setattr(process, "enter", lambda *_: None)
@@ -102,11 +103,9 @@ def _act(node: Coordinator, steps: int, *ended: Ended) -> None:
     node.report_steps([0], steps, ended, 0)
 
 
-def test_counts_add_up_over_nodes_and_go_on_from_a_resumed_run(
-    tmp_path: pathlib.Path, clock: Clock
-) -> None:
+def test_counts_add_up_over_nodes_and_go_on_from_a_resumed_run(clock: Clock) -> None:
     begun = dict(actor_steps=100, episodes=3, walltime=60.0)
-    node = _make(tmp_path, begun, {"r2d2": (7, 50)})
+    node = _make(clock.path, begun, {"r2d2": (7, 50)})
     fresh = dict(learner_steps=7, trained_steps=50, environments_lost=0)
     assert node.get_counts() == begun | fresh
     node.report_steps([0], 10, [(0, 0, 1.0, 5, 10)], 0)
@@ -117,20 +116,18 @@ def test_counts_add_up_over_nodes_and_go_on_from_a_resumed_run(
     assert node.get_counts() == counted | dict(walltime=62.5, environments_lost=2)
 
 
-def test_actors_begin_a_new_run_at_0_and_later_where_the_run_is(
-    tmp_path: pathlib.Path, clock: Clock
-) -> None:
-    node = _make(tmp_path)
+def test_actors_begin_a_new_run_at_0_and_later_where_the_run_is(clock: Clock) -> None:
+    node = _make(clock.path)
     assert node.steps_before([0, 1]) == 0
     node.report_steps([0, 1], 40, [], 0)
     assert node.steps_before([0, 1]) == 40  # they were started again
     assert node.steps_before([2]) == 0  # it is a little late
-    resumed = _make(tmp_path / "resumed", dict(BEGUN, actor_steps=1_000))
+    resumed = _make(clock.path / "resumed", dict(BEGUN, actor_steps=1_000))
     assert resumed.steps_before([0, 1]) == 1_000
 
 
-def test_a_step_limit_stops_everyone(tmp_path: pathlib.Path, clock: Clock) -> None:
-    node = _make(tmp_path, max_actor_steps=1_000)
+def test_a_step_limit_stops_everyone(clock: Clock) -> None:
+    node = _make(clock.path, max_actor_steps=1_000)
     assert not node.report_steps([0], 999, [], 0)
     assert not node.report_learner("r2d2", 1, 1, {})
     assert node.report_steps([0], 1, [], 0)
@@ -153,10 +150,10 @@ def _ended_by_learners(node: Coordinator) -> None:
 
 @pytest.mark.parametrize("end", [_ended_by_request, _ended_by_actors, _ended_by_learners])
 def test_what_is_reported_after_the_end_was_decided_counts_no_more(
-    end: Callable[[Coordinator], None], tmp_path: pathlib.Path, clock: Clock
+    end: Callable[[Coordinator], None], clock: Clock
 ) -> None:
     node = _make(
-        tmp_path,
+        clock.path,
         learned={"r2d2": (0, 0), "impala": (0, 0)},
         max_actor_steps=1_000,
         max_learner_steps=50,
@@ -173,36 +170,34 @@ def test_what_is_reported_after_the_end_was_decided_counts_no_more(
 
     clock.on_wait = save
     node.run()
-    assert float(_rows(tmp_path, "actor")[-1]["actor_steps"]) == saved["actor_steps"]
-    assert len(_rows(tmp_path, "episodes")) == saved["episodes"]
-    assert _progress(tmp_path)["state"] == "finished"
+    assert float(_rows(clock.path, "actor")[-1]["actor_steps"]) == saved["actor_steps"]
+    assert len(_rows(clock.path, "episodes")) == saved["episodes"]
+    assert _progress(clock.path)["state"] == "finished"
 
 
-def test_a_limit_that_a_resumed_run_has_reached_ends_it_at_once(
-    tmp_path: pathlib.Path, clock: Clock
-) -> None:
-    assert _make(tmp_path, BEGUN | dict(actor_steps=1_000), max_actor_steps=1_000).should_stop()
-    assert not _make(tmp_path, BEGUN | dict(actor_steps=999), max_actor_steps=1_000).should_stop()
+def test_a_limit_that_a_resumed_run_has_reached_ends_it_at_once(clock: Clock) -> None:
+    assert _make(clock.path, BEGUN | dict(actor_steps=1_000), max_actor_steps=1_000).should_stop()
+    assert not _make(clock.path, BEGUN | dict(actor_steps=999), max_actor_steps=1_000).should_stop()
 
 
-def test_a_run_ends_when_every_learner_has_saved(tmp_path: pathlib.Path, clock: Clock) -> None:
-    node = _make(tmp_path, learned={"r2d2": (0, 0), "popart": (0, 0)})
+def test_a_run_ends_when_every_learner_has_saved(clock: Clock) -> None:
+    node = _make(clock.path, learned={"r2d2": (0, 0), "popart": (0, 0)})
     states: list[str] = []
 
     def look() -> None:
-        if (tmp_path / "nodes" / "progress.json").exists():
-            states.append(_progress(tmp_path)["state"])
+        if (clock.path / "nodes" / "progress.json").exists():
+            states.append(_progress(clock.path)["state"])
 
     clock.on_wait = look
     clock.at = {3: lambda: node.report_saved("r2d2"), 5: lambda: node.report_saved("popart")}
     node.run()
     assert states == ["running", "running", "running", "running", "finished"]
-    assert _progress(tmp_path)["reason"] == "every learner has reached its limit"
+    assert _progress(clock.path)["reason"] == "every learner has reached its limit"
 
 
-def test_the_first_reason_stays(tmp_path: pathlib.Path, clock: Clock) -> None:
-    node = _make(tmp_path)
-    RunFolder(tmp_path).stop.touch()
+def test_the_first_reason_stays(clock: Clock) -> None:
+    node = _make(clock.path)
+    RunFolder(clock.path).stop.touch()
     stopped = []
 
     def end() -> None:
@@ -212,14 +207,12 @@ def test_the_first_reason_stays(tmp_path: pathlib.Path, clock: Clock) -> None:
     clock.on_wait, clock.at = lambda: stopped.append(node.should_stop()), {3: end}
     node.run()
     assert stopped == [False, True, True, True]
-    assert _progress(tmp_path)["reason"] == "it was asked to stop"
-    assert _progress(tmp_path)["state"] == "finished"
+    assert _progress(clock.path)["reason"] == "it was asked to stop"
+    assert _progress(clock.path)["state"] == "finished"
 
 
-def test_the_time_to_save_is_short_once_somebody_waits(
-    tmp_path: pathlib.Path, clock: Clock
-) -> None:
-    node = _make(tmp_path, max_actor_steps=100)
+def test_the_time_to_save_is_short_once_somebody_waits(clock: Clock) -> None:
+    node = _make(clock.path, max_actor_steps=100)
     node.report_steps([0], 100, [], 0)
     clock.now += 100
     assert node.seconds_to_save() == math.inf  # at its own limit a run has all that it needs
@@ -230,10 +223,8 @@ def test_the_time_to_save_is_short_once_somebody_waits(
     assert node.seconds_to_save() == coordinator.SAVE_SECONDS - 2
 
 
-def test_logs_hold_means_of_a_period_and_every_episode(
-    tmp_path: pathlib.Path, clock: Clock
-) -> None:
-    node = _make(tmp_path)
+def test_logs_hold_means_of_a_period_and_every_episode(clock: Clock) -> None:
+    node = _make(clock.path)
 
     def report() -> None:
         node.report_steps([0], 600, [(0, 0, 1.0, 9, 150), (3, 0, -1.0, 11, 600)], 0)
@@ -245,7 +236,7 @@ def test_logs_hold_means_of_a_period_and_every_episode(
         25: lambda: node.report_saved("r2d2"),
     }
     node.run()
-    rows = _rows(tmp_path, "actor")
+    rows = _rows(clock.path, "actor")
     assert [row["actor_steps"] for row in rows] == ["600", "1200"]  # at 25 no newer
     assert [row["learner_steps"] for row in rows] == ["4", "4"]
     assert [float(row["walltime"]) for row in rows] == [10, 20]
@@ -255,7 +246,7 @@ def test_logs_hold_means_of_a_period_and_every_episode(
     assert rows[0]["replay_size"] == "14"  # both tables of both shards
     assert [float(row["replays_per_observation"]) for row in rows] == [2, 1]
     assert float(rows[0]["actor_steps_per_second"]) == pytest.approx(600 / 9)
-    assert _rows(tmp_path, "episodes") == [
+    assert _rows(clock.path, "episodes") == [
         dict(
             actor_steps=steps,
             walltime=walltime,
@@ -273,10 +264,10 @@ def test_logs_hold_means_of_a_period_and_every_episode(
 
 @pytest.mark.parametrize("limit", ["max_actor_steps", "max_learner_steps"])
 def test_a_run_of_seconds_has_a_row_for_each_hundredth_of_its_limit(
-    limit: str, tmp_path: pathlib.Path, clock: Clock
+    limit: str, clock: Clock
 ) -> None:
     limits: dict[str, Any] = {limit: 20_000}
-    node = _make(tmp_path, **limits)
+    node = _make(clock.path, **limits)
 
     def make_everything() -> None:
         """What two actors and a learner do within one second."""
@@ -291,7 +282,7 @@ def test_a_run_of_seconds_has_a_row_for_each_hundredth_of_its_limit(
 
     clock.on_wait = make_everything
     node.run()
-    rows, ended = _rows(tmp_path, "actor"), _rows(tmp_path, "episodes")
+    rows, ended = _rows(clock.path, "actor"), _rows(clock.path, "episodes")
     assert len(rows) >= 100
     assert [int(row["actor_steps"]) for row in ended] == list(range(50, 20_001, 50))
     times = [float(row["walltime"]) for row in ended]
@@ -301,29 +292,29 @@ def test_a_run_of_seconds_has_a_row_for_each_hundredth_of_its_limit(
 
 
 def test_every_episode_that_is_counted_is_in_the_log_however_soon_all_is_killed(
-    tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A checkpoint holds what a learner is told, and a run goes on from that or from progress."""
-    node = _make(tmp_path)
+    node = _make(clock.path)
     for length in (5, 6, 7):
         node.report_steps([0], 20, [(0, 0, 1.0, length, length), (1, 0, 0.0, length, 20)], 0)
-        assert node.get_counts()["episodes"] == len(_rows(tmp_path, "episodes"))
+        assert node.get_counts()["episodes"] == len(_rows(clock.path, "episodes"))
     node.report_steps([0], 20, [(0, 0, 1.0, 8, 8)], 0)
     monkeypatch.setattr(process, "wait_for_stop", lambda *_: True)  # torn down
     node.run()
-    assert len(_rows(tmp_path, "episodes")) == _progress(tmp_path)["counts"]["episodes"] == 7
+    assert len(_rows(clock.path, "episodes")) == _progress(clock.path)["counts"]["episodes"] == 7
 
 
-def test_a_resumed_run_logs_no_step_again(tmp_path: pathlib.Path, clock: Clock) -> None:
-    node = _make(tmp_path, dict(actor_steps=3_464, episodes=3, walltime=60.0))
+def test_a_resumed_run_logs_no_step_again(clock: Clock) -> None:
+    node = _make(clock.path, dict(actor_steps=3_464, episodes=3, walltime=60.0))
     clock.at = {15: lambda: _act(node, 36), 35: lambda: node.report_saved("r2d2")}
     node.run()
-    assert [row["actor_steps"] for row in _rows(tmp_path, "actor")] == ["3500"]
+    assert [row["actor_steps"] for row in _rows(clock.path, "actor")] == ["3500"]
 
 
-def test_progress_holds_what_the_view_shows(tmp_path: pathlib.Path, clock: Clock) -> None:
+def test_progress_holds_what_the_view_shows(clock: Clock) -> None:
     begun = BEGUN | dict(actor_steps=5_000, walltime=3_600.0)
-    node = _make(tmp_path, begun, {"r2d2": (10, 0)}, max_actor_steps=10_000)
+    node = _make(clock.path, begun, {"r2d2": (10, 0)}, max_actor_steps=10_000)
 
     def step() -> None:
         node.report_steps([0], 50, [(0, 0, float(clock.waited), 3, 50)], 0)
@@ -332,7 +323,7 @@ def test_progress_holds_what_the_view_shows(tmp_path: pathlib.Path, clock: Clock
 
     clock.on_wait, clock.at = step, {5: lambda: node.report_saved("r2d2")}
     node.run()
-    shown = _progress(tmp_path)
+    shown = _progress(clock.path)
     # The hour before the resume is no part of the rates.
     assert shown["rates"] == dict(actor_steps=50, learner_steps=2)
     assert shown["limits"] == dict(actor_steps=10_000, learner_steps=None)
@@ -344,10 +335,10 @@ def test_progress_holds_what_the_view_shows(tmp_path: pathlib.Path, clock: Clock
 
 
 def test_progress_that_cannot_be_written_for_long_ends_the_node(
-    tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or its notices, such as of saves that fail, and the run itself would be seen by nobody."""
-    node = _make(tmp_path)
+    node = _make(clock.path)
     began, full = clock.now, OSError(errno.ENOSPC, "No space left on device")
     write = disk.write
 
@@ -363,8 +354,8 @@ def test_progress_that_cannot_be_written_for_long_ends_the_node(
     assert clock.now - began == 100 + logs.UNWRITTEN_SECONDS
 
 
-def test_the_first_agents_counts_are_the_runs(tmp_path: pathlib.Path, clock: Clock) -> None:
-    node = _make(tmp_path, learned={"r2d2": (7, 50), "impala": (3, 9)})
+def test_the_first_agents_counts_are_the_runs(clock: Clock) -> None:
+    node = _make(clock.path, learned={"r2d2": (7, 50), "impala": (3, 9)})
     node.report_learner("impala", 4, 12, {"loss": 0.5})
     begun = {**BEGUN, "environments_lost": 0}
     assert node.get_counts() == begun | {"learner_steps": 7, "trained_steps": 50}
@@ -374,7 +365,7 @@ def test_the_first_agents_counts_are_the_runs(tmp_path: pathlib.Path, clock: Clo
     for name in ("r2d2", "impala"):
         node.report_saved(name)
     node.run()
-    shown = _progress(tmp_path)
+    shown = _progress(clock.path)
     assert shown["learners"] == {
         "r2d2": {"learner_steps": 8},
         "impala": {"learner_steps": 4, "loss": 0.5},
@@ -382,18 +373,16 @@ def test_the_first_agents_counts_are_the_runs(tmp_path: pathlib.Path, clock: Clo
     assert shown["evaluations"] == {"impala": {"episode_return": 0.75, "learner_steps": 4}}
 
 
-def test_an_agents_largest_priority_is_1_until_its_learner_gave_one(
-    tmp_path: pathlib.Path, clock: Clock
-) -> None:
-    node = _make(tmp_path, learned={"r2d2": (0, 0), "impala": (0, 0)})
+def test_an_agents_largest_priority_is_1_until_its_learner_gave_one(clock: Clock) -> None:
+    node = _make(clock.path, learned={"r2d2": (0, 0), "impala": (0, 0)})
     assert node.largest_priority("r2d2") == 1.0
     node.report_learner("r2d2", 1, 1, {"largest_priority": 2.5})
     assert (node.largest_priority("r2d2"), node.largest_priority("impala")) == (2.5, 1.0)
 
 
-def test_several_tasks_have_a_log_of_their_own(tmp_path: pathlib.Path, clock: Clock) -> None:
+def test_several_tasks_have_a_log_of_their_own(clock: Clock) -> None:
     tasks = ("catch", "atari:pong", "atari:boxing")
-    node = _make(tmp_path, tasks=tasks)
+    node = _make(clock.path, tasks=tasks)
     ended = [(0, 0, 1.0, 9, 60), (4, 1, -21.0, 800, 60), (1, 1, -19.0, 900, 60)]
 
     def end() -> None:
@@ -407,7 +396,7 @@ def test_several_tasks_have_a_log_of_their_own(tmp_path: pathlib.Path, clock: Cl
         25: end,
     }
     node.run()
-    rows = _rows(tmp_path, "tasks")
+    rows = _rows(clock.path, "tasks")
     assert [(row["actor_steps"], row["learner_steps"]) for row in rows] == [
         ("60", "0"),
         ("120", "0"),
@@ -422,39 +411,37 @@ def test_several_tasks_have_a_log_of_their_own(tmp_path: pathlib.Path, clock: Cl
     assert [row["normalised_tasks"] for row in rows] == ["0", "1", "1"]
     normalised = scores.human_normalised("atari:pong", -20.0)
     assert float(rows[1]["median_normalised"]) == pytest.approx(normalised)
-    assert [row["task"] for row in _rows(tmp_path, "episodes")] == [
+    assert [row["task"] for row in _rows(clock.path, "episodes")] == [
         "catch",
         "atari:pong",
         "atari:pong",
     ]
-    shown = _progress(tmp_path)
+    shown = _progress(clock.path)
     assert shown["aggregates"]["mean_capped"] == pytest.approx(normalised)
     assert list(shown["returns"]) == list(tasks)
 
 
-def test_a_busy_replay_does_not_stop_the_logs(tmp_path: pathlib.Path, clock: Clock) -> None:
-    node = _make(tmp_path)
+def test_a_busy_replay_does_not_stop_the_logs(clock: Clock) -> None:
+    node = _make(clock.path)
     node._replays[1].busy = True
     node.report_steps([0], 8, [], 0)
     node.report_saved("r2d2")
     node.run()
-    assert math.isnan(_progress(tmp_path)["replay_size"])
-    assert [row["replay_size"] for row in _rows(tmp_path, "actor")] == ["nan"]
-    assert not (tmp_path / "logs" / "tasks.csv").exists()  # of one task
+    assert math.isnan(_progress(clock.path)["replay_size"])
+    assert [row["replay_size"] for row in _rows(clock.path, "actor")] == ["nan"]
+    assert not (clock.path / "logs" / "tasks.csv").exists()  # of one task
 
 
-def test_a_run_goes_on_without_a_task_while_somebody_plays_another(
-    tmp_path: pathlib.Path, clock: Clock
-) -> None:
-    node = _make(tmp_path, tasks=("a", "b"))
+def test_a_run_goes_on_without_a_task_while_somebody_plays_another(clock: Clock) -> None:
+    node = _make(clock.path, tasks=("a", "b"))
     clock.on_wait = lambda: node.report_saved("r2d2")
     assert node.leave_out("b", [1, 3], "it is dark")
     assert node.leave_out("b", [3], "it is dark")  # after a restart
     assert node.leave_out("a", [0], "no display")
     assert not node.leave_out("a", [2], "no display")
-    assert not _make(tmp_path / "one").leave_out("catch", [0], "it is dark")  # its only task
+    assert not _make(clock.path / "one").leave_out("catch", [0], "it is dark")  # its only task
     node.run()
-    progress = _progress(tmp_path)
+    progress = _progress(clock.path)
     assert progress["left_out"] == {"a": 2, "b": 2}
     assert progress["notices"] == [
         "b is left out by actors 1, 3, who cannot play it: it is dark",
@@ -463,31 +450,31 @@ def test_a_run_goes_on_without_a_task_while_somebody_plays_another(
     ]
 
 
-def test_of_a_kind_of_notice_the_first_is_kept(tmp_path: pathlib.Path, clock: Clock) -> None:
-    node = _make(tmp_path)
+def test_of_a_kind_of_notice_the_first_is_kept(clock: Clock) -> None:
+    node = _make(clock.path)
     clock.on_wait = lambda: node.report_saved("r2d2")
     for sentence, kind in [("a", "x"), ("b", "x"), ("c", ""), ("d", "y"), ("e", ""), ("f", "y")]:
         node.notice(sentence, kind)
     node.run()
-    assert _progress(tmp_path)["notices"] == ["a", "c", "d", "e"]
+    assert _progress(clock.path)["notices"] == ["a", "c", "d", "e"]
 
 
-def test_progress_holds_the_newest_of_many_notices(tmp_path: pathlib.Path, clock: Clock) -> None:
-    node = _make(tmp_path)
+def test_progress_holds_the_newest_of_many_notices(clock: Clock) -> None:
+    node = _make(clock.path)
     clock.on_wait = lambda: node.report_saved("r2d2")
     for i in range(logs.MAX_NOTICES + 7):
         node.notice(f"notice {i}")
     node.run()
-    progress = _progress(tmp_path)
+    progress = _progress(clock.path)
     assert progress["noticed"] == logs.MAX_NOTICES + 7
     assert progress["notices"] == [f"notice {i + 7}" for i in range(logs.MAX_NOTICES)]
 
 
 def test_one_that_is_started_again_goes_on_from_what_it_wrote(
-    tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learned: dict[str, Sequence[int]] = {"r2d2": (0, 0), "impala": (0, 0)}
-    node = _make(tmp_path, learned=learned)
+    node = _make(clock.path, learned=learned)
     node.report_steps([0], 100, [(0, 0, 1.0, 5, 100)], 2)
     node.report_learner("r2d2", 30, 300, {"largest_priority": 4.0})
     node.report_learner("impala", 20, 200, {})
@@ -504,23 +491,23 @@ def test_one_that_is_started_again_goes_on_from_what_it_wrote(
 
     monkeypatch.setattr(rejoining, "_rejoins", True)
     clock.now += 60.0
-    node = _make(tmp_path, learned=learned, max_actor_steps=150)
+    node = _make(clock.path, learned=learned, max_actor_steps=150)
     assert node.get_counts() == written
-    assert [row["actor_steps"] for row in _rows(tmp_path, "actor")] == ["100"]
-    assert [row["actor_steps"] for row in _rows(tmp_path, "episodes")] == ["100"]
+    assert [row["actor_steps"] for row in _rows(clock.path, "actor")] == ["100"]
+    assert [row["actor_steps"] for row in _rows(clock.path, "episodes")] == ["100"]
     assert node.largest_priority("r2d2") == 4.0
     node._write_progress()
-    progress = _progress(tmp_path)
+    progress = _progress(clock.path)
     assert progress["learners"]["impala"] == dict(learner_steps=20)
     assert progress["evaluations"] == {"r2d2": dict(episode_return=0.5)}
 
     assert not node.report_learner("r2d2", 10, 100, {})  # which went back to its checkpoint
     assert node.get_counts()["learner_steps"] == 10
     node._write_progress()
-    assert _progress(tmp_path)["rates"]["learner_steps"] == 0.0
+    assert _progress(clock.path)["rates"]["learner_steps"] == 0.0
     assert node.report_steps([0], 50, [], 0)
     node.report_saved("r2d2")
     assert progress["state"] == "running"
     node.report_saved("impala")  # a learner that has ended says so until the run has
     node._write_progress()
-    assert _progress(tmp_path)["state"] == "finished"
+    assert _progress(clock.path)["state"] == "finished"

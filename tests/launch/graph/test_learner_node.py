@@ -160,10 +160,12 @@ class TornDown:
         self.node._save_when_torn_down()
 
 
-def test_what_was_learned_is_saved_when_all_is_torn_down(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    torn = TornDown(tmp_path, monkeypatch)
+@pytest.fixture
+def torn(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> TornDown:
+    return TornDown(tmp_path, monkeypatch)
+
+
+def test_what_was_learned_is_saved_when_all_is_torn_down(torn: TornDown) -> None:
     torn.node._save()
     torn.node._learner.learner_steps = 5  # type: ignore[misc]
     torn.tear_down()
@@ -172,10 +174,7 @@ def test_what_was_learned_is_saved_when_all_is_torn_down(
     assert torn.place.saver.last.learner_step == 5
 
 
-def test_what_has_learned_nothing_saves_nothing_when_all_is_torn_down(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    torn = TornDown(tmp_path, monkeypatch)
+def test_what_has_learned_nothing_saves_nothing_when_all_is_torn_down(torn: TornDown) -> None:
     torn.node._learner.learner_steps = 0  # type: ignore[misc]
     torn.tear_down()
     assert torn.codes == [process.TERMINATED]
@@ -183,10 +182,9 @@ def test_what_has_learned_nothing_saves_nothing_when_all_is_torn_down(
 
 
 def test_a_step_is_not_saved_again_while_its_replay_is_written(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    torn: TornDown, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second save would be cut short by the end of the process, and leave half a checkpoint."""
-    torn = TornDown(tmp_path, monkeypatch)
     writing = Writing(torn, monkeypatch)
     torn.place.learner = "a second save"
     torn.tear_down()
@@ -216,9 +214,8 @@ class Writing:
 
 
 def test_the_learner_goes_on_while_a_replay_is_written(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    torn: TornDown, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    torn = TornDown(tmp_path, monkeypatch)
     writing = Writing(torn, monkeypatch)
     torn.node._learner.learner_steps = 4  # type: ignore[misc]
     torn.node._save_and_go_on()
@@ -237,12 +234,8 @@ def test_the_learner_goes_on_while_a_replay_is_written(
 
 @pytest.mark.parametrize(("seconds_left", "count"), [(math.inf, 2), (PATIENCE, 2), (-1.0, 1)])
 def test_the_end_waits_for_a_replay_that_is_being_written_while_it_may(
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-    seconds_left: float,
-    count: int,
+    torn: TornDown, monkeypatch: pytest.MonkeyPatch, seconds_left: float, count: int
 ) -> None:
-    torn = TornDown(tmp_path, monkeypatch)
     torn.seconds_left = seconds_left
     writing = Writing(torn, monkeypatch)
     threading.Timer(0.2, writing.goes_on.set).start()
@@ -252,10 +245,7 @@ def test_the_end_waits_for_a_replay_that_is_being_written_while_it_may(
     torn.node._replay_save.join(PATIENCE)
 
 
-def test_a_save_that_fails_is_told_and_made_again(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    torn = TornDown(tmp_path, monkeypatch)
+def test_a_save_that_fails_is_told_and_made_again(torn: TornDown, tmp_path: pathlib.Path) -> None:
     full = OSError(errno.ENOSPC, "No space left on device")
     for part, name in ((torn.place, "learner"), (torn.place.replays[1], "fails_with")):
         before = getattr(part, name)

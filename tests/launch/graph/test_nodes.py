@@ -153,18 +153,20 @@ def test_a_report_is_so_short_that_a_limit_is_not_passed_by_much(
 
 def test_actors_that_begin_again_draw_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     run, source = _run()
-    seeds, make_each = [], suites.make_each
+    seeds, make_each = list[int](), suites.make_each
 
     def seeded(names: Sequence[str], *, seed: int, **kwargs: Any) -> VectorEnv:
         seeds.append(seed)
         return make_each(names, seed=seed, **kwargs)
 
     monkeypatch.setattr(suites, "make_each", seeded)
+    last = []
     for before in (0, 0, 7_000):
         coordinator = Coordinator()
         coordinator.before = before
         _act(run, run.crews()[0], source, coordinator)
-    assert seeds[0] == seeds[1] != seeds[2]
+        last.append(seeds[-1])  # those before are of specs
+    assert last[0] == last[1] != last[2]
 
 
 class Broken(VectorWrapper):

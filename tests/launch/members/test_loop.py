@@ -18,13 +18,14 @@ from launch.members.view import View
 from population import adoption, decisions
 from population.decisions import Decision, Member
 from population.folder import PopulationFolder
-from run_folder import checkpoints, run_lock
+from run_folder import run_lock
 from run_folder.settings import SettingsError
 from tests.launch.members.playing import LIMIT, Make, World, interrupt, steps_of
 from tests.population import populations
 from tests.population.populations import SWEEP, contents, decision_of, settings_of
 from tests.run_folder.holding import Holder
 from tests.run_folder.manifests import MANIFEST
+from tests.run_folder.saving import saved_in
 
 
 def test_who_has_played_least_is_next_until_all_have_reached_the_limit(
@@ -295,8 +296,7 @@ def test_a_decision_that_cannot_be_carried_out_ends_all_and_is_carried_out_later
     assert newest is not None
     steps = []
     for _ in range(2):
-        manifest = checkpoints.read(folder.member(0).checkpoints)
-        assert manifest is not None
+        manifest = saved_in(folder.member(0).checkpoints)
         steps.append(manifest.learner_step)
         make(limit=1_000)
     assert steps == [newest.learner_step, newest.learner_step + 1]

@@ -30,7 +30,7 @@ _FEW_ENVIRONMENTS = 8  # below, TensorFlow's operations are as quick as loops of
 
 
 class Writer(Protocol):
-    """What an actor needs of `replay.writer.SequenceWriter`."""
+    """The part of `replay.writer.SequenceWriter` that an actor needs."""
 
     def append(
         self, step: Step, *, core_state: Nest, values: dict[str, np.ndarray], learner_step: int
@@ -246,7 +246,7 @@ def with_variables(
 
 
 def network_input(environment_spec: specs.EnvironmentSpec, frame_stack: int) -> NetworkInput:
-    """What a network sees at the first step of one environment, `[1, ...]`, all zero.
+    """The network's inputs at the first step of one environment, `[1, ...]`, all zero.
 
     Raises:
       ValueError: there is no image whose frames could be stacked.

@@ -44,7 +44,7 @@ class Network(Protocol):
 
 
 class PolicyOutput(NamedTuple):
-    """What acting on N observations gives. Of bounded actions a probability is a density."""
+    """A policy's answer to N observations; bounded actions have a density for a probability."""
 
     action: tf.Tensor  # [N] int32, or [N, D] int32 or float32, as replay holds it
     log_probability: tf.Tensor  # [N] float32: of that action, under the policy that chose it

@@ -1,4 +1,4 @@
-"""What the commands know of an agent before it is made: its line in the catalogue, or a user's own.
+"""Entries: an agent as the commands know it before it is made, in the catalogue or a user's own.
 
     --agent=my_package.agents:REINFORCE
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 EXAMPLE = "my_package.agents:REINFORCE"
 
 Kind = Literal["atari", "dmlab", "control", "control_image", "image", "small"]
-"""What presets tell apart: Atari, DeepMind Lab, actions that are vectors, from features and from
-images, other images for convolutions, the rest."""
+"""The kinds that presets tell apart: Atari, DeepMind Lab, actions that are vectors, from features
+and from images, other images for convolutions, the rest."""
 
 Values = Mapping[str, Any]  # of fields of the agent's Config
 

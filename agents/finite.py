@@ -1,4 +1,4 @@
-"""What is learned from must be finite: a single NaN is soon in every parameter, and then saved."""
+"""Rewards, losses and gradients must be finite: one NaN is soon in all parameters and saved."""
 
 import math
 from collections.abc import Mapping, Sequence

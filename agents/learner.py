@@ -30,7 +30,7 @@ _END_SECONDS = 5.0  # for a batch that is on its way; one that waits for replay 
 
 
 class PriorityWriter(Protocol):
-    """What a learner needs of `replay.priorities.PriorityUpdater`."""
+    """The part of `replay.priorities.PriorityUpdater` that a learner needs."""
 
     def update(self, shard: np.ndarray, key: np.ndarray, priority: np.ndarray) -> None: ...
 
@@ -186,7 +186,7 @@ class Parameters:
         self._on_replaced()
 
     def _newest(self) -> list[np.ndarray] | None:
-        """What `get_variables` last served, unless an update was made since."""
+        """The parameters last served, unless an update was made since."""
         served = self._served
         return served[1] if served is not None and served[0] == self.learner_steps else None
 

@@ -1,4 +1,4 @@
-"""What learners make of rows: masked sums and means, rewards transformed, ages.
+"""Rows as learners read them: masked sums and means, rewards transformed, ages.
 
 What masked rows hold, NaN too, is ignored.
 """

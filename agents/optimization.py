@@ -8,7 +8,7 @@ import tensorflow as tf
 
 
 class Slots(NamedTuple):
-    """What RMSProp remembers of each parameter, in the parameter's shape."""
+    """The memory of RMSProp for each parameter, in the parameter's shape."""
 
     mean_square: Sequence[tf.Tensor]  # s
     momentum: Sequence[tf.Tensor]  # m
@@ -95,7 +95,7 @@ class RMSProp(tf.Module):
         parameters: Sequence[tf.Variable],
         learning_rate: float | tf.Tensor,
     ) -> tuple[list[tf.Tensor], Slots]:
-        """What `apply` would make of the parameters and of the slots; nothing changes."""
+        """The parameters and slots that `apply` would make; nothing changes."""
         slots = Slots(self.ms, self.mom)
         return rmsprop_step(
             parameters, gradients, slots, learning_rate=learning_rate, **self._constants

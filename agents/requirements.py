@@ -1,4 +1,4 @@
-"""What the fields of settings may hold, and the sentence that refuses anything else.
+"""Requirements of the fields of settings, each with the sentence that refuses anything else.
 
 Types are those of the fields' annotations. An int is a float too; True and False are no numbers,
 and NaN is none. Bounds are generous: they keep out what no machine can do, and slips of a finger.

@@ -1,4 +1,4 @@
-"""What the learners of one agent agree on, so that several are as one (Espeholt et al. 2018, §3).
+"""The learners of one agent agree here, so that several are as one (Espeholt et al. 2018, §3).
 
 Each holds all parameters and a part of every batch. What one learner would compute from the whole
 batch is reduced over all of them, and the rest each computes alike:
@@ -147,7 +147,7 @@ _current: contextvars.ContextVar[Learners] = contextvars.ContextVar("_current", 
 
 @contextlib.contextmanager
 def among(learners: Learners) -> Iterator[None]:
-    """What is called in here, an update that is traced above all, has these learners as its own."""
+    """Code in here, an update that is traced above all, has these learners as its own."""
     before = _current.set(learners)
     try:
         yield

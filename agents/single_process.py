@@ -181,7 +181,7 @@ class AcmeActor(core.Actor):
         self._actor.observe(rewards, np.array([continuation], np.float32))
 
 
-class SingleProcessAgent(core.Actor, core.VariableSource):
+class SingleProcessAgent(AcmeActor, core.VariableSource):
     """Acts in one environment and learns in between, for `acme.EnvironmentLoop`.
 
     No rate limiter paces the learner: `Pace` counts the rows written instead, and says when a
@@ -215,25 +215,19 @@ class SingleProcessAgent(core.Actor, core.VariableSource):
         agent = dataclasses.replace(agent, variable_update_period=1)
         self._process = InProcess(agent, environment_spec, tasks=np.zeros(1, np.int64), seed=seed)
         self.learner = self._process.learner
-        self._actor = AcmeActor(self._process.actor)
+        super().__init__(self._process.actor)
         self._pace = pace_of(agent)
         self._rows = 0
         self._learner_steps = 0
 
     def select_action(self, observation: Any) -> Any:
         """The action of one step, as the spec has it; observation without a batch axis."""
-        return np.asarray(self._act(self._actor.select_action(self._see(observation))))[()]
-
-    def observe_first(self, timestep: dm_env.TimeStep) -> None:
-        """A new episode begins."""
-        self._actor.observe_first(timestep)
+        return np.asarray(self._act(super().select_action(self._see(observation))))[()]
 
     def observe(self, action: Any, next_timestep: dm_env.TimeStep) -> None:
         """The outcome of the last action."""
-        last = next_timestep.last()
-        seen = self._see(next_timestep.observation) if last else None  # else it is acted on
-        self._actor.observe(action, next_timestep._replace(observation=seen))
-        self._rows += 2 if last else 1  # the last observation is a row too
+        super().observe(action, next_timestep)
+        self._rows += 2 if next_timestep.last() else 1  # the last observation is a row too
 
     def update(self, wait: bool = False) -> None:
         """Makes the learner steps that are due, and then acts with the new parameters."""

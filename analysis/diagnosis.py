@@ -333,25 +333,14 @@ def _distribution(of: str, lag: np.ndarray, weights: np.ndarray) -> Lag:
 
 
 def weighted_quantile(values: np.ndarray, weights: np.ndarray, quantile: float) -> float:
-    """The least value at or below which lies that part of the weight.
-
-    Args:
-      values: `[M]`.
-      weights: `[M]`, positive.
-      quantile: between 0 and 1.
-    """
+    """The least of values `[M]` at or below which lies that part, 0 to 1, of the weights `[M]`."""
     order = np.argsort(values)
     below = np.cumsum(weights[order])
     return float(values[order][np.searchsorted(below, quantile * below[-1])])
 
 
 def read_lags(run: Settings, name: str, samples: int) -> Lags:
-    """Reads an agent's log, and samples its saved replay.
-
-    Args:
-      run: the settings of the run.
-      name: of the agent.
-      samples: the most to draw from replay.
+    """Reads an agent's log, and draws at most so many samples of its saved replay.
 
     Raises:
       SettingsError: nothing was logged yet, and no replay was saved.

@@ -75,14 +75,9 @@ _OUTPUTS = {"shallow": 256, "resnet": 256}  # of a last layer that is fully conn
 def per_update(
     config: Any, image: Sequence[int], num_actions: int, head: snt.Module, num_networks: int
 ) -> int:
-    """Useful operations of one update.
+    """Useful operations of one update, by so many networks, of which a target network is one.
 
-    Args:
-      config: an agent's.
-      image: height, width and channels of one network input.
-      num_actions: A.
-      head: of the network, which has been called.
-      num_networks: that are evaluated; 2 with a target network.
+    The image has height, width and channels of one network input; the head has been called.
     """
     network = network_layers(config, image, num_actions, head)
     forward = [sum(layer.forward for layer in part) for part in network]

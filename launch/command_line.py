@@ -144,11 +144,9 @@ def run(main: Callable[[Sequence[str]], None], sections: Sections) -> None:
 
 
 def later(module: str, line: str = "") -> Any:
-    """Imports a module that needs TensorFlow, which takes seconds: once what was typed is right.
+    """Prints a line, and imports a module that needs TensorFlow, which takes seconds.
 
-    Args:
-      module: its name.
-      line: what is printed before.
+    So it is called once what was typed is right.
     """
     try:
         recurrent_replay.check()
@@ -183,7 +181,7 @@ def agent_help(agent: str, argv: Sequence[str]) -> str:
       agent: as `--agent` takes it.
       argv: may say `--env` and `--preset`, whose values are shown then; else the paper's.
     """
-    said = {key: value for key, _, value in (a.lstrip("-").partition("=") for a in argv)}
+    said = _values(argv)
     env, preset = said.get("env", ""), said.get("preset", catalogue.PRESETS[0])
     try:
         (name,) = named = catalogue.named(agent)
@@ -201,6 +199,11 @@ def agent_help(agent: str, argv: Sequence[str]) -> str:
         instead = f" [Paper: {_typed(published)}.]" * (value != published)
         lines += _described(f"--{name}.{field}={_typed(value)}", declared.meaning + instead)
     return "\n".join(lines)
+
+
+def _values(argv: Sequence[str]) -> dict[str, str]:
+    """Flags' values as they were typed, before any is known to be right."""
+    return {name: value for name, _, value in (arg.lstrip("-").partition("=") for arg in argv)}
 
 
 def _typed(value: Any) -> str:
@@ -252,8 +255,7 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
 
 def _unknown(error: flags.UnrecognizedFlagError, argv: Sequence[str]) -> str:
     """A sentence about a flag that there is not, which may be meant for an agent's Config."""
-    said = {key: value for key, _, value in (a.lstrip("-").partition("=") for a in argv)}
-    known = [agent for agent in said.get("agent", "").split(",") if agent in catalogue.AGENTS]
+    known = [a for a in _values(argv).get("agent", "").split(",") if a in catalogue.AGENTS]
     for agent in known or catalogue.AGENTS:
         declared = fields.declared(type(catalogue.entry(agent).config))
         near = texts.nearest(error.flagname, declared)

@@ -121,12 +121,7 @@ def _run_here(run: Settings, resumption: Resumption | None) -> int:
 
 @contextlib.contextmanager
 def forking(agent: str, env: str, *, private: bool = False) -> Iterator[ForkServer]:
-    """A fork server, for as long as this lasts; what ends it too early is a sentence.
-
-    Args:
-      agent: of `--agent`.
-      env: of `--env`.
-      private: whether it gets a network of its own.
+    """A fork server, for as long as this lasts, with a network of its own if it is private.
 
     Raises:
       SettingsError: this process cannot be forked, or the server is gone.

@@ -18,7 +18,7 @@ from replay.structures import Batch, Nest
 
 
 class Evaluation(NamedTuple):
-    """What the networks say of a batch's trained rows."""
+    """The networks' view of a batch's trained rows."""
 
     loss: tf.Tensor  # []
     q_taken: tf.Tensor  # [L, B]
@@ -123,7 +123,7 @@ class R2D2Update(tf.Module):
         return Evaluation(loss, q_taken, targets)
 
     def _importance_weights(self, batch: Batch) -> tf.Tensor:
-        """Those of this learner's items `[B]`, among all learners' of which the largest is 1.
+        """The weights of this learner's items `[B]`; the largest among all learners' is 1.
 
         Where learners sample shards of their own, a table has as many items as all of them say
         together. What their probabilities and sizes are all too large by does not matter.

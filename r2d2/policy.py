@@ -75,7 +75,7 @@ def make_evaluation_policy(config: Config, network: Network, seed: int) -> Polic
 
 
 def estimates(config: Config, values: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """What a policy's values `[N]` say of the return: Q of the actions taken, without h."""
+    """The return that a policy's values `[N]` tell: Q of the actions taken, without h."""
     q = values["q_taken"]
     return {"Q": h_inverse(q, config.rescaling_epsilon) if config.rescale else q}
 

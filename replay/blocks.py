@@ -46,12 +46,7 @@ def _bits(values: np.ndarray) -> np.ndarray:
 
 
 def unpack(packed: tf.Tensor, actions: specs.Array) -> Record:
-    """The parts of rows `[..., W]`, each with the axes `[...]`; an action adds its own.
-
-    Args:
-      packed: as `pack` made them.
-      actions: of one environment.
-    """
+    """The parts of rows `[..., W]`, each with the axes `[...]`; an action adds its own."""
     step_type, lives, *action, log_probability, reward, continuation = tf.unstack(packed, axis=-1)
     chosen = tf.stack(action, axis=-1) if actions.shape else action[0]
     floats = [tf.bitcast(part, tf.float32) for part in (log_probability, reward, continuation)]
@@ -77,7 +72,6 @@ def decompressed(
       blocks: as `compressed` made them. An empty string gives a block whose first row is zeros. Its
         other rows are left unwritten, which saves time: nothing may read them.
       environment_spec: of one environment, with single frames as its observation.
-      layout: as the writers cut them.
 
     Raises:
       ValueError, RuntimeError: a string is no array of that size. Within a dataset whoever reads it

@@ -68,7 +68,6 @@ def make_dataset(
         holds their items in this order, and those of one table in the order of the shards.
       environment_spec: of one environment, with single frames as its observation.
       core_state: the tables' reader's recurrent state for one environment; () without a core.
-      blocks: as the writers cut them.
       batch_sizes: items of each table, from all shards together; their sum is B.
       same_process: whether the servers are of this process. Reverb then waits for items in rounds
         of three seconds, and may drop those that came of several when a round ends: of a queue
@@ -148,7 +147,7 @@ def _items(server_address: str, table: TableSpec, item: Item, at_a_time: int) ->
 
 
 def _as_one_table(samples: Sequence[reverb.ReplaySample]) -> reverb.ReplaySample:
-    """What each shard gave, as if sampled from one table that holds all of their items.
+    """The samples of all shards, as if from one table that holds all of their items.
 
         P(i) = P_s(i) / S,   N = Σ_s N_s,   for an item i of shard s of S
 
@@ -172,19 +171,12 @@ def _concatenated(samples: Sequence[reverb.ReplaySample]) -> reverb.ReplaySample
 
 
 def check_shares(tables: Sequence[TableSpec], batch_sizes: Sequence[int], num_shards: int) -> None:
-    """Checks that every shard of every table can give its part of a batch.
-
-    Args:
-      tables: with the sizes of all shards together.
-      batch_sizes: items of each table in a batch.
-      num_shards: how many servers hold the tables.
+    """Checks that every shard of every table, of all shards' sizes, can give its part of a batch.
 
     Raises:
-      ValueError: if there is no table, no shard, or not one batch size of at least 1 for each
-        table; if the shards' parts would not be equal; or if a queue could never fill its own.
+      ValueError: if there is no table, or not one batch size of at least 1 for each; if the shards'
+        parts would not be equal; or if a queue could never fill its own.
     """
-    if num_shards < 1:
-        raise ValueError(f"At least one replay server is needed, got {num_shards}.")
     if not tables or len(tables) != len(batch_sizes):
         raise ValueError(
             f"One table or more is needed, each with its batch size; got {len(tables)} tables and "
@@ -231,9 +223,6 @@ def to_batch(
       items: `[B, ...]`; the header is `[B, 7]`, and blocks are padded to one common number, at
         least one more than the longest item's, with such as begin with a row of zeros.
       shard: `[B]` int32, index of the server that gave each.
-      layout: the table's.
-      blocks: as the writers cut them.
-      actions: of one environment.
     """
     header = Header(*tf.unstack(items.header, axis=-1))
     rows = _Rows(items.blocks, header, blocks)

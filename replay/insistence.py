@@ -45,7 +45,7 @@ def insist(client: reverb.Client, call: Callable[[], T]) -> T:
 
 
 def wait_for(client: reverb.Client) -> dict[str, Any]:
-    """What a server says of its tables, as soon as it answers."""
+    """A server's account of its tables, as soon as it answers."""
     began = time.monotonic()
     while True:
         tables = _ask(client, ASK_SECONDS)
@@ -104,7 +104,7 @@ def _have_connections_probed(clients: Sequence[reverb.Client]) -> None:
 
 
 def _ask(client: reverb.Client, seconds: int) -> dict[str, Any] | None:
-    """What a server says of its tables; None where it does not answer in time."""
+    """A server's account of its tables; None where it does not answer in time."""
     began = time.monotonic()
     try:
         tables: dict[str, Any] = client.server_info(timeout=seconds)

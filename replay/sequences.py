@@ -35,7 +35,7 @@ class History:
 
 
 class Facts(NamedTuple):
-    """What is remembered of a row, beside its core state."""
+    """The remembered parts of a row, beside its core state."""
 
     step_type: np.ndarray  # [N] uint8
     lives: np.ndarray  # [N] uint8
@@ -114,12 +114,10 @@ def oldest_learner_step(cuts: Cuts, facts: History) -> np.ndarray:
 
 
 def priority_input(cuts: Cuts, length: int, facts: History) -> PriorityInput:
-    """What an actor knows of finished items, time-major, zero past their ends.
+    """An actor's record of finished items, time-major, zero past their ends.
 
-    Args:
-      cuts: M items.
-      length: L, trained rows of a full item.
-      facts: rows from the one before each item's first trained row on.
+    L, `length`, are the trained rows of a full item; `facts` reach back to the row before each
+    item's first trained one.
     """
     rows = cuts.trained + np.arange(length + 1)[:, None]  # [L + 1, M]
     now: Facts = facts.read(rows, cuts.environment)

@@ -1,4 +1,4 @@
-"""What is stored and what a learner sees: named fields, each with its shape.
+"""The stored and the learned-from data: named fields, each with its shape.
 
 One environment's stream is a row per vector step, for ever: the autoreset happens on the next step,
 so the row after an episode's last step holds only that episode's last observation (`LAST`), and
@@ -52,7 +52,7 @@ class Step(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What is small of rows `[...]`."""
+    """The small parts of rows `[...]`."""
 
     step_type: Array  # [...] uint8
     lives: Array  # [...] uint8
@@ -89,7 +89,7 @@ class Header(NamedTuple):
 
 
 class Item(NamedTuple):
-    """What one Reverb item holds."""
+    """The content of one Reverb item."""
 
     blocks: Block  # [num_blocks, ...] on every field; num_blocks varies from item to item
     header: Array  # [7] int64: the fields of a `Header`, in order
@@ -97,7 +97,7 @@ class Item(NamedTuple):
 
 
 class NetworkInput(NamedTuple):
-    """What a network sees at one step, with any leading axes `[...]`."""
+    """The inputs of a network at one step, with any leading axes `[...]`."""
 
     observation: Nest  # [..., *] uint8 images stacked on their last axis, vectors as they are
     previous_action: Array  # [...] or [..., D], as actions; NO_ACTION or 0 at an episode's start
@@ -116,7 +116,7 @@ class TrainedRows(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What a learner sees: time-major. T = burn_in + length; row T is only there to bootstrap from.
+    """A learner's batch: time-major. T = burn_in + length; row T is only there to bootstrap from.
 
     A row is *valid* when it holds an observation (a step's, or the one after the last step);
     padding is not. Only valid rows advance a recurrent core. `mask` marks the rows of real steps:
@@ -149,7 +149,7 @@ class Batch(NamedTuple):
 
 
 class PriorityInput(NamedTuple):
-    """What an actor knows of M finished items, for their first priorities: trained rows only."""
+    """An actor's record of M finished items, for their first priorities: trained rows only."""
 
     values: dict[str, np.ndarray]  # [L + 1, M] each: what the policy put into `PolicyOutput.values`
     reward: np.ndarray  # [L, M] float32

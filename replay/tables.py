@@ -103,8 +103,7 @@ def fills(servers: Sequence[reverb.Client], timeout: int | None = None) -> dict[
     """How full each table is, by name.
 
     Args:
-      servers: clients of all servers.
-      timeout: seconds that each may take to answer; None waits, and says so.
+      timeout: seconds that each server may take to answer; None waits, and says so.
 
     Raises:
       reverb.errors.ReverbError, RuntimeError: when one does not answer.
@@ -129,9 +128,7 @@ def signature(
 
     Args:
       environment_spec: of one environment, with single frames as its observation.
-      core_state: the reader's recurrent state for one environment, arrays or anything with shape
-        and dtype.
-      blocks: as the writers cut them.
+      core_state: the reader's recurrent state for one environment: anything with shape and dtype.
     """
 
     def strings(leaf: specs.Array) -> tf.TensorSpec:
@@ -156,11 +153,9 @@ def make_tables(
     """Makes the tables of one replay server.
 
     Args:
-      tables: what to make.
       environment_spec: of one environment, with single frames as its observation.
       core_states: by table name, the reader's recurrent state for one environment; () without a
         core.
-      blocks: as the writers cut them.
 
     Raises:
       ValueError: if two tables have one name, or a size, ratio or exponent makes no sense.

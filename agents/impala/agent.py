@@ -50,12 +50,16 @@ def make(
       make_normaliser: from the layer that gives the values to what normalises them; None does not.
     """
     make_network = functools.partial(_make_network, config, num_values)
-    tables, batch_sizes = zip(*_reads(config, name), strict=True)
+    replayed = config.num_replayed
+    tables = [TableSpec(name, "queue", config.layout, max_size=config.queue_size)]
+    if replayed:
+        replay = TableSpec(f"{name}_replay", "uniform", config.layout, max_size=config.replay_size)
+        tables.append(replay)
     return Agent(
         name=name,
         config=config,
-        tables=tables,
-        batch_sizes=batch_sizes,
+        tables=tuple(tables),
+        batch_sizes=(config.batch_size - replayed, replayed) if replayed else (config.batch_size,),
         frame_stack=config.frame_stack,
         resets_on_life_loss=config.life_loss,
         variable_update_period=config.layout.period,
@@ -74,16 +78,6 @@ def _estimates(
     update: ImpalaUpdate, values: Mapping[str, tf.Tensor], task: int
 ) -> dict[str, tf.Tensor]:
     return {"V": update.values_of_task(values["value"], task)}
-
-
-def _reads(config: Config, name: str) -> list[tuple[TableSpec, int]]:
-    """The tables, each with its unrolls of a batch."""
-    queue = TableSpec(name, "queue", config.layout, max_size=config.queue_size)
-    replayed = config.num_replayed
-    if not replayed:
-        return [(queue, config.batch_size)]
-    replay = TableSpec(f"{name}_replay", "uniform", config.layout, max_size=config.replay_size)
-    return [(queue, config.batch_size - replayed), (replay, replayed)]
 
 
 def _make_network(

@@ -41,7 +41,7 @@ class Distribution(Protocol):
         ...
 
     def regularisation(self) -> tf.Tensor:
-        """What is minimised beside the other losses so that the policy stays broad, `[...]`."""
+        """A loss that keeps the policy broad beside the others, `[...]`."""
         ...
 
     def regularisation_metric(self, mean: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -248,6 +248,6 @@ def squashed(u: Array, actions: specs.BoundedArray) -> Array:
 
 
 def without_last(distribution: AnyDistribution) -> AnyDistribution:
-    """That of all rows but the last: `[T + 1, B, ...]` -> `[T, B, ...]`."""
+    """The policies of all rows but the last: `[T + 1, B, ...]` -> `[T, B, ...]`."""
     shortened: AnyDistribution = tree.map_structure(lambda x: x[:-1], distribution)
     return shortened

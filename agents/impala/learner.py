@@ -78,7 +78,7 @@ class Normaliser(Protocol):
 
 
 class VTraceUpdate(tf.Module):
-    """What the updates of V-trace learners share. Implements `agents.contract.Update` but the call.
+    """The common part of V-trace learners' updates: all of `agents.contract.Update` but the call.
 
     Args:
       name: of the module.
@@ -128,7 +128,7 @@ class VTraceUpdate(tf.Module):
         return clip_by_global_norm(current().sum(gradients), self._config.max_gradient_norm)
 
     def _core_output(self, batch: Batch) -> tf.Tensor:
-        """What the core says of a batch's trained rows and the last, `[L + 1, B, H]`."""
+        """The core's outputs on a batch's trained rows and the last, `[L + 1, B, H]`."""
         config = self._config
         reset = batch.reset | batch.life_lost if config.life_loss else batch.reset
         return unroll_trained_core(

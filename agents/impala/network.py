@@ -60,5 +60,5 @@ def make_network(
 
 
 def policy_form(config: Config, environment_spec: specs.EnvironmentSpec) -> Form:
-    """Of the policy over an environment's actions, as a config has it; raises as `make_network`."""
+    """The form of a config's policy over an environment's actions; raises as `make_network`."""
     return form_of(environment_spec.actions, config.log_sigma_min, config.log_sigma_max)

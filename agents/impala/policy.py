@@ -38,7 +38,7 @@ def make_evaluation_policy(network: Network, seed: int) -> Policy:
 
 
 def environment_action(action: Array, actions: specs.BoundedArray) -> Array:
-    """What the environment is given where the policy chose `action`; a vector is squashed.
+    """The environment's action where the policy chose `action`; a vector is squashed.
 
     Args:
       action: `[N]` or `[N, D]` int32, or `[N, D]` float32 before it is squashed.

@@ -30,7 +30,7 @@ MAX_WEIGHT = 1e5  # so that squares of a gradient stay within float32, too
 
 
 class Weights(NamedTuple):
-    """What each row of an unroll weighs, `[T, B]` each."""
+    """The weights of an unroll's rows, `[T, B]` each."""
 
     delta: tf.Tensor  # ρ of the temporal differences
     trace: tf.Tensor  # c, which carry them back to earlier rows
@@ -38,7 +38,7 @@ class Weights(NamedTuple):
 
 
 class Returns(NamedTuple):
-    """What an unroll teaches, `[T, B]` each; on masked rows both are the value."""
+    """The lessons of an unroll, `[T, B]` each; on masked rows both are the value."""
 
     value: tf.Tensor  # v_s, the target of V(x_s)
     q: tf.Tensor  # q_s, an estimate of Q(x_s, a_s)
@@ -156,7 +156,7 @@ def _discounted_sums(x: tf.Tensor, decay: tf.Tensor, weight: tf.Tensor) -> tf.Te
 
 
 class Outputs(NamedTuple):
-    """What a network says of the trained rows and, of its values, the row after them."""
+    """A network's outputs on the trained rows; values on the row after them too."""
 
     policy: Distribution  # [L, B], π
     value: tf.Tensor  # [L + 1, B], n: a value in the rewards' units is V = σ n + μ
@@ -179,7 +179,7 @@ class Hyperparameters(NamedTuple):
 
 
 def fixed_hyperparameters(config: Config) -> Hyperparameters:
-    """Those of a config (Espeholt et al. 2018, Section 4.2)."""
+    """The hyperparameters of a config (Espeholt et al. 2018, Section 4.2)."""
     return Hyperparameters(
         discount=config.discount,
         lambda_=config.lambda_,

@@ -70,7 +70,7 @@ def _padded(distinct: tf.Tensor, most: tf.Tensor) -> tf.Tensor:
 
 
 def vocabulary_size(words: specs.Array) -> int:
-    """Of the words' ids in a part of an observation.
+    """The vocabulary's size, from the specs of the words in an observation.
 
     Raises:
       ValueError: they have no maximum.

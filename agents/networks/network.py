@@ -62,12 +62,12 @@ class RecurrentNetwork(snt.Module):
 
     @property
     def head(self) -> Callable[[tf.Tensor], Nest]:
-        """What turns the core's outputs into the network's."""
+        """The module that turns the core's outputs into the network's."""
         return self._head
 
     @property
     def core(self) -> Core:
-        """What carries a state from one step to the next."""
+        """The module that carries a state from one step to the next."""
         return self._core
 
     def with_core(self, core: Core) -> "RecurrentNetwork":

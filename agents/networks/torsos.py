@@ -235,7 +235,7 @@ def make_torso(
 
 
 def _own(name: str) -> tf.Module:
-    """What a torso's import path makes."""
+    """The torso that an import path makes."""
     make = import_path.load(name, what="a torso", example=TORSO_EXAMPLE)
     try:
         torso = make()

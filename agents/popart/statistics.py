@@ -85,7 +85,7 @@ class PopArt(tf.Module):
 def rollout_means(
     target: tf.Tensor, mask: tf.Tensor, task: tf.Tensor, num_tasks: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Of targets and mask `[L, B]` the mean target of each rollout, and which task it counts for.
+    """The mean of each rollout's targets, where mask `[L, B]` is 1, and the task it counts for.
 
     Returns:
       `[B, K]` float64, 1 at a rollout's task and 0 elsewhere, all 0 without real steps; and the

@@ -236,7 +236,7 @@ class StacUpdate(VTraceUpdate):
         return self.learned_network.head.heads
 
     def _outputs(self, batch: Batch, heads: Sequence[Head]) -> list[PolicyAndValue]:
-        """What heads say of the trained rows and the last, `[L + 1, B, ...]`."""
+        """The heads' outputs on the trained rows and the last, `[L + 1, B, ...]`."""
         core_output = self._core_output(batch)
         return [apply_to_rows(head, core_output) for head in heads]
 

@@ -15,13 +15,7 @@ from tensor_ops.elementwise import relu
 
 
 class Perceptron(snt.Module):
-    """Hidden layers with ReLUs, then a linear one.
-
-    Args:
-      hidden_sizes: units of the hidden layers.
-      size: N, of the output.
-      dtype: of the hidden layers' arithmetic.
-    """
+    """Hidden layers with ReLUs, whose arithmetic is `dtype`, then a linear one of N, `size`."""
 
     def __init__(self, hidden_sizes: Sequence[int], size: int, dtype: tf.DType) -> None:
         super().__init__()
@@ -37,13 +31,7 @@ class Perceptron(snt.Module):
 
 
 class Head(snt.Module):
-    """A policy and a value (Zahavy et al. 2020, Section 9.3).
-
-    Args:
-      form: of the policy.
-      hidden_sizes: units of the hidden layers of both.
-      dtype: of their arithmetic.
-    """
+    """A policy and a value, each with hidden layers (Zahavy et al. 2020, Section 9.3)."""
 
     def __init__(self, form: Form, hidden_sizes: Sequence[int], dtype: tf.DType) -> None:
         super().__init__()
@@ -57,18 +45,14 @@ class Head(snt.Module):
 
 
 class Heads(snt.Module):
-    """P heads on one torso; the first is the one that acts (Section 3.2).
-
-    Args:
-      heads: P of them.
-    """
+    """P heads on one torso; the first is the one that acts (Section 3.2)."""
 
     def __init__(self, heads: Sequence[Head]) -> None:
         super().__init__()
         self.heads = tuple(heads)
 
     def __call__(self, x: tf.Tensor) -> PolicyAndValue:
-        """What the first head says of `[B, H]`; the variables of all are made."""
+        """The first head's outputs for `[B, H]`; the variables of all are made."""
         first, *_ = [head(x) for head in self.heads]  # a graph drops what nobody reads
         return first
 

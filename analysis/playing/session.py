@@ -32,12 +32,7 @@ def check_film(player: Player) -> None:
 
 
 def play_all(player: Player, episodes: int | None) -> None:
-    """Plays task after task.
-
-    Args:
-      player: who plays.
-      episodes: of each task; None for as many as the papers play.
-    """
+    """Plays task after task, of each so many episodes, or as many as the papers play."""
     agent, played = player.agent.name, player.played
     file = files.File(player.run.path, played)
     who = [played.agent] if len(player.run.agents) > 1 else []
@@ -82,13 +77,9 @@ def _drawn(
 
 @contextlib.contextmanager
 def progressing(title: str, episodes: int, console: Console | None = None) -> Iterator[Step]:
-    """Shows how far it is: a bar where the terminal is one, else a line now and then.
+    """Shows how far it is: a bar where the console is a terminal, else a line now and then.
 
-    Args:
-      title: what is played.
-      episodes: how many there will be.
-      console: where it is shown; by default standard error, so that standard output has results
-        alone.
+    By default it is standard error's, so that standard output has results alone.
     """
     console = console or Console(stderr=True)
     bar = progress.Progress(

@@ -102,19 +102,19 @@ def binned(
     bins: int = BINS,
     least: int = 1,
 ) -> Trace:
-    """Means of what falls into bins of equal width: a chart must not grow with a run's length.
+    """Means over bins of equal width, for a chart must not grow with a run's length.
 
     Args:
       x: `[N]`.
       y: `[N]`, finite.
       colour: of the trace.
       style: likewise.
-      band: whether to shade the middle half of what was averaged.
-      bins: the most there may be.
-      least: values that a bin should hold on average: of few values there are fewer bins.
+      band: whether to shade the middle half of each bin's values.
+      bins: the most there may be; each should hold `least` values on average.
+      least: of few values there are fewer bins.
 
     Returns:
-      A point for each bin that is not empty, at the mean x of what it holds.
+      A point for each bin that is not empty, at the mean x of its values.
     """
     if not len(x):
         return Trace(np.empty(0), np.empty(0), colour, style)
@@ -134,16 +134,10 @@ def bin_places(x: np.ndarray, bins: int) -> np.ndarray:
 
 
 def rates(seconds: np.ndarray, counts: np.ndarray, *, colour: int = 0, bins: int = BINS) -> Trace:
-    """The growth of a counter per second, over equal parts of the time, against hours.
+    """The growth of a counter per second, against hours.
 
-    Args:
-      seconds: `[N]`, growing.
-      counts: `[N]`, the counter's values then; between them it grows evenly.
-      colour: of the trace.
-      bins: the most parts there may be; there is at most one for each value after the first.
-
-    Returns:
-      A point in the middle of each part. None of fewer than two values, or of no time.
+    Its values `[N]` at growing `seconds` `[N]` make at most `bins` parts of equal time, and at most
+    one for each value after the first; there is a point in the middle of each.
     """
     if len(seconds) < 2 or seconds[-1] <= seconds[0]:
         return Trace(np.empty(0), np.empty(0), colour)
@@ -161,14 +155,9 @@ def curves(
     reference: float | None = None,
     log: str = "",
 ) -> list[Figure]:
-    """The figure of some curves; none where none of them has a point.
+    """The figure of some curves, the last one on top; none where none of them has a point.
 
-    Args:
-      traces: what is drawn, in this order.
-      title: of the figure.
-      x_label: what x is.
-      reference: where to draw a dotted horizontal.
-      log: the axes that are logarithmic, of "xy".
+    A dotted horizontal is at `reference`, and the axes that `log` names, of "xy", are logarithmic.
     """
     drawn = [trace for trace in traces if len(trace.x)]
     if not drawn:
@@ -205,14 +194,10 @@ def bars(
     *,
     reference: float | None = None,
 ) -> Figure:
-    """Horizontal bars, a row for each name and in it one for each group.
+    """Horizontal bars: a row for each name, from above, and in it one for each group.
 
-    Args:
-      names: of the rows, from above.
-      groups: as many lengths as there are names, NaN for none, and their colour.
-      title: of the figure.
-      x_label: what a length is.
-      reference: where to draw a dotted vertical.
+    A group has as many lengths as there are names, NaN for none, and a colour. A dotted vertical is
+    at `reference`.
     """
     row = _ROW * max(1.0, 0.6 * len(groups))
     figure, axes = _frame(title, x_label, names=names, row=row)
@@ -234,13 +219,9 @@ def bars(
 
 @_styled
 def lanes(names: Sequence[str], segments: Sequence[Segment], title: str, x_label: str) -> Figure:
-    """Lanes side by side, with lines that lead from one to another, where each arrives at a dot.
+    """Lanes side by side, and lines that lead from one to another, where each arrives at a dot.
 
-    Args:
-      names: of the lanes, from above; of many only some have room.
-      segments: parts of lanes, and what leads from one to another.
-      title: of the figure.
-      x_label: what is along the lanes.
+    Of many names, from above, only some have room.
     """
     row = min(_ROW, _ROWS / len(names))
     figure, axes = _frame(title, x_label, names=names, row=row)

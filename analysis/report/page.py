@@ -104,12 +104,7 @@ class Page:
 
     @contextlib.contextmanager
     def folded(self, count: int, what: str) -> Iterator[None]:
-        """Folds what follows where there is much of it, until it is asked for.
-
-        Args:
-          count: of the things that are shown.
-          what: they are, for example `tasks`.
-        """
+        """Folds the parts that are added meanwhile where they show many things, such as `tasks`."""
         summary = html.escape(f"All {count} {what}")
         self._add(f"<details><summary>{summary}</summary>\n" * (count > MANY))
         yield

@@ -185,17 +185,10 @@ def _colours(ranked: Sequence[Member]) -> dict[int, int]:
 
 
 def score_curve(log: Log, tasks: Sequence[str], bins: int = BINS) -> Trace:
-    """A member's score in each part of its life, from the mean returns of the episodes there.
+    """A member's score in each of at most `bins` parts of its life, by the log of its episodes.
 
-    A task of which no episode ended in a part counts there as in the part before.
-
-    Args:
-      log: of the member's episodes, a row each.
-      tasks: that it plays.
-      bins: the most parts there may be; of few episodes there are fewer.
-
-    Returns:
-      A point for each part in which an episode ended and there is a score.
+    A task of which no episode ended in a part counts there as in the part before. There is a point
+    for each part in which an episode ended and there is a score.
     """
     kept = np.isfinite(log["actor_steps"]) & np.isfinite(log["episode_return"])
     if not kept.any():
@@ -226,13 +219,7 @@ def _means(places: np.ndarray, values: np.ndarray, bins: int) -> np.ndarray:
 
 
 def cut(curve: Trace, begins: Sequence[float], colours: Sequence[int]) -> list[Trace]:
-    """A curve in pieces that meet where an adoption was made.
-
-    Args:
-      curve: over a member's actor steps.
-      begins: of the member's stretches.
-      colours: likewise.
-    """
+    """A curve over a member's actor steps, in pieces by the member's stretches, which meet."""
     x = curve.x
     begins = [-np.inf, *begins[1:]]
     pieces = []
@@ -247,13 +234,9 @@ def cut(curve: Trace, begins: Sequence[float], colours: Sequence[int]) -> list[T
 
 
 def held(made: Sequence[Decision], colours: Sequence[int], field: str, end: float) -> list[Trace]:
-    """A value, held from each decision to the next, in pieces.
+    """A value in pieces, held from each of a member's decisions to the next, the last to `end`.
 
-    Args:
-      made: a member's decisions, in order.
-      colours: of the member's stretches, of which each adoption begins one.
-      field: of the values; one that is a number.
-      end: actor steps up to which the last value has been held.
+    The colours are those of the member's stretches, of which each adoption begins one.
     """
     pieces, adoptions = [], 0
     ends = [*(decision.actor_steps for decision in made[1:]), end]
@@ -267,10 +250,9 @@ def held(made: Sequence[Decision], colours: Sequence[int], field: str, end: floa
 
 
 def joined(pieces: Sequence[Trace]) -> list[Trace]:
-    """Pieces as they are drawn: those of one colour together, which takes less than each alone.
+    """Pieces as they are drawn: those of one colour in one line, the first colour above all others.
 
-    Returns:
-      The colour of the lowest number last, above all others. What takes no steps is a dot, too.
+    A piece that takes no steps is a dot, too.
     """
     found = []
     for colour in sorted({piece.colour for piece in pieces}, reverse=True):
@@ -295,12 +277,7 @@ def by_family(ranked: Sequence[Member]) -> list[Member]:
 
 
 def segments(members: Members, lanes: Sequence[Member]) -> list[Segment]:
-    """The members' stretches, and a line for every adoption, from the rival's lane.
-
-    Args:
-      members: the population.
-      lanes: its members, from above.
-    """
+    """The stretches of members, whose lanes are in this order, and a line for every adoption."""
     places = {member.number: place for place, member in enumerate(lanes)}
     found = []
     for place, member in enumerate(lanes):

@@ -39,11 +39,9 @@ _OF_RULE = ("burn_in_frames", "ready_episodes", "margin", "mutation_probability"
 
 
 def page_of(members: Members, output: pathlib.Path | None = None) -> Page:
-    """The page of a population; members that stay apart have no family tree.
+    """The page of a population, for its own folder or `output`.
 
-    Args:
-      members: what is shown.
-      output: another folder to go into than the population's own.
+    Members that stay apart have no family tree.
     """
     name = members.folder.path.resolve().name
     page = Page(name, output or members.folder.report, members.legend)

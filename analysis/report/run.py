@@ -209,12 +209,7 @@ def recent(log: Log, count: int = 100) -> float:
 
 
 def state(folder: RunFolder, told: Mapping[str, Any] | None) -> str:
-    """The state of a run: how it ended, if it did.
-
-    Args:
-      folder: of the run.
-      told: what its coordinator said last, which it does once a second while the run lasts.
-    """
+    """The state of a run: how it ended, if it did, by what its coordinator told last."""
     crashed = folder.crash.exists()
     if told is not None and told.get("reason"):  # what breaks later did not end it
         return f"{ENDED}{told['reason']}"

@@ -45,12 +45,7 @@ class Need(NamedTuple):
 
 
 def check(options: Options, run_dir: str, *, resume: bool) -> None:
-    """Checks that a job could be submitted, and gets what is known of a run that is there already.
-
-    Args:
-      options: of the job.
-      run_dir: the run folder, in a bucket.
-      resume: whether the run is to go on.
+    """Checks that a job could be submitted, and gets what is known of a run that is to go on.
 
     Raises:
       SettingsError: something is missing; it says what to run.

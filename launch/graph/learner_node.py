@@ -54,7 +54,7 @@ class LearnerNode:
             settings, name, replays, learners, self._counter, self._metrics.update
         )
         self._learner = self._learning.learner
-        self._has_peers = learners.size > 1
+        self._is_one_of_several = learners.size > 1
         self._waited = time.monotonic(), self._learner.waiting  # when that was logged last
         folder = settings.folder.checkpoints
         manifest = origin.of_learner(settings, name)
@@ -143,7 +143,7 @@ class LearnerNode:
         metrics, of_tasks = split_metrics(self._metrics, self._settings.tasks)
         if self._learner.largest_priority:
             metrics["largest_priority"] = self._learner.largest_priority
-        if metrics and self._has_peers:
+        if metrics and self._is_one_of_several:
             metrics["waiting_for_peers"] = self._share_of_waiting()
         stop = self._coordinator.report_learner(self._name, step, self._trained_steps(), metrics)
         self._counts = counts = self._coordinator.get_counts()
@@ -153,7 +153,7 @@ class LearnerNode:
         return bool(stop), {"learner_steps": step, **at, **metrics, **of_tasks}
 
     def _share_of_waiting(self) -> float:
-        """Which part of the time since it was asked last this learner waited for its peers."""
+        """Which part of the time since it was asked last this learner waited for the others."""
         then, before = self._waited
         now, waiting = self._waited = time.monotonic(), self._learner.waiting
         return (waiting - before) / max(now - then, 1e-9)

@@ -53,17 +53,10 @@ class Meetings:
 
 @process.while_busy()
 def join(coordinator: Any, agent: str, rank: int, size: int) -> Learners:
-    """An agent's learners as one of them sees them, once all are there.
+    """An agent's learners as the one of that rank sees them, once all are there.
 
-    It is called before the process runs a TensorFlow op.
-
-    Of several GPUs of one host each learner has its own.
-
-    Args:
-      coordinator: client of the coordinator.
-      agent: whose learners they are.
-      rank: of this one.
-      size: how many there are.
+    It is called before the process runs a TensorFlow op: of several GPUs of one host each learner
+    has its own.
 
     Raises:
       StoppedError: when this process is asked to end before they have come.
@@ -181,7 +174,7 @@ def raw_item_bytes(batch_spec: Any, batch_size: int, frame_stack: int) -> int:
     return int(sum(sizes) / batch_size / frame_stack)
 
 
-class PeerNode:
+class FurtherLearner:
     """A further learner of an agent, of rank 1 or more: a node that neither reports nor saves.
 
     It learns with the learner of rank 0, begins with its parameters, and ends when that one does.
@@ -215,12 +208,12 @@ class PeerNode:
             while not process.wait_for_stop(0):  # it blocks no one meanwhile
                 learner.skip(timeout=process.REPORT_SECONDS)
         except Exception:
-            # After a crash elsewhere the replay, or a peer, may end before this node hears of it.
+            # After a crash elsewhere others may end before this node hears of it.
             if not process.wait_for_stop(process.GRACE_SECONDS):
                 raise
 
     def _end_when_torn_down(self, stop: threading.Event) -> None:
-        """Ends this process after a crash elsewhere: `run` may wait for a peer that is gone."""
+        """Ends this process after a crash elsewhere: `run` may wait for one that is gone."""
         stop.wait()
         if not self._over.wait(process.GRACE_SECONDS):
             os._exit(process.TERMINATED)

@@ -20,7 +20,7 @@ from launch.graph.actor_node import ActorNode
 from launch.graph.coordinator import Coordinator
 from launch.graph.evaluator_node import EvaluatorNode
 from launch.graph.learner_node import LearnerNode
-from launch.graph.learning import PeerNode
+from launch.graph.learning import FurtherLearner
 from launch.graph.rejoining import Origin
 from launch.graph.servers import ServerNode
 from run_folder import building, checkpoints, layout, mirrors, replay_files, saver
@@ -132,7 +132,7 @@ def add_learners(
         handles = {name: program.add_node(node) for name, node in learners.items()}
         for name in settings.agents:
             for rank in range(1, settings.learners_per_agent):
-                node = lp.PyClassNode(PeerNode, settings, name, rank, replays, coordinator)
+                node = lp.PyClassNode(FurtherLearner, settings, name, rank, replays, coordinator)
                 program.add_node(node)
         return handles
 

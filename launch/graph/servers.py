@@ -57,11 +57,7 @@ class PatientClient:
     twice. That is harmless: parameters are only read, newest values replace older ones, and of an
     actor's steps one second's worth may be counted twice.
 
-    Args:
-      client: of Courier.
-      title: of the server, for messages.
-      server_address: `host:port`.
-      stop: set when this process is to end.
+    Messages name the server by its title. `stop` is set when this process is to end.
     """
 
     def __init__(

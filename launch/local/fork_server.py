@@ -123,11 +123,10 @@ class ForkServer:
         output: pathlib.Path,
         hang_seconds: float = math.inf,
     ) -> list[str]:
-        """Starts all nodes of a program; returns their labels, <group>/<index in the group>.
+        """Starts all nodes of a program, which the server makes; returns their labels.
 
         Args:
-          make_program: called in the server.
-          args: of it.
+          make_program, args: a call that makes it.
           output: folder of a file for each node, of what it prints.
           hang_seconds: a node that was not heard of for so long is killed.
 

@@ -140,16 +140,7 @@ class Restarts:
 
 
 class Launch:
-    """The launches of a run, one after another.
-
-    Args:
-      settings: of the run.
-      server: that forks its nodes.
-      restarts: counts those that died.
-      stop: set when somebody asks for the end.
-      drawn: shows how it goes.
-      on_progress: called now and then while it goes on.
-    """
+    """The launches of a run, one after another; `stop` is set when somebody asks for the end."""
 
     def __init__(
         self,

@@ -66,13 +66,7 @@ class Drawing:
 
 
 class View(Drawing):
-    """Draws a run's progress.
-
-    Args:
-      title: what is drawn.
-      console: where to draw; standard output by default.
-      earlier: actor steps and return, of which the curve is to begin.
-    """
+    """Draws a run's progress; its curve begins with earlier actor steps and returns."""
 
     def __init__(
         self,

@@ -68,13 +68,6 @@ def test_bad_input_is_one_sentence(
     assert len(err.splitlines()) == 1
 
 
-def test_a_folder_without_a_run(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
-    assert typed.run(export.main, f"--run_dir={tmp_path}") == 2
-    assert "holds no run" in capsys.readouterr().err
-    assert typed.run(export.main) == 2
-    assert capsys.readouterr().err == "--run_dir must be given.\n"
-
-
 def test_an_agent_that_no_graph_can_hold_is_one_sentence(
     run_dir: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

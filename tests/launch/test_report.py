@@ -188,18 +188,6 @@ def test_a_young_run_has_a_page(tmp_path: pathlib.Path) -> None:
     assert not (folder.path / "report").exists()
 
 
-def test_a_populations_numbers_are_shown(evolved: Written) -> None:
-    sections = evolved.page.sections
-    assert sections["Summary"].tables[0][1][:2] == ["02", "0.75"]
-    assert sections["Scores"].figures == ["Return, by steps"]
-    assert sections["Values"].figures == [RATE, COST]
-    assert sections["Family tree"].figures == ["Family tree"]
-    assert sections["Final scores"].figures == ["Return, the best first"]
-    assert len(sections["Decisions"].tables[0]) == 1 + 6
-    assert "--resume" in sections["Commands"].text
-    assert (evolved.folder / "family-tree.png").exists()
-
-
 def test_a_page_of_many_members_is_small(many: Written) -> None:
     assert len(many.text) < 500_000
     assert "300 members and 10 colours" in many.page.sections["Scores"].text

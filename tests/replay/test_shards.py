@@ -165,7 +165,6 @@ def test_sizes_are_divided_and_all_else_stays(
 @pytest.mark.parametrize(
     ("num_shards", "max_size", "message"),
     [
-        (0, 100, "At least one replay server is needed, got 0"),
         (4, 100, "'t' must give a multiple of 4; got a batch size of 6"),
         (3, 11, r"batch and one item \(3\) in each shard, .*; got max_size 11 for 3 in all"),
     ],

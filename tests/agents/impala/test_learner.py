@@ -254,28 +254,6 @@ def test_gradients_are_clipped_to_a_global_norm(
 
 
 @eagerly()
-def test_metrics_of_a_batch() -> None:
-    config = small_config(rho_bar=1.2, c_bar=1.2)
-    batch = with_ends(random_batch(config), ENDS)
-    update = make_update(config)
-    evaluation = update.evaluate(batch)
-    real = batch.mask.numpy() > 0
-    ratio = np.exp(evaluation.log_ratio.numpy()[real])
-    assert 0 < (ratio > 1.2).mean() < 1
-    priorities, metrics = update(batch)
-    assert priorities is None
-    expected = {
-        "loss": float(evaluation.loss),
-        **{name: float(value) for name, value in evaluation.metrics.items()},
-        "mean_value": evaluation.value.numpy()[real].mean(),
-        "mean_rho": np.minimum(ratio, 1.2).mean(),
-        "clipped_rho": (ratio > 1.2).mean(),
-    }
-    for name, value in expected.items():
-        assert float(metrics[name]) == pytest.approx(value, rel=1e-4), name
-
-
-@eagerly()
 def test_a_parameter_that_the_loss_does_not_reach_stays() -> None:
     update = make_update(small_config())
     network = update.learned_network

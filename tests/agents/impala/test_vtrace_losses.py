@@ -196,21 +196,6 @@ def _derivative(f: Callable[[Any], tf.Tensor], name: str) -> float:
     return float(tape.gradient(y, x))
 
 
-@pytest.mark.parametrize(
-    "name", ["discount", "lambda_", "rho_bar", "c_bar", "alpha_rho", "alpha_c"]
-)
-def test_targets_can_be_differentiated(name: str) -> None:
-    outputs, rows = played()
-    weights = np.random.default_rng(1).normal(size=(L, B)) * rows.mask
-
-    def total(hyperparameters: Any) -> tf.Tensor:
-        return tf.reduce_sum(weights * _evaluate(outputs, rows, hyperparameters).target)
-
-    derivative = _derivative(total, name)
-    assert derivative == pytest.approx(_difference(total, name), rel=1e-6)
-    assert abs(derivative) > 1e-2
-
-
 @pytest.mark.parametrize("name", Hyperparameters._fields)
 def test_the_loss_and_its_gradient_can_be_differentiated(name: str) -> None:
     """The gradient is what a metagradient sees of the loss: through the step that it makes."""

@@ -10,7 +10,6 @@ import pytest
 
 from analysis.playing import evaluation
 from analysis.playing.evaluation import Player
-from environments import atari
 from run_folder.checkpoints import CheckpointError
 from run_folder.settings import Settings, SettingsError
 from tests.run_folder import saved_runs
@@ -101,12 +100,6 @@ def test_that_many_are_played_where_no_number_is_given(
 ) -> None:
     monkeypatch.setattr(evaluation, "_OTHER_EPISODES", 6)
     assert len(evaluation.play(r2d2, "catch")) == 6
-
-
-def test_an_episode_may_last_half_an_hour() -> None:
-    """That the limit is kept, and that up to 30 no-ops come first: tests/environments."""
-    assert atari.MAX_FRAMES_PER_EPISODE == 30 * 60 * 60
-    assert (atari.Atari.__init__.__kwdefaults__ or {})["max_frames"] == 108_000
 
 
 def test_epsilon_is_the_probability_of_a_random_action(

@@ -10,7 +10,7 @@ import pytest
 
 from agents import several_learners
 from launch.graph import learning, process
-from launch.graph.learning import Meetings, PeerNode
+from launch.graph.learning import FurtherLearner, Meetings
 from launch.graph.servers import StoppedError
 
 
@@ -95,7 +95,7 @@ def test_which_shards_a_learner_samples(
     assert list(learning.own_shards(range(num_shards), rank, size)) == own
 
 
-class Peer:
+class Learner:
     """Stands for a learner that ends when others do, after some updates."""
 
     def __init__(self, updates: int, error: Exception | None = None) -> None:
@@ -124,10 +124,10 @@ class Peer:
         return True
 
 
-def _node(peer: Peer) -> PeerNode:
-    node = PeerNode.__new__(PeerNode)
+def _node(learner: Learner) -> FurtherLearner:
+    node = FurtherLearner.__new__(FurtherLearner)
     of_node: Any = node
-    of_node._learning, of_node._over = peer, threading.Event()
+    of_node._learning, of_node._over = learner, threading.Event()
     return node
 
 
@@ -141,20 +141,20 @@ def stop(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
 
 def test_it_learns_until_all_end_and_blocks_no_one_afterwards(stop: threading.Event) -> None:
-    peer = Peer(updates=3)
-    _node(peer).run()
-    assert (peer.steps, peer.skipped) == (3, 3)
+    learner = Learner(updates=3)
+    _node(learner).run()
+    assert (learner.steps, learner.skipped) == (3, 3)
     assert stop.is_set()
 
 
 def test_what_breaks_off_an_update_ends_it(stop: threading.Event) -> None:
     with pytest.raises(ConnectionError, match="reset"):
-        _node(Peer(updates=3, error=ConnectionError("reset by peer"))).run()
+        _node(Learner(updates=3, error=ConnectionError("reset by peer"))).run()
 
 
 def test_after_a_crash_elsewhere_it_is_no_crash_of_its_own(stop: threading.Event) -> None:
     stop.set()
-    node = _node(Peer(updates=3, error=ConnectionError("reset by peer")))
+    node = _node(Learner(updates=3, error=ConnectionError("reset by peer")))
     node._over.set()  # its process is not to end here
     node.run()
 
@@ -165,5 +165,5 @@ def test_it_ends_though_it_waits_for_one_that_is_gone(
     codes: list[int] = []
     monkeypatch.setattr(os, "_exit", codes.append)
     stop.set()
-    _node(Peer(updates=3))._end_when_torn_down(stop)
+    _node(Learner(updates=3))._end_when_torn_down(stop)
     assert codes == [process.TERMINATED]

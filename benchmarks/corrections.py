@@ -93,10 +93,7 @@ def runs() -> list[Run]:
 def train(run: Run) -> Result:
     """Trains and evaluates."""
     config = Config(
-        **TASKS[run.task],
-        correction=run.correction,
-        replay_fraction=run.replay,
-        policy_lag=run.lag,
+        **TASKS[run.task], correction=run.correction, replay_fraction=run.replay, policy_lag=run.lag
     )
     return Result(*training.train(make, config, run.task, UPDATES, run.seed)[:3])
 

@@ -308,7 +308,6 @@ def main() -> None:
     parser = study.parser_of_trainings(__doc__, "runs", None, study=STUDIES)
     parser.add_argument("--peer_python", default="python", help="has sb3-contrib and the suites")
     asked = parser.parse_args()
-    study.make_folders(asked.docs)
     if asked.minutes != 0:
         complete(asked.runs, asked.study, asked.minutes, asked.peer_python, asked.docs)
     draw(asked.study, asked.docs, asked.docs / "images" / f"{asked.study}_curves.png")

@@ -25,10 +25,7 @@ _ACTORS_PER_NODE = flags.DEFINE_integer("actors_per_node", 32, "Environments in 
 _RUNS = flags.DEFINE_integer("runs", 1, "How often, each followed by the rival.", lower_bound=1)
 _ENV = flags.DEFINE_string("env", GAME, "What is played.")
 # Rival -> its module, and how the names of the environments that it plays begin.
-_RIVALS = {
-    "sample_factory": ("sample_factory", GAME),
-    "sb3_ppo": ("stable_baselines", "control:"),
-}
+_RIVALS = {"sample_factory": ("sample_factory", GAME), "sb3_ppo": ("stable_baselines", "control:")}
 _PEER = flags.DEFINE_enum("peer", None, list(_RIVALS), "What plays it too, by turns.")
 
 Measured = dict[str, tuple[float, str]]  # values with their units

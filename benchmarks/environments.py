@@ -98,10 +98,6 @@ class Probe(gymnasium.Env):
         return self.observation_space.sample(), 0.0, False, False, {}
 
 
-def _probe(**given: Any) -> gymnasium.Env:
-    return Probe(**given)
-
-
 def bsuite_memory_len() -> Any:
     """bsuite's task of remembering for long."""
     return importlib.import_module("bsuite").load_from_id("memory_len/5")
@@ -133,16 +129,13 @@ def missing_package(name: str) -> str | None:
 
 @contextlib.contextmanager
 def registered(name: str, *, acting: bool = False) -> Iterator[str]:
-    """What `--env` calls an environment of one space, while the context lasts.
-
-    Args:
-      name: one of `OBSERVATIONS`.
-      acting: one of `ACTIONS` instead.
-    """
+    """The name for `--env` of an environment of one space, while the context lasts."""
     seen, acted = (_VECTOR, ACTIONS[name]) if acting else (OBSERVATIONS[name], _CHOICE)
     env_id = f"docs/{'Acts' if acting else 'Shows'}-v0"
     gymnasium.register(
-        env_id, entry_point=_probe, kwargs=dict(observation_space=seen, action_space=acted)
+        env_id,
+        entry_point="benchmarks.environments:Probe",
+        kwargs=dict(observation_space=seen, action_space=acted),
     )
     try:
         yield f"gym:{env_id}"

@@ -16,39 +16,23 @@ from PIL import Image
 
 
 class Line(NamedTuple):
-    """One line of a panel.
+    """One line of a panel."""
 
-    Attributes:
-      x: `[points]`.
-      y: `[points]`.
-      label: in the legend; none without.
-      band: the lower and the upper end of what is shaded around it, `[points]` each.
-      margin: how far error bars reach to either side, `[points]` or `[2, points]`.
-      style: of matplotlib's, such as `color`.
-    """
-
-    x: Any
-    y: Any
-    label: str | None = None
-    band: tuple[Any, Any] | None = None
-    margin: Any = None
-    style: Mapping[str, Any] = {}
+    x: Any  # [points]
+    y: Any  # [points]
+    label: str | None = None  # in the legend
+    band: tuple[Any, Any] | None = None  # [points] each: what is shaded around it
+    margin: Any = None  # [points] or [2, points]: how far error bars reach to either side
+    style: Mapping[str, Any] = {}  # of matplotlib's, such as `color`
 
 
 class Panel(NamedTuple):
-    """One part of a figure.
-
-    Attributes:
-      lines: in the order in which they are drawn.
-      words: of `Axes.set`, such as `title`, `xlabel`, `xscale`, `xticks` with `xticklabels`.
-      legend: of `Axes.legend`, where there is one.
-      marks: words at vertical lines.
-    """
+    """One part of a figure."""
 
     lines: Sequence[Line]
-    words: dict[str, Any]
-    legend: Mapping[str, Any] | None = None
-    marks: Mapping[float, str] = {}
+    words: dict[str, Any]  # of `Axes.set`: `title`, `xlabel`, `xticks` with `xticklabels`
+    legend: Mapping[str, Any] | None = None  # of `Axes.legend`, where there is one
+    marks: Mapping[float, str] = {}  # words at vertical lines
 
 
 def draw(
@@ -61,16 +45,9 @@ def draw(
     drawn_of: Any = None,
     **subplots: Any,
 ) -> None:
-    """Draws panels beside and below each other.
+    """Draws panels row by row, all in one row where no number of columns is given.
 
-    Args:
-      panels: row by row.
-      path: of the image.
-      size: of the figure, in inches.
-      columns: panels in a row; all of them by default.
-      dpi: pixels of an inch.
-      drawn_of: data whose fingerprint the image carries.
-      subplots: of `plt.subplots`.
+    The image carries the fingerprint of `drawn_of`; `subplots` are arguments of `plt.subplots`.
     """
     columns = columns or len(panels)
     figure, axes = plt.subplots(
@@ -83,6 +60,10 @@ def draw(
     )
     for axis, panel in zip(axes.flat, panels, strict=True):
         _fill(axis, panel)
+    for axis, panel in zip(axes.flat, panels, strict=True):  # limits, once all is drawn
+        axis.set(**panel.words)
+        if "xticks" in panel.words:
+            axis.xaxis.minorticks_off()
         if "sharey" in subplots:
             axis.label_outer()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -113,9 +94,6 @@ def _fill(axis: Axes, panel: Panel) -> None:
             fontsize=8,
             color="#636363",
         )
-    axis.set(**panel.words)
-    if "xticks" in panel.words:
-        axis.xaxis.minorticks_off()
     axis.grid(alpha=0.3)
     if panel.legend is not None and axis.get_legend_handles_labels()[0]:
         axis.legend(**{"frameon": False, **panel.legend})

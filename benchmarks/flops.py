@@ -27,30 +27,6 @@ import sonnet as snt
 from agents.networks.named import CONVOLUTIONS
 
 
-class Layer(NamedTuple):
-    """One layer of a network, applied to one row."""
-
-    multiply_adds: int
-    inputs_need_gradient: bool = True
-
-    @property
-    def forward(self) -> int:
-        """Operations of its outputs."""
-        return 2 * self.multiply_adds
-
-    @property
-    def backward(self) -> int:
-        """Operations of its gradients."""
-        return (2 if self.inputs_need_gradient else 1) * self.forward
-
-
-class Network(NamedTuple):
-    """The layers that every row passes, and those that only trained rows do."""
-
-    body: Sequence[Layer]
-    head: Sequence[Layer]
-
-
 class _Convolution(NamedTuple):
     outputs: int
     kernel: int
@@ -75,47 +51,43 @@ _OUTPUTS = {"shallow": 256, "resnet": 256}  # of a last layer that is fully conn
 def per_update(
     config: Any, image: Sequence[int], num_actions: int, head: snt.Module, num_networks: int
 ) -> int:
-    """Useful operations of one update.
+    """Useful operations of one update, by so many networks, of which a target network is one.
 
-    Args:
-      config: an agent's.
-      image: height, width and channels of one network input.
-      num_actions: A.
-      head: of the network, which has been called.
-      num_networks: that are evaluated; 2 with a target network.
+    The image has height, width and channels of one network input; the head has been called.
     """
-    network = network_layers(config, image, num_actions, head)
-    forward = [sum(layer.forward for layer in part) for part in network]
-    backward = [sum(layer.backward for layer in part) for part in network]
-    evaluated = (config.burn_in + config.length + 1) * forward[0] + (config.length + 1) * forward[1]
-    return config.batch_size * (num_networks * evaluated + config.length * sum(backward))
+    body, top = network_weights(config, image, num_actions, head)
+    evaluated = (config.burn_in + config.length + 1) * sum(body) + (config.length + 1) * sum(top)
+    gradients = 2 * (sum(body) + sum(top)) - body[0]
+    return 2 * config.batch_size * (num_networks * evaluated + config.length * gradients)
 
 
-def network_layers(
+def network_weights(
     config: Any, image: Sequence[int], num_actions: int, head: snt.Module
-) -> Network:
-    """The layers of an agent's network; its head is fully connected ones."""
+) -> tuple[list[int], list[int]]:
+    """W P of each layer that every row passes, and of those that only trained rows do.
+
+    The head's are fully connected.
+    """
     body, size = _torso(config.torso, image)
     if hidden := config.lstm_size:
         inputs = size + num_actions + 1  # previous action and reward
-        body += [Layer(inputs * 4 * hidden), Layer(hidden * 4 * hidden)]
+        body += [inputs * 4 * hidden, hidden * 4 * hidden]
     weights = [variable.shape for variable in head.trainable_variables if variable.shape.rank == 2]
-    return Network(body, [Layer(math.prod(shape)) for shape in weights])
+    return body, [math.prod(shape) for shape in weights]
 
 
-def _torso(kind: str, image: Sequence[int]) -> tuple[list[Layer], int]:
-    """The layers of a torso, and the size of its output."""
+def _torso(kind: str, image: Sequence[int]) -> tuple[list[int], int]:
+    """W P of each layer of a torso, and the size of its output."""
     height, width, channels = image
-    layers: list[Layer] = []
+    layers: list[int] = []
     for outputs, kernel, stride, padded, pooled in _TORSOS[kind]:
         unpadded = 0 if padded else kernel - 1
         height, width = (math.ceil((side - unpadded) / stride) for side in (height, width))
-        weights = kernel**2 * channels * outputs
-        layers.append(Layer(weights * height * width, inputs_need_gradient=bool(layers)))
+        layers.append(kernel**2 * channels * outputs * height * width)
         if pooled:
             height, width = math.ceil(height / 2), math.ceil(width / 2)
         channels = outputs
     size = height * width * channels
     if kind in _OUTPUTS:
-        return [*layers, Layer(size * _OUTPUTS[kind])], _OUTPUTS[kind]
+        return [*layers, size * _OUTPUTS[kind]], _OUTPUTS[kind]
     return layers, size

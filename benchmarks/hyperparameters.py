@@ -39,11 +39,7 @@ def page() -> str:
 
 def _launch() -> str:
     rows = [
-        [
-            f"`--{name}`",
-            *(_text(field.presets.get(p, "")) for p in PRESETS),
-            field.meaning,
-        ]
+        [f"`--{name}`", *(_text(field.presets.get(p, "")) for p in PRESETS), field.meaning]
         for name, field in fields.declared(Settings).items()
         if name != "configs"
     ]

@@ -25,11 +25,7 @@ _LEARNERS = flags.DEFINE_integer("learners", 2, "Of the agent.", lower_bound=2)
 class Group:
     """Learners in processes of their own, which make their steps at the same time.
 
-    Args:
-      measured: the agent.
-      size: how many learners there are; each has its share of the cores and of a batch.
-      together: whether they learn as one.
-      stack: ends the processes.
+    Each has its share of the cores and of a batch; they learn as one where they are `together`.
     """
 
     def __init__(

@@ -104,13 +104,6 @@ class LocalReplay:
 
     Nothing limits its rates, and it is never full.
 
-    Args:
-      subject: whose table.
-      num_shards: servers.
-
-    Attributes:
-      addresses: one for each server.
-
     Raises:
       ValueError: as `check`.
     """

@@ -73,9 +73,8 @@ def run(
 
     Args:
       main: measures an agent, and adds to a report, which is printed then.
-      measured: names of the flags that say what is measured, beside the agent's; one of them may
-        be `env`.
-      rival: names of those that say what it is compared with, where it runs a rival's process.
+      measured: flags that say what is measured, beside the agent's, such as `env`.
+      rival: flags that say what it is compared with, where it runs a rival's process.
       preset: the Config that is measured where nothing else is said.
       by_turns: whether it repeats what it measures, by `alternate`.
       before: is called before TensorFlow takes the devices that it finds.
@@ -156,13 +155,11 @@ def timed(step: Callable[[], object]) -> Callable[[int], float]:
 
 
 def alternate(contestants: Mapping[str, Contestant]) -> dict[str, list[float]]:
-    """Measures all of them by turns, so that whatever else the machine does meets them all.
+    """Measures all of them by turns: each has its work per second, a number for each round.
 
-    Each first makes steps that do not count: caches fill, what was ready beforehand is used up, and
-    the last of them show how many steps fit into a turn.
-
-    Returns:
-      For each its work per second, one number for each round.
+    Whatever else the machine does then meets them all. Each first makes steps that do not count:
+    caches fill, what was ready beforehand is used up, and the last of them show how many steps fit
+    into a turn.
     """
     steps = {name: _steps_per_turn(contestant) for name, contestant in contestants.items()}
     rates: dict[str, list[float]] = {name: [] for name in contestants}
@@ -210,12 +207,7 @@ def _rounded(value: float) -> float:
 
 
 class Report:
-    """Collects figures and prints them.
-
-    Args:
-      benchmark: name of the command.
-      settings: all that the figures depend on.
-    """
+    """Collects a command's figures, with all that they depend on, and prints them."""
 
     def __init__(self, benchmark: str, settings: Mapping[str, Any]) -> None:
         # As it was given, but for where this machine has a rival's interpreter.

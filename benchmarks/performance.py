@@ -107,32 +107,29 @@ Points = tuple[list[int], list[float]]
 
 
 def curve(lines: Sequence[Line], benchmark: str, prefix: str) -> Points:
-    """A benchmark's figures named `<prefix>, <count>` against their counts, of R2D2.
-
-    Of the paper's settings; medians over all lines.
-    """
-    values: dict[int, list[float]] = {}
+    """R2D2's figures named `<prefix>, <count>` against their counts, of the paper's settings."""
     paper = {"agent": "r2d2", "preset": "paper"}.items()
-    for line in lines:
-        if line["benchmark"] != benchmark or not paper <= line["settings"].items():
-            continue
-        for name, found in line["figures"].items():
-            start, _, count = name.rpartition(", ")
-            if start == prefix:
-                values.setdefault(int(count), []).append(found["value"])
-    return _medians(values)
+    return _medians(
+        (int(name.removeprefix(f"{prefix}, ")), found["value"])
+        for line in lines
+        if line["benchmark"] == benchmark and paper <= line["settings"].items()
+        for name, found in line["figures"].items()
+        if name.rpartition(", ")[0] == prefix
+    )
 
 
 def by_batch_size(lines: Sequence[Line], name: str) -> Points:
-    """A learner's figure against its batch size: the medians over all lines."""
+    """A learner's figure against its batch size."""
+    return _medians(
+        (line["settings"]["config"]["batch_size"], line["figures"][name]["value"]) for line in lines
+    )
+
+
+def _medians(points: Iterable[tuple[int, float]]) -> Points:
+    """The median over all lines, by count."""
     values: dict[int, list[float]] = {}
-    for line in lines:
-        size = line["settings"]["config"]["batch_size"]
-        values.setdefault(size, []).append(line["figures"][name]["value"])
-    return _medians(values)
-
-
-def _medians(values: Mapping[int, Sequence[float]]) -> Points:
+    for count, value in points:
+        values.setdefault(count, []).append(value)
     return sorted(values), [statistics.median(values[count]) for count in sorted(values)]
 
 

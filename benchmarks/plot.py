@@ -52,8 +52,9 @@ def run(run_dir: str, output: str, title: str) -> None:
         if len(evaluated[2]):
             style = dict(color="#cb181d", marker="o", markersize=4)
             lines.append(Line(evaluated[column] / scale, evaluated[2], "evaluated", style=style))
-        words = dict(xlabel=xlabel, ylabel="episode return", title=title)
+        words = dict(xlabel=xlabel, ylabel="episode return")
         panels.append(Panel(lines, words, dict(loc="lower right")))
+    panels[0].words["title"] = title
     figures.draw(panels, pathlib.Path(output), (9, 3.4), dpi=130, sharey=True)
 
 

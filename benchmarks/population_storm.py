@@ -18,7 +18,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -135,15 +134,10 @@ def run(
     seconds: tuple[float, float] = SECONDS,
     more_steps: int = MORE_STEPS,
 ) -> Outcome:
-    """Runs a population, to its end.
+    """Kills a population so many times, then lets it run to its end.
 
-    Args:
-      run_dir: a new folder.
-      kills: how many.
-      members: of the population.
-      seed: of who is killed, and when.
-      seconds: from a launch, or a kill that it survived, to the next kill: from least to most.
-      more_steps: of each member, after the last kill.
+    Who is killed, and when, follows from the seed; `seconds` pass from a launch, or a kill that it
+    survived, to the next kill, from least to most. Each member makes `more_steps` after the last.
     """
     folder, chance = PopulationFolder(run_dir), random.Random(seed + 1)
     begun, struck, wrong = time.monotonic(), list[str](), list[str]()
@@ -223,7 +217,7 @@ def _steps(seen: Seen) -> str:
 
 
 def main() -> int:
-    """Prints the outcome of a storm; returns the exit code."""
+    """Kills a population; returns the exit code."""
     parser = study.parser(__doc__)
     parser.add_argument("run_dir", type=pathlib.Path, help="a new folder")
     parser.add_argument("--kills", type=int, default=20, help="before it may end")
@@ -232,16 +226,12 @@ def main() -> int:
     asked: dict[str, Any] = vars(parser.parse_args())
     outcome = run(asked.pop("run_dir").resolve(), **asked)
     made = [decision for own in outcome.last.made for decision in own]
-    for kind, count in sorted(Counter(outcome.struck).items()):
-        print(f"{count:3} x {kind}")
-    print(
+    told = (
         f"{outcome.seconds:.0f} s, {outcome.launches} launches; {len(made)} decisions, of which "
         f"{sum(decision.adopted is not None for decision in made)} adopted; "
         f"{_steps(outcome.last)} steps"
     )
-    for sentence in outcome.wrong:
-        print(sentence)
-    return bool(outcome.wrong)
+    return storm.end(outcome.struck, told, outcome.wrong)
 
 
 if __name__ == "__main__":

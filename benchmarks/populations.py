@@ -86,13 +86,7 @@ def has_ended(path: pathlib.Path) -> bool:
 
 
 def rows_of(path: pathlib.Path, fields: Sequence[str], points: int) -> Iterator[Row]:
-    """A population's rows, member by member.
-
-    Args:
-      path: of its folder.
-      fields: whose values are kept.
-      points: the most of a member; fewer where few episodes have ended.
-    """
+    """A population's rows, member by member: `points` each, or fewer where few episodes ended."""
     found, folder = settings.load(path), PopulationFolder(path)
     tasks = suites.tasks(found.env)
     for member in range(found.members):
@@ -122,6 +116,7 @@ def _in_order(log: Log) -> Log:
 
 def write(path: pathlib.Path, fields: Sequence[str], rows: Rows) -> None:
     """A line for each row."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*Row._fields[:-1], *fields])
@@ -255,7 +250,10 @@ def draw_corrections(rows: Rows, path: pathlib.Path) -> None:
     """Final scores by rank, a line for each correction: Figure D.2. Then by learning rate."""
     ranks, rates = [], []
     for i, (correction, samples) in enumerate(_samples(rows).items()):
-        scored, style = [final(own) for own in samples], dict(color=f"C{i}", marker="o")
+        scored, style = (
+            [final(own) for own in samples],
+            dict(color=f"C{i}", marker="o", markersize=4),
+        )
         ranks.append(Line(range(1, len(samples) + 1), scored, correction, style=style))
         x = [own[-1].value("learning_rate") for own in samples]
         rates.append(Line(x, scored, style=style | dict(linestyle="")))
@@ -359,7 +357,6 @@ def main() -> None:
         for name in chosen.populations
         for row in rows_of(asked.runs / name, chosen.fields, chosen.points)
     ]
-    study.make_folders(asked.docs)
     write(data(asked.study, asked.docs), chosen.fields, rows)
     chosen.draw(rows, asked.docs / "images" / f"populations_{asked.study}.png")
     print(chosen.tell(rows))

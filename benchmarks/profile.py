@@ -77,16 +77,10 @@ def _first(kinds: Mapping[str, str], sources: Sequence[str]) -> str | None:
 def attributed(
     space: xplane_pb2.XSpace, kinds: Mapping[str, str]
 ) -> tuple[dict[str, float], float]:
-    """The time of operations by what they are for.
+    """The time of operations by what they are for, and the seconds within TensorFlow's calls.
 
-    Args:
-      space: of the profiler.
-      kinds: of each operation of the graph by its name. TensorFlow's own rewriting of the graph
-        adds some that have none, which count to the rest.
-
-    Returns:
-      Seconds of each of `KINDS`, those of an operation within another counted once, to the inner
-      one; and the seconds between TensorFlow's calls and their returns.
+    The seconds of an operation within another count once, to the inner one. TensorFlow's own
+    rewriting of the graph adds operations that have no kind, which count to the rest.
     """
     seconds = dict.fromkeys(KINDS, 0.0)
     called = 0.0

@@ -67,19 +67,12 @@ class Result(NamedTuple):
 Results = Mapping[Run, Result]
 
 
-class Arm(NamedTuple):
-    """One of the agents that are compared: what it changes in its task's config."""
-
-    changes: dict[str, Any]
-    agent: str = "r2d2"
-
-
 class Task(NamedTuple):
-    """What its arms have in common."""
+    """A task, with the agents that are compared on it."""
 
     steps: int  # of the environments, in each run
     changes: dict[str, Any]  # of the local preset
-    arms: Mapping[str, Arm]
+    arms: Mapping[str, dict[str, Any]]  # what each changes besides
 
 
 class Comparison(NamedTuple):
@@ -90,29 +83,19 @@ class Comparison(NamedTuple):
     worse: str
 
 
-class Study(NamedTuple):
-    """One question to the paper."""
-
-    arms: Mapping[str, Sequence[str]]  # by task
-    comparisons: Sequence[Comparison]
-
-
-def _memory(burn_in: int) -> dict[str, Arm]:
+def _memory(burn_in: int) -> dict[str, dict[str, Any]]:
     """From zero or from the stored state, with a burn-in or without; and without any state."""
     return {
-        "zero": Arm(dict(burn_in=0, stored_state=False)),
-        f"zero, burn-in {burn_in}": Arm(dict(burn_in=burn_in, stored_state=False)),
-        "stored": Arm(dict(burn_in=0)),
-        f"stored, burn-in {burn_in}": Arm(dict(burn_in=burn_in)),
-        FEEDFORWARD: Arm(dict(burn_in=0), agent="r2d2_feedforward"),
+        "zero": dict(burn_in=0, stored_state=False),
+        f"zero, burn-in {burn_in}": dict(burn_in=burn_in, stored_state=False),
+        "stored": dict(burn_in=0),
+        f"stored, burn-in {burn_in}": dict(burn_in=burn_in),
+        FEEDFORWARD: dict(burn_in=0),
     }
 
 
-_LONG_BURN_IN = {"zero, burn-in 4": Arm(dict(burn_in=4, stored_state=False))}
-_REWARDS = {
-    "rescaled": Arm({}),
-    "clipped": Arm(dict(rescale=False, reward_transform="clip")),
-}
+_LONG_BURN_IN = {"zero, burn-in 4": dict(burn_in=4, stored_state=False)}
+_REWARDS = {"rescaled": {}, "clipped": dict(rescale=False, reward_transform="clip")}
 TASKS = {
     # Items of half an episode: none but those with the long burn-in hold both cue and query.
     "memory:recall": Task(30_000, dict(length=4, period=4), _memory(2) | _LONG_BURN_IN),
@@ -127,24 +110,28 @@ def _state_comparisons(task: str, burn_in: int) -> list[Comparison]:
     return [Comparison(task, better, worse) for better, worse in pairs]
 
 
-STUDIES = {
-    "state": Study(
-        {task: [arm for arm in TASKS[task].arms if arm != FEEDFORWARD] for task in BURN_INS},
-        [
-            *_state_comparisons("memory:recall", 2),
-            Comparison("memory:recall", "zero, burn-in 4", "zero"),
-            *_state_comparisons("memory:cartpole", 8),
-        ],
-    ),
-    "feedforward": Study(
-        {task: [f"stored, burn-in {n}", FEEDFORWARD] for task, n in BURN_INS.items()},
-        [Comparison(task, f"stored, burn-in {n}", FEEDFORWARD) for task, n in BURN_INS.items()],
-    ),
-    "rewards": Study(
-        {task: list(_REWARDS) for task in REWARDS},
-        [Comparison(task, "rescaled", "clipped") for task in REWARDS],
-    ),
+# Each a question to the paper.
+STUDIES: dict[str, list[Comparison]] = {
+    "state": [
+        *_state_comparisons("memory:recall", 2),
+        Comparison("memory:recall", "zero, burn-in 4", "zero"),
+        *_state_comparisons("memory:cartpole", 8),
+    ],
+    "feedforward": [
+        Comparison(task, f"stored, burn-in {n}", FEEDFORWARD) for task, n in BURN_INS.items()
+    ],
+    "rewards": [Comparison(task, "rescaled", "clipped") for task in REWARDS],
 }
+Arms = Mapping[str, Sequence[str]]  # by task
+
+
+def arms(name: str) -> Arms:
+    """The arms that a study compares."""
+    found: dict[str, list[str]] = {}
+    for task, *pair in STUDIES[name]:
+        named = {*found.get(task, ()), *pair}
+        found[task] = [arm for arm in TASKS[task].arms if arm in named]
+    return found
 
 
 def runs(studies: Iterable[str], seeds: int) -> list[Run]:
@@ -153,23 +140,18 @@ def runs(studies: Iterable[str], seeds: int) -> list[Run]:
         Run(task, arm, seed)
         for seed in range(seeds)
         for name in studies
-        for task, arms in STUDIES[name].arms.items()
-        for arm in arms
+        for task, compared in arms(name).items()
+        for arm in compared
     ]
     return list(dict.fromkeys(found))  # two studies may share an arm
 
 
 def make_agent(run: Run) -> Agent:
     """The agent of a run: the local preset, with what its task and arm change."""
-    task = TASKS[run.task]
-    arm = task.arms[run.arm]
-    values = (
-        catalogue.preset_config("local", catalogue.entry(arm.agent), run.task)
-        | task.changes
-        | arm.changes
-    )
-    config = dataclasses.replace(r2d2.VARIANTS[arm.agent], **values)
-    return r2d2.make(config, arm.agent)
+    task, name = TASKS[run.task], "r2d2_feedforward" if run.arm == FEEDFORWARD else "r2d2"
+    values = catalogue.preset_config("local", catalogue.entry(name), run.task)
+    changes = values | task.changes | task.arms[run.arm]
+    return r2d2.make(dataclasses.replace(r2d2.VARIANTS[name], **changes), name)
 
 
 def train(run: Run, steps: int) -> Result:
@@ -244,13 +226,8 @@ def returns(results: Results, task: str, arm: str) -> list[tuple[float, float]]:
     ]
 
 
-def table(results: Results, arms: Mapping[str, Sequence[str]]) -> str:
-    """In Markdown: a row for each arm of each task that was run.
-
-    Args:
-      results: of every seed.
-      arms: by task.
-    """
+def table(results: Results, arms: Arms) -> str:
+    """In Markdown: a row for each arm of each task that was run."""
     rows = []
     for task, names in arms.items():
         for arm in names:
@@ -280,21 +257,15 @@ def _verdict(found: Estimate) -> str:
     return "no, the opposite" if found.interval.high < 0 else "undecided"
 
 
-def shown(results: Results, arms: Mapping[str, Sequence[str]]) -> list[tuple[Run, Result]]:
+def shown(results: Results, arms: Arms) -> list[tuple[Run, Result]]:
     """The runs that a plot is drawn from, in order; it carries their fingerprint."""
     return sorted(
         (run, result) for run, result in results.items() if run.arm in arms.get(run.task, ())
     )
 
 
-def draw(results: Results, arms: Mapping[str, Sequence[str]], path: pathlib.Path) -> None:
-    """Learning curves with intervals and, at their right, the final returns of all seeds.
-
-    Args:
-      results: of every seed.
-      arms: by task, which has a column.
-      path: of the image.
-    """
+def draw(results: Results, arms: Arms, path: pathlib.Path) -> None:
+    """Learning curves with intervals and, at their right, the final returns of all seeds."""
     panels = []
     for task, names in arms.items():
         curves, finals = [], []
@@ -342,8 +313,8 @@ def written(text: str, results: Results) -> str:
     """The page with the tables that follow from the data."""
     hours = sum(result.cpu_seconds for result in results.values()) / 3600
     text = replace_block(text, "cost", f"{len(results)} runs, {hours:.1f} hours of one core.")
-    for name, asked in STUDIES.items():
-        tables = (table(results, asked.arms), verdicts(results, asked.comparisons))
+    for name, comparisons in STUDIES.items():
+        tables = (table(results, arms(name)), verdicts(results, comparisons))
         text = replace_block(text, name, "\n\n".join(tables))
     return text
 
@@ -388,9 +359,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     data = folder / DATA.relative_to(DOCS)
     results = study.complete(data, runs(flags.study, flags.seeds), make, Result)
     for name in flags.study:
-        draw(results, STUDIES[name].arms, image(folder, name))
-        print(table(results, STUDIES[name].arms))
-        print(verdicts(results, STUDIES[name].comparisons))
+        draw(results, arms(name), image(folder, name))
+        print(table(results, arms(name)))
+        print(verdicts(results, STUDIES[name]))
     if not flags.out:
         PAGE.write_text(written(PAGE.read_text(), results))
 

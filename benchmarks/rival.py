@@ -19,12 +19,8 @@ class Rival:
     """A process that runs a module of `benchmarks.rivals`. A context manager: its end ends it.
 
     Args:
-      module: name of the module, and of what it is to measure where it has several.
+      module: its name, and after a colon that of what it measures.
       settings: of JSON's types.
-
-    Attributes:
-      versions: of the rival's libraries.
-      first_step_seconds: what its first step took.
 
     Raises:
       RuntimeError: the process ended before it was ready; it said why on stderr.
@@ -53,11 +49,7 @@ class Rival:
         self._process.wait()
 
     def run(self, steps: int) -> float:
-        """Lets it make so many steps; returns the seconds they took.
-
-        Raises:
-          RuntimeError: the process has ended.
-        """
+        """Lets it make so many steps; returns the seconds they took."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{steps}\n")
         self._process.stdin.flush()
@@ -75,11 +67,7 @@ class Rival:
 
 
 def result(module: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What a rival that measures itself says in its last line.
-
-    Raises:
-      subprocess.CalledProcessError: it failed.
-    """
+    """The last line of a rival that measures itself."""
     command = [PYTHON.value, "-m", f"benchmarks.rivals.{module}", json.dumps(settings)]
     output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=_ROOT)
     found: dict[str, Any] = json.loads(output.stdout.splitlines()[-1])

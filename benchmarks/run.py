@@ -28,10 +28,7 @@ class Moment(NamedTuple):
 class Run:
     """`python -m launch.train` in a session of its own. A context manager: its end ends it.
 
-    Args:
-      folder: the run folder.
-      arguments: all other flags.
-      tree: the work tree whose `launch.train` it is; this one by default.
+    It is that of another work tree where one is given.
     """
 
     def __init__(
@@ -97,9 +94,6 @@ class Run:
 
     def seconds_to_end(self, node: str | None = None) -> float:
         """Interrupts it, or kills a node; returns the seconds until no process of it is left.
-
-        Args:
-          node: as its output's file is named, or the beginning of that.
 
         Raises:
           RuntimeError: something is left after a minute.

@@ -36,21 +36,13 @@ GONE_SECONDS = 15.0  # within which all processes of an ended run are gone
 UNSEEN_SECONDS = 3.0  # progress is written once a second, by a process that may be stopped
 
 
-class Struck(NamedTuple):
-    """A node that was sent a signal."""
-
-    second: float  # of the run
-    label: str
-    name: str  # of the signal
-
-
 class Outcome(NamedTuple):
     """The outcome of a storm."""
 
     code: int
     seconds: float
     counts: dict[str, float]
-    struck: list[Struck]
+    struck: list[str]  # a signal and the group of nodes that it met
     mended: int  # deaths of which a file is kept
     begun_again: int  # launches but the first
     redone: list[float]  # seconds of play, each time that it went back
@@ -58,6 +50,18 @@ class Outcome(NamedTuple):
     longest_save: float
     repeated: list[str]  # logs with a row that counts less than the one before it
     left: list[str]  # processes and temporary files
+
+    def broken(self) -> list[str]:
+        """The promises that were not kept, in sentences."""
+        redone = max(self.redone, default=0.0)
+        allowed = INTERVAL_SECONDS + self.longest_save + UNSEEN_SECONDS
+        promises = {
+            f"It ended with code {self.code}.": self.code == 0,
+            f"It redid {redone:.1f} s.": redone <= allowed,
+            f"A step is logged twice in {', '.join(self.repeated)}.": not self.repeated,
+            f"It left {', '.join(self.left)}.": not self.left,
+        }
+        return [sentence for sentence, kept in promises.items() if not kept]
 
 
 class Counts:
@@ -96,7 +100,7 @@ def storm(
     learners: int = 1,
     env: str = "catch",
 ) -> Outcome:
-    """Runs one, to its end."""
+    """Strikes a run's nodes at moments that count from its first progress on, to its end."""
     command = (
         *(sys.executable, "-m", "launch.train", f"--agent={agent}", f"--env={env}"),
         *(f"--run_dir={run_dir}", "--num_actors=32", "--actors_per_node=16", "--restarts=1000"),
@@ -104,36 +108,23 @@ def storm(
         *("--evaluation_minutes=0.5", f"--max_actor_steps={steps}"),
         f"--learners_per_agent={learners}",
     )
+    folder, chance = RunFolder(run_dir), random.Random(seed + 1)
+    moments = _moments(random.Random(seed), CALM_SECONDS, 60 * minutes, per_hour)
+    due = next(moments, None)
+    struck, counted, longest_save = list[str](), Counts(), 0.0
+    begun, seen = 0.0, set[psutil.Process]()
     with tempfile.TemporaryDirectory(prefix="storm-") as temporary:
         launcher = subprocess.Popen(command, env=os.environ | {"TMPDIR": temporary})
-        moments = _moments(random.Random(seed), CALM_SECONDS, 60 * minutes, per_hour)
-        return _strike(launcher, run_dir, moments, random.Random(seed + 1), pathlib.Path(temporary))
-
-
-def _strike(
-    launcher: "subprocess.Popen[bytes]",
-    run_dir: pathlib.Path,
-    moments: Iterator[float],
-    chance: random.Random,
-    temporary: pathlib.Path,
-) -> Outcome:
-    """Strikes a run's nodes at moments that count from its first progress on."""
-    folder = RunFolder(run_dir)
-    struck: list[Struck] = []
-    counted = Counts()
-    saves = [0.0]
-    begun, seen = 0.0, set[psutil.Process]()
-    due = next(moments, None)
-    while launcher.poll() is None:
-        time.sleep(LOOK_SECONDS)
-        state = progress.read(run_dir)
-        if state is not None:
-            begun = begun or time.monotonic()
-            counted.take(state["counts"])
-        manifest = checkpoints.parse(folder.checkpoints)
-        saves.append(manifest.replay_seconds if manifest else 0.0)
-        now = time.monotonic() - begun if begun else 0.0
-        if due is not None and now >= due:
+        while launcher.poll() is None:
+            time.sleep(LOOK_SECONDS)
+            if (state := progress.read(run_dir)) is not None:
+                begun = begun or time.monotonic()
+                counted.take(state["counts"])
+            if (manifest := checkpoints.parse(folder.checkpoints)) is not None:
+                longest_save = max(longest_save, manifest.replay_seconds)
+            now = time.monotonic() - begun if begun else 0.0
+            if due is None or now < due:
+                continue
             due = next(moments, None)
             nodes = _nodes(launcher.pid, run_dir)
             seen.update(nodes.values())
@@ -141,11 +132,12 @@ def _strike(
                 label = chance.choice(sorted(nodes))
                 number = chance.choice([signal.SIGKILL, signal.SIGSTOP])
                 nodes[label].send_signal(number)
-                struck.append(Struck(now, label, number.name))
+                struck.append(f"{number.name} to {label.split('/')[0]}")
                 print(f"{now:.0f} s: {number.name} to {label}", flush=True)
-    # The number of one that is long gone may be a thread's by now, for which nobody can wait.
-    lingering = [process for process in seen if process.is_running()]
-    alive = psutil.wait_procs(lingering, timeout=GONE_SECONDS)[1]
+        # The number of one that is long gone may be a thread's by now, for which nobody can wait.
+        lingering = [process for process in seen if process.is_running()]
+        alive = psutil.wait_procs(lingering, timeout=GONE_SECONDS)[1]
+        left = [*map(str, alive), *map(str, pathlib.Path(temporary).iterdir())]
     return Outcome(
         code=launcher.returncode,
         seconds=time.monotonic() - begun if begun else 0.0,
@@ -155,23 +147,10 @@ def _strike(
         begun_again=len(folder.launches.read_text().splitlines()) - 1,
         redone=counted.redone,
         stood=counted.stood,
-        longest_save=max(saves),
+        longest_save=longest_save,
         repeated=repeated(folder),
-        left=[*(str(process) for process in alive), *map(str, temporary.iterdir())],
+        left=left,
     )
-
-
-def broken(outcome: Outcome) -> list[str]:
-    """The promises that were not kept, in sentences."""
-    redone = max(outcome.redone, default=0.0)
-    allowed = INTERVAL_SECONDS + outcome.longest_save + UNSEEN_SECONDS
-    promises = {
-        f"It ended with code {outcome.code}.": outcome.code == 0,
-        f"It redid {redone:.1f} s.": redone <= allowed,
-        f"A step is logged twice in {', '.join(outcome.repeated)}.": not outcome.repeated,
-        f"It left {', '.join(outcome.left)}.": not outcome.left,
-    }
-    return [sentence for sentence, kept in promises.items() if not kept]
 
 
 def _moments(chance: random.Random, first: float, last: float, per_hour: float) -> Iterator[float]:
@@ -206,12 +185,20 @@ def repeated(folder: RunFolder) -> list[str]:
     return found
 
 
+def end(struck: Sequence[str], told: str, wrong: Sequence[str]) -> int:
+    """Prints the outcome of a storm; returns the exit code."""
+    for victims, count in sorted(Counter(struck).items()):
+        print(f"{count:3} x {victims}")
+    print("\n".join([told, *wrong]))
+    return bool(wrong)
+
+
 def _seconds(durations: Sequence[float]) -> str:
     return f"{', '.join(f'{duration:.1f}' for duration in durations) or '0'} s"
 
 
 def main() -> int:
-    """Prints the outcome of a storm; returns the exit code."""
+    """Strikes a run; returns the exit code."""
     parser = study.parser(__doc__)
     parser.add_argument("agent", help="as launch.train takes it")
     parser.add_argument("run_dir", type=pathlib.Path, help="a new folder")
@@ -223,18 +210,13 @@ def main() -> int:
     parser.add_argument("--env", default="catch", help="as launch.train takes it")
     asked: dict[str, Any] = vars(parser.parse_args())
     outcome = storm(asked.pop("agent"), asked.pop("run_dir").resolve(), **asked)
-    signals = Counter((s.label.split("/")[0], s.name) for s in outcome.struck)
-    for (group, name), count in sorted(signals.items()):
-        print(f"{count:3} x {name} to {group}")
-    print(
+    told = (
         f"{outcome.seconds:.0f} s, {outcome.counts.get('actor_steps', 0):,.0f} actor steps; "
         f"{outcome.mended} deaths mended, of which {outcome.begun_again} by beginning again; "
         f"redone {_seconds(outcome.redone)}; stood still before it went back "
         f"{_seconds(outcome.stood)}; longest save {outcome.longest_save:.1f} s"
     )
-    for sentence in (wrong := broken(outcome)):
-        print(sentence)
-    return bool(wrong)
+    return end(outcome.struck, told, outcome.broken())
 
 
 if __name__ == "__main__":

@@ -47,10 +47,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def positional(description: str | None, *names: str) -> list[str]:
-    """The arguments of these names, in order; with none, a script that takes only --help.
-
-    Ends the program with a sentence where there are more or fewer, and with help where asked.
-    """
+    """The arguments of these names, in order; with none, a script that takes only --help."""
     found = parser(description)
     for name in names:
         found.add_argument(name)
@@ -62,11 +59,7 @@ def parser_of_trainings(
 ) -> argparse.ArgumentParser:
     """The parser of a script that trains for so many minutes each, then draws; others add to it.
 
-    Args:
-      description: the script's.
-      runs: the kind of its trainings.
-      minutes: that a training is given where nothing is said.
-      choices: arguments that come before the folder of runs, and what each may be.
+    `choices` are arguments that come before the folder of runs, and what each may be.
     """
     found = parser(description)
     for name, values in choices.items():
@@ -79,22 +72,10 @@ def parser_of_trainings(
     return found
 
 
-def make_folders(docs: pathlib.Path) -> None:
-    """Makes the folders of data and images."""
-    for folder in ("data", "images"):
-        (docs / folder).mkdir(parents=True, exist_ok=True)
-
-
 def read(
     path: pathlib.Path, run: type[RunType], result: type[ResultType]
 ) -> dict[RunType, ResultType]:
-    """The trainings that a file holds; none where there is no file.
-
-    Args:
-      path: of a file with a column for each field of both.
-      run: tells one training from the others.
-      result: of a training.
-    """
+    """The trainings that a file holds; none where there is no file."""
     if not path.exists():
         return {}
     with path.open() as file:
@@ -157,10 +138,7 @@ def read_lines(path: pathlib.Path) -> list[dict[str, Any]]:
 def run(arguments: Sequence[str], minutes: float | None, before: Sequence[str] = ()) -> None:
     """Runs `python -m` to its end, or has it end in order after so many minutes.
 
-    Args:
-      arguments: of `python -m`.
-      minutes: None for as long as it takes.
-      before: what stands before the command, such as `taskset -c 0`.
+    `before` stands before the command, such as `taskset -c 0`.
 
     Raises:
       subprocess.CalledProcessError: it failed.
@@ -184,11 +162,7 @@ def train(
 ) -> None:
     """Trains a run for so many minutes in all; goes on with one that was cut short.
 
-    Args:
-      path: its folder.
-      flags: of `launch.train`, as it is begun.
-      minutes: that it takes in all; those of a launch that was killed count up to its last save.
-      before: as for `run`.
+    The minutes of a launch that was killed count up to its last save.
 
     Raises:
       CheckpointError: its manifest is damaged.
@@ -209,12 +183,7 @@ def alone(core: int) -> tuple[str, ...]:
 
 
 def on_cores(jobs: Sequence[Job], work: Callable[[Job, int], None]) -> Iterator[Job]:
-    """Does jobs, as many at a time as there are cores, and yields each that is done.
-
-    Args:
-      jobs: in the order in which they are begun.
-      work: does one, on the core that it is given.
-    """
+    """Does jobs, each on a core that it is given, and yields each that is done."""
     cores: queue.SimpleQueue[int] = queue.SimpleQueue()
     for core in sorted(os.sched_getaffinity(0)):
         cores.put(core)
@@ -235,12 +204,9 @@ def on_cores(jobs: Sequence[Job], work: Callable[[Job, int], None]) -> Iterator[
 def mean_by_minute(
     walltime: np.ndarray, values: np.ndarray, minutes: int | None = None
 ) -> np.ndarray:
-    """The mean of the values in each minute, `[minutes]`; NaN in one without any.
+    """The mean of the values `[E]` in each minute, `[minutes]`; NaN in one without any.
 
-    Args:
-      walltime: `[E]`, seconds.
-      values: `[E]`.
-      minutes: how many; None ends with the last value's.
+    Without a number of minutes the last value's is the last.
     """
     minute = (walltime // 60).astype(int)
     count = np.bincount(minute, minlength=minutes or 0)[:minutes]

@@ -93,12 +93,7 @@ class Collector:
 
 
 class UniformReplay:
-    """The newest unrolls, each drawn with equal probability.
-
-    Args:
-      size: unrolls it holds at most.
-      seed: of the draws.
-    """
+    """The newest unrolls, so many at most, each drawn with equal probability."""
 
     def __init__(self, size: int, seed: int) -> None:
         self._size = size
@@ -197,17 +192,11 @@ def _final_return(agent: Agent, update: Update, task: str, seed: int) -> float:
 
 
 class Grid(NamedTuple):
-    """Settings that are compared: a table, and a panel of the plot.
-
-    Attributes:
-      title: of both.
-      lines: each line's values of a run's fields, but for the seed.
-      columns: likewise of each column, from left to right.
-    """
+    """Settings that are compared: a table, and a panel of the plot."""
 
     title: str
-    lines: Mapping[str, Mapping[str, Any]]
-    columns: Mapping[str, Mapping[str, Any]]
+    lines: Mapping[str, Mapping[str, Any]]  # values of a run's fields, but for the seed
+    columns: Mapping[str, Mapping[str, Any]]  # likewise, from left to right
 
     def table(self, results: Mapping[Any, Any], measure: str) -> str:
         """In Markdown: means of a field of the results over seeds, with their intervals."""

@@ -25,8 +25,7 @@ def serve(makers: Mapping[str, MakeStep], packages: Sequence[str]) -> None:
     """Answers a benchmark until it ends.
 
     Args:
-      makers: name -> from the settings to a function that makes one step and returns when it is
-        done.
+      makers: name -> from settings to a function that makes one step and returns when it is done.
       packages: whose versions are told.
     """
     replies = os.fdopen(os.dup(1), "w", buffering=1)

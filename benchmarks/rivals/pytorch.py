@@ -342,10 +342,7 @@ class Impala(Update):
 class PopArt:
     """Moving averages for each task, and the value layer that is kept in step with them.
 
-    Args:
-      value_layer: from `[..., D]` to a number for each of K tasks.
-      config: decay and limits.
-      task: `[B]`, of the batch's unrolls.
+    The layer gives a number for each of K tasks; `task` has those of the batch's unrolls, `[B]`.
     """
 
     def __init__(self, value_layer: nn.Linear, config: Settings, task: Tensor) -> None:
@@ -382,13 +379,7 @@ class PopArt:
 
 
 class PixelControl(nn.Module):
-    """The head, and its loss on one batch.
-
-    Args:
-      size: of the core's output.
-      frames: `[T, B, H, W, C]` bytes, the newest frame in the last channel.
-      num_actions: A.
-    """
+    """The head, and its loss on one batch; the newest frame is in the frames' last channel."""
 
     def __init__(self, size: int, frames: Tensor, num_actions: int) -> None:
         super().__init__()

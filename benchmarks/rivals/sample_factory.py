@@ -48,10 +48,8 @@ _ARGUMENTS = [  # the values that are not of the task are its own for Atari
 class Progress(logging.Handler):
     """Reads the number of steps from the line that a run logs every few seconds, and ends the run.
 
-    It ends it as Ctrl-C does: the run's own limit of seconds is compared with a clock that stands.
-
-    Args:
-      seconds: from the first report of any steps to the end.
+    It ends it as Ctrl-C does, so many seconds after the first report of any steps: the run's own
+    limit of seconds is compared with a clock that stands.
     """
 
     def __init__(self, seconds: float) -> None:

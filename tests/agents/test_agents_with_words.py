@@ -20,7 +20,7 @@ from r2d2 import agent as r2d2
 from replay.structures import Batch
 from tests.batches import NUM_ACTIONS, random_batch
 from tests.eager import eagerly
-from tests.instructions import NUM_WORDS, random_observation, spec_with_words, with_words
+from tests.observations import NUM_WORDS, random_observation, spec_with_words, with_words
 
 SMALL: dict[str, Any] = dict(
     torso="mlp", hidden_sizes=(8,), lstm_size=8, length=4, batch_size=16, frame_stack=1

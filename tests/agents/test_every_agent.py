@@ -22,13 +22,11 @@ from tests.agents.impala import batches as impala_batches
 from tests.agents.popart import batches as popart_batches
 from tests.agents.stac import batches as stac_batches
 from tests.batches import environment_spec, random_batch
-from tests.configs import watched
 from tests.eager import eagerly
-from tests.images import IMAGE, with_images
-from tests.instructions import spec_with_words, with_words
+from tests.observations import IMAGE, spec_with_words, with_images, with_words
 from tests.r2d2 import batches as r2d2_batches
 from tests.tensor_ops.vectors import lanes
-from tests.updates import parameters_of, same
+from tests.updates import parameters_of, same, watched
 
 MAKES: dict[str, Any] = dict(r2d2=r2d2.make, impala=impala.make, popart=popart.make, stac=stac.make)
 BATCHES: dict[str, Any] = dict(

@@ -1,4 +1,4 @@
-"""Benchmarks on settings that take seconds, and rivals that only say they ran."""
+"""Benchmarks on settings that take seconds, and a rival that only says it ran."""
 
 import json
 import pathlib
@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.commands import Commands
 
-FAKES = pathlib.Path(__file__).resolve().parent
+FAKE_RIVAL = pathlib.Path(__file__).resolve().parent / "fake_rival.py"
 SHORT = ("--rounds=2", "--turn_seconds=0.001")
 TINY = {  # an update of milliseconds, for each agent's family
     "r2d2": dict(
@@ -20,8 +20,7 @@ TINY = {  # an update of milliseconds, for each agent's family
 
 def tiny(agent: str) -> list[str]:
     """Flags for a tiny agent."""
-    values = TINY[agent]
-    return [f"--agent={agent}", *(f"--{agent}.{k}={value}" for k, value in values.items())]
+    return [f"--agent={agent}", *(f"--{agent}.{k}={value}" for k, value in TINY[agent].items())]
 
 
 def report(commands: Commands, name: str, *flags: str) -> dict[str, Any]:
@@ -32,9 +31,10 @@ def report(commands: Commands, name: str, *flags: str) -> dict[str, Any]:
     return contents
 
 
-def fake_python(folder: pathlib.Path, script: str) -> str:
-    """An interpreter for `--peer_python` that runs a script whatever module it is given."""
+def fake_python(folder: pathlib.Path, program: pathlib.Path = FAKE_RIVAL) -> str:
+    """An interpreter for `--peer_python` that runs a program whatever module it is given."""
     path = folder / "python"
-    path.write_text(f'#!/bin/sh\nshift 2\nexec "{sys.executable}" "{FAKES / script}" "$@"\n')
+    script = f'PYTHONPATH=. exec "{sys.executable}" "{program}" "$@"'
+    path.write_text(f"#!/bin/sh\nshift 2\n{script}\n")
     path.chmod(0o755)
     return str(path)

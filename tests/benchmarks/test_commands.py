@@ -14,21 +14,22 @@ pytestmark = pytest.mark.repository  # commands run in a process that imports th
 
 SLOW = pytest.mark.slow
 OF_A_LEARNER = {
-    "first_step": "s",
-    "learner": "frames/s",
-    "parameters": "million",
-    "peak_memory": "GB",
-    "useful_work_of_an_update": "GFLOP",
-    "useful_work": "GFLOP/s",
-    "matmul_float32": "GFLOP/s",
-    "matmul_bfloat16": "GFLOP/s",
-    "share_of_roof": "%",
+    "s": {"first_step"},
+    "frames/s": {"learner"},
+    "million": {"parameters"},
+    "GB": {"peak_memory"},
+    "GFLOP": {"useful_work_of_an_update"},
+    "GFLOP/s": {"useful_work", "matmul_float32", "matmul_bfloat16"},
+    "%": {"share_of_roof"},
 }
 FRAMES = 2 * (4 + 8)  # of an update of the tiny R2D2; the fake rival makes two a second
 
 
-def _units(contents: dict[str, Any]) -> dict[str, str]:
-    return {name: found["unit"] for name, found in contents["figures"].items()}
+def _by_unit(contents: dict[str, Any]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for name, figure in contents["figures"].items():
+        found.setdefault(figure["unit"], set()).add(name)
+    return found
 
 
 def _values(contents: dict[str, Any]) -> dict[str, float]:
@@ -38,37 +39,36 @@ def _values(contents: dict[str, Any]) -> dict[str, float]:
 @pytest.fixture
 def fake(tmp_path: pathlib.Path) -> str:
     """A rival that only says it did the work."""
-    return f"--peer_python={fake_python(tmp_path, 'fake_rival.py')}"
+    return f"--peer_python={fake_python(tmp_path)}"
 
 
 @SLOW
 def test_actor(fake: str, commands: Commands) -> None:
     told = ("--num_environments=1,3", "--peer=acme", fake)
     contents = report(commands, "actor", *tiny("r2d2"), *SHORT, *told)
-    values, units = _values(contents), _units(contents)
-    for count in (1, 3):
-        for part in ("environments", "inference", "both"):
-            assert units[f"{part}, {count}"] == "steps/s"
-            assert values[f"{part}, {count}"] > 0
-        assert units[f"share of the parts, {count}"] == "%"
+    rates = {f"{part}, {n}" for part in ("environments", "inference", "both") for n in (1, 3)}
+    assert _by_unit(contents) == {
+        "steps/s": rates | {"peer's inference, 1"},
+        "%": {"share of the parts, 1", "share of the parts, 3"},
+        "x": {"inference to peer's, 1"},
+    }
+    values = _values(contents)
+    assert min(values[name] for name in rates) > 0
     assert values["peer's inference, 1"] == 2.0
     assert contents["settings"]["num_environments"] == [1, 3]
 
 
 @SLOW
-def test_learner_alone_with_replay_with_clients_and_beside_a_peer(
+def test_learner_alone_with_replay_with_clients_and_beside_a_rival(
     fake: str, commands: Commands
 ) -> None:
     loaded = ("--with_replay", "--num_clients=2", "--steps_per_update=400")
     contents = report(commands, "learner", *tiny("r2d2"), *SHORT, *loaded, "--peer=pytorch", fake)
-    assert _units(contents) == OF_A_LEARNER | {
-        "learner_with_replay": "frames/s",
-        "lost_to_replay": "%",
-        "learner_with_clients": "frames/s",
-        "lost_to_clients": "%",
-        "peer_first_step": "s",
-        "peer": "frames/s",
-        "learner_to_peer": "x",
+    assert _by_unit(contents) == OF_A_LEARNER | {
+        "s": {"first_step", "peer_first_step"},
+        "frames/s": {"learner", "learner_with_replay", "learner_with_clients", "peer"},
+        "%": {"share_of_roof", "lost_to_replay", "lost_to_clients"},
+        "x": {"learner_to_peer"},
     }
     assert _values(contents)["peer"] == pytest.approx(FRAMES / 0.5)
     assert _values(contents)["peer_first_step"] == 2.5
@@ -82,7 +82,7 @@ def test_learner_alone_with_replay_with_clients_and_beside_a_peer(
 @SLOW
 def test_learner_on_a_processor(commands: Commands) -> None:
     contents = report(commands, "learner", *tiny("impala"), *SHORT, "--device=cpu")
-    assert _units(contents) == OF_A_LEARNER
+    assert _by_unit(contents) == OF_A_LEARNER
     assert contents["machine"]["accelerators"] == []
     assert contents["figures"]["learner"]["samples"] == 2
 
@@ -90,22 +90,20 @@ def test_learner_on_a_processor(commands: Commands) -> None:
 @SLOW
 def test_learner_of_stacx_beside_impala_with_its_network(commands: Commands) -> None:
     contents = report(commands, "learner", *tiny("stacx"), *SHORT, "--peer=impala")
-    assert _units(contents)["learner_to_peer"] == "x"
-    assert "useful_work" not in _units(contents)  # a metagradient is more than a network's work
+    assert _by_unit(contents)["x"] == {"learner_to_peer"}
+    assert "GFLOP" not in _by_unit(contents)  # a metagradient is more than a network's work
     assert "peer dm-sonnet" in contents["versions"]
 
 
 @SLOW
 def test_learners(fake: str, commands: Commands) -> None:
     contents = report(commands, "learners", *tiny("r2d2"), *SHORT, fake)
-    assert _units(contents) == {
-        "one": "frames/s",
-        "several": "frames/s",
-        "several_apart": "frames/s",
-        "several_to_one": "x",
-        "share_of_agreeing": "%",
-        "agreeing": "ms",
-        "gradients": "MB",
+    assert _by_unit(contents) == {
+        "frames/s": {"one", "several", "several_apart"},
+        "x": {"several_to_one"},
+        "%": {"share_of_agreeing"},
+        "ms": {"agreeing"},
+        "MB": {"gradients"},
     }
     assert _values(contents)["several"] == pytest.approx(FRAMES / 0.5)  # of the whole batch
     assert _values(contents)["several_to_one"] == pytest.approx(1)
@@ -116,11 +114,9 @@ def test_learners(fake: str, commands: Commands) -> None:
 def test_replay(commands: Commands) -> None:
     flags = ("--num_shards=1,2", "--num_items=60")
     contents = report(commands, "replay", *tiny("r2d2"), *SHORT, *flags)
-    units = {"memory of 100000 items": "GB"} | dict.fromkeys(
-        ("inserted", "sampled", "batches"), "items/s"
-    )
-    assert _units(contents) == {
-        f"{name}, {count}": unit for count in (1, 2) for name, unit in units.items()
+    assert _by_unit(contents) == {
+        "GB": {f"memory of 100000 items, {n}" for n in (1, 2)},
+        "items/s": {f"{name}, {n}" for name in ("inserted", "sampled", "batches") for n in (1, 2)},
     }
 
 
@@ -129,10 +125,9 @@ def test_wire(commands: Commands) -> None:
     contents = report(commands, "wire", *tiny("r2d2"), "--num_items=60")
     values = _values(contents)
     sent = ("item written", "item sampled", "priority", "parameters fetched")
-    units = {"on the wire": "bytes", "server": "ms of a core", "client": "ms of a core"}
-    assert _units(contents) == {
-        "parameters": "bytes",
-        **{f"{what}, {part}": unit for what in sent for part, unit in units.items()},
+    assert _by_unit(contents) == {
+        "bytes": {"parameters", *(f"{what}, on the wire" for what in sent)},
+        "ms of a core": {f"{what}, {end}" for what in sent for end in ("server", "client")},
     }
     assert values["parameters fetched, on the wire"] >= values["parameters"]
     header_and_state = 7 * 8 + 2 * 4 * contents["settings"]["config"]["lstm_size"]
@@ -143,8 +138,8 @@ def test_wire(commands: Commands) -> None:
 @pytest.mark.parametrize("agent", ["r2d2", "stacx"])
 def test_profile(agent: str, commands: Commands) -> None:
     contents = report(commands, "profile", *tiny(agent), "--steps=2")
+    assert _by_unit(contents) == {"ms": {"step", "operations"}, "%": {"Python", *profile.KINDS}}
     values = _values(contents)
-    assert set(values) == {"step", "operations", "Python", *profile.KINDS}
     assert sum(values[kind] for kind in profile.KINDS) == pytest.approx(100, abs=0.1)
     for kind in (profile.FORWARD, profile.BY_FILTER, profile.LSTM, profile.OPTIMIZER):
         assert values[kind] > 0
@@ -155,30 +150,21 @@ def test_profile(agent: str, commands: Commands) -> None:
 
 @SLOW
 @pytest.mark.launchpad
-def test_a_run_is_measured_against_its_parts_and_a_peer(
-    tmp_path: pathlib.Path, commands: Commands
-) -> None:
-    flags = ("--seconds=3", "--num_actors=4", "--actors_per_node=2", "--peer=sample_factory")
-    peer = f"--peer_python={fake_python(tmp_path, 'fake_run_of_rival.py')}"
-    contents = report(commands, "end_to_end", *tiny("impala"), *SHORT, *flags, peer)
-    values = _values(contents)
-    units = {name: unit for name, unit in _units(contents).items() if "cpu" not in name}
-    assert units == {
-        "environments_alone": "steps/s",
-        "inference_alone": "steps/s",
-        "learner_alone": "frames/s",
-        "first_acting_step": "s",
-        "first_learner_step": "s",
-        "steps": "steps/s",
-        "learner_frames": "frames/s",
-        "replays_per_observation": "replays",
-        "parts": "steps/s",
-        "share_of_the_parts": "%",
-        "peer_steps": "steps/s",
-        "run_to_peer": "x",
-    }
+def test_a_run_is_measured_against_its_parts_and_a_rival(fake: str, commands: Commands) -> None:
+    flags = ("--seconds=3", "--num_actors=4", "--actors_per_node=2", "--peer=sample_factory", fake)
+    contents = report(commands, "end_to_end", *tiny("impala"), *SHORT, *flags)
+    values, units = _values(contents), _by_unit(contents)
     nodes = {name.removeprefix("cpu, ") for name in values if "cpu" in name}
     assert {"launcher", "replay/0", "learner/0", "actor/0", "actor/1"} <= nodes
+    units["s"] = {name for name in units["s"] if "cpu" not in name}
+    assert units == {
+        "s": {"first_acting_step", "first_learner_step"},
+        "steps/s": {"environments_alone", "inference_alone", "steps", "parts", "peer_steps"},
+        "frames/s": {"learner_alone", "learner_frames"},
+        "replays": {"replays_per_observation"},
+        "%": {"share_of_the_parts"},
+        "x": {"run_to_peer"},
+    }
     assert values["peer_steps"] == 123.0
     assert values["steps"] > 0
     assert values["first_acting_step"] > 0
@@ -191,19 +177,15 @@ def test_a_run_is_measured_against_its_parts_and_a_peer(
 def test_a_runs_beginning_and_its_two_ends_are_measured(commands: Commands) -> None:
     flags = ("--env=catch", "--num_actors=2", "--actors_per_node=1", "--runs=1")
     contents = report(commands, "startup", *tiny("impala"), "--impala.torso=mlp", *flags)
-    values = _values(contents)
-    assert _units(contents) == {
-        "first_acting_step": "s",
-        "all_acting": "s",
-        "first_learner_step": "s",
-        "memory": "GB",
-        "end_when_interrupted": "s",
-        "end_after_a_crash": "s",
+    values, ends = _values(contents), ("end_when_interrupted", "end_after_a_crash")
+    assert _by_unit(contents) == {
+        "s": {"first_acting_step", "all_acting", "first_learner_step", *ends},
+        "GB": {"memory"},
     }
     assert 0 < values["first_acting_step"] <= values["all_acting"]
     assert values["first_acting_step"] <= values["first_learner_step"]
     assert 0.1 < values["memory"] < 10
-    assert all(0 < values[name] < 60 for name in ("end_when_interrupted", "end_after_a_crash"))
+    assert all(0 < values[name] < 60 for name in ends)
 
 
 MANY = len(os.sched_getaffinity(0)) + 1  # learners, more than this machine has cores

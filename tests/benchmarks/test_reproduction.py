@@ -48,16 +48,16 @@ def test_arms_on_memory_tasks_are_what_they_are_called() -> None:
 
 
 def test_arms_on_rewards_are_what_they_are_called() -> None:
-    for task in STUDIES["rewards"].arms:
+    for task in reproduction.REWARDS:
         found = {arm: _config(task, arm) for arm in TASKS[task].arms}
         transforms = {arm: (own.rescale, own.reward_transform) for arm, own in found.items()}
         assert transforms == {"rescaled": (True, "none"), "clipped": (False, "clip")}
 
 
-def test_every_comparison_is_between_arms_of_its_study() -> None:
-    for asked in STUDIES.values():
-        for task, better, worse in asked.comparisons:
-            assert {better, worse} <= set(asked.arms[task])
+def test_every_comparison_is_between_arms_of_its_task() -> None:
+    for comparisons in STUDIES.values():
+        for task, better, worse in comparisons:
+            assert {better, worse} <= set(TASKS[task].arms)
 
 
 def test_the_interval_of_five_values_is_as_short_as_is_said(
@@ -100,7 +100,7 @@ def test_a_quick_run_is_trained_drawn_and_not_repeated(
         assert np.isnan(result.curve[0])  # by when no episode has ended
         assert result.updates > 0
     image = reproduction.image(tmp_path, "feedforward")
-    assert drawn_from(image) == fingerprint(shown(results, STUDIES["feedforward"].arms))
+    assert drawn_from(image) == fingerprint(shown(results, reproduction.arms("feedforward")))
     assert "| memory:recall | feed-forward | " in capsys.readouterr().out
     monkeypatch.setattr(reproduction, "train", None)
     reproduction.main(flags)

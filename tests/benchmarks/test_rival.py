@@ -1,7 +1,6 @@
 """The protocol between a benchmark and a rival's process, both ends of it."""
 
 import pathlib
-import sys
 
 import numpy as np
 import pytest
@@ -23,23 +22,19 @@ protocol.serve({"step": make_step}, ["numpy"])
 
 
 @pytest.fixture(autouse=True)
-def parsed_flags() -> None:
+def _parsed_flags() -> None:
     if not flags.FLAGS.is_parsed():
         flags.FLAGS.mark_as_parsed()
 
 
-def _python(folder: pathlib.Path, program: str) -> str:
-    """An interpreter that runs this program whatever module it is given."""
-    (folder / "program.py").write_text(program)
-    path = folder / "python"
-    script = f'PYTHONPATH=. exec "{sys.executable}" "{folder}/program.py" "$@"'
-    path.write_text(f"#!/bin/sh\nshift 2\n{script}\n")
-    path.chmod(0o755)
-    return str(path)
+def _python(folder: pathlib.Path, text: str) -> str:
+    program = folder / "program.py"
+    program.write_text(text)
+    return fake_python(folder, program)
 
 
 def test_a_rival_answers_with_the_seconds_of_its_steps(tmp_path: pathlib.Path) -> None:
-    python = fake_python(tmp_path, "fake_rival.py")
+    python = fake_python(tmp_path)
     with flagsaver.flagsaver(peer_python=python), Rival("any", {}) as rival:
         assert rival.versions == {"fake": "1.0"}
         assert rival.first_step_seconds == 2.5

@@ -51,7 +51,7 @@ def test_signals_come_as_often_as_was_asked_and_follow_from_the_seed() -> None:
     ],
 )
 def test_what_is_a_broken_promise(changes: dict[str, Any], said: list[str]) -> None:
-    assert storm.broken(KEPT._replace(**changes)) == said
+    assert KEPT._replace(**changes).broken() == said
 
 
 def test_what_was_played_twice_is_told_from_what_nobody_played() -> None:
@@ -121,7 +121,7 @@ def test_a_storm(
         env=f"{write_module(_SLOW)}:make",
     )
     assert outcome.mended >= 3
-    assert storm.broken(outcome) == []
+    assert outcome.broken() == []
 
 
 KINDS = (ALL, LAUNCHER, MEMBERS)

@@ -49,11 +49,7 @@ def _run(folder: pathlib.Path, script: str, **environment: str) -> list[dict[str
     path = f"{folder / 'bin'}:{os.environ['PATH']}"
     told = {**os.environ, "HOME": str(folder), "PATH": path, "PLACES": str(places)}
     done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=folder,
-        env=told | environment,
-        capture_output=True,
-        text=True,
+        ["bash", "-c", script], cwd=folder, env=told | environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in places.read_text().splitlines()]

@@ -98,11 +98,7 @@ def test_commands_are_the_pages_but_for_folder_and_scale() -> None:
 def test_the_readme_makes_an_agent(tmp_path: pathlib.Path) -> None:
     command = [sys.executable, "-m", "tests.docs.walkthrough", str(tmp_path)]
     done = subprocess.run(
-        [*command, "--scale=0.2"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+        [*command, "--scale=0.2"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     (run_dir,) = (tmp_path / "runs").iterdir()

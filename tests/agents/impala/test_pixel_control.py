@@ -15,8 +15,7 @@ from tests.agents.impala.batches import small_config as without_images
 from tests.agents.impala.batches import with_ends
 from tests.batches import environment_spec, random_batch
 from tests.eager import eagerly
-from tests.instructions import IMAGE as COLOURED
-from tests.instructions import spec_with_words, with_words
+from tests.observations import COLOURED, spec_with_words, with_words
 
 IMAGE = (32, 36)
 COST = 0.5

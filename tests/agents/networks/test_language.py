@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from agents.networks.language import Language
-from tests.instructions import LONGEST, NUM_WORDS, random_observation
+from tests.observations import LONGEST, NUM_WORDS, random_observation
 
 WRAPS = pytest.mark.parametrize(
     "wrap", [tf.function, tf.function(jit_compile=True)], ids=["traced", "compiled"]

@@ -104,13 +104,10 @@ def draw(played: Sequence[Played], path: pathlib.Path) -> None:
 
 def table(played: Iterable[Played]) -> str:
     """In Markdown: a task a row."""
-    rows = [
-        [
-            *(one.name, str(one.observed), str(one.acted), f"{one.steps:,}"),
-            *(f"{one.episode_return:.1f}", f"{one.seconds:.1f}"),
-        ]
-        for one in played
-    ]
+    rows = []
+    for one in played:
+        counts = (one.name, str(one.observed), str(one.acted), f"{one.steps:,}")
+        rows.append([*counts, f"{one.episode_return:.1f}", f"{one.seconds:.1f}"])
     return study.markdown(["task", "observation", "action", "steps", "return", "s"], rows)
 
 

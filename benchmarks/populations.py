@@ -195,17 +195,13 @@ def draw_evolution(rows: Rows, path: pathlib.Path) -> None:
             lines += [Line(grid / 1e3, curve, style=thin) for curve in curves]
             style = dict(color=colour, linewidth=2)
             lines.append(Line(grid / 1e3, np.mean(curves, axis=0), what, style=style))
-    rates = [
-        Line(
-            [row.actor_steps / 1e3 for row in own],
-            [row.value("learning_rate") for row in own],
-            style=dict(
-                color=f"C{population.partition('-')[2]}", linewidth=1, drawstyle="steps-post"
-            ),
-        )
-        for (population, _), own in members.items()
-        if population.startswith("all-")
-    ]
+    rates = []
+    for (population, _), own in members.items():
+        arm, _, seed = population.partition("-")
+        if arm == "all":
+            x = [row.actor_steps / 1e3 for row in own]
+            y = [row.value("learning_rate") for row in own]
+            rates.append(Line(x, y, style=dict(color=f"C{seed}", drawstyle="steps-post")))
     panels = [
         Panel(mean, dict(title="mean of the four members", ylabel="return"), {}),
         Panel(best, dict(title="best of the four members", ylabel="return"), {}),
@@ -250,10 +246,8 @@ def draw_corrections(rows: Rows, path: pathlib.Path) -> None:
     """Final scores by rank, a line for each correction: Figure D.2. Then by learning rate."""
     ranks, rates = [], []
     for i, (correction, samples) in enumerate(_samples(rows).items()):
-        scored, style = (
-            [final(own) for own in samples],
-            dict(color=f"C{i}", marker="o", markersize=4),
-        )
+        scored = [final(own) for own in samples]
+        style = dict(color=f"C{i}", marker="o", markersize=4)
         ranks.append(Line(range(1, len(samples) + 1), scored, correction, style=style))
         x = [own[-1].value("learning_rate") for own in samples]
         rates.append(Line(x, scored, style=style | dict(linestyle="")))
@@ -289,10 +283,8 @@ def draw_popart(rows: Rows, path: pathlib.Path) -> None:
             dots = dict(marker="o", markersize=4, markevery=took)
             style = dict(color=f"C{member}", linewidth=1.2) | dots
             lines.append(Line(x, y, f"member {member}", style=style))
-        words = dict(
-            title=name or "capped human-normalised score", yscale="log" if name else "linear"
-        )
-        words["xlabel"] = "actor steps (millions)"
+        words = dict(title=name or "capped human-normalised score", xlabel="actor steps (millions)")
+        words["yscale"] = "log" if name else "linear"
         panels.append(Panel(lines, words, None if name else {}))
     figures.draw(panels, path, (0.4 + 2.6 * len(panels), 3.2), dpi=120)
 

@@ -205,13 +205,13 @@ def mean(values: Sequence[float]) -> Estimate:
 
     Of five values it is too short: it holds a normal distribution's mean 83 times in 100, not 95.
     """
-    return Estimate(float(np.mean(values)), intervals.of_mean(np.asarray(values)))
+    return Estimate(float(np.mean(values)), intervals.of_mean(values))
 
 
 def difference(values: Sequence[float], others: Sequence[float]) -> Estimate:
     """Of mean(values) − mean(others)."""
-    found = intervals.of_difference(np.asarray(values), np.asarray(others))
-    return Estimate(float(np.mean(values) - np.mean(others)), found)
+    found = float(np.mean(values) - np.mean(others))
+    return Estimate(found, intervals.of_difference(values, others))
 
 
 def returns(results: Results, task: str, arm: str) -> list[tuple[float, float]]:

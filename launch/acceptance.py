@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from launch import starting
+from launch.local import fork_server
 from population import decisions
 from population.folder import PopulationFolder, name_of
 from population.settings import Population
@@ -22,7 +23,7 @@ def check(population: Population, folder: PopulationFolder, members: Sequence[in
     Raises:
       SettingsError: of a member it would not begin, or go on.
     """
-    with starting.forking(population.agent, population.env) as server:
+    with fork_server.ForkServer() as server:
         server.call(check_here, dataclasses.asdict(population), folder.path, tuple(members))
 
 

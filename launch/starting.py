@@ -8,7 +8,6 @@ import os
 import pathlib
 import sys
 import traceback
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -20,7 +19,6 @@ from environments.copies.dead_simulators import first_line
 from launch import command_line, trial
 from launch.gcp import options
 from launch.local import fork_server, processes, supervisor, temporary_files, tracker
-from launch.local.fork_server import ForkServer
 from replay import dataset, tables
 from run_folder import (
     building,
@@ -102,7 +100,7 @@ def _run_here(run: Settings, resumption: Resumption | None) -> int:
             print(f"Open to {who} ({why_open}): see docs/security.md.", flush=True)
     with (
         temporary_files.folder_of_a_run(),
-        forking(run.agent, run.env, private=not why_open) as server,
+        fork_server.ForkServer(private=not why_open) as server,
         contextlib.ExitStack() as stack,
     ):
         manifests = server.call(_manifests, run, resumption)
@@ -117,22 +115,6 @@ def _run_here(run: Settings, resumption: Resumption | None) -> int:
             return manifests
 
         return supervisor.run(run, manifests, server, go_on, tracked.update)
-
-
-@contextlib.contextmanager
-def forking(agent: str, env: str, *, private: bool = False) -> Iterator[ForkServer]:
-    """A fork server, for as long as this lasts, with a network of its own if it is private.
-
-    Raises:
-      SettingsError: this process cannot be forked, or the server is gone.
-    """
-    try:
-        with fork_server.ForkServer(private=private) as server:
-            yield server
-    except fork_server.OpsWereRunError as error:
-        raise SettingsError(f"--agent={agent} --env={env}: {error}") from None
-    except fork_server.ServerLostError as error:  # the system had no memory for a check, say
-        raise SettingsError(f"The run cannot be started: {error}") from None
 
 
 def _accept(asked: Settings | Resumption, job: str | None) -> Settings:

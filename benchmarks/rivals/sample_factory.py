@@ -25,23 +25,12 @@ from benchmarks.rivals import protocol
 _GAME = "PongNoFrameskip-v4"
 _NUM_WORKERS = 2  # for two cores
 _ARGUMENTS = [  # the values that are not of the task are its own for Atari
-    "--env=atari_pong",
-    "--experiment=benchmark",
-    f"--num_workers={_NUM_WORKERS}",
-    "--worker_num_splits=2",
-    "--async_rl=True",
-    "--num_epochs=1",
-    "--num_batches_per_epoch=1",
-    "--rollout=32",
-    "--batch_size=1024",
-    "--use_rnn=True",
-    "--recurrence=32",
-    "--rnn_type=lstm",
-    "--rnn_size=256",
-    "--encoder_conv_architecture=convnet_impala",
-    "--encoder_conv_mlp_layers=256",
+    *("--env=atari_pong", "--experiment=benchmark", f"--num_workers={_NUM_WORKERS}"),
+    *("--worker_num_splits=2", "--async_rl=True", "--num_epochs=1", "--num_batches_per_epoch=1"),
+    *("--rollout=32", "--batch_size=1024", "--use_rnn=True", "--recurrence=32", "--rnn_type=lstm"),
+    *("--rnn_size=256", "--encoder_conv_architecture=convnet_impala"),
+    *("--encoder_conv_mlp_layers=256", "--train_for_env_steps=1000000000"),
     "--summaries_use_frameskip=False",  # counts actor steps
-    "--train_for_env_steps=1000000000",
 ]
 
 

@@ -44,16 +44,8 @@ class Copies(VectorWrapper):
         like: conversion.Spaces | None = None,
         what: str = "environments",
     ) -> None:
-        deaths = Deaths(what)
-
-        def convert() -> gymnasium.Env:
-            nonlocal like
-            converted = _Converted(make())
-            like = like or (converted.observation_space, converted.action_space)
-            converted.pose_as(like)
-            return converted
-
-        copies = [lambda: _Replaced(convert, deaths)] * num_envs
+        deaths, shared = Deaths(what), [like] if like else []
+        copies = [lambda: _Copy(make, shared, deaths)] * num_envs
         super().__init__(SyncVectorEnv(copies, autoreset_mode=AutoresetMode.NEXT_STEP))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Begun:
@@ -73,85 +65,78 @@ def close(env: gymnasium.Env) -> None:
         logging.warning("The end of an environment %s", raised(error))
 
 
-class _Replaced(gymnasium.Wrapper):
-    """Goes on with another environment where one raises; CannotPlayError as `Deaths.add`."""
+class _Copy(gymnasium.Wrapper):
+    """Shows arrays of the kinds that agents know, and takes the actions that they give.
 
-    def __init__(self, make: Callable[[], gymnasium.Env], deaths: Deaths) -> None:
+    Goes on with another environment where one raises; CannotPlayError as `Deaths.add`.
+
+    Args:
+      make: makes an environment.
+      like: the spaces of all copies, which the first one adds. Actions are still kept within the
+        bounds of each environment's own.
+      deaths: counts those that raised.
+    """
+
+    def __init__(
+        self, make: Callable[[], gymnasium.Env], like: list[conversion.Spaces], deaths: Deaths
+    ) -> None:
         super().__init__(make())
-        self._make = make
-        self._broken = False
-        self._deaths = deaths
+        self._make, self._like, self._deaths = make, like, deaths
         self._seen: Any = None
+        self._take(self.env)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        lost = 0
-        while True:
-            try:
-                if self._broken:
-                    self.env = self._make()
-                    self._broken = False
-                self._seen, info = self.env.reset(seed=seed, options=options)
-                return self._seen, dict(info, lost=lost)
-            except (Exception, SystemExit) as error:  # whatever somebody's code raises
-                lost += 1
-                self._lose(error)
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        try:
-            self._seen, reward, terminated, truncated, info = self.env.step(action)
-        except (Exception, SystemExit) as error:  # whatever somebody's code raises
-            self._lose(error)
-            return self._seen, 0.0, False, True, {"lost": 1}
-        self._deaths.step(self, ended=terminated or truncated)
-        return self._seen, reward, terminated, truncated, info
-
-    def close(self) -> None:
-        close(self.env)
-
-    def _lose(self, error: Exception | SystemExit) -> None:
-        close(self.env)
-        self._broken = True
-        self._deaths.add(self, raised(error), error)
-
-
-class _Converted(gymnasium.Wrapper):
-    """Shows arrays of the kinds that agents know, and takes the actions that they give."""
-
-    def __init__(self, env: gymnasium.Env) -> None:
-        super().__init__(env)
+    def _take(self, env: gymnasium.Env) -> None:
+        """Goes on with an environment; a ValueError is a clause: its spaces are not the copies'."""
         seen = conversion.observed(env.observation_space, checked=are_checked(env))
         acted = conversion.acted(env.action_space)
-        self.observation_space, self.action_space = seen.space, acted.space
-        self._see, self._act = seen.convert, acted.convert
+        if not self._like:
+            self._like.append((seen.space, acted.space))
+        conversion.check_alike(self._like[0], (seen.space, acted.space))
+        self.observation_space, self.action_space = self._like[0]
+        self.env, self._see, self._act = env, seen.convert, acted.convert
         self._key = "lives" if isinstance(env.unwrapped, AtariEnv) else LIVES
         self._lives: dict[str, int] = {}
         self._steps = 0  # of this episode
-
-    def pose_as(self, like: conversion.Spaces) -> None:
-        """Takes over the spaces of another copy; actions are still kept within bounds of its own.
-
-        Raises:
-          ValueError: a clause; they differ in more than bounds.
-        """
-        conversion.check_alike(like, (self.observation_space, self.action_space))
-        self.observation_space, self.action_space = like
+        self._is_broken = False
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         # As `environments.gym` tries it: one that takes no options can be played too.
         given = {} if options is None else {"options": options}
-        observation, info = self.env.reset(seed=seed, **given)
-        self._steps = 0
-        return self._observed(observation), self._told(info)
+        lost = 0
+        while True:
+            try:
+                if self._is_broken:
+                    self._take(self._make())
+                observation, info = self.env.reset(seed=seed, **given)
+                self._steps = 0
+                self._seen = self._observed(observation)
+                return self._seen, {**self._told(info), "lost": lost}
+            except (Exception, SystemExit) as error:  # whatever somebody's code raises
+                lost += 1
+                self._lose(error)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        observation, reward, terminated, truncated, info = self.env.step(self._act(action))
-        self._steps += 1
-        seen, ends = self._observed(observation), (bool(terminated), bool(truncated))
-        return seen, float(reward), *ends, self._told(info)
+        try:
+            observation, reward, terminated, truncated, info = self.env.step(self._act(action))
+            self._steps += 1
+            seen, paid = self._observed(observation), float(reward)
+            ends, told = (bool(terminated), bool(truncated)), self._told(info)
+        except (Exception, SystemExit) as error:  # whatever somebody's code raises
+            self._lose(error)
+            return self._seen, 0.0, False, True, {"lost": 1}
+        self._deaths.step(self, ended=any(ends))
+        self._seen = seen
+        return seen, paid, *ends, told
+
+    def close(self) -> None:
+        close(self.env)
+
+    def _lose(self, error: Exception | SystemExit) -> None:
+        close(self.env)
+        self._is_broken = True
+        self._deaths.add(self, raised(error), error)
 
     def _observed(self, observation: Any) -> Any:
         try:

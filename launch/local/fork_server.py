@@ -34,6 +34,7 @@ from launch.graph import process
 from launch.graph.process import Heartbeats
 from launch.graph.program import environment_of, local_nodes
 from launch.local import processes, temporary_files
+from run_folder.settings import SettingsError
 
 CALL_SECONDS = 600.0  # until what is called has answered
 POLL_SECONDS = 0.05  # between two looks at what has ended
@@ -59,11 +60,11 @@ def how(code: int, *, starved: bool = False) -> str:
     return f"was killed by {signal.Signals(-code).name}{why}"
 
 
-class ServerLostError(RuntimeError):
+class ServerLostError(SettingsError):
     """The fork server is gone, and all nodes with it."""
 
 
-class OpsWereRunError(RuntimeError):
+class OpsWereRunError(SettingsError):
     """This process cannot be forked any more."""
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from launch.graph import coordinator, process
 from launch.graph.program import make_program
 from launch.local import processes, view
-from launch.local.fork_server import Ended, ForkServer, ServerLostError, how
+from launch.local.fork_server import Ended, ForkServer, how
 from recurrent_replay import command
 from run_folder import checkpoints, disk, progress, resuming
 from run_folder.settings import Settings, SettingsError
@@ -61,7 +61,7 @@ def run(
         try:
             while (crash := launch.run(manifests)) and not (crash := launch.again(crash)):
                 manifests = go_on()
-        except (ServerLostError, SettingsError, checkpoints.CheckpointError) as error:
+        except (SettingsError, checkpoints.CheckpointError) as error:
             crash = str(error)
     with contextlib.suppress(OSError):  # the terminal may have been closed
         conclude(settings, crash)

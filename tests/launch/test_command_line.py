@@ -193,6 +193,13 @@ _TYPED = (  # what was typed -> a part of the sentence that answers it
     ("export --run_dir=none", "none holds no run"),
     ("diagnose --run_dir=none", "none holds no run"),
     ("report --run_dir=none", "none holds no run"),
+    ("population --agent=impela --env=catch --run_dir=run", "Did you mean 'impala'?"),
+    (
+        "population --agent=impala --env=catch --run_dir=run --sweep=impala.discount=log:1:1",
+        "which is empty",
+    ),
+    ("population --agent=impala --env=catch --run_dir=run --member=99", "--member must be from"),
+    ("population --resume", "--run_dir must be given."),
 )
 
 

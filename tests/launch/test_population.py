@@ -4,7 +4,6 @@ import errno
 import os
 import pathlib
 import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -105,28 +104,6 @@ def test_a_place_that_is_none_is_refused(
     assert said in capsys.readouterr().err
     assert typed.contents(tmp_path) == before
     assert not stub.trained
-
-
-def test_names_flags_and_ranges_need_no_tensorflow(tmp_path: pathlib.Path) -> None:
-    """What is mistyped is then answered within a second."""
-    asked: list[list[str]] = [
-        ["--agent=impela", "--env=catch"],
-        [*NEW, "--sweep=impala.learning_rate=log:1:1"],
-        [*NEW, "--member=9"],
-        ["--resume"],
-    ]
-    heavy = ("tensorflow", "reverb", "launchpad", "acme", "sonnet", "matplotlib")
-    program = (
-        "import runpy, sys\n"
-        "try: runpy.run_module('launch.population', run_name='__main__', alter_sys=True)\n"
-        f"finally: print([name for name in {heavy} if name in sys.modules])"
-    )
-    for argv in asked:
-        command = [sys.executable, "-c", program, *argv, f"--run_dir={tmp_path / 'population'}"]
-        ended = subprocess.run(command, capture_output=True, text=True)
-        assert (ended.returncode, ended.stdout) == (2, "[]\n"), ended.stderr
-        assert len(ended.stderr.splitlines()) in (1, 2)  # absl's sentences have a heading
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_good_input_begins_a_population(

@@ -18,7 +18,7 @@ from run_folder import settings
 class NoServer:
     """Stands for a fork server where TensorFlow ops have been run: in a test's process."""
 
-    def __init__(self, *, private: bool) -> None:
+    def __init__(self, *, private: bool = False) -> None:
         pass
 
     def __enter__(self) -> "NoServer":

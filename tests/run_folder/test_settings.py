@@ -154,24 +154,6 @@ def test_flags_beat_the_preset() -> None:
     assert config.length == local["length"]
 
 
-@pytest.mark.parametrize(
-    ("field", "text", "value"),
-    [
-        ("samples_per_insert", "None", None),
-        ("stored_state", "False", False),
-        ("hidden_sizes", "8,16", (8, 16)),
-        ("life_loss", "roll", "roll"),
-    ],
-)
-def test_text_becomes_a_value_of_the_fields_type(field: str, text: str, value: Any) -> None:
-    made = settings.make_configs(
-        "catch", catalogue.named("r2d2"), {"r2d2": {}}, {"r2d2": {field: text}}
-    )
-    config = made["r2d2"]
-    assert getattr(config, field) == value
-    assert type(getattr(config, field)) is type(value)
-
-
 def test_every_part_of_a_run_has_a_seed_of_its_own() -> None:
     runs = [settings.resolve(_given(agent="r2d2", seed=seed), {}) for seed in (0, 1)]
     seeds = [

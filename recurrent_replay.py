@@ -27,11 +27,12 @@ NAME = "recurrent-replay"
 PYTHONS = ("CPython 3.11", "CPython 3.10")
 LOCK, GPU_LOCK = "requirements.lock", "requirements-gpu.lock"
 LAUNCHPAD_LOCK = "requirements-launchpad.lock"
-# Rooms that others import. Their names are no rarer than anybody's.
+# Rooms that others import, each only those before it. Their names are no rarer than anybody's.
 ROOMS = (
     *("courier", "tensor_ops", "environments", "replay", "agents"),
     *("r2d2", "run_folder", "population", "analysis"),
 )
+COMMANDS = ("launch", "benchmarks")  # rooms above them
 # What moves together or not at all, since compiled parts load beside one TensorFlow each.
 TOGETHER = ("dm-acme", "dm-launchpad-nightly", "dm-reverb", "dm-sonnet", "numpy")
 TENSORFLOWS = ("tensorflow-cpu", "tensorflow")  # one of them

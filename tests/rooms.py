@@ -5,10 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-_LAYERS = (
-    *("courier", "tensor_ops", "environments", "replay", "agents", "r2d2", "run_folder"),
-    *("population", "analysis", "launch", "benchmarks"),
-)
+from recurrent_replay import COMMANDS, ROOMS
+
+_LAYERS = (*ROOMS, *COMMANDS)
 
 # Each room with those it may import: from `agents` on, all that stand before it.
 MAY_IMPORT: dict[str, frozenset[str]] = {

@@ -28,14 +28,11 @@ from courier import credentials
 from launch.graph.program import make_program
 from launch.hosts import own_code
 from launch.hosts.job import NODES_FILE, POOL_FILE, POOL_NAMES, SECRET_FILE
+from recurrent_replay import ROOMS
 from run_folder import checkpoints, layout
 from run_folder.settings import Settings, SettingsError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ROOMS = (
-    *("courier", "tensor_ops", "environments", "replay", "agents", "r2d2", "run_folder"),
-    *("analysis", "launch"),
-)
 _BELOW_ALL = "recurrent_replay.py"  # which rooms ask whether their neighbours are the project's
 POOL_OF = {"coordinator": "actor", "evaluator": "actor"}  # else there were more than four
 
@@ -85,7 +82,7 @@ def source_files(root: pathlib.Path = ROOT) -> list[pathlib.Path]:
     """Files that a node needs, relative to the project: modules and tables of scores."""
     found = [
         path.relative_to(root)
-        for room in ROOMS
+        for room in (*ROOMS, "launch")
         for pattern in ("*.py", "*.csv")
         for path in (root / room).rglob(pattern)
     ]

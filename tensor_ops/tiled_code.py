@@ -62,7 +62,7 @@ class _Line(NamedTuple):
         """Pixels of ∂y in pairs; the odd ones, which begin a pixel before, need one more."""
         return self.pixels + 2 * self.around + 2
 
-    def place(self, number: Place, row: Place, code: Code) -> Place:
+    def place(self, number: Place, row: Place) -> Place:
         """The pixel at which a row of an image begins."""
         return (number * self.rows + row) * self.columns
 
@@ -154,7 +154,7 @@ def _copy_image(
     with code.loop(layer.rows) as row, code.loop(layer.block) as down:
         of = image * layer.rows + row
         of = of * layer.block + down
-        begin = line.place(number, row, code) * layer.depth
+        begin = line.place(number, row) * layer.depth
         begin = begin + down * of_block
         with code.loop(pieces) as piece:
             at = (of * pieces + piece) * of_piece
@@ -224,7 +224,7 @@ def _pair(
     with code.loop(line.of_rows) as row, code.loop(features, step=ROWS) as feature:
         of = image * line.of_rows + row
         of = of * (line.of_columns * features) + feature
-        begin = line.place(number, row, code) + line.around
+        begin = line.place(number, row) + line.around
 
         def load(column: Place) -> ir.Value:
             outside = isinstance(column, int) and not 0 <= column < line.of_columns

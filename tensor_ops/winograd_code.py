@@ -149,10 +149,9 @@ class Images(NamedTuple):
         """Numbers of a row of a block."""
         return self.channels // self.block
 
-    def place(self, code: Code, image: Place, row: Place, line: Place) -> Place:
+    def place(self, image: Place, row: Place, line: Place) -> Place:
         """Where a row of pixels begins, the `line`-th of a row of blocks."""
-        pixels = (image * self.rows + row) * self.block + line
-        return pixels * (self.columns * self.line)
+        return ((image * self.rows + row) * self.block + line) * (self.columns * self.line)
 
 
 class Layer(NamedTuple):
@@ -333,7 +332,7 @@ class _Strip:
             code.loop(images.block) as line,
             code.loop(images.line, step=code.lanes) as number,
         ):
-            place = images.place(code, image, row, line) + number
+            place = images.place(image, row, line) + number
             yield place, line * images.line + number
 
     @contextlib.contextmanager
@@ -351,15 +350,12 @@ class _Strip:
     def prefetch_image(self, x: ir.Value, image: Place, first: Place, part: Place) -> None:
         """Asks for a part of the rows that `read_image` will read next, of as many as products."""
         kernel, margin = self.layer.kernel, self.layer.margin
-        row = self._row(first) + (self.output_rows + kernel - 1 - margin)
+        row = first * self.layer.tile + (self.output_rows + kernel - 1 - margin)
         self._prefetch(x, self.layer.inputs, image, row, part)
 
     def prefetch_outputs(self, y: ir.Value, image: Place, first: Place, part: Place) -> None:
         """The same for rows of outputs."""
-        self._prefetch(y, self.layer.outputs, image, self._row(first), part)
-
-    def _row(self, first: Place) -> Place:
-        return first * self.layer.tile
+        self._prefetch(y, self.layer.outputs, image, first * self.layer.tile, part)
 
     def _prefetch(
         self, array: ir.Value, images: Images, image: Place, row: Place, part: Place
@@ -367,7 +363,7 @@ class _Strip:
         code, step = self.code, CACHE_LINE // SIZES[images.kind]
         size = self.output_rows * images.columns * images.channels
         each = -(-size // (step * self.layer.side**2)) * step
-        start = images.place(code, image, row, 0) + part * each
+        start = images.place(image, row, 0) + part * each
         for i in range(0, each, step):
             code.prefetch(array, start + i, images.kind)
 

@@ -2,7 +2,7 @@
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from recurrent_replay import COMMANDS, ROOMS
@@ -31,10 +31,27 @@ def modules(root: Path) -> list[Path]:
 
 
 def imports(root: Path, module: Path) -> set[Path]:
-    """The files of the tree that a module imports, at its top or inside a function."""
+    """The files of the rooms that a module imports, at its top or inside a function."""
+    return {path for path in _imported(root, module) if path.parts[0] in MAY_IMPORT}
+
+
+def _imported(root: Path, module: Path) -> set[Path]:
     tree = ast.parse((root / module).read_text(), filename=str(module))
     found = (_file_of(root, name) for name in _imported_names(tree, module))
     return {path for path in found if path is not None}
+
+
+def closure(root: Path, names: Sequence[str]) -> set[Path]:
+    """The files that importing these modules imports, the packages around each within."""
+    found: set[Path] = set()
+    left = {path for path in (_file_of(root, name) for name in names) if path is not None}
+    while left:
+        path = left.pop()
+        around = {root / parent / "__init__.py" for parent in path.parents[:-1]}
+        packages = {package.relative_to(root) for package in around if package.is_file()}
+        found.add(path)
+        left |= (_imported(root, path) | packages) - found
+    return found
 
 
 def violations(root: Path) -> list[str]:
@@ -90,8 +107,6 @@ def _imported_names(tree: ast.AST, module: Path) -> Iterator[str]:
 def _file_of(root: Path, name: str) -> Path | None:
     """The file that holds a dotted name, or None where the name is not the tree's own."""
     parts = name.split(".")
-    if parts[0] not in MAY_IMPORT:
-        return None
     for end in range(len(parts), 0, -1):
         stem = Path(*parts[:end])
         for path in (stem.with_suffix(".py"), stem / "__init__.py"):

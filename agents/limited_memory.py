@@ -21,7 +21,6 @@ import tree
 from agents.contract import Network
 from agents.networks.core import LSTM
 from agents.networks.network import RecurrentNetwork
-from replay.structures import Nest
 
 
 def limit_memory(network: Network, memory_steps: int) -> RecurrentNetwork:
@@ -56,7 +55,7 @@ def limit_memory(network: Network, memory_steps: int) -> RecurrentNetwork:
 
 
 class LimitedMemory(snt.Module):
-    """A core that remembers its last k inputs. Implements `agents.networks.core.Core`.
+    """A core that remembers its last k inputs: `agents.networks.core.Core` but for `unroll`.
 
     Args:
       lstm: what remembers; its variables exist.
@@ -86,20 +85,3 @@ class LimitedMemory(snt.Module):
             return tf.concat([new[:, None], unrolls[:, :-1]], axis=1)  # [B, k, H]
 
         return outputs[k - 1 :: k], tree.map_structure(advanced, after, begun)
-
-    def unroll(
-        self, inputs: tf.Tensor, state: snt.LSTMState, reset: tf.Tensor, valid: tf.Tensor
-    ) -> tuple[tf.Tensor, snt.LSTMState]:
-        """T steps, as `LSTM.unroll`; only for looking at what the limit does."""
-        outputs = []
-        for t in range(inputs.shape[0]):
-            before = _where(reset[t], self.initial_state(tf.shape(inputs)[1]), state)
-            output, after = self.step(inputs[t], before)
-            state = _where(valid[t], after, state)
-            outputs.append(output)
-        return tf.stack(outputs), state
-
-
-def _where(condition: tf.Tensor, x: Nest, y: Nest) -> Nest:
-    """`[B]` bool and two states `[B, k, H]`: the first where the condition holds."""
-    return tree.map_structure(lambda a, b: tf.where(condition[:, None, None], a, b), x, y)

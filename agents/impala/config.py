@@ -187,11 +187,7 @@ class Config:
         fields.check(self)
         if self.c_bar > self.rho_bar:
             raise ValueError(f"c_bar must be at most rho_bar ({self.rho_bar}), got {self.c_bar}.")
-        if self.period is not None and self.period > self.length:
-            raise ValueError(
-                f"period must be at most length ({self.length}), or steps would never be trained; "
-                f"got {self.period}."
-            )
+        _ = self.layout  # which refuses what does not fit
         if self.log_sigma_min > self.log_sigma_max:
             raise ValueError(
                 f"log_sigma_min must be at most log_sigma_max ({self.log_sigma_max:g}), "

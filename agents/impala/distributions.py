@@ -16,7 +16,7 @@ import tensorflow as tf
 import tree
 from acme import specs
 
-from agents.networks.network import bounds_of, choices_of, is_discrete, num_discrete
+from agents.networks.network import choices_of, is_discrete
 from replay.structures import Array
 
 LOG_SIGMA_MIN, LOG_SIGMA_MAX = -5.0, 2.0
@@ -189,16 +189,15 @@ def form_of(
 ) -> Form:
     """A logit for each of A actions, or of each of several numbers; 2 D numbers for vectors `[D]`.
 
-    Raises:
-      ValueError: actions are neither numbers from 0 nor vectors within finite bounds.
+    Args:
+      actions: the spec of the environment's, as `environments.copies.specs.spec_of` makes it.
     """
-    if isinstance(actions, specs.DiscreteArray):
-        return Form(num_discrete(actions), Categorical)
-    if is_discrete(actions):
-        counts = choices_of(actions)
-        return Form(sum(counts), functools.partial(several, counts=counts))
-    bounds = dict(log_sigma_min=log_sigma_min, log_sigma_max=log_sigma_max)
-    return Form(2 * bounds_of(actions)[0].size, functools.partial(squashed_gaussian, **bounds))
+    if not is_discrete(actions):
+        bounds = dict(log_sigma_min=log_sigma_min, log_sigma_max=log_sigma_max)
+        return Form(2 * actions.shape[0], functools.partial(squashed_gaussian, **bounds))
+    counts = choices_of(actions)
+    several_numbers = functools.partial(several, counts=counts)
+    return Form(sum(counts), several_numbers if actions.shape else Categorical)
 
 
 def several(outputs: tf.Tensor, counts: Sequence[int]) -> Several:
@@ -233,7 +232,7 @@ def squashed(u: Array, actions: specs.BoundedArray) -> Array:
 
     u is `[..., D]`, an actor's array or an exported policy's tensor.
     """
-    low, high = bounds_of(actions)
+    low, high = actions.minimum, actions.maximum
     tanh, clip = (tf.tanh, tf.clip_by_value) if tf.is_tensor(u) else (np.tanh, np.clip)
     share = 0.5 * (tanh(u) + 1)
     # Each bound's part by itself, since high − low may be beyond float32; clipped for rounding.

@@ -125,6 +125,11 @@ class VTraceUpdate(tf.Module):
         """
         return clip_by_global_norm(current().sum(gradients), self._config.max_gradient_norm)
 
+    def values_of_task(self, outputs: tf.Tensor, task: int) -> tf.Tensor:
+        """The network's value outputs `[N, K]` as V of one task, `[N]`, in the rewards' units."""
+        tasks = tf.fill(tf.shape(outputs)[:1], task)
+        return outputs_of_tasks(outputs[tf.newaxis], tasks)[0]
+
     def _core_output(self, batch: Batch) -> tf.Tensor:
         """The core's outputs on a batch's trained rows and the last, `[L + 1, B, H]`."""
         config = self._config
@@ -237,10 +242,8 @@ class ImpalaUpdate(VTraceUpdate):
         )
 
     def values_of_task(self, outputs: tf.Tensor, task: int) -> tf.Tensor:
-        """The network's value outputs `[N, K]` as V of one task, `[N]`, in the rewards' units."""
-        tasks = tf.fill(tf.shape(outputs)[:1], task)
-        shift, scale = self._shift_and_scale(tasks)
-        return scale * outputs_of_tasks(outputs[tf.newaxis], tasks)[0] + shift
+        shift, scale = self._shift_and_scale(tf.fill(tf.shape(outputs)[:1], task))
+        return scale * super().values_of_task(outputs, task) + shift
 
     def _shift_and_scale(self, task: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         if self._normaliser is None:

@@ -17,7 +17,7 @@ import tensorflow as tf
 from agents.compilation import update_function
 from agents.impala.distributions import Distribution, without_last
 from agents.impala.learner import VTraceUpdate, is_sum
-from agents.impala.network import PolicyAndValue
+from agents.impala.network import ActorCriticHead, PolicyAndValue
 from agents.impala.vtrace import (
     Evaluation,
     Hyperparameters,
@@ -30,7 +30,7 @@ from agents.networks.network import RecurrentNetwork, apply_to_rows
 from agents.optimization import Adam, create_slots
 from agents.several_learners import current, whole_metrics
 from agents.stac.config import OUTER_COSTS, Config
-from agents.stac.network import Head, Heads
+from agents.stac.network import Heads
 from replay.structures import Batch, TrainedRows
 
 _FIELDS = {
@@ -228,11 +228,11 @@ class StacUpdate(VTraceUpdate):
         }
 
     @property
-    def _heads(self) -> Sequence[Head]:
+    def _heads(self) -> Sequence[ActorCriticHead]:
         assert isinstance(self.learned_network.head, Heads)
         return self.learned_network.head.heads
 
-    def _outputs(self, batch: Batch, heads: Sequence[Head]) -> list[PolicyAndValue]:
+    def _outputs(self, batch: Batch, heads: Sequence[ActorCriticHead]) -> list[PolicyAndValue]:
         """The heads' outputs on the trained rows and the last, `[L + 1, B, ...]`."""
         core_output = self._core_output(batch)
         return [apply_to_rows(head, core_output) for head in heads]

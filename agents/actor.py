@@ -8,8 +8,7 @@
 it from a gymnasium `VectorEnv`, `agents.single_process` from `acme.EnvironmentLoop` (N = 1).
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -176,53 +175,22 @@ class RecurrentActor:
 
 def make_actor(
     agent: Agent,
-    environment_spec: specs.EnvironmentSpec,
-    *,
-    actors: Sequence[int],
-    num_actors: int,
-    seed: int,
-    source: core.VariableSource,
-    writer: Writer | None,
-) -> RecurrentActor:
-    """The actor that plays as `agent`'s actors with the indices `actors` out of `num_actors`.
-
-    Args:
-      source: the learner whose parameters it follows.
-      writer: takes its rows.
-    """
-    network = agent.make_network(environment_spec)
-    policy = agent.make_policy(network, np.asarray(actors), num_actors, seed)
-    return _make(agent, network, policy, len(actors), source, writer)
-
-
-def make_evaluator(
-    agent: Agent,
     network: Network,
+    policy: Policy,
     *,
     num_environments: int,
-    seed: int,
     source: core.VariableSource | None = None,
     writer: Writer | None = None,
 ) -> RecurrentActor:
-    """An actor that behaves as `agent` is evaluated.
+    """An actor that acts for `agent` by a policy.
 
     Args:
-      network: the agent's, its variables made.
+      network: the agent's, its variables made; the policy asks it.
+      policy: of N actors.
+      num_environments: N.
       source: the learner whose parameters it follows; None keeps those of the network.
-      writer: sees its rows, to look on; None where nobody does.
+      writer: takes its rows; None where nobody does.
     """
-    policy = agent.make_evaluation_policy(network, seed)
-    return _make(agent, network, policy, num_environments, source, writer)
-
-
-def _make(
-    agent: Agent,
-    network: Network,
-    policy: Policy,
-    num_environments: int,
-    source: core.VariableSource | None,
-    writer: Writer | None,
-) -> RecurrentActor:
     period = agent.variable_update_period
     return RecurrentActor(
         policy,
@@ -235,6 +203,11 @@ def _make(
         writer=writer,
         variables=Variables.of(source, network, period) if source is not None else None,
     )
+
+
+def make_evaluator(agent: Agent, network: Network, *, seed: int, **how: Any) -> RecurrentActor:
+    """An actor that behaves as `agent` is evaluated; the rest is as for `make_actor`."""
+    return make_actor(agent, network, agent.make_evaluation_policy(network, seed), **how)
 
 
 def with_variables(

@@ -108,12 +108,13 @@ class InProcess:
                 {first.name: agent.initial_priority} if agent.initial_priority else {}
             ),
         )
+        network, actors = agent.make_network(environment_spec), np.arange(len(tasks))
+        policy = agent.make_policy(network, actors, len(tasks), seed)
         self.actor = make_actor(
             agent,
-            environment_spec,
-            actors=range(len(tasks)),
-            num_actors=len(tasks),
-            seed=seed,
+            network,
+            policy,
+            num_environments=len(tasks),
             source=self.learner,
             writer=self._writer,
         )

@@ -190,7 +190,7 @@ def form_of(
     """A logit for each of A actions, or of each of several numbers; 2 D numbers for vectors `[D]`.
 
     Args:
-      actions: the spec of the environment's, as `environments.copies.specs.spec_of` makes it.
+      actions: the spec of the environment's, as `environments.copies.spec.spec_of` makes it.
     """
     if not is_discrete(actions):
         bounds = dict(log_sigma_min=log_sigma_min, log_sigma_max=log_sigma_max)

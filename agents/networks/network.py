@@ -156,7 +156,7 @@ def choices_of(actions: specs.BoundedArray, who: str = "The agent") -> tuple[int
     """The number of values of each number of a discrete action; they begin at 0.
 
     Args:
-      actions: the spec of the environment's, as `environments.copies.specs.spec_of` makes it.
+      actions: the spec of the environment's, as `environments.copies.spec.spec_of` makes it.
       who: needs them discrete, as a sentence begins.
 
     Raises:

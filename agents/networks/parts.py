@@ -80,7 +80,7 @@ def torso_of(
     """The torso of an environment's observations.
 
     Args:
-      observations: specs of one environment's, as `environments.copies.specs.spec_of` makes them.
+      observations: specs of one environment's, as `environments.copies.spec.spec_of` makes them.
       kind: as `make_torso` takes it.
       hidden_sizes: the layers of an `mlp`, and of a vector beside images.
       w_init: as `make_torso` takes it.

@@ -1,7 +1,7 @@
 """Memory of the last k inputs only (Kapturowski et al. 2019, Section 5 and Figure 5).
 
-At step t the outputs are those of an LSTM that is unrolled over o_{t−k+1}, ..., o_t and began with
-zero instead of h_{t−k}. k unrolls are under way at a time, each one input longer than the next, so
+At step t the outputs are an LSTM's that is unrolled over o_{t−k+1}, ..., o_t and began with zero
+instead of h_{t−k}. k unrolls are under way at a time, each one input longer than the next, so
 that a step of time is one step of each, in one batch, and not k steps of one:
 
     time           0     1     2     3     4        k = 3; (1 2) is the state after inputs 1 and 2
@@ -9,9 +9,9 @@ that a step of time is one step of each, in one batch, and not k steps of one:
                  (   ) (0  ) (1  ) (2  ) (3  )
     shortest     (   ) (   ) (   ) (   ) (   )      always the initial state
 
-These states are the core's state. So whatever starts a core anew, an episode's first step or a lost
-life, starts all of them, and none reaches into what was before: until k inputs are there, memory is
-not limited at all.
+These states are the core's state. So a reset of the core, by an episode's first step or a lost
+life, resets all of them, and none reaches further back: until k inputs are there, memory is not
+limited.
 """
 
 import sonnet as snt
@@ -58,7 +58,7 @@ class LimitedMemory(snt.Module):
     """A core that remembers its last k inputs: `agents.networks.core.Core` but for `unroll`.
 
     Args:
-      lstm: what remembers; its variables exist.
+      lstm: its variables exist.
       memory_steps: k.
     """
 

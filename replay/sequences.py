@@ -1,4 +1,4 @@
-"""Where items begin and end in N streams, and the short memory they are described from.
+"""Cuts N streams into items, and remembers their newest rows to describe the items.
 
 Everything here counts rows of the stream from 0, which is every environment's first row.
 """
@@ -68,7 +68,7 @@ class Cutter:
 
     def __init__(self, layout: Layout, num_environments: int) -> None:
         self._layout = layout
-        # Before which no item reaches: the episode's first row.
+        # The episode's first row, before which no item reaches.
         self._origin = [0] * num_environments
         self._trained = [0] * num_environments  # of the next item
 
@@ -78,9 +78,9 @@ class Cutter:
         """Returns the items that became complete.
 
         Args:
-          newest: the newest row of which the observation is known.
-          environments: whose items are wanted, in ascending order.
-          last_rows: of each of them its `LAST` rows since it was last asked about, in order.
+          newest: the newest row with a known observation.
+          environments: those to be cut, in ascending order.
+          last_rows: the `LAST` rows of each since its previous cut, in order.
         """
         items = []
         for n, rows in zip(environments, last_rows, strict=True):

@@ -96,7 +96,7 @@ def _convolve(x: tf.Tensor, w: tf.Tensor, stride: int, padding: str) -> tf.Tenso
 
 
 def _has_blocks(image: tf.Tensor, kernel: int, stride: int, padding: str) -> bool:
-    """Whether the kernel strides over whole blocks of more than one pixel."""
+    """Returns whether the kernel strides over whole blocks of more than one pixel."""
     if padding != "VALID" or stride == 1:
         return False
     return not any(side % stride for side in (kernel, *image.shape[1:3]))

@@ -32,7 +32,7 @@ def without_loops() -> Iterator[None]:
 
 
 def fits(*sizes: int) -> bool:
-    """Whether loops over so many floats are compiled here, each being whole vectors.
+    """Returns whether loops over so many floats are compiled here, each being whole vectors.
 
     They are where operations of TensorFlow's run on a processor: not in what XLA compiles, nor
     beside a GPU, nor in what is traced `without_loops`.

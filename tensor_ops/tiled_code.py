@@ -68,7 +68,7 @@ class _Line(NamedTuple):
 
 
 def fits(layer: Layer) -> bool:
-    """Whether channels and features fill tiles, and images the cache."""
+    """Returns whether channels and features fill tiles, and images the cache."""
     numbers = _line(layer).pixels * (layer.depth + layer.features)
     return numbers <= _MOST and not layer.depth % ROWS and not layer.features % ROWS
 

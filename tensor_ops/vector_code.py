@@ -62,13 +62,13 @@ def lanes() -> int:
 
 
 def has_tiles() -> bool:
-    """Whether what follows is compiled for a processor that multiplies tiles."""
+    """Returns whether what follows is compiled for a processor that multiplies tiles."""
     return multiplies_tiles()
 
 
 @functools.cache
 def multiplies_tiles() -> bool:
-    """Whether the processor multiplies matrices of bfloat16 tile by tile (AMX).
+    """Returns whether the processor multiplies matrices of bfloat16 tile by tile (AMX).
 
     Linux gives the registers for it to a process that asks, and to its forks.
     """

@@ -24,7 +24,7 @@ _CACHE = 2**20  # what a loop may need of a core's own, in bytes
 
 
 def convolves(x: tf.Tensor, kernel: int, stride: int, padding: str, features: int) -> bool:
-    """Whether `convolve` has a loop for such images `[B, H, W, C]`, and it is the quicker way.
+    """Returns whether `convolve` has a loop for such images `[B, H, W, C]`, which is quicker then.
 
     It has, on processors with vectors, where whole vectors fill a line of a block and the features.
     """

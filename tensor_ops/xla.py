@@ -45,7 +45,7 @@ def _silence() -> Iterator[None]:
 
 
 def within_xla() -> bool:
-    """Whether what is traced now is part of something larger that XLA will compile."""
+    """Returns whether what is traced now is part of something larger that XLA will compile."""
     return bool(control_flow_util.GraphOrParentsInXlaContext(ops.get_default_graph()))
 
 

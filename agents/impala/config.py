@@ -252,8 +252,8 @@ OF_DMLAB: dict[str, Any] = dict(
 )
 DMLAB = Config(**OF_DMLAB)
 
-# Zahavy et al. 2020, Tables 2 and 3: their IMPALA for continuous control, whose heads have no
-# hidden layers here. Rewards there are from 0 to 1, and nothing is said of clipping gradients.
+# Zahavy et al. 2020, Tables 2 and 3: their IMPALA for continuous control, without the heads'
+# hidden layers. Rewards there are from 0 to 1, and nothing is said of clipping gradients.
 OF_CONTROL: dict[str, Any] = dict(
     length=40,
     period=10,

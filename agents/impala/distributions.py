@@ -1,9 +1,9 @@
-"""The policies that a network can speak of: chances of numbered actions, squashed Gaussians.
+"""The policies that a network can give: chances of numbered actions, squashed Gaussians.
 
 A distribution is a named tuple of tensors, so graphs, tapes and `tree.map_structure` take it as it
-is. The actions that it samples, and those whose probabilities it gives, are the ones in replay: of
-a squashed Gaussian they are the vectors before they are squashed, u, and `squashed` makes of u what
-the environment is given. Nothing ever has to be inverted: near a bound tanh(u) no longer tells u.
+is. It samples actions as replay holds them, and gives their probabilities: for a squashed Gaussian
+these are the vectors before squashing, u, of which `squashed` makes the environment's actions.
+Nothing ever has to be inverted: near a bound tanh(u) no longer tells u.
 """
 
 import functools
@@ -176,7 +176,7 @@ class SquashedGaussian(NamedTuple):
 
 
 class Form(NamedTuple):
-    """How the outputs of a network's layer are read as a policy."""
+    """The reading of a network layer's outputs as a policy."""
 
     size: int  # N, numbers for an observation
     make: Callable[[tf.Tensor], Distribution]  # of `[..., N]`
@@ -201,7 +201,7 @@ def form_of(
 
 
 def several(outputs: tf.Tensor, counts: Sequence[int]) -> Several:
-    """The policies of outputs `[..., Σ_d A_d]`: A_d logits of one number after those of another."""
+    """The policies of outputs `[..., Σ_d A_d]`: A_d logits of each number, one after another."""
     return Several(tuple(map(Categorical, tf.split(outputs, counts, axis=-1))))
 
 

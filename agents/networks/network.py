@@ -148,7 +148,7 @@ def network_under(
 
 
 def is_discrete(actions: specs.Array) -> bool:
-    """Whether an action is a whole number, or several of them `[D]`."""
+    """Returns whether an action is a whole number, or several of them `[D]`."""
     return actions.dtype.kind in "iu"
 
 
@@ -201,7 +201,7 @@ def unroll_trained(
     """A network's outputs on a batch's trained rows and the last, `[L + 1, B, ...]`.
 
     Args:
-      network: also warms up its own state on the burn-in, through which no gradient flows.
+      network: warms up its own state on the burn-in, through which no gradient flows.
       batch: T = `burn_in` + L.
       core_state: `[B, ...]`, before row 0.
       reset: `[T + 1, B]` bool; the core state becomes the initial one before such a row.
@@ -224,7 +224,7 @@ def unroll_trained_core(
     no gradient here: so the torso is not differentiated on it for nothing, which for items of 20
     rows costs more than a short unroll of its own.
 
-    The arguments are those of `unroll_trained`.
+    Arguments as for `unroll_trained`.
     """
     rows = (batch.inputs, reset, batch.valid)
     rows, core_state = _warmed_up(network, rows, core_state, burn_in)

@@ -1,4 +1,4 @@
-"""PopArt: values normalised per task, whose outputs survive the normalisation's changes.
+"""PopArt: values normalised per task, unchanged when the normalisation changes.
 
 Van Hasselt et al. 2016; Hessel et al. 2018, "Adaptive normalisation" and "Implementation notes".
 """

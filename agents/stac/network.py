@@ -15,7 +15,7 @@ from tensor_ops.elementwise import relu
 
 
 class Perceptron(snt.Module):
-    """Hidden layers with ReLUs, whose arithmetic is `dtype`, then a linear one of N, `size`.
+    """Hidden layers with ReLUs, computed in `dtype`, then a linear one of N, `size`.
 
     Policy and value of a head are one each (Zahavy et al. 2020, Section 9.3).
     """

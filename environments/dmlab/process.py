@@ -1,8 +1,8 @@
 """One DeepMind Lab engine in a process of its own: `python -m environments.dmlab.process <fd>`.
 
 The engine ends its process at an error of its own, and keeps the interpreter's lock while it
-steps. So whoever plays is in another process, and asks over a pipe whose descriptor is the
-argument:
+steps. So the player is another process, which asks over a pipe; the argument is the pipe's
+descriptor:
 
     asked                          answered
     `serve`'s keyword arguments    nothing

@@ -36,11 +36,11 @@ def masked_mean(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 
 
 def mean_age(learner_steps: tf.Tensor, learner_step: tf.Tensor) -> tf.Tensor:
-    """The age, in updates, of the parameters that acted: the mean of the items that know it.
+    """The mean age of the parameters that acted, in updates, over the items that know it.
 
     Args:
       learner_steps: the learner's so far, int64.
-      learner_step: `[B]` int64, the step of the oldest parameters; `UNKNOWN` where another agent acted.
+      learner_step: `[B]` int64, of the oldest parameters; `UNKNOWN` where another agent acted.
 
     Returns:
       A float32 scalar; 0 if no item knows.

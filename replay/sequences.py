@@ -105,14 +105,6 @@ class Cutter:
         return n, start, trained, end
 
 
-def oldest_learner_step(cuts: Cuts, facts: History) -> np.ndarray:
-    """The learner step of the oldest parameters that acted in each item, `[M]`.
-
-    Parameters only ever get newer, so that is the item's first row's.
-    """
-    return facts.read(cuts.start, cuts.environment).learner_step
-
-
 def priority_input(cuts: Cuts, length: int, facts: History) -> PriorityInput:
     """An actor's record of finished items, time-major, zero past their ends.
 

@@ -124,8 +124,6 @@ def signature(
 ) -> Item:
     """The shapes and types of a stored item, its blocks' observations compressed.
 
-    The header's fields share one `[7]` column: seven columns would cost 6 kB more per item.
-
     Args:
       environment_spec: of one environment, with single frames as its observation.
       core_state: the reader's recurrent state for one environment: anything with shape and dtype.

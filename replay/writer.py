@@ -38,7 +38,7 @@ from reverb.trajectory_writer import TrajectoryColumn
 
 from replay.blocks import BlockBuffer, compressed
 from replay.layout import BlockLayout
-from replay.sequences import Cuts, Cutter, Facts, History, oldest_learner_step, priority_input
+from replay.sequences import Cuts, Cutter, Facts, History, priority_input
 from replay.structures import FIRST, LAST, UNKNOWN, Header, Nest, PriorityInput, Step, TableSpec
 from replay.tables import max_blocks
 
@@ -245,7 +245,8 @@ class SequenceWriter:
 
     def _headers(self, spec: TableSpec, cuts: Cuts, first_rows: np.ndarray) -> np.ndarray:
         foreign = spec.name in self._foreign_core_states
-        learner_step = oldest_learner_step(cuts, self._facts)
+        # Parameters only get newer: the oldest that acted are the first row's.
+        learner_step = self._facts.read(cuts.start, cuts.environment).learner_step
         header = Header(
             start=cuts.start - first_rows,
             padding=cuts.padding(spec.layout.burn_in),

@@ -33,8 +33,6 @@ class JointActions:
     def __init__(self, actions: specs.BoundedArray) -> None:
         counts = choices_of(actions)
         self._is_one = not actions.shape
-        self._counts = np.int32(counts)
-        self._strides = np.int32([math.prod(counts[d + 1 :]) for d in range(len(counts))])
         self.count = math.prod(counts)
         if not self._is_one and self.count > MOST_ACTIONS:
             raise ValueError(
@@ -42,6 +40,8 @@ class JointActions:
                 f"combinations of actions a value, and takes {MOST_ACTIONS:,} at most; impala has "
                 "a policy for each number."
             )
+        self._counts = np.array(counts, np.int32)
+        self._strides = np.array([math.prod(counts[d + 1 :]) for d in range(len(counts))], np.int32)
 
     def index(self, action: tf.Tensor) -> tf.Tensor:
         """Actions `[...]` or `[..., D]` -> `[...]` int32 in 0..count-1."""

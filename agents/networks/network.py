@@ -166,7 +166,7 @@ def choices_of(actions: specs.BoundedArray, who: str = "The agent") -> tuple[int
         raise ValueError(
             f"{who} needs discrete actions, but this environment's are {_told(actions)}."
         )
-    return tuple(int(last) + 1 for last in np.ravel(actions.maximum))
+    return tuple(int(last) + 1 for last in np.broadcast_to(actions.maximum, actions.shape).flat)
 
 
 def num_discrete(actions: specs.BoundedArray, who: str) -> int:

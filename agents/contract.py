@@ -95,8 +95,8 @@ class Agent:
       estimates: (update, values of its evaluation policy, index of the task) -> the agent's
         estimates of the return, `[N]` by name: Q of the actions taken or V, in the units of the
         rewards that it learns from.
-      can_be_several: whether its update asks `agents.several_learners` for what a whole batch says,
-        so that several learners can each have a part.
+      can_be_several: whether its update reduces over `agents.several_learners`, so that several
+        learners can each have a part of a batch.
       has_action_values: whether its network's outputs are action values `[..., A]`.
       is_recurrent: whether its network carries a state from step to step.
     """

@@ -5,7 +5,7 @@ instead of h_{t−k}. k unrolls are under way at a time, each one input longer t
 that a step of time is one step of each, in one batch, and not k steps of one:
 
     time           0     1     2     3     4        k = 3; (1 2) is the state after inputs 1 and 2
-    longest      (   ) (0  ) (0 1) (1 2) (2 3)      what the outputs at this time begin with
+    longest      (   ) (0  ) (0 1) (1 2) (2 3)      the outputs of this time begin with it
                  (   ) (0  ) (1  ) (2  ) (3  )
     shortest     (   ) (   ) (   ) (   ) (   )      always the initial state
 

@@ -126,7 +126,7 @@ def pseudo_rewards(frames: tf.Tensor, grid: Grid) -> tf.Tensor:
       frames: `[L + 1, B, H, W, C]`, single ones; the grid lies in the middle.
 
     Returns:
-      `[L, B, h, w]`; that of a row is what followed its action.
+      `[L, B, h, w]`; a row's followed its action.
     """
     height, width = frames.shape[2:4]
     rows, columns = CELL * grid.rows, CELL * grid.columns

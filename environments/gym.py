@@ -170,7 +170,7 @@ def _described(name: str) -> Description:
         speed = int(env.metadata.get("render_fps", 30))
         _play_one_step(env, act)
     close(env)
-    another = _make(name, drawing=False)  # what a constructor draws by chance may differ
+    another = _make(name, drawing=False)  # a constructor may draw its spaces by chance
     other_seen, other_act = _converted(name, another)
     close(another)
     try:

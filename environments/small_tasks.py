@@ -132,7 +132,7 @@ class LargeRewards(Catch):
 
 
 class Recall(BatchedEnv):
-    """Delayed recall: name at the end what was shown at the start.
+    """Delayed recall: name at the end the cue shown at the start.
 
     An episode has `DELAY + 2` steps. The first observation shows one of `NUM_CUES` cues, drawn
     uniformly; the next `DELAY` show nothing; the last shows only the query, which is the same for

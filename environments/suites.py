@@ -50,8 +50,8 @@ class Task(NamedTuple):
 
     Attributes:
       name: the whole, for example `atari:pong`.
-      word: what stands before the first colon.
-      rest: what follows it; nothing where there is none.
+      word: the part before the first colon.
+      rest: the part after it, or nothing.
     """
 
     name: str

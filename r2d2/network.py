@@ -62,7 +62,7 @@ class DuelingHead(snt.Module):
     Args:
       num_actions: A.
       hidden_size: units of the hidden layer that value and advantages each have.
-      dtype: of the hidden layers' arithmetic; that of the outputs is float32.
+      dtype: of the hidden layers' arithmetic; outputs are float32.
     """
 
     def __init__(self, num_actions: int, hidden_size: int, dtype: tf.DType = tf.float32) -> None:

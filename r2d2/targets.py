@@ -76,7 +76,7 @@ def n_step_returns(
 
     Args:
       value: `[L + 1, B]`, v_t: the value of row t.
-      reward: `[L, B]`, r_t: what followed the action of row t.
+      reward: `[L, B]`, r_t: the one that followed the action of row t.
       discount: `[L, B]`, γ_t: of row t + 1 as seen from row t; 0 where the environment terminated.
       mask: `[L, B]`, 1 on real steps.
       n: the largest number of rewards.

@@ -100,7 +100,7 @@ def make_dataset(
         samples.append(tuple(x.padded_batch(share, padded, drop_remainder=True) for x in items))
     shards = tf.concat([tf.repeat(tf.range(num_shards), share) for share in shares], axis=0)  # [B]
 
-    # Nothing here depends on a tensor's value; to look for what does would take seconds.
+    # No branch here depends on a tensor's value; AutoGraph would look for one, for seconds.
     @tf.autograph.experimental.do_not_convert
     def joined(*parts: tuple[reverb.ReplaySample, ...]) -> Batch:
         whole = _concatenated([_as_one_table(of_shards) for of_shards in parts])

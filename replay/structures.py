@@ -8,7 +8,7 @@ nothing is learned from it.
     step_type   FIRST  MID  MID  LAST   FIRST  MID
     observation o0     o1   o2   o3     o0'    o1'
     action      a0     a1   a2   -      a0'    a1'     taken on the row's observation
-    reward      r0     r1   r2   -      r0'    r1'     what followed the action
+    reward      r0     r1   r2   -      r0'    r1'     that followed the action
     continuation 1     1    0    -      1      1       0 at a termination; truncation keeps 1
 
 N environments advance together, so each row of all of them fills a buffer with plain numpy, and
@@ -151,7 +151,7 @@ class Batch(NamedTuple):
 class PriorityInput(NamedTuple):
     """An actor's record of M finished items, for their first priorities: trained rows only."""
 
-    values: dict[str, np.ndarray]  # [L + 1, M] each: what the policy put into `PolicyOutput.values`
+    values: dict[str, np.ndarray]  # [L + 1, M] each: the policy's `PolicyOutput.values`
     reward: np.ndarray  # [L, M] float32
     continuation: np.ndarray  # [L, M] float32
     life_lost: np.ndarray  # [L + 1, M] bool

@@ -127,7 +127,7 @@ class SequenceWriter:
         are in their tables: this is where a rate limiter blocks.
 
         Args:
-          step: `[N, ...]`; on `LAST` rows the action and what follows it mean nothing.
+          step: `[N, ...]`; on `LAST` rows the action and its outcome mean nothing.
           core_state: `[N, ...]`, the acting network's state before this row, resets applied.
           values: `[N]` each, from which the tables' first priorities are computed.
           learner_step: of the parameters that acted.

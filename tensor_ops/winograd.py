@@ -20,7 +20,7 @@ from tensor_ops.loops import Output, fits, in_parts, sums_of_parts
 from tensor_ops.winograd_code import ARRAYS, Extras, Images, Layer, forwards, weights
 
 _KERNELS = (2, 3)  # blocks of a side: beyond, the sums lose digits
-_CACHE = 2**20  # what a loop may need of a core's own, in bytes
+_CACHE = 2**20  # bytes that a loop may use of a core's own cache
 
 
 def convolves(x: tf.Tensor, kernel: int, stride: int, padding: str, features: int) -> bool:

@@ -165,7 +165,7 @@ class SquashedGaussian(NamedTuple):
         return {"standard_kl": mean}
 
     def divergence(self, other: "SquashedGaussian") -> tf.Tensor:
-        """KL(π, π'), that of the Gaussians: squashing both alike changes nothing of it.
+        """KL(π, π'), which is the Gaussians': squashing both alike does not change it.
 
         Σ_d log σ'_d / σ_d + (σ_d² + (μ_d − μ'_d)²) / (2 σ'_d²) − ½
         """

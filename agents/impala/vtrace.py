@@ -8,7 +8,7 @@ Pure functions: their gradient, too, can be differentiated by hyperparameters. R
 hold no step: an episode's last observation, after a time limit, or padding. Such a row's value
 bootstraps the row before it, and nothing passes through it from the episode that follows.
 
-A leaking ratio is unbounded, and that of vectors may be beyond float32. So no ratio, and no product
+A leaking ratio is unbounded, and for vectors it may be beyond float32. So no ratio, and no product
 of ratios in a target, is more than `MAX_WEIGHT`: where one row of a gradient weighs a hundred times
 as much as all others together, the gradient has that row's direction, whatever it weighs.
 """
@@ -114,7 +114,7 @@ def vtrace_returns(
 
     Args:
       value: `[T + 1, B]`, V(x_t).
-      reward: `[T, B]`, r_t: what followed the action of row t.
+      reward: `[T, B]`, r_t: the one that followed the action of row t.
       discount: `[T, B]`, γ_t: of row t + 1 as seen from row t; 0 where the environment terminated.
       weights: `[T, B]`, ρ and c.
       mask: `[T, B]`, 1 on real steps.

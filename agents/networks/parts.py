@@ -5,7 +5,8 @@
     vector [B, N]          --fully connected layers----+
 
 An observation is one array or a dictionary of them, as `environments.copies.conversion` makes it.
-Its spec says what an array is: words are integers other than bytes, an image has two axes or three.
+An array's kind follows from its spec: words are integers other than bytes, an image has two axes
+or three.
 The torso that a config names is the images', or the vector's where there is no image.
 """
 

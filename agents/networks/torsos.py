@@ -154,7 +154,7 @@ class OwnTorso(snt.Module):
     Args:
       torso: observations `[B, ...]`, float32 or bytes as fractions -> `[B, D]`. Its own arithmetic
         and variables are float32.
-      name: what it was named by.
+      name: its import path, for errors.
       dtype: of what this one gives.
     """
 

@@ -21,8 +21,8 @@ from environments.copies.from_dm import FromDm
 from environments.copies.made_singly import Copies
 from recurrent_replay import addition
 
-HEIGHT = WIDTH = 84  # of what an agent sees
-FILM_SIZE = (240, 320)  # height and width of what people see
+HEIGHT = WIDTH = 84  # of an agent's picture
+FILM_SIZE = (240, 320)  # height and width of people's picture
 _NEEDS_RENDERER = ("quadruped/escape",)  # hands its terrain to one at every reset
 _CAMERAS = {"quadruped": 2}  # the first one stands too far away
 
@@ -37,7 +37,7 @@ def check(kind: str, task: str) -> None:
       task: one that `tasks.TASKS` lists for it.
 
     Raises:
-      ValueError: a sentence that says what to install, or what an import raises.
+      ValueError: a sentence with the package to install, or with an import's exception.
     """
     name = f"{kind}:{task}"
     if not _is_installed("dm_control"):

@@ -142,7 +142,7 @@ def acted(space: spaces.Space) -> Acted:
 
 
 def images(space: spaces.Space) -> list[tuple[int, ...]]:
-    """The shapes of the images among what agents see.
+    """The shapes of the images in an observation.
 
     Args:
       space: an `Observed.space`.

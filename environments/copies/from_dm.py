@@ -16,7 +16,7 @@ class FromDm(gymnasium.Env):
     """A dm_env environment behind gymnasium's interface.
 
     A LAST step with discount 0 terminates, with any other one truncates. dm_env knows no seeds, so
-    that of `reset` changes nothing: chance is the environment's own.
+    the seed of `reset` changes nothing: chance is the environment's own.
 
     Args:
       environment: the dm_env environment.

@@ -135,7 +135,7 @@ def in_a_line(space: Any) -> str:
 
 
 def _cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Says nothing of what the type cannot hold."""
+    """Casts without a warning about numbers that the type cannot hold."""
     with np.errstate(over="ignore", invalid="ignore"):
         return array.astype(dtype, copy=False)
 

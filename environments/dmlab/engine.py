@@ -78,7 +78,7 @@ class Engine:
             self._connection.send(message)
 
     def answer(self, patience: float) -> Any:
-        """Waits for the answer to what was asked last.
+        """Waits for the answer to the last request.
 
         Args:
           patience: seconds.

@@ -34,7 +34,7 @@ ACTIONS = pytest.mark.parametrize(
 
 
 class Row(NamedTuple):
-    """What an actor hands to the writer at one vector step."""
+    """One vector step, as an actor hands it to the writer."""
 
     step: Step
     core_state: Nest

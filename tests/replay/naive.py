@@ -70,7 +70,7 @@ def _episodes(rows: Sequence[Row], n: int, whole: bool) -> Iterator[tuple[int, i
 
 
 def batch(rows: Sequence[Row], layout: Layout, items: Sequence[Span]) -> dict[str, Any]:
-    """The batch that the dataset must make of the items, without the three fields of Reverb's."""
+    """What the dataset must make of the items; every field but Reverb's own three."""
     size = layout.burn_in + layout.length
     fields = [_item(rows, layout, span, size) for span in items]
     stacked = tree.map_structure(lambda *leaves: np.stack(leaves), *fields)
@@ -168,7 +168,7 @@ def _stack(
 
 
 def priority_input(rows: Sequence[Row], layout: Layout, items: Sequence[Span]) -> PriorityInput:
-    """The input from which the actor must compute the items' first priorities."""
+    """What the actor must know of the items."""
     expected = batch(rows, layout, items)
     values = {}
     for name in rows[0].values:

@@ -34,7 +34,7 @@ ACTIONS = pytest.mark.parametrize(
 
 
 class Row(NamedTuple):
-    """One vector step, as an actor hands it to the writer."""
+    """What an actor hands to the writer at one vector step."""
 
     step: Step
     core_state: Nest

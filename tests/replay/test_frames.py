@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
-from replay.frames import FrameStack
+from replay.frames import FrameStack, frame_exists, gather_stacks
 
 
 def test_stacks_are_oldest_first_and_empty_before_the_episode() -> None:
@@ -41,6 +42,27 @@ def test_what_was_returned_does_not_change_later() -> None:
     after = stack.push(observation, np.asarray([False]))
     np.testing.assert_array_equal(before, copy)
     assert after[0, 0, 0].tolist() == [1, 7]
+
+
+@pytest.mark.parametrize("num_frames", [1, 2, 4])
+@pytest.mark.parametrize("channels", [(), (3,)])
+def test_the_learner_s_stack_is_the_actor_s(num_frames: int, channels: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    frames = rng.integers(1, 256, size=(20, 2, 3, 2, *channels), dtype=np.uint8)
+    first = rng.random((20, 2)) < 0.3
+    first[0] = True
+    stack = FrameStack(num_frames)
+    acted = np.stack([stack.push(f, now) for f, now in zip(frames, first, strict=True)])
+
+    context = num_frames - 1
+    padded_first = np.concatenate([np.zeros((context, 2), bool), first])
+    exists = frame_exists(tf.constant(padded_first), num_frames).numpy()  # [k, T, B]
+    ages = np.arange(num_frames)[::-1, None, None]
+    rows = np.arange(20)[None, :, None] - ages
+    index = np.where(exists, rows * 2 + np.arange(2), 40)
+    flat = np.concatenate([frames.reshape(40, *frames.shape[2:]), np.zeros_like(frames[0])])
+    learned = gather_stacks(tf.constant(flat), tf.constant(index))
+    np.testing.assert_array_equal(learned, acted)
 
 
 def test_equals_atari_s_own_stack_across_resets() -> None:

@@ -1,4 +1,4 @@
-"""One table on several servers: sampled as a whole, and priorities go back to the right one."""
+"""One table on several servers: sampled as if it were one, and written back to where it is."""
 
 import pathlib
 from collections.abc import Iterator, Sequence
@@ -19,6 +19,7 @@ LAYOUT = Layout(0, 4, 4, crosses_episodes=True)
 BLOCKS = BlockLayout(4, 1)
 EXPONENT = 0.9
 PRIORITIZED = TableSpec("p", "prioritized", LAYOUT, max_size=100, priority_exponent=EXPONENT)
+UNIFORM = TableSpec("u", "uniform", LAYOUT, max_size=100)
 
 # First priorities of each shard's items: of very unequal numbers and sums.
 PRIORITIES = {
@@ -159,3 +160,20 @@ def test_sizes_are_divided_and_all_else_stays(
         assert (shard.name, shard.kind, shard.layout) == ("t", "prioritized", LAYOUT)
         assert (shard.samples_per_insert, shard.priority_exponent, shard.paces) == (3.0, 0.5, False)
         make_tables([shard], streams.environment_spec(), {"t": ()}, BLOCKS)
+
+
+@pytest.mark.parametrize(
+    ("num_shards", "max_size", "message"),
+    [
+        (4, 100, "'t' must give a multiple of 4; got a batch size of 6"),
+        (3, 11, r"batch and one item \(3\) in each shard, .*; got max_size 11 for 3 in all"),
+    ],
+)
+def test_refuses_what_the_shards_cannot_give_alike(
+    num_shards: int, max_size: int, message: str
+) -> None:
+    queue = TableSpec("t", "queue", LAYOUT, max_size)
+    addresses = ["localhost:1"] * num_shards
+    with pytest.raises(ValueError, match=message):
+        make_dataset(addresses, [queue], streams.environment_spec(), (), BLOCKS, [6])
+    make_dataset(["localhost:1"] * 3, [UNIFORM], streams.environment_spec(), (), BLOCKS, [6])

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import reverb
 from acme import specs
 
 from replay.layout import BlockLayout, Layout
@@ -134,6 +135,18 @@ def test_another_network_s_reader_gets_its_own_initial_state() -> None:
 def prioritized(**overrides: Any) -> TableSpec:
     arguments = {"max_size": 1000, **overrides}
     return TableSpec("r2d2", "prioritized", Layout(0, 4, 4), **arguments)
+
+
+def test_initial_priorities_reach_the_table() -> None:
+    rows = streams.random_stream(np.random.default_rng(6), 1, 5, longest=100)[:5]
+    spec = prioritized()
+    server = streams.serve([spec], BLOCKS)
+    priorities = {"r2d2": lambda inputs: inputs.values["q"].max(axis=0)}
+    writer = streams.make_writer(server, [spec], 1, BLOCKS, initial_priorities=priorities)
+    streams.write(writer, rows)
+    client = reverb.Client(f"localhost:{server.port}")
+    sample = next(iter(client.sample("r2d2", 1, emit_timesteps=False)))
+    assert sample.info.priority == pytest.approx(max(row.values["q"][0] for row in rows))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Without LLVM nothing is compiled, and one line says so."""
+"""Where LLVM cannot be used, nothing is compiled, and one line says so."""
 
 import pathlib
 import subprocess

@@ -25,7 +25,7 @@ def size(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 def _triple() -> Callable[..., None]:
-    """A loop over x and y, whose items are one vector each."""
+    """For x and y, an item of which is one vector."""
     code = Code([Pointer, Pointer, Index, Index, Shared])
     x, y, batch, parts, taken = code.arguments
     with code.parts(batch, parts, taken) as (_, begin, end), code.loop(end, begin) as item:

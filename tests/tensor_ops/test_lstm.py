@@ -15,7 +15,7 @@ T, H = 7, 3
 
 @pytest.fixture(autouse=True, params=[3, 16], ids=["steps", "code"])
 def units(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """H: 3 units fill no vector; 16 fill two, and all their steps are one loop."""
+    """H: units that fill no vector, and those of two, of which all steps are one loop."""
     monkeypatch.setattr(request.module, "H", request.param)
     monkeypatch.setattr(loops, "num_threads", lambda: 1)  # 8 items at once, and those left
     with lanes(8):

@@ -1,4 +1,4 @@
-"""Products of tiles, by the processor where it has them, and by arrays."""
+"""Products of tiles: the processor's own, where it has them, and those of arrays."""
 
 from collections.abc import Iterator
 

@@ -30,9 +30,8 @@ from courier.client import Client
 from courier.server import Server
 from environments import suites
 from replay import dataset, tables
-from replay.blocks import decompressed
 from replay.layout import BlockLayout
-from replay.structures import FIRST, MID, Block, Nest, Step, TableSpec
+from replay.structures import FIRST, MID, Nest, Step, TableSpec
 from replay.writer import SequenceWriter
 
 NUM_ENVIRONMENTS = 32
@@ -174,10 +173,6 @@ class LocalReplay:
             self._blocks,
             [self._agent.batch_size],
         )
-
-    def decompressed(self, blocks: Block) -> Block:
-        """An item's blocks, as `replay.blocks.decompressed`."""
-        return decompressed(blocks, self._spec, self._blocks)
 
     def _make_writer(self, client: reverb.Client) -> SequenceWriter:
         return SequenceWriter(

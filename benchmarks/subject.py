@@ -90,7 +90,8 @@ def synthetic_batch(subject: Subject) -> Batch:
         return tf.constant(rng.normal(size=[rows, size]), tf.float32)
 
     none = tf.zeros([steps + 1, size], tf.bool)
-    frames = rng.integers(256, size=[steps + 1, size, *subject.image], dtype=np.uint8)
+    shape = [agent.frame_stack + steps, size, *subject.spec.observations.shape]
+    frames = rng.integers(256, size=shape, dtype=np.uint8)
     return Batch(
         inputs=NetworkInput(
             observation=tf.constant(frames),

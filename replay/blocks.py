@@ -63,57 +63,24 @@ def compressed(block: Block) -> Block:
     return block._replace(observation=tree.map_structure(_compress, block.observation))
 
 
-def decompressed(
-    blocks: Block, environment_spec: specs.EnvironmentSpec, layout: BlockLayout
-) -> Block:
-    """Blocks `[..., M]`, their observations as they were, `[..., M, rows, *]`.
-
-    Args:
-      blocks: as `compressed` made them. An empty string gives a block with zeros in its first row.
-        Its other rows are left unwritten, which saves time: nothing may read them.
-      environment_spec: of one environment, with single frames as its observation.
-
-    Raises:
-      ValueError, RuntimeError: a string is no array of that size. A dataset raises it to its reader
-        as a tf.errors.OpError.
-    """
-
-    def decompress(strings: tf.Tensor, spec: specs.Array) -> tf.Tensor:
-        shape = [layout.num_rows, *spec.shape]
-        arrays = tf.numpy_function(
-            lambda strings: _decompress(strings, shape, spec.dtype), [strings], spec.dtype
-        )
-        return tf.ensure_shape(arrays, [*strings.shape, *shape])
-
-    observation = tree.map_structure(decompress, blocks.observation, environment_spec.observations)
-    return blocks._replace(observation=observation)
-
-
 def _compress(rows: np.ndarray) -> np.ndarray:
     return np.array(_CODEC.encode(np.ascontiguousarray(rows)), dtype=object)
 
 
-def _decompress(strings: np.ndarray, shape: list[int], dtype: np.dtype) -> np.ndarray:
-    arrays = _aligned([*strings.shape, *shape], dtype)
-    for string, into in zip(strings.flat, arrays.reshape(strings.size, *shape), strict=True):
-        if not string:
-            into[:1] = 0
-            continue
-        found = int.from_bytes(string[:_SIZE_BYTES], "little")
-        if found != into.nbytes:
-            raise ValueError(
-                f"A stored observation of {found} bytes is none of {into.nbytes}, {shape} {dtype}."
-            )
-        if found:
-            _CODEC.decode(string, into)
-    return arrays
+def decompress(string: bytes, into: np.ndarray) -> None:
+    """Writes what one string of `compressed` holds.
 
-
-def _aligned(shape: list[int], dtype: np.dtype) -> np.ndarray:
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    memory = np.empty(size + _ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % _ALIGNMENT
-    return memory[start : start + size].view(dtype).reshape(shape)
+    Raises:
+      ValueError, RuntimeError: the string is no array of that size.
+    """
+    found = int.from_bytes(string[:_SIZE_BYTES], "little")
+    if found != into.nbytes:
+        raise ValueError(
+            f"A stored observation of {found} bytes is none of {into.nbytes}, {list(into.shape)} "
+            f"{into.dtype}."
+        )
+    if found:
+        _CODEC.decode(string, into)
 
 
 class BlockBuffer:

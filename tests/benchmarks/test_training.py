@@ -19,6 +19,7 @@ from environments import suites
 from environments.dm import make_environment_spec
 from replay import tables
 from replay.dataset import make_dataset
+from replay.frames import stacked
 from replay.structures import LAST, Batch, Step
 from replay.writer import SequenceWriter
 
@@ -74,7 +75,7 @@ def test_unrolls_equal_those_of_the_replay_server() -> None:
     for _ in range(8):
         while (unrolls := collector.take()) is None:
             loop.step()
-        mine, theirs = to_batch([unrolls]), next(dataset)
+        mine, theirs = to_batch([unrolls]), stacked(next(dataset))
         ends += np.sum(1 - mine.mask.numpy())
         for name in set(Batch._fields) - set(FROM_REVERB):
             tree.map_structure(

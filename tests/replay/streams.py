@@ -11,8 +11,8 @@ import tensorflow as tf
 import tree
 from acme import specs
 
-from replay.blocks import decompressed
 from replay.dataset import to_batch
+from replay.frames import stacked
 from replay.layout import BlockLayout, Layout
 from replay.structures import FIRST, LAST, MID, Batch, Nest, Step, TableSpec
 from replay.tables import block_layout, make_tables, max_blocks
@@ -185,18 +185,20 @@ def read(
     )
     info, items = zip(*[(sample.info, sample.data) for sample in samples], strict=True)
     count = max_blocks(spec.layout, cut.length) + 1
-    written = [decompressed(item.blocks, environment_spec(), cut) for item in items]
     padded = [
-        item._replace(blocks=tree.map_structure(lambda leaf: _pad(np.asarray(leaf), count), blocks))
-        for item, blocks in zip(items, written, strict=True)
+        item._replace(blocks=tree.map_structure(lambda leaf: _pad(leaf, count), item.blocks))
+        for item in items
     ]
     shard = tf.zeros([len(info)], tf.int32)
-    batch = to_batch(_stack(*info), _stack(*padded), shard, spec.layout, cut, actions)
-    return tree.map_structure(lambda leaf: leaf.numpy(), batch)
+    environment = environment_spec(actions=actions)
+    batch = to_batch(_stack(*info), _stack(*padded), shard, spec.layout, cut, environment)
+    return tree.map_structure(lambda leaf: leaf.numpy(), stacked(batch))
 
 
 def _pad(leaf: np.ndarray, count: int) -> np.ndarray:
     """As a dataset may: of what is behind an item's blocks only a first row of zeros is read."""
+    if leaf.dtype == object:
+        return np.append(leaf, [b""] * (count - len(leaf)))
     padded = np.ones((count, *leaf.shape[1:]), leaf.dtype)
     padded[: len(leaf)] = leaf
     padded[len(leaf) :, 0] = 0

@@ -13,7 +13,7 @@ import tree
 from acme import specs
 
 from replay.dataset import Stream, batches_at_a_time, make_dataset
-from replay.frames import FrameStack
+from replay.frames import FrameStack, stacked
 from replay.layout import BlockLayout, Layout
 from replay.structures import FIRST, LAST, MID, NO_ACTION, Batch, TableSpec
 from tests.patience import PATIENCE, wait_for
@@ -123,7 +123,7 @@ def test_the_dataset_gives_the_same_batch_as_its_function(
     address = f"localhost:{server.port}"
     environment_spec = streams.environment_spec(actions=actions)
     dataset = make_dataset([address], [spec], environment_spec, states, cut, [8])
-    batch = tree.map_structure(lambda x: x.numpy(), next(iter(dataset)))
+    batch = tree.map_structure(lambda x: x.numpy(), stacked(next(iter(dataset))))
     size = expected.mask.shape[1]
     assert (batch.table_size == size).all()
     where = {_identity(expected, b): b for b in range(size)}
@@ -148,9 +148,8 @@ def test_a_batch_of_two_tables_holds_the_items_of_each_in_their_order() -> None:
     address, states = f"localhost:{server.port}", streams.CORE_STATE
     dataset = make_dataset(
         [address], [queue, uniform], streams.environment_spec(), states, cut, [3, 5]
-    ).as_numpy_iterator()
-    for n in range(6):
-        batch = next(dataset)
+    ).map(stacked)
+    for n, batch in zip(range(6), dataset.as_numpy_iterator(), strict=False):
         assert batch.mask.shape == (4, 8)
         for b in range(3):
             _assert_same_item(batch, b, expected, 3 * n + b)

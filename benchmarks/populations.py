@@ -25,7 +25,6 @@ from environments import suites
 from population import decisions, scores, settings
 from population.folder import PopulationFolder, is_population
 from run_folder import checkpoints
-from run_folder.log_reader import Log
 
 SEEDS = range(3)
 ARMS = {"all": ("evolves", "tab:red"), "none": ("does not", "tab:gray")}
@@ -90,8 +89,7 @@ def rows_of(path: pathlib.Path, fields: Sequence[str], points: int) -> Iterator[
     found, folder = settings.load(path), PopulationFolder(path)
     tasks = suites.tasks(found.env)
     for member in range(found.members):
-        log = _in_order(scores.episodes(folder.member(member)))
-        curve = score_curve(log, tasks, points)
+        curve = score_curve(scores.episodes(folder.member(member)), tasks, points)
         made = decisions.of_member(folder, member)
         before = 0.0
         for x, y in zip(curve.x, curve.y, strict=True):
@@ -100,18 +98,6 @@ def rows_of(path: pathlib.Path, fields: Sequence[str], points: int) -> Iterator[
             values = {name: str(until[-1].new[name]) for name in fields}
             yield Row(path.name, member, x, y, str(took[-1]) if took else "", values)
             before = x
-
-
-def _in_order(log: Log) -> Log:
-    """Episodes by the steps that they and those before them took.
-
-    The log says how many were counted when a row was written, which many rows may share.
-    """
-    steps = np.cumsum(log["episode_length"])
-    counted = log["actor_steps"]
-    if len(log):
-        steps = steps * counted[-1] / steps[-1]  # with those of episodes that were undone
-    return Log({**log.numbers, "actor_steps": steps}, log.texts)
 
 
 def write(path: pathlib.Path, fields: Sequence[str], rows: Rows) -> None:

@@ -61,3 +61,16 @@ def instead_of_training(monkeypatch: pytest.MonkeyPatch) -> type[NoLoop]:
 def run(*argv: str) -> int:
     """The exit code of `launch.population` with these arguments."""
     return typed.run(population.main, *argv)
+
+
+def refused(capsys: pytest.CaptureFixture[str], folder: pathlib.Path, *argv: str) -> str:
+    """The sentence by which arguments are refused, with nothing trained and a folder as it was."""
+    before = typed.contents(folder)
+    capsys.readouterr()
+    assert run(*argv) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1 or "FATAL" in err  # absl's sentences have a heading
+    assert typed.contents(folder) == before
+    assert not NoLoop.trained
+    return err

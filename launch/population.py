@@ -4,6 +4,7 @@ python -m launch.population --agent=popart --env=atari57 --members=24 --run_dir=
 """
 
 import contextlib
+import dataclasses
 import pathlib
 import shlex
 import signal
@@ -24,7 +25,7 @@ from run_folder.settings import SettingsError
 _RULE = {
     name: command_line.define(name, field)
     for name, field in fields.declared(Population).items()
-    if name not in ("agent", "env", "seed", "sweep", "train")
+    if field.default is not dataclasses.MISSING
 }
 _SWEEP = flags.DEFINE_multi_string(
     "sweep",

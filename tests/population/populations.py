@@ -24,7 +24,8 @@ def settings_of(**given: Any) -> Population:
         env="catch",
         seed=0,
         sweep=SWEEP,
-        train=dict(values=dict(num_actors=4), fields={}),
+        flags=dict(num_actors=4),
+        overrides={},
         members=3,
         turn_steps=1_000,
         burn_in_frames=0,
@@ -47,6 +48,7 @@ def decision_of(member: int, number: int, **given: Any) -> Decision:
         rival_score=None,
         adopted=None,
         rival_learner_step=None,
+        ancestor=member,
         old={} if number == 0 else dict(learning_rate=1e-3, entropy_cost=0.01),
         new=dict(learning_rate=1e-3, entropy_cost=0.01),
     )

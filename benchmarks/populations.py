@@ -1,13 +1,13 @@
-"""Populations and sweeps in small, as IMPALA's and PopArt's papers show theirs.
+"""Small populations and sweeps, as IMPALA's and PopArt's papers show theirs.
 
     python -m benchmarks.populations evolution RUNS
     python -m benchmarks.populations corrections RUNS
     python -m benchmarks.populations popart RUNS --minutes=120
 
-trains what RUNS does not hold yet, writes docs/data/populations_<study>.csv, then draws and prints
-it. What was cut short goes on. The first is four members on catch that evolve, beside the same four
-that do not; the second Figure D.2 of Espeholt et al. 2018, twelve samples of each correction; the
-third PopArt on four games, for as long as it is given.
+trains the populations that RUNS lacks, goes on with those that were cut short, writes
+docs/data/populations_<study>.csv, then draws and prints it. The first study is four members on
+catch that evolve, beside the same four that do not. The second is Figure D.2 of Espeholt et al.
+2018, twelve samples of each correction. The third is PopArt on four games, for the given minutes.
 """
 
 import csv
@@ -61,7 +61,7 @@ class Row(NamedTuple):
     member: int
     actor_steps: float  # of the member, in the middle
     score: float  # of the episodes that ended in it
-    adopted_from: str  # whose weights it took over in it; of several the last, of none empty
+    adopted_from: str  # the last member whose weights it took over in this part; empty for none
     values: Mapping[str, str]  # at its end
 
     def value(self, name: str) -> float:
@@ -74,7 +74,7 @@ Key = tuple[str, int]  # a population and a member
 
 
 def has_ended(path: pathlib.Path) -> bool:
-    """Whether every member of a population has reached its limit; without one it never has."""
+    """Tells whether all members of a population have reached a limit; without one they never do."""
     if not is_population(path):
         return False
     found, folder = settings.load(path), PopulationFolder(path)
@@ -142,7 +142,7 @@ def final(rows: Rows) -> float:
 
 
 def tell_evolution(rows: Rows) -> str:
-    """Tables: of both arms the final scores by seed, and how far each rate led."""
+    """Tables: the final scores of both arms, and each member's learning rates and final scores."""
     members = by_member(rows)
     arms = []
     for arm, (what, _) in ARMS.items():
@@ -276,10 +276,10 @@ def draw_popart(rows: Rows, path: pathlib.Path) -> None:
 
 
 class Study(NamedTuple):
-    """Populations, and what is shown of them."""
+    """Populations, and how they are shown."""
 
-    populations: Mapping[str, Flags]  # name -> as they are begun
-    fields: tuple[str, ...]  # whose values are kept
+    populations: Mapping[str, Flags]  # by name, the flags with which each begins
+    fields: tuple[str, ...]  # those whose values are written
     points: int  # of each member's score
     draw: Callable[[Rows, pathlib.Path], None]
     tell: Callable[[Rows], str]

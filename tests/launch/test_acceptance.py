@@ -1,4 +1,4 @@
-"""What a member's run would refuse is refused before a population writes that it is so."""
+"""Flags that a member's run would refuse are refused before population.json is written."""
 
 import pathlib
 from collections.abc import Iterator

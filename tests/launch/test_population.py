@@ -1,4 +1,4 @@
-"""What is typed after launch.population: bad input is a sentence, good input a population."""
+"""The command line of launch.population: bad input is a sentence, good input a population."""
 
 import errno
 import os

@@ -51,7 +51,7 @@ class NoLoop:
 
 
 def instead_of_training(monkeypatch: pytest.MonkeyPatch) -> type[NoLoop]:
-    """What stands for the training of populations from now on."""
+    """Has a stand-in train populations from now on; returns it."""
     NoLoop.trained, NoLoop.well, NoLoop.values, NoLoop.raises = [], True, {}, None
     NoLoop.finished = False
     monkeypatch.setattr(loop, "Loop", NoLoop)

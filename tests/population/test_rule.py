@@ -119,7 +119,7 @@ def _verdict(
     accepts: Callable[[Mapping[str, Any]], bool] = lambda _: True,
     population: Population = PAPERS,
 ) -> Verdict:
-    """What the first member decides, by human-normalised scores."""
+    """The first member's decision, by human-normalised scores."""
     return rule.decide(population, 0, number, scores, values, accepts)
 
 

@@ -1,4 +1,4 @@
-"""What a population is: what its settings may be, and what its file records."""
+"""The settings of a population: their defaults, their limits, and their file."""
 
 import json
 import math

@@ -38,7 +38,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 @pytest.fixture
 def told() -> io.StringIO:
-    """What the terminal shows."""
+    """The terminal's output."""
     return io.StringIO()
 
 

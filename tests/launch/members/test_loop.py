@@ -1,4 +1,4 @@
-"""Who plays next and for how long, who decides and when, what goes wrong and what is shown."""
+"""A loop's order of turns, its members' decisions, failures, and its view."""
 
 import dataclasses
 import errno

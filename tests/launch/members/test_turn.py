@@ -1,4 +1,4 @@
-"""What a member's run is told, and how it is started, watched and ended."""
+"""A member's run: its settings, and how it is started, watched and ended."""
 
 import os
 import pathlib

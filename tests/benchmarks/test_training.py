@@ -136,7 +136,7 @@ def test_a_table_and_a_plot_are_of_means_over_seeds() -> None:
 
 
 def test_each_run_of_self_tuning_differs_from_a_plain_one_in_one_thing() -> None:
-    for run in self_tuning.runs():
+    for run in self_tuning.RUNS:
         plain = self_tuning.plain(run.agent)
         changed = [name for name, value in plain.items() if getattr(run, name) != value]
         assert len(changed) <= 1, run

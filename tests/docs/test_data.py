@@ -72,13 +72,13 @@ MADE: dict[str, tuple[Collection[object], Collection[object]]] = {
         name: (found.runs, curves.read(curves.data(DOCS, name, "curves")))
         for name, found in CURVES.items()
     },
-    "corrections": (corrections.runs(), CORRECTED),
+    "corrections": (corrections.RUNS, CORRECTED),
     "populations": (
         [(name, i) for name in POPULATIONS["evolution"].populations for i in range(4)],
         populations.by_member(EVOLVED["evolution"]),
     ),
     "reproduction": (reproduction.runs(STUDIES, reproduction.SEEDS), REPRODUCED),
-    "self_tuning": (self_tuning.runs(), TUNED),
+    "self_tuning": (self_tuning.RUNS, TUNED),
 }
 
 

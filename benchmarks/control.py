@@ -48,27 +48,11 @@ def commands(name: str, agent: str, run_dir: pathlib.Path, how: Sequence[str]) -
     evaluate = ["launch.evaluate", f"--run_dir={run_dir}", f"--episodes={EPISODES}"]
     if not (run_dir / "config.json").exists():
         train = ["launch.train", f"--agent={agent}", f"--env={name}", f"--run_dir={run_dir}", *how]
-    elif _is_trained(run_dir, how):
+        return [train, evaluate]
+    state = progress.read(run_dir) if progress.ended_in_order(run_dir) else None
+    if state is not None and resuming.limits_reached(state["limits"], state["counts"]):
         return [evaluate]
-    else:
-        train = ["launch.train", f"--run_dir={run_dir}", "--resume", *_limits(how)]
-    return [train, evaluate]
-
-
-def _is_trained(run_dir: pathlib.Path, how: Iterable[str]) -> bool:
-    """Whether a run ended in order at a limit, and no further one is asked for."""
-    state = progress.read(run_dir)
-    typed = (flag.removeprefix("--max_").split("=") for flag in _limits(how))
-    asked = {name: int(float(value)) for name, value in typed}
-    return (
-        state is not None
-        and progress.ended_in_order(run_dir)
-        and bool(resuming.limits_reached(state["limits"] | asked, state["counts"]))
-    )
-
-
-def _limits(how: Iterable[str]) -> list[str]:
-    return [flag for flag in how if re.match("--max_(actor|learner)_steps=", flag)]
+    return [["launch.train", f"--run_dir={run_dir}", "--resume"], evaluate]
 
 
 def table(out: pathlib.Path, tasks: Iterable[str]) -> str:

@@ -31,7 +31,7 @@ TASKS: dict[str, dict[str, Any]] = {
 
 
 class Run(NamedTuple):
-    """What tells one training from the others."""
+    """The settings by which one training differs from the others."""
 
     task: str
     correction: Correction

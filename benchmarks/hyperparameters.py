@@ -75,7 +75,7 @@ def _columns(entry: Entry) -> Iterator[tuple[str, Mapping[str, str]]]:
 
 
 def _difference(name: str, like: str) -> str:
-    """In what an agent is not as another of the same Config."""
+    """The fields in which an agent differs from another with the same Config."""
     mine, other = catalogue.AGENTS[name], catalogue.AGENTS[like]
     changed = _changed(dataclasses.asdict(other.config), dataclasses.asdict(mine.config))
     said = ", ".join(f"`{field}` {value}" for field, value in changed.items())

@@ -26,7 +26,7 @@ from analysis.playing import intervals
 from analysis.playing.intervals import Interval
 from benchmarks import figures, ripening, study, training
 from benchmarks.figures import Line, Panel
-from benchmarks.study import DOCS, markdown, replace_block
+from benchmarks.study import DOCS, Run, markdown, replace_block
 from environments import suites
 from environments.dm import make_environment_spec
 from r2d2 import agent as r2d2
@@ -42,14 +42,6 @@ FEEDFORWARD = "feed-forward"
 # Half an item, as in the paper: so much is R2D2's burn-in.
 BURN_INS = {"memory:recall": 2, "memory:cartpole": 8}
 REWARDS = (ripening.NAME, "catch:large_rewards")
-
-
-class Run(NamedTuple):
-    """What tells one training from the others."""
-
-    task: str
-    arm: str
-    seed: int
 
 
 class Result(NamedTuple):
@@ -181,7 +173,7 @@ def train(run: Run, steps: int) -> Result:
 
 
 class Estimate(NamedTuple):
-    """A mean and its 95% interval, which of one value there is none."""
+    """A mean and its 95% interval; a single value has none."""
 
     mean: float
     interval: Interval
@@ -194,21 +186,21 @@ class Estimate(NamedTuple):
 
 
 def mean(values: Sequence[float]) -> Estimate:
-    """Of a mean, with the percentile bootstrap's interval.
+    """Estimates a mean, with the percentile bootstrap's interval.
 
-    Of five values it is too short: it holds a normal distribution's mean 83 times in 100, not 95.
+    For five values that is too short: it holds a normal distribution's mean 83 times in 100.
     """
     return Estimate(float(np.mean(values)), intervals.of_mean(values))
 
 
 def difference(values: Sequence[float], others: Sequence[float]) -> Estimate:
-    """Of mean(values) − mean(others)."""
+    """Estimates mean(values) − mean(others)."""
     found = float(np.mean(values) - np.mean(others))
     return Estimate(found, intervals.of_difference(values, others))
 
 
 def returns(results: Results, task: str, arm: str) -> list[tuple[float, float]]:
-    """Of all seeds of an arm: the evaluation's return, and that of training's last quarter.
+    """For each seed of an arm: the evaluation's return, and the return of training's last quarter.
 
     One evaluation meets a learner in a good moment or in a bad one.
     """
@@ -231,7 +223,7 @@ def table(results: Results, arms: Arms) -> str:
 
 
 def verdicts(results: Results, comparisons: Sequence[Comparison]) -> str:
-    """In Markdown: the differences between arms, and whether they are those of the paper."""
+    """In Markdown: the differences between arms, and whether they agree with the paper."""
     rows = []
     for task, better, worse in comparisons:
         found, others = returns(results, task, better), returns(results, task, worse)

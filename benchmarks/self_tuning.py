@@ -45,7 +45,7 @@ CONFIG: dict[str, Any] = training.SMALL | dict(
 
 
 class Run(NamedTuple):
-    """What tells one training from the others."""
+    """The settings by which one training differs from the others."""
 
     agent: str
     self_tuned: str  # names with + between them

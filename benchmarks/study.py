@@ -1,7 +1,7 @@
-"""The harness of the studies that docs/ prints: arms that are trained, resumed, kept and told.
+"""The harness of the studies in docs/: it trains their arms, resumes them and keeps results.
 
-A study names its arms and trains one of them; this module trains those that a file of docs/data
-lacks, each for so many minutes where that is its measure, and adds what came of it to the file.
+A study names its arms and says how to train one. This module trains the arms that a file of
+docs/data lacks, for so many minutes each where the study asks for that, and adds the results.
 """
 
 import argparse
@@ -36,6 +36,14 @@ ResultType = TypeVar("ResultType", bound=NamedTuple)
 Job = TypeVar("Job")
 
 
+class Run(NamedTuple):
+    """The names of one training of a study."""
+
+    task: str
+    arm: str
+    seed: int
+
+
 def parser(description: str | None) -> argparse.ArgumentParser:
     """The parser of a script, whose docstring is its help."""
     spec = sys.modules["__main__"].__spec__
@@ -68,7 +76,6 @@ def parser_of_trainings(
     found.add_argument(
         "--minutes", type=float, default=minutes, help=f"of each of the {runs}; 0 only draws"
     )
-    found.add_argument("--docs", type=pathlib.Path, default=DOCS, help="folder of data and images")
     return found
 
 

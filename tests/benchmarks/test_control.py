@@ -41,20 +41,19 @@ def test_what_was_cut_short_goes_on(tmp_path: pathlib.Path) -> None:
     assert evaluated[0] == "launch.evaluate"
     (tmp_path / "config.json").touch()
     resumed = study.commands(TASKS[0], "stacx", tmp_path, how)[0]
-    assert resumed[1:] == [f"--run_dir={tmp_path}", "--resume", "--max_actor_steps=1000"]
+    assert resumed[1:] == [f"--run_dir={tmp_path}", "--resume"]
 
-    counts = dict(actor_steps=1_008, learner_steps=20)
-    state = dict(limits=dict(actor_steps=1_000, learner_steps=None), counts=counts)
+    state = dict(limits=dict(actor_steps=1_000, learner_steps=None))
     (tmp_path / "nodes").mkdir()
-    for ended, asked, goes_on in (
-        ("running", how, True),
-        ("finished", how, False),
-        ("finished", [], False),
-        ("finished", ["--max_actor_steps=1e4"], True),
+    for ended, steps, goes_on in (
+        ("running", 1_008, True),
+        ("finished", 1_008, False),
+        ("finished", 900, True),
     ):
-        text = json.dumps(state | dict(state=ended))
+        counts = dict(actor_steps=steps, learner_steps=20)
+        text = json.dumps(state | dict(state=ended, counts=counts))
         (tmp_path / "nodes" / "progress.json").write_text(text)
-        assert (len(study.commands(TASKS[0], "stacx", tmp_path, asked)) == 2) == goes_on
+        assert (len(study.commands(TASKS[0], "stacx", tmp_path, how)) == 2) == goes_on
 
 
 def test_the_table_has_a_row_for_each_task_that_was_played(tmp_path: pathlib.Path) -> None:

@@ -14,13 +14,13 @@ from benchmarks.reproduction import (
     STUDIES,
     TASKS,
     Result,
-    Run,
     make_agent,
     mean,
     runs,
     shown,
 )
 from benchmarks.ripening import STEPS, WORTH
+from benchmarks.study import Run
 from environments import suites
 from environments.small_tasks import DELAY
 from r2d2.config import Config

@@ -1,4 +1,4 @@
-"""What goes over each link, by hand, and simulated where one queue is full or none is."""
+"""Loads of links, computed by hand and simulated, with one full queue or none."""
 
 import dataclasses
 

@@ -150,7 +150,7 @@ def train(
     runs: pathlib.Path, name: str, run: Run, minutes: float | None, core: int, rival_python: str
 ) -> None:
     """Trains on one core, and evaluates."""
-    path, alone = folder_of(runs, run), study.alone(core)
+    path, alone = folder_of(runs, run), ("taskset", "--cpu-list", str(core))
     task, arm = STUDIES[name].tasks[run.task], STUDIES[name].arms[run.arm]
     minutes = task.minutes if minutes is None else minutes
     if not arm.flags:

@@ -184,11 +184,6 @@ def train(
         run(["launch.train", f"--run_dir={path}", *how], minutes, before)
 
 
-def alone(core: int) -> tuple[str, ...]:
-    """The words before a command that has one core for itself."""
-    return ("taskset", "--cpu-list", str(core))
-
-
 def on_cores(jobs: Sequence[Job], work: Callable[[Job, int], None]) -> Iterator[Job]:
     """Does jobs, each on a core that it is given, and yields each that is done."""
     cores: queue.SimpleQueue[int] = queue.SimpleQueue()

@@ -136,18 +136,20 @@ def _best_actions(worth: tuple[float, ...], discount: float) -> list[int]:
 
 
 @pytest.mark.parametrize("discount", [0.99, 1.0])
-def test_the_best_play_waits_for_ripe_fruit(discount: float) -> None:
-    actions = _best_actions(WORTH, discount)
-    assert actions == [0, 0, 0, 1] * 4
-    assert sum(_play(actions)) == ripening.BEST_RETURN == 256
-
-
-@pytest.mark.parametrize("discount", [0.99, 1.0])
-def test_with_clipped_rewards_the_best_play_picks_at_every_step(discount: float) -> None:
-    clipped = tuple(np.clip(WORTH, -1, 1))
-    actions = _best_actions(clipped, discount)
-    assert actions == [1] * STEPS
-    assert sum(_play(actions)) == ripening.CLIPPED_RETURN == 16
+@pytest.mark.parametrize(
+    ("worth", "best", "found"),
+    [
+        (WORTH, [0, 0, 0, 1] * 4, ripening.BEST_RETURN),
+        (tuple(np.clip(WORTH, -1, 1)), [1] * STEPS, ripening.CLIPPED_RETURN),
+    ],
+    ids=["waits for ripe fruit", "picks at every step where rewards are clipped"],
+)
+def test_the_best_play(
+    worth: tuple[float, ...], best: list[int], found: float, discount: float
+) -> None:
+    actions = _best_actions(worth, discount)
+    assert actions == best
+    assert sum(_play(actions)) == found
 
 
 def test_fruit_ripens_no_further_than_ripe_and_the_next_is_unripe() -> None:

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from analysis.playing import files
 from benchmarks import study
 from environments import suites
 from environments.control import tasks as control_tasks
@@ -59,15 +58,10 @@ def table(out: pathlib.Path, tasks: Iterable[str]) -> str:
     """In Markdown: a task a row, from its newest evaluation, and their mean."""
     rows, means = [], []
     for name in tasks:
-        found = sorted(
-            (folder_of(out, name) / "evaluations").glob("*.csv"), key=lambda p: p.stat().st_mtime
-        )
-        if found:
-            played = files.read(found[-1])
-            returns = np.array([row.episode_return for row in played])
-            error = returns.std(ddof=1) / np.sqrt(len(returns)) if len(returns) > 1 else np.nan
-            means.append(returns.mean())
-            rows.append([name, f"{played[0].actor_steps:,}", f"{means[-1]:.1f}", f"{error:.1f}"])
+        if found := study.newest_evaluation(folder_of(out, name)):
+            means.append(found.evaluated)
+            numbers = (f"{found.evaluated:.1f}", f"{found.standard_error:.1f}")
+            rows.append([name, f"{found.actor_steps:,}", *numbers])
     if means:
         rows.append([f"mean of {len(means)}", "", f"{np.mean(means):.1f}", ""])
     return study.markdown(["task", "actor steps", "mean return", "its standard error"], rows)

@@ -25,10 +25,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis.playing import files
 from benchmarks import figures, study
 from benchmarks.figures import Line, Panel
-from benchmarks.study import DOCS, Episodes, Run
+from benchmarks.study import DOCS, Episodes, Evaluation, Run
 from environments import suites
 from run_folder import log_reader
 from run_folder.layout import RunFolder
@@ -58,14 +57,6 @@ class Minute(NamedTuple):
     arm: str
     seed: int
     minute: int
-
-
-class Result(NamedTuple):
-    """The evaluation of a training."""
-
-    actor_steps: int
-    evaluated: float  # mean return of EPISODES
-    standard_error: float  # of that
 
 
 class Task(NamedTuple):
@@ -181,17 +172,6 @@ def minutes_of(path: pathlib.Path, run: Run) -> Iterator[tuple[Minute, Episodes]
         yield Minute(*run, minute), episodes
 
 
-def evaluation(path: pathlib.Path) -> Result:
-    """The evaluation of a run folder."""
-    (rows,) = files.read_all(path).values()
-    return _result(rows[0].actor_steps, np.array([row.episode_return for row in rows]))
-
-
-def _result(actor_steps: int, returns: np.ndarray) -> Result:
-    error = returns.std(ddof=1) / np.sqrt(len(returns))
-    return Result(actor_steps, float(returns.mean()), float(error))
-
-
 def random_returns(env: str, episodes: int) -> np.ndarray:
     """Returns `[episodes]` of actions that are drawn uniformly within their bounds."""
     environments = suites.make(env, episodes, seed=0)
@@ -210,7 +190,7 @@ def complete(runs: pathlib.Path, name: str, minutes: float | None, rival_python:
     """Makes the trainings that the files lack, a core each."""
     asked = STUDIES[name]
     curves, returns = data(name, "curves"), data(name, "returns")
-    known, played = read(curves), study.read(returns, Run, Result)
+    known, played = read(curves), study.read(returns, Run, Evaluation)
 
     def make(run: Run, core: int) -> None:
         train(runs, name, run, minutes, core, rival_python)
@@ -221,10 +201,10 @@ def complete(runs: pathlib.Path, name: str, minutes: float | None, rival_python:
         # An episode may end while the run does.
         study.extend(curves, (found for found in minutes_of(path, run) if found[0].minute < end))
         if asked.evaluates:
-            study.extend(returns, [(run, evaluation(path))])
+            study.extend(returns, [(run, study.newest_evaluation(path))])
     for task in asked.tasks if asked.evaluates else ():
         if (run := Run(task, RANDOM, 0)) not in played:
-            study.extend(returns, [(run, _result(0, random_returns(task, EPISODES)))])
+            study.extend(returns, [(run, Evaluation.of(0, random_returns(task, EPISODES)))])
 
 
 Points = dict[Run, list[tuple[int, Episodes]]]
@@ -241,7 +221,7 @@ def read(path: pathlib.Path) -> Points:
 def draw(name: str, path: pathlib.Path) -> None:
     """Returns against minutes above, against steps below; a task a column."""
     asked, points = STUDIES[name], read(data(name, "curves"))
-    random = study.read(data(name, "returns"), Run, Result)
+    random = study.read(data(name, "returns"), Run, Evaluation)
     above, below = [], []
     for task in (task for task in asked.tasks if any(run.task == task for run in points)):
         by_time, by_steps = [], []
@@ -270,7 +250,7 @@ def table(name: str) -> str:
     asked = STUDIES[name]
     rows = []
     if asked.evaluates:
-        results = study.read(data(name, "returns"), Run, Result)
+        results = study.read(data(name, "returns"), Run, Evaluation)
         for run, found in sorted(results.items()):
             arm = asked.arms[run.arm].label if run.arm in asked.arms else "uniformly random actions"
             seed = "" if run.arm == RANDOM else str(run.seed)

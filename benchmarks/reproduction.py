@@ -199,26 +199,23 @@ def difference(values: Sequence[float], others: Sequence[float]) -> Estimate:
     return Estimate(found, intervals.of_difference(values, others))
 
 
-def returns(results: Results, task: str, arm: str) -> list[tuple[float, float]]:
+def returns(results: Results, task: str, arm: str) -> tuple[list[float], list[float]]:
     """For each seed of an arm: the evaluation's return, and the return of training's last quarter.
 
     One evaluation meets a learner in a good moment or in a bad one.
     """
-    return [
-        (result.final_return, float(np.mean(result.curve[-POINTS // 4 :])))
-        for run, result in results.items()
-        if (run.task, run.arm) == (task, arm)
-    ]
+    found = [result for run, result in results.items() if (run.task, run.arm) == (task, arm)]
+    late = [float(np.mean(result.curve[-POINTS // 4 :])) for result in found]
+    return [result.final_return for result in found], late
 
 
 def table(results: Results, arms: Arms) -> str:
     """In Markdown: a row for each arm of each task that was run."""
     rows = []
-    for task, names in arms.items():
-        for arm in names:
-            if found := returns(results, task, arm):
-                final, late = map(mean, zip(*found, strict=True))
-                rows.append([task, arm, str(final), str(late), str(len(found))])
+    for task, arm in ((task, arm) for task, names in arms.items() for arm in names):
+        final, late = returns(results, task, arm)
+        if final:
+            rows.append([task, arm, str(mean(final)), str(mean(late)), str(len(final))])
     return markdown(["task", "arm", "final return", "in the last quarter", "seeds"], rows)
 
 
@@ -226,11 +223,10 @@ def verdicts(results: Results, comparisons: Sequence[Comparison]) -> str:
     """In Markdown: the differences between arms, and whether they agree with the paper."""
     rows = []
     for task, better, worse in comparisons:
-        found, others = returns(results, task, better), returns(results, task, worse)
-        if found and others:
-            pairs = zip(zip(*found, strict=True), zip(*others, strict=True), strict=True)
-            differences = [difference(*pair) for pair in pairs]
-            cells = [text for x in differences for text in (str(x), _verdict(x))]
+        pairs = zip(returns(results, task, better), returns(results, task, worse), strict=True)
+        found = [difference(*pair) for pair in pairs if all(pair)]
+        if found:
+            cells = [text for x in found for text in (str(x), _verdict(x))]
             rows.append([task, f"{better} > {worse}", *cells])
     header = ["task", "the paper's direction", "final return", "", "in the last quarter", ""]
     return markdown(header, rows)

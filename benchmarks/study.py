@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar, get_origin
 
 import numpy as np
 
+from analysis.playing import files
 from run_folder import checkpoints
 from run_folder.layout import RunFolder
 
@@ -231,6 +232,29 @@ def episodes_by_minute(
     for minute, found in enumerate(zip(*means, strict=True)):
         if math.isfinite(found[0]):
             yield minute, Episodes(*found)
+
+
+class Evaluation(NamedTuple):
+    """The outcome of an evaluation."""
+
+    actor_steps: int  # of the training before it
+    evaluated: float  # mean return
+    standard_error: float  # of the mean; NaN of a single episode
+
+    @classmethod
+    def of(cls, actor_steps: int, returns: np.ndarray) -> "Evaluation":
+        """The outcome of episodes with these returns `[E]`."""
+        error = returns.std(ddof=1) / np.sqrt(len(returns)) if len(returns) > 1 else np.nan
+        return cls(actor_steps, float(returns.mean()), float(error))
+
+
+def newest_evaluation(run_dir: pathlib.Path) -> Evaluation | None:
+    """The newest evaluation of a run folder; None before the first."""
+    found = sorted((run_dir / "evaluations").glob("*.csv"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        return None
+    rows = files.read(found[-1])
+    return Evaluation.of(rows[0].actor_steps, np.array([row.episode_return for row in rows]))
 
 
 class Interval(NamedTuple):

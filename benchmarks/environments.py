@@ -130,14 +130,14 @@ def missing_package(name: str) -> str | None:
 
 def space_row(name: str, *, acting: bool = False) -> Row:
     """The line of one of `OBSERVATIONS`, or of `ACTIONS`."""
-    return [name, *_tried(_registered(name, acting))]
+    return [name, *_tried(registered(name, acting))]
 
 
 @functools.cache
-def _registered(name: str, acting: bool) -> str:
+def registered(name: str, acting: bool) -> str:
     """The name for `--env` of an environment that shows or takes one space."""
     seen, acted = (_VECTOR, ACTIONS[name]) if acting else (OBSERVATIONS[name], _CHOICE)
-    env_id = f"docs/Probe{_registered.cache_info().currsize}-v0"
+    env_id = f"docs/Probe{registered.cache_info().currsize}-v0"
     gymnasium.register(
         env_id,
         entry_point="benchmarks.environments:Probe",

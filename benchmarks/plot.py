@@ -32,7 +32,7 @@ _RED, _ORANGE, _BLUE, _PALE = "#cb181d", "#d94801", "#2171b5", "#9ecae1"
 _SEEDS, _HEADS, _STYLES = (1, 2), (1, 2, 3), ("-", "--")
 _COLOURS = {"impala": "tab:gray", "stacx": "tab:red"}
 _TUNED = [f"{name}/{head}" for name in ALL for head in _HEADS]
-_DOTS = dict(color=_RED, marker="o", markersize=4)
+_DOTS: dict[str, Any] = dict(color=_RED, marker="o", markersize=4)
 
 
 def _read(run_dir: str, log: str, *columns: str) -> list[np.ndarray]:
@@ -66,7 +66,7 @@ def run(run_dir: str, output: str, title: str) -> None:
         ("actor_steps", 1e6, "actor steps (millions)"),
         ("walltime", 3600, "hours"),
     ):
-        of = dict(x=x, y=RETURN, scale=scale)
+        of: dict[str, Any] = dict(x=x, y=RETURN, scale=scale)
         lines = [
             _line(run_dir, "actor", **of, color=_PALE, linewidth=0.6),
             _line(run_dir, "actor", **of, label="while acting", window=WINDOW, color=_BLUE),
@@ -99,7 +99,7 @@ def learners(run_dir: str, output: str) -> None:
     """Updates, loss and parameter lag of every learner against time."""
     titles = dict(learner_steps="updates", loss="loss", parameter_lag="parameter lag, updates")
     logs = sorted(path.stem for path in RunFolder(pathlib.Path(run_dir)).logs.glob("learner-*.csv"))
-    panels = []
+    panels: list[Panel] = []
     for column, title in titles.items():
         lines = [
             _line(run_dir, log, "walltime", column, scale=60, label=log.removeprefix("learner-"))
@@ -114,13 +114,13 @@ def learners(run_dir: str, output: str) -> None:
 def popart(popart_dir: str, baseline_dir: str, output: str) -> None:
     """μ ± σ of every task above, its undiscounted returns below, beside a baseline's."""
     tasks = settings.load(pathlib.Path(popart_dir)).tasks
-    above, below = [], []
+    above, below = list[Panel](), list[Panel]()
     for task in tasks:
-        columns = ("actor_steps", f"mu/{task}", f"sigma/{task}")
-        steps, mu, sigma = _read(popart_dir, "learner-popart", *columns)
+        statistics = ("actor_steps", f"mu/{task}", f"sigma/{task}")
+        steps, mu, sigma = _read(popart_dir, "learner-popart", *statistics)
         line = Line(steps / 1e6, mu, band=(mu - sigma, mu + sigma), style=dict(color=_ORANGE))
         above.append(Panel([line], dict(title=task)))
-        of = dict(log="tasks", x="actor_steps", y=f"return/{task}")
+        of: dict[str, Any] = dict(log="tasks", x="actor_steps", y=f"return/{task}")
         lines = [
             _line(popart_dir, **of, label="popart", color=_ORANGE),
             _line(baseline_dir, **of, label="multihead_impala", color=_BLUE),
@@ -135,12 +135,11 @@ def popart(popart_dir: str, baseline_dir: str, output: str) -> None:
 
 def dmlab(level_dir: str, other_level_dir: str, suite_dir: str, output: str) -> None:
     """Every episode's return and a moving mean; the suite's human-normalised means."""
-    xlabel = "actor steps (thousands)"
-    panels = []
+    xlabel, panels = "actor steps (thousands)", []
+    of: dict[str, Any] = dict(log="episodes", x="actor_steps", y=RETURN, scale=1e3)
+    dots: dict[str, Any] = dict(color=_PALE, marker=".", markersize=3, linestyle="")
+    mean: dict[str, Any] = dict(label=f"mean of {EPISODES}", window=EPISODES, color=_BLUE)
     for run_dir in (level_dir, other_level_dir):
-        of = dict(log="episodes", x="actor_steps", y=RETURN, scale=1e3)
-        dots = dict(color=_PALE, marker=".", markersize=3, linestyle="")
-        mean = dict(label=f"mean of {EPISODES}", window=EPISODES, color=_BLUE)
         lines = [_line(run_dir, **of, label="episode", **dots), _line(run_dir, **of, **mean)]
         played = settings.load(pathlib.Path(run_dir))
         title = f"{played.agent}, {played.env.removeprefix('dmlab:')}"
@@ -171,10 +170,10 @@ def stac_pong(runs: str, output: str, data: str) -> None:
             label = f"head {head}" if seed == _SEEDS[0] else None
             style = dict(color=f"C{int(head) - 1}", linestyle=linestyle)
             tuned[name].append(Line(minutes, values, label, style=style))
-        for minute, count, returned, *values in zip(
+        for minute, count, returned, *numbers in zip(
             minutes, steps, returns, *of_heads, strict=True
         ):
-            told = [f"{value:.5f}" for value in values] or [""] * len(_TUNED)
+            told = [f"{number:.5f}" for number in numbers] or [""] * len(_TUNED)
             rows.append([agent, seed, minute, f"{count:.0f}", f"{returned:.2f}", *told])
         last = np.nanmean(returns[-6:-1])
         print(f"{agent}, seed {seed}: {steps[-1]:,.0f} steps, {last:.2f} in the last minutes")

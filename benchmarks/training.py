@@ -195,7 +195,7 @@ class Grid(NamedTuple):
         ]
 
 
-def runs(kind: type[study.RunType], grids: Sequence[Grid], seeds: Iterable[int]) -> list[Any]:
+def runs(kind: Callable[..., Any], grids: Sequence[Grid], seeds: Iterable[int]) -> list[Any]:
     """The runs of all grids, each once."""
     found = [
         kind(**{**line, **column}, seed=seed)

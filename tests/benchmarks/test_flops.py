@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from agents.actor import with_variables
+from agents.networks.network import RecurrentNetwork
 from benchmarks import flops, measuring, performance, study, subject
 from r2d2 import agent as r2d2
 from tests.batches import NUM_ACTIONS, environment_spec
@@ -23,6 +24,7 @@ def test_a_hand_count_of_a_tiny_update() -> None:
     backward = 4 * (first + 2 * (second + third + lstm + head))
     agent, spec = r2d2.make(config), environment_spec((36, 36), np.uint8)
     network = with_variables(agent.make_network(spec), spec, frame_stack=1)
+    assert isinstance(network, RecurrentNetwork)
     assert flops.per_update(agent, network, spec, 2) == 2 * (forward + backward)
 
 
@@ -50,5 +52,6 @@ def test_the_count_is_the_one_on_the_pages(agent: str, overrides: dict[str, str]
     }
     made, spec = measured.agent, measured.spec
     network = with_variables(made.make_network(spec), spec, made.frame_stack)
+    assert isinstance(network, RecurrentNetwork)
     work = flops.per_update(made, network, spec, measured.entry.networks)
     assert {measuring.single(work / 1e9, "GFLOP")["value"]} == told

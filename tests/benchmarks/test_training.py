@@ -89,8 +89,8 @@ def test_unrolls_equal_those_of_the_replay_server() -> None:
 
 def test_a_batch_joins_its_parts_in_order() -> None:
     rows = np.arange(6).reshape(3, 2)  # of three unrolls, batch-major
-    fields = dict.fromkeys(Batch._fields, rows) | dict(inputs=NetworkInput(rows, rows, rows))
-    whole = Batch(**fields)
+    fields: dict[str, Any] = dict.fromkeys(Batch._fields, rows)
+    whole = Batch(**fields)._replace(inputs=NetworkInput(rows, rows, rows))
     for parts in ([whole], single_unrolls(whole)):
         batch = to_batch(parts)
         np.testing.assert_array_equal(batch.reward, rows.T)

@@ -1,4 +1,4 @@
-"""Environments made one at a time, a user's own or registered: how they play, what is refused."""
+"""Environments made one at a time, a user's own or registered: they play, or are refused."""
 
 import contextlib
 import itertools

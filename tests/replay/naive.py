@@ -193,7 +193,7 @@ def priority_input(rows: Sequence[Row], layout: Layout, items: Sequence[Span]) -
 
 
 def assert_equal(actual: Batch, expected: dict[str, Any]) -> None:
-    """Bit for bit, types and shapes included."""
+    """Compares the batches bit for bit, types and shapes included."""
     for name, field in expected.items():
         tree.map_structure_with_path(
             lambda path, e, a, name=name: _assert_same(f"{name} {path}", a, e),

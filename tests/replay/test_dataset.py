@@ -101,7 +101,7 @@ def test_an_accelerator_has_more_batches_put_together(
 def test_the_dataset_gives_the_same_batch_as_its_function(
     actions: specs.BoundedArray, with_accelerator: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With Reverb's own facts of the sample: the key it answers to, its probability, the size."""
+    """Its key, probability and table size are Reverb's own."""
     if with_accelerator:  # the processor stands in for one
         device = tf.config.LogicalDevice("/device:CPU:0", "GPU")
         monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [device])

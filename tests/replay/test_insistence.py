@@ -23,7 +23,7 @@ from replay.priorities import PriorityUpdater
 from replay.writer import SequenceWriter, WriterStopped
 from tests.patience import wait_for
 from tests.replay.shard_process import BLOCKS, TABLE, ShardProcess
-from tests.replay.streams import CORE_STATE, environment_spec, step_types, stream
+from tests.replay.streams import CORE_STATE, append, environment_spec, step_types, stream
 
 
 def _server(port: int) -> reverb.Server:
@@ -63,7 +63,7 @@ def test_a_server_that_went_away_is_waited_for(
 def test_who_waits_long_says_who_is_away_and_has_connections_probed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And no others: a stream does not hear that its server has given it up."""
+    """Other connections are left alone. A stream does not hear that its server has given it up."""
     now = 0.0
     clock = SimpleNamespace(monotonic=lambda: now, sleep=lambda _: None)
     monkeypatch.setattr(insistence, "time", clock)
@@ -91,7 +91,7 @@ def test_who_waits_long_says_who_is_away_and_has_connections_probed(
 
 
 def _probed(port: int) -> set[int]:
-    """Of this process's connections to a server, whether the kernel asks after its other end."""
+    """The keep-alive options of this process's connections to a server."""
     found = set()
     for connection in psutil.Process().net_connections("tcp"):
         if connection.raddr and connection.raddr.port == port:
@@ -183,12 +183,7 @@ class Clients:
         rows = stream(np.random.default_rng(shard), types)
         while not self._stop.is_set():
             row = rows[self.rows[shard] % len(rows)]
-            writer.append(
-                row.step,
-                core_state=row.core_state,
-                values=row.values,
-                learner_step=row.learner_step,
-            )
+            append(writer, row)
             self.rows[shard] += 1
 
     def _learn(self, addresses: list[str]) -> None:

@@ -24,7 +24,7 @@ def naive_priority(errors: np.ndarray, mask: np.ndarray, eta: float) -> float:
 @pytest.mark.parametrize("eta", [0.0, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
 def test_mixed_priorities_are_the_mix_of_largest_and_mean(eta: float, wrap: Callable) -> None:
-    """Of real steps, whatever the others hold."""
+    """Only real steps count, whatever the others hold."""
     rng = np.random.default_rng(0)
     errors = np.abs(rng.normal(size=(7, 5))).astype(np.float32)
     mask = (rng.random((7, 5)) < 0.6).astype(np.float32)
@@ -48,19 +48,11 @@ def test_importance_weights_undo_the_probabilities(beta: float, rarest: float) -
     assert weights.dtype == tf.float32
 
 
-def table_of_items() -> tuple[reverb.Server, reverb.Client, list[int]]:
-    spec = TableSpec("r2d2", "prioritized", Layout(0, 4, 4), max_size=100)
-    cut = streams.blocks([spec], 4)
-    server = streams.serve([spec], cut)
-    rows = streams.random_stream(np.random.default_rng(0), 1, 21, longest=100)
-    streams.write(streams.make_writer(server, [spec], 1, cut), rows)
-    client = reverb.Client(f"localhost:{server.port}")
-    keys = {int(s.info.key) for s in client.sample("r2d2", 200, emit_timesteps=False)}
-    return server, client, sorted(keys)
-
-
 def test_updates_reach_the_table() -> None:
-    server, client, keys = table_of_items()
+    spec = TableSpec("r2d2", "prioritized", Layout(0, 4, 4), max_size=100)
+    server = streams.filled([spec], [1.0] * 5, streams.blocks([spec], 4))
+    client = reverb.Client(f"localhost:{server.port}")
+    keys = sorted({int(s.info.key) for s in client.sample("r2d2", 200, emit_timesteps=False)})
     updater = PriorityUpdater([client], "r2d2")
     updater.update(np.zeros(len(keys), int), np.asarray(keys, np.uint64), np.zeros(len(keys)))
     chosen = keys[2]
@@ -96,7 +88,7 @@ def test_nothing_is_dropped_when_the_server_is_slow() -> None:
 
 
 def test_errors_of_the_server_reach_the_caller() -> None:
-    """Also the one who waits, at that moment, for room in the queue."""
+    """The error also reaches a caller that waits for room in the queue."""
     release = threading.Event()
 
     def breaks() -> None:

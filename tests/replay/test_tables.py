@@ -8,7 +8,7 @@ import pytest
 import reverb
 
 from replay.layout import BlockLayout, Layout
-from replay.structures import FIRST, MID, TableSpec
+from replay.structures import TableSpec
 from replay.tables import block_layout, fills, make_tables, max_blocks, num_items
 from tests.patience import PATIENCE
 from tests.replay import streams
@@ -24,12 +24,7 @@ def table(**overrides: Any) -> TableSpec:
 
 def filled(spec: TableSpec, num_items: int) -> tuple[reverb.Server, reverb.Client]:
     """A server whose table received so many items, with priorities 1, 2, ..."""
-    server = streams.serve([spec], BLOCKS)
-    count = iter(range(1, num_items + 1))
-    priorities = {"t": lambda inputs: np.asarray([next(count)], float)}
-    writer = streams.make_writer(server, [spec], 1, BLOCKS, initial_priorities=priorities)
-    endless = np.asarray([[FIRST, *[MID] * 4 * num_items]], np.uint8)
-    streams.write(writer, streams.stream(np.random.default_rng(0), endless))
+    server = streams.filled([spec], range(1, num_items + 1), BLOCKS)
     return server, reverb.Client(f"localhost:{server.port}")
 
 

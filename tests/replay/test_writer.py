@@ -156,12 +156,7 @@ def test_refuses_initial_priorities_that_make_no_sense(priority: Any, message: s
 def write_until_stopped(writer: SequenceWriter, rows: list[streams.Row]) -> int:
     for t, row in enumerate(rows):
         try:
-            writer.append(
-                row.step,
-                core_state=row.core_state,
-                values=row.values,
-                learner_step=row.learner_step,
-            )
+            streams.append(writer, row)
         except WriterStopped:
             return t
     raise AssertionError("The rate limiter never blocked.")

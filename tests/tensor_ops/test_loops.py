@@ -19,7 +19,7 @@ from tests.tensor_ops.vectors import lanes
 
 @pytest.fixture(autouse=True, params=[8, 16])
 def size(request: pytest.FixtureRequest) -> Iterator[int]:
-    """Lanes of a vector."""
+    """The number of lanes of a vector."""
     with lanes(request.param):
         yield request.param
 

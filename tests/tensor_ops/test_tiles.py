@@ -27,7 +27,7 @@ def _halves(*shape: int) -> np.ndarray:
 
 
 def test_a_product_is_added_to_what_is_there() -> None:
-    """Of any of the tiles, twice."""
+    """The product of two tiles is added twice to a third."""
     code = Code([Pointer] * 3)
     x, y, total = code.arguments
     mine = Tiles(code)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 import tree
 
-from agents.actor import RecurrentActor
+from agents.actor import RecurrentActor, make_actor
 from agents.contract import Network
 from agents.limited_memory import limit_memory
 from r2d2 import diagnosis
@@ -171,13 +171,8 @@ def test_discrepancies_equal_a_naive_loop(resets_on_life_loss: bool) -> None:
 
 def _actor(network: Network, writer: diagnosis.Recorder | diagnosis.Means) -> RecurrentActor:
     agent = make(small_config("r2d2", frame_stack=FRAMES, lstm_size=LSTM))
-    return RecurrentActor(
-        agent.make_policy(network, np.arange(N), N, 0),
-        network.initial_state(N),
-        num_environments=N,
-        frame_stack=FRAMES,
-        writer=writer,
-    )
+    policy = agent.make_policy(network, np.arange(N), N, 0)
+    return make_actor(agent, network, policy, num_environments=N, writer=writer)
 
 
 def _play(actor: RecurrentActor) -> None:

@@ -34,7 +34,7 @@ class Case:
     """An agent and its inputs, for one learner or several."""
 
     agent: str
-    changes: dict[str, Any] = dataclasses.field(default_factory=dict, hash=False)
+    changes: dict[str, Any] = dataclasses.field(default_factory=dict)
     sees_images: bool = False
 
 
@@ -149,11 +149,11 @@ class Group:
         for process in self._processes:
             process.shutdown(wait=False, cancel_futures=True)
 
-    def call(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Calls a function in each process, with its learners as the last argument.
-
-        Returns the results in the order of the ranks.
-        """
+    def begin(self, function: Callable[..., Any], *arguments: Any) -> list[futures.Future[Any]]:
+        """Has each of them call a function, whose last argument are the learners."""
         call = functools.partial(_call, function, *arguments)
-        called = [process.submit(call) for process in self._processes]
-        return [future.result(timeout=120) for future in called]
+        return [process.submit(call) for process in self._processes]
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Returns the function's result in each process, in the order of the ranks."""
+        return [future.result(timeout=120) for future in self.begin(function, *arguments)]

@@ -313,9 +313,9 @@ STUDIES = {
 }
 
 
-def data(name: str, docs: pathlib.Path = study.DOCS) -> pathlib.Path:
+def data(name: str) -> pathlib.Path:
     """The file of a study's rows."""
-    return docs / "data" / f"populations_{name}.csv"
+    return study.DOCS / "data" / f"populations_{name}.csv"
 
 
 def main() -> None:
@@ -335,8 +335,8 @@ def main() -> None:
         for name in chosen.populations
         for row in rows_of(asked.runs / name, chosen.fields, chosen.points)
     ]
-    write(data(asked.study, asked.docs), chosen.fields, rows)
-    chosen.draw(rows, asked.docs / "images" / f"populations_{asked.study}.png")
+    write(data(asked.study), chosen.fields, rows)
+    chosen.draw(rows, study.DOCS / "images" / f"populations_{asked.study}.png")
     print(chosen.tell(rows))
 
 

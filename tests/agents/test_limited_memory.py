@@ -29,7 +29,7 @@ def _agent(name: str, **changes: Any) -> Agent:
 
 
 def _network(agent: Agent) -> Network:
-    """With weights large enough for memory to matter."""
+    """A network with weights so large that memory matters."""
     tf.random.set_seed(0)
     network = agent.make_network(environment_spec())
     for variable in network.trainable_variables:

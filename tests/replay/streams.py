@@ -34,7 +34,7 @@ ACTIONS = pytest.mark.parametrize(
 
 
 class Row(NamedTuple):
-    """What an actor hands to the writer at one vector step."""
+    """One vector step, as an actor hands it to the writer."""
 
     step: Step
     core_state: Nest
@@ -132,7 +132,7 @@ def _row(
 
 
 def blocks(tables: Sequence[TableSpec], length: int) -> BlockLayout:
-    """Blocks of a length of one's own, otherwise as they are for these tables."""
+    """The blocks of these tables with another length."""
     return dataclasses.replace(block_layout(tables), length=length)
 
 
@@ -162,10 +162,26 @@ def make_writer(
 
 def write(writer: SequenceWriter, rows: Sequence[Row]) -> None:
     for row in rows:
-        writer.append(
-            row.step, core_state=row.core_state, values=row.values, learner_step=row.learner_step
-        )
+        append(writer, row)
     writer.flush()
+
+
+def append(writer: SequenceWriter, row: Row) -> None:
+    writer.append(
+        row.step, core_state=row.core_state, values=row.values, learner_step=row.learner_step
+    )
+
+
+def filled(
+    tables: Sequence[TableSpec], priorities: Sequence[float], cut: BlockLayout
+) -> reverb.Server:
+    """A server whose tables received an item of each priority, in order, of one long episode."""
+    server, given = serve(tables, cut), iter(priorities)
+    first = {tables[0].name: lambda inputs: np.asarray([next(given)])}
+    writer = make_writer(server, tables, 1, cut, initial_priorities=first)
+    types = np.asarray([[FIRST, *[MID] * (cut.length * len(priorities))]], np.uint8)
+    write(writer, stream(np.random.default_rng(len(priorities)), types))
+    return server
 
 
 def num_items(server: reverb.Server, spec: TableSpec) -> int:
@@ -196,7 +212,7 @@ def read(
 
 
 def _pad(leaf: np.ndarray, count: int) -> np.ndarray:
-    """As a dataset may: of what is behind an item's blocks only a first row of zeros is read."""
+    """Pads as a dataset may: behind an item's blocks only a first row of zeros is read."""
     if leaf.dtype == object:
         return np.append(leaf, [b""] * (count - len(leaf)))
     padded = np.ones((count, *leaf.shape[1:]), leaf.dtype)

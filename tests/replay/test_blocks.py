@@ -1,4 +1,4 @@
-"""Blocks: when they begin and end; what they hold comes out as it went in."""
+"""Blocks: when they begin and end; their contents come out as they went in."""
 
 import numpy as np
 import pytest

@@ -50,7 +50,7 @@ def test_the_log_probability_is_that_of_tensorflow_probability(wrap: Callable) -
     expected = _theirs(policy).log_prob(exact) - slope
     assert actual.dtype == tf.float32
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-4)
-    # What their distribution of tanh(u) itself says, where float64 can still invert it.
+    # Their distribution of tanh(u) itself agrees, where float64 can still invert it.
     within = (np.abs(u) < 9).all(axis=-1)
     whole = tfd.TransformedDistribution(_theirs(policy), squasher).log_prob(tf.tanh(exact))
     np.testing.assert_allclose(np.array(actual)[within], whole[within], rtol=1e-4, atol=1e-3)

@@ -1,4 +1,4 @@
-"""The recurrent network: an unroll is its steps, and what else enters the core."""
+"""The recurrent network: an unroll equals its steps; previous actions and rewards enter it."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Observations of several parts: a torso for each, and which are refused."""
+"""Observations of several parts: each has a torso, and some are refused."""
 
 from collections.abc import Mapping
 
@@ -26,7 +26,7 @@ def _zeros(observations: Mapping[str, specs.Array], batch: int = 2) -> dict[str,
 
 
 def _stacked(observation: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """As frame stacks have it: every image has a last axis."""
+    """The observation as a frame stack returns it: every image has a last axis."""
     return {k: x[..., np.newaxis] if x.ndim == 3 else x for k, x in observation.items()}
 
 

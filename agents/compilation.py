@@ -43,7 +43,7 @@ class update_function:
 
 
 def is_refused(update: Any) -> bool:
-    """Whether an update was to be compiled as a whole and could not be."""
+    """Returns whether XLA refused to compile an update as a whole."""
     return getattr(update, "is_refused_by_xla", False)
 
 

@@ -1,16 +1,16 @@
-"""Blocks: rows of N environments become them, small parts packed and observations compressed.
+"""Blocks: packed rows of N environments, with compressed observations.
 
-Reverb stores, sends and unpacks each column of a block by itself, and a small one costs it as much
-as some frames of Atari do. So all of a row that is small shares one column, int32 `[..., W]`:
+Reverb stores, sends and unpacks each column of a block by itself, and a small column costs as much
+as some frames of Atari. So the small parts of a row share one column, int32 `[..., W]`:
 
     step_type  lives  action, or each of its components  log_probability  reward  continuation
 
 Floats are there by their bits, so nothing is rounded.
 
-Reverb compresses what it stores with Snappy, one of whose copies is of 64 bytes at most, and
-unpacks an array by way of two more copies. A screen differs from the last one in few bytes, and LZ4
-copies all between them at once. So a block of Pong has 4 kB and not 17, and is unpacked in a fifth
-of the time, to where it is wanted. Reverb takes strings as they are.
+Reverb compresses its chunks with Snappy, which copies 64 bytes at most at a time, and unpacks an
+array with two more copies. A screen differs from the last one in few bytes, and LZ4 copies all
+between them at once. So a block of Pong has 4 kB and not 17, and is unpacked in a fifth of the
+time, straight to its place. Reverb takes strings as they are.
 """
 
 import numpy as np
@@ -23,12 +23,12 @@ from replay.layout import BlockLayout
 from replay.structures import LAST, Block, Record, Step
 
 _CODEC = LZ4()
-_SIZE_BYTES = 4  # with which what it compressed begins
-_ALIGNMENT = 64  # bytes, without which TensorFlow copies an array to have it
+_SIZE_BYTES = 4  # at the beginning of a compressed string: the size of the array
+_ALIGNMENT = 64  # bytes; TensorFlow copies an array that is not aligned so
 
 
 def width(actions: specs.Array) -> int:
-    """W, the numbers of a row whose action is of these specs."""
+    """W, the numbers of a row, from the spec of its action."""
     return len(Record._fields) - 1 + int(np.prod(actions.shape))
 
 
@@ -69,13 +69,13 @@ def decompressed(
     """Blocks `[..., M]`, their observations as they were, `[..., M, rows, *]`.
 
     Args:
-      blocks: as `compressed` made them. An empty string gives a block whose first row is zeros. Its
-        other rows are left unwritten, which saves time: nothing may read them.
+      blocks: as `compressed` made them. An empty string gives a block with zeros in its first row.
+        Its other rows are left unwritten, which saves time: nothing may read them.
       environment_spec: of one environment, with single frames as its observation.
 
     Raises:
-      ValueError, RuntimeError: a string is no array of that size. Within a dataset whoever reads it
-        has a tf.errors.OpError.
+      ValueError, RuntimeError: a string is no array of that size. A dataset raises it to its reader
+        as a tf.errors.OpError.
     """
 
     def decompress(strings: tf.Tensor, spec: specs.Array) -> tf.Tensor:
@@ -136,7 +136,7 @@ class BlockBuffer:
         self._full, self._ends = np.zeros((2, num_environments), bool)  # with the newest row
 
     def write(self, step: Step) -> np.ndarray:
-        """Takes the next row `[N, ...]`; returns the environments whose blocks it completes."""
+        """Takes the next row `[N, ...]`; returns the environments with a complete block."""
         row = Block(step.observation, pack(step))
         if self._block is None:
             self._block = tree.map_structure(self._zeros, row)

@@ -11,9 +11,9 @@ order. After an item's blocks stands one that begins with a row of zeros: paddin
 
 A table may be spread over several servers, its shards. Each gives the same part of every batch.
 
-An iterator of TensorFlow's that waits for replay's next item cannot be given up: the thread that
-waits, and those of Reverb that sample for it, would go on until the process ends. Each of the
-latter wakes up all the time once its server is gone. A `Stream` can be closed.
+An iterator of TensorFlow's cannot be given up while it waits for replay's next item: its thread and
+Reverb's sampling threads would go on until the process ends, and the latter wake up all the time
+once their server is gone. A `Stream` can be closed.
 """
 
 import os
@@ -58,20 +58,19 @@ def make_dataset(
 ) -> tf.data.Dataset:
     """Samples the tables of one reader for ever; a batch holds so many items of each of them.
 
-    No more than one batch is asked for ahead of need: what waits here has old priorities, and a
-    queue's items are lost with their reader. A queue is read by one worker, or its order would be
-    lost.
+    No more than one batch is requested ahead of need: a batch that waits has old priorities, and a
+    queue's items are lost with their reader. One worker reads a queue, to keep its order.
 
     Args:
       server_addresses: `host:port` of each shard.
       tables: what to sample, all of one layout, with the sizes of all shards together; a batch
-        holds their items in this order, and those of one table in the order of the shards.
+        holds their items in this order, and a table's items in the order of the shards.
       environment_spec: of one environment, with single frames as its observation.
       core_state: the tables' reader's recurrent state for one environment; () without a core.
       batch_sizes: items of each table, from all shards together; their sum is B.
-      same_process: whether the servers are of this process. Reverb then waits for items in rounds
-        of three seconds, and may drop those that came of several when a round ends: of a queue
-        they are gone. So a queue's are asked for one by one, which over a network would be slow.
+      same_process: whether the servers are in this process. Reverb then waits for items in rounds
+        of three seconds, and may drop items of an incomplete request when a round ends; a queue
+        has lost them. So a queue's items are requested singly, which is slow over a network.
 
     Returns:
       A dataset of `Batch`.
@@ -101,7 +100,7 @@ def make_dataset(
         samples.append(tuple(x.padded_batch(share, padded, drop_remainder=True) for x in items))
     shards = tf.concat([tf.repeat(tf.range(num_shards), share) for share in shares], axis=0)  # [B]
 
-    # Nothing here depends on a tensor's value; to look for what does would take seconds.
+    # No branch here depends on a tensor's value; AutoGraph would look for one, for seconds.
     @tf.autograph.experimental.do_not_convert
     def joined(*parts: tuple[reverb.ReplaySample, ...]) -> Batch:
         whole = _concatenated([_as_one_table(of_shards) for of_shards in parts])
@@ -117,7 +116,7 @@ def make_dataset(
 
 
 def batches_at_a_time(num_rows: int) -> int:
-    """How many batches of so many rows are put together beside each other, each by one core.
+    """The number of batches of so many rows that are made in parallel, each by one core.
 
     Two keep a processor's learner busy. An accelerator learns from R2D2's batches four times as
     fast as a core makes them; small ones would only wait for it and grow old.
@@ -216,13 +215,13 @@ def to_batch(
     blocks: BlockLayout,
     actions: specs.Array,
 ) -> Batch:
-    """Turns B stored items into what a learner sees.
+    """Turns B stored items into a learner's batch.
 
     Args:
-      info: `[B]` each, what Reverb says of the samples.
+      info: `[B]` each, Reverb's record of the samples.
       items: `[B, ...]`; the header is `[B, 7]`, and blocks are padded to one common number, at
-        least one more than the longest item's, with such as begin with a row of zeros.
-      shard: `[B]` int32, index of the server that gave each.
+        least one more than the longest item's, with blocks that begin with a row of zeros.
+      shard: `[B]` int32, the index of each item's server.
     """
     header = Header(*tf.unstack(items.header, axis=-1))
     rows = _Rows(items.blocks, header, blocks)
@@ -237,7 +236,7 @@ def to_batch(
 
     observed, done = recorded(t, valid), recorded(t[:-1], acted)
     first = valid & (observed.step_type == FIRST)
-    follows = valid & ~first  # rows whose row before is of the same episode
+    follows = valid & ~first  # rows that follow another of the same episode
     before = recorded(t - 1, follows)
     previous_action: tf.Tensor = before.action
     if previous_action.dtype.is_integer:  # bounded ones are zero there already
@@ -289,7 +288,7 @@ def _observations(
 
 
 class _Rows:
-    """Where the rows of a batch are in the blocks of its items."""
+    """The places of a batch's rows in the blocks of its items."""
 
     def __init__(self, blocks: Block, header: Header, layout: BlockLayout) -> None:
         self._num_blocks = blocks.records.shape[1]
@@ -299,7 +298,7 @@ class _Rows:
         self._last_block = (header.start + header.num_rows - 1) // layout.length  # [B]
 
     def is_stored(self, t: tf.Tensor) -> tf.Tensor:
-        """Whether batch rows `[..., 1]` are rows of the item's blocks at all, `[..., B]`."""
+        """Returns whether batch rows `[..., 1]` are in the item's blocks at all, `[..., B]`."""
         row = self._begin + t
         return (row >= -self._layout.context) & (
             row <= (self._last_block + 1) * self._layout.length
@@ -351,6 +350,6 @@ class Stream(Iterator[Batch]):
         return batch
 
     def close(self) -> None:
-        """Ends the stream, for a thread too that waits for its next batch."""
-        self._iterator = None  # what samples for it ends with it
+        """Ends the stream, also for a thread that waits for its next batch."""
+        self._iterator = None  # Reverb's samplers end with it
         self._manager.start_cancel()

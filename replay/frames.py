@@ -19,7 +19,7 @@ from replay.structures import Nest
 
 
 def is_image(leaf_rank: int) -> bool:
-    """Whether an observation leaf of that many axes (batch axes excluded) is stacked."""
+    """Returns whether an observation leaf of that many axes (batch axes excluded) is stacked."""
     return leaf_rank in (2, 3)
 
 

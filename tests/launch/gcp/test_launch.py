@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from recurrent_replay import ROOMS
 from tests.commands import Commands, Outcome
 from tests.launch import namespaces
 from tests.launch.gcp import cloud, identity, vertex
@@ -90,16 +91,7 @@ def _check_image(context: pathlib.Path, pool: str, *, gpu: bool) -> None:
     assert top == {"Dockerfile", lock, "requirements-launchpad.lock", "requirements-gcp.lock", pool}
     rooms = {path.name for path in (context / pool).iterdir()}
     assert rooms == {
-        *(
-            "courier",
-            "environments",
-            "replay",
-            "agents",
-            "r2d2",
-            "run_folder",
-            "analysis",
-            "launch",
-        ),
+        *(*ROOMS, "launch"),
         *("recurrent_replay.py", "job.pkl", "pool.json", "secret"),
     }
     recipe = (context / "Dockerfile").read_text()

@@ -142,8 +142,7 @@ def check(run_dir: str | None) -> Options:
       SettingsError: it cannot be had.
     """
     hosts = {
-        kind: parse_hardware(f"gcp_{kind}", flag.value)
-        for kind, flag in gcp_flags.HARDWARE.items()
+        kind: parse_hardware(f"gcp_{kind}", flag.value) for kind, flag in gcp_flags.HARDWARE.items()
     }
     region, repository = gcp_flags.REGION.value or "", gcp_flags.REPOSITORY.value or ""
     if not _REGION_FORM.fullmatch(region):

@@ -1,4 +1,4 @@
-"""The agent that is measured, on Atari where nothing else is asked for, and a batch for it."""
+"""The agent that is measured, by default on Atari, and a batch for it."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -42,7 +42,7 @@ class Subject(NamedTuple):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All of it, for the record."""
+        """Name, preset and Config, for the report."""
         return {
             "agent": self.agent.name,
             "preset": self.preset,

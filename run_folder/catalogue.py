@@ -13,6 +13,7 @@ import importlib
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, NoReturn
 
+import r2d2  # noqa: F401 (its check of the installation; its entry is imported later)
 from agents.entry import EXAMPLE, Entry, Kind
 from agents.networks.named import CONVOLUTIONS, least_side
 from environments import import_path, suites

@@ -15,6 +15,8 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 
+import pytest
+
 _SUBNET = "10.77.0"
 _networks = itertools.count()
 
@@ -156,3 +158,7 @@ def _ip(*arguments: str) -> str:
     if done.returncode:
         raise RuntimeError(f"ip {' '.join(arguments)} said: {done.stderr.strip()}")
     return done.stdout
+
+
+_WHY_NOT = why_not()
+NEEDED = pytest.mark.skipif(bool(_WHY_NOT), reason=f"No network namespaces here: {_WHY_NOT}.")

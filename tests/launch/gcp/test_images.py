@@ -14,6 +14,7 @@ from launch.hosts import artefact
 from run_folder import settings
 from tests.commands import Commands
 from tests.docs import pages
+from tests.run_folder import saved_runs
 
 pytestmark = pytest.mark.repository
 
@@ -21,12 +22,12 @@ xm_local = pytest.importorskip("xmanager.xm_local")
 xm_docker = pytest.importorskip("launchpad.nodes.python.xm_docker")
 
 REPOSITORY = "us-central1-docker.pkg.dev/some-project/images"
-CATCH = dict(agent="r2d2", env="catch", preset="local", run_dir="gs://some-bucket/run")
+RUN_DIR = "gs://some-bucket/run"
 
 
 @pytest.fixture
 def run() -> settings.Settings:
-    return settings.resolve(dict(CATCH, num_actors=3, actors_per_node=1), {})
+    return saved_runs.resolve(run_dir=RUN_DIR, num_actors=3, actors_per_node=1)
 
 
 @pytest.fixture
@@ -65,15 +66,15 @@ def test_kinds_of_equal_hardware_have_pools_of_their_own(
 
 
 def test_several_shards_and_learners_fit_four_pools(options: Options) -> None:
-    both = dict(CATCH, agent="r2d2,impala", num_actors=4, actors_per_node=1, num_replay_shards=2)
-    text = launcher.describe(settings.resolve(both, {}), {}, options)
+    run = saved_runs.resolve(
+        "r2d2,impala", run_dir=RUN_DIR, num_actors=4, actors_per_node=1, num_replay_shards=2
+    )
+    text = launcher.describe(run, {}, options)
     pools = re.findall(r"^workerpool\d +(\d+) .*?  (\S.*)$", text, re.MULTILINE)
     assert sorted(int(count) for count, _ in pools) == [1, 1, 2, 7]
 
 
-def test_nodes_carry_no_config_to_their_hosts(
-    run: settings.Settings, options: Options, tmp_path: pathlib.Path
-) -> None:
+def test_nodes_carry_no_config_to_their_hosts(run: settings.Settings, options: Options) -> None:
     made = program.make_program(run, {})
     configs = launcher.configs(made, options)
     assert pickle.loads(pickle.dumps(configs)) == dict.fromkeys(configs)
@@ -81,13 +82,10 @@ def test_nodes_carry_no_config_to_their_hosts(
 
 @pytest.mark.parametrize("lock", [images.LOCK, images.GPU_LOCK])
 def test_a_context_holds_the_job_and_a_recipe_that_installs_the_locks_alone(
-    lock: str, tmp_path: pathlib.Path
+    lock: str, run: settings.Settings, tmp_path: pathlib.Path
 ) -> None:
     node = lp.PyNode(print)
     pool = artefact.Pool("workerpool1", "actor", ("actor/0",), (node,))
-    run = settings.resolve(
-        dict(agent="r2d2", env="catch", run_dir="gs://b/r", preset="local"), overrides={}
-    )
     images.write_context(tmp_path, pool, run, "us-central1", lock)
     assert {path.name for path in tmp_path.iterdir()} == {
         *("Dockerfile", lock, images.LAUNCHPAD_LOCK, images.GCP_LOCK, "workerpool1"),
@@ -98,6 +96,7 @@ def test_a_context_holds_the_job_and_a_recipe_that_installs_the_locks_alone(
     assert len(installs) == 3
     assert all("--no-deps --require-hashes" in line for line in installs)
     assert f"-r {lock} -r {images.GCP_LOCK}" in installs[1]
+    assert " CLOUD_ML_REGION=us-central1 " in text
     assert text.rstrip().endswith('ENTRYPOINT ["python", "-m", "launch.node", "--job=/job"]')
     assert "WORKDIR /job/workerpool1\n" in text
 

@@ -1,4 +1,4 @@
-"""What a launch on Google Cloud lacks is said in a sentence, before anything is sent."""
+"""A launch on Google Cloud that lacks something is told so before anything is sent."""
 
 import importlib.util
 import os

@@ -58,7 +58,7 @@ class Update(tf.Module):
 def learn(
     run: Settings, say: connection.Connection, expected: set[int | None], go_back: int | None
 ) -> None:
-    """Is a launch, until it is killed.
+    """Does all that a launch does, until it is killed.
 
     Args:
       run: its settings.

@@ -11,7 +11,7 @@ Image = dict[str, bytes | None]  # path inside the folder -> what a file holds; 
 
 
 class Disk:
-    """What of a folder would be found again, had the power been cut.
+    """The part of a folder that would be found again, had the power been cut.
 
     It sees each call of `os.fsync`, and takes two images before it: in both a file holds what it
     held when it was waited for last, and nothing if it never was. In one all names are as they are
@@ -28,7 +28,6 @@ class Disk:
         self._names: dict[int, dict[str, tuple[int, bool]]] = {}
         self._kept: list[int] = []  # open, so that no other file gets their inodes
         self._images: list[Image] = []
-        self._fsync = os.fsync
         for path in (folder, *folder.rglob("*")):
             self._wait_for(path)
         monkeypatch.setattr(os, "fsync", self._sync)

@@ -10,6 +10,7 @@ from agents.contract import Update
 from agents.learner import Learner
 from run_folder import building, checkpoints, saver, settings
 from run_folder.settings import Settings
+from tests.run_folder.saving import COUNTS
 
 _SMALL: Mapping[str, Mapping[str, str]] = {
     "r2d2": {"lstm_size": "8", "head_size": "8"},
@@ -17,7 +18,14 @@ _SMALL: Mapping[str, Mapping[str, str]] = {
     "impala": {"lstm_size": "8"},
     "popart": {"lstm_size": "8"},
 }
-COUNTS = {"actor_steps": 100.0, "episodes": 10.0, "trained_steps": 50.0, "walltime": 7.5}
+
+
+def resolve(
+    agent: str = "r2d2", overrides: Mapping[str, str] | None = None, **given: Any
+) -> Settings:
+    """Settings of a run on catch with the local preset; fields of its first agent as overridden."""
+    values = dict(agent=agent, env="catch", run_dir="/run", preset="local") | given
+    return settings.resolve(values, {agent.partition(",")[0]: overrides} if overrides else {})
 
 
 def settings_of(

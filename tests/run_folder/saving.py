@@ -10,7 +10,7 @@ COUNTS = {"actor_steps": 100, "episodes": 10, "trained_steps": 50, "walltime": 7
 
 
 def table_info(items: int, min_size: int = 1, max_times_sampled: int = 0) -> SimpleNamespace:
-    """What a replay server says of a table."""
+    """A replay server's description of a table."""
     limiter = SimpleNamespace(min_size_to_sample=min_size)
     return SimpleNamespace(
         current_size=items, rate_limiter_info=limiter, max_times_sampled=max_times_sampled
@@ -71,13 +71,13 @@ class Place:
         )
 
     def files(self) -> set[str]:
-        """What is there, but for Reverb's own folder."""
+        """All files but Reverb's own."""
         whole = (p.relative_to(self.folder) for p in self.folder.rglob("*") if p.is_file())
         return {str(p) for p in whole if p.parts[0] != "staging"}
 
     @staticmethod
     def learner_files(agent: str, *steps: int) -> set[str]:
-        """What learners at these steps consist of."""
+        """The files of learners at these steps."""
         names = (f"manifest-{step}.json {step}.index {step}.data" for step in steps)
         return {f"learner-{agent}/{name}" for name in " ".join(names).split()}
 

@@ -4,6 +4,7 @@ import pathlib
 import re
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 import gymnasium
 import numpy as np
@@ -140,23 +141,17 @@ class Picture(gymnasium.Env):
         return self.observation_space.sample(), float(action), False, False, {}
 
 
-def _make_picture(**arguments: Any) -> gymnasium.Env:
-    return Picture(**arguments)
-
-
 @pytest.fixture(autouse=True)
 def _registered() -> Iterator[None]:
-    shapes = IMAGES | SMALL
-    for name, shape in shapes.items():
-        gymnasium.register(
-            f"pictures/{name}-v0",
-            entry_point=_make_picture,
-            max_episode_steps=4,
-            kwargs={"shape": shape},
-        )
-    yield
-    for name in shapes:
-        del gymnasium.registry[f"pictures/{name}-v0"]
+    with mock.patch.dict(gymnasium.registry):
+        for name, shape in (IMAGES | SMALL).items():
+            gymnasium.register(
+                f"pictures/{name}-v0",
+                entry_point=Picture,
+                max_episode_steps=4,
+                kwargs={"shape": shape},
+            )
+        yield
 
 
 @pytest.mark.parametrize("agent", catalogue.AGENTS)

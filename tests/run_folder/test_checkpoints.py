@@ -13,19 +13,16 @@ from hypothesis import strategies as st
 
 from agents.requirements import LARGEST
 from run_folder import checkpoints
-from run_folder.checkpoints import MANIFEST, CheckpointError, Manifest
+from run_folder.checkpoints import CheckpointError, Manifest
 from tests import fuzzing
 from tests.fuzzing import JSON, Edits
+from tests.run_folder.manifests import MANIFEST
 from tests.run_folder.saving import COUNTS, Place, saved_in
 
 
 @pytest.fixture
 def place(tmp_path: pathlib.Path) -> Place:
     return Place(tmp_path)
-
-
-def test_nothing_saved_is_no_error(tmp_path: pathlib.Path) -> None:
-    assert checkpoints.read(tmp_path) is None
 
 
 def test_a_manifest_says_what_was_saved(place: Place) -> None:
@@ -134,28 +131,6 @@ def test_a_manifest_of_another_step_is_refused(place: Place) -> None:
         checkpoints.read_kept(place.folder, "r2d2", 5)
 
 
-def test_what_a_crash_leaves_half_written_is_no_snapshot_and_goes(place: Place) -> None:
-    place.saver.save(3, COUNTS, with_replay=False)
-    place.learner = "breaks"
-    with pytest.raises(KeyboardInterrupt):
-        place.saver.save(4, COUNTS, with_replay=False)
-    assert (place.folder / "learner-r2d2" / "4.index").exists()
-    assert checkpoints.kept_steps(place.folder, "r2d2") == [3]
-    place.learner = "weights"
-    place.saver.save(5, COUNTS, with_replay=False)
-    assert place.files() == {"manifest.json", *Place.learner_files("r2d2", 3, 5)}
-
-
-def test_a_run_that_went_back_keeps_nothing_of_what_it_undid(place: Place) -> None:
-    for step in (3, 5, 10):
-        place.saver.save(step, COUNTS, with_replay=True)
-    resumed = place.new_saver(checkpoints.read_kept(place.folder, "r2d2", 5))
-    assert checkpoints.kept_steps(place.folder, "r2d2") == [3, 5, 10]  # until it has saved
-    resumed.save(7, COUNTS, with_replay=False)
-    assert checkpoints.kept_steps(place.folder, "r2d2") == [3, 5, 7]
-    assert place.files() == {"manifest.json", *Place.learner_files("r2d2", 3, 5, 7)}
-
-
 def test_a_long_run_keeps_few(place: Place) -> None:
     last = 40
     for step in range(1, last + 1):
@@ -176,7 +151,7 @@ def test_the_one_goes_that_leaves_the_smallest_gap(kept: list[int], least: int) 
 
 
 def _thinned(steps: list[int]) -> Iterator[list[int]]:
-    """What is left after each of the steps."""
+    """The steps that are left after each save."""
     kept: list[int] = []
     for step in steps:
         kept.append(step)
@@ -195,18 +170,11 @@ def test_what_is_kept_is_spread_evenly_however_long_the_run_lasts() -> None:
 
 _STEP = 3
 _LEARNER, _REPLAY = f"learner-r2d2/{_STEP}", f"replay/{_STEP}-1000"
-_MANIFEST = dict(
-    agent="r2d2",
+_MANIFEST = vars(MANIFEST) | dict(
     learner_step=_STEP,
     learner=_LEARNER,
     replay=_REPLAY,
     replay_items=12,
-    replay_saved_at=1.0,
-    replay_seconds=0.5,
-    actor_steps=100,
-    episodes=10,
-    trained_steps=50,
-    walltime=7.5,
     sizes={
         f"{_LEARNER}.index": 5,
         f"{_LEARNER}.data": 7,
@@ -228,9 +196,7 @@ _EDITS = fuzzing.edits(_MANIFEST) | st.lists(
 @pytest.fixture
 def folder(tmp_path: pathlib.Path) -> pathlib.Path:
     """A checkpoint with a replay, whose manifest each example replaces."""
-    folder = tmp_path / "run" / "checkpoints"
-    folder.mkdir(parents=True)
-    place = Place(folder)
+    place = Place(tmp_path / "run" / "checkpoints")
     place.saver.save(_STEP, COUNTS, with_replay=True)
     (replay,) = (place.folder / "replay").iterdir()
     replay.rename(place.folder / _REPLAY)
@@ -240,21 +206,21 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
 
 @given(edits=_EDITS)
 def test_an_edited_manifest_is_whole_or_is_refused(edits: Edits, folder: pathlib.Path) -> None:
-    refused = _read(folder, MANIFEST, json.dumps(fuzzing.edited(_MANIFEST, edits)).encode())
+    refused = _read(folder, json.dumps(fuzzing.edited(_MANIFEST, edits)).encode())
     names = {name for path, _ in edits for name in path}
     assert refused is None or any(fuzzing.quotes(refused, name) for name in (*names, "missing"))
 
 
 @given(said=JSON)
 def test_any_other_json_is_refused(said: Any, folder: pathlib.Path) -> None:
-    assert _read(folder, MANIFEST, json.dumps(said).encode())
+    assert _read(folder, json.dumps(said).encode())
 
 
 @given(share=st.floats(0, 1), more=st.binary(max_size=5))
 def test_a_part_of_a_manifest_is_refused(share: float, more: bytes, folder: pathlib.Path) -> None:
     text = json.dumps(_MANIFEST, indent=2).encode()
     cut = int(share * len(text))
-    assert _read(folder, MANIFEST, text[:cut] + more) or cut == len(text)
+    assert _read(folder, text[:cut] + more) or cut == len(text)
 
 
 @given(edits=_EDITS, name=st.sampled_from(["3", "4", "03", "x"]))
@@ -275,18 +241,18 @@ def test_an_edited_manifest_of_a_kept_learner_is_of_its_step_or_is_refused(
     file.unlink()
 
 
-def _read(folder: pathlib.Path, name: str, said: bytes) -> str | None:
+def _read(folder: pathlib.Path, said: bytes) -> str | None:
     """Fails unless a manifest names what is whole, or is refused; then returns the sentence."""
-    (folder / name).write_bytes(said)
+    (folder / checkpoints.MANIFEST).write_bytes(said)
     try:
-        manifest = checkpoints.read(folder, name)
+        manifest = checkpoints.read(folder)
     except CheckpointError as error:
         fuzzing.check_sentence(str(error))
         return str(error)
     assert manifest is not None
     _check_whole(folder, manifest)
-    checkpoints.write(folder, name, manifest)
-    assert checkpoints.read(folder, name) == manifest
+    checkpoints.write(folder, checkpoints.MANIFEST, manifest)
+    assert checkpoints.read(folder) == manifest
     return None
 
 

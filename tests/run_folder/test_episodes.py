@@ -1,4 +1,4 @@
-"""What is kept of the episodes that end, and what the returns of several tasks amount to."""
+"""The record of episodes that end, and aggregates of the returns of several tasks."""
 
 import math
 import pathlib

@@ -1,4 +1,4 @@
-"""Whatever config.json holds gives a run's settings, or is refused by file in a sentence."""
+"""A config.json gives a run's settings, or is refused by its name in a sentence."""
 
 import functools
 import json
@@ -18,7 +18,7 @@ _RUNS = ("r2d2", "popart", "stacx", "r2d2,impala")
 
 @functools.cache
 def _recorded(agent: str) -> dict[str, Any]:
-    """What config.json of a run on catch holds."""
+    """The config.json of a run on catch."""
     given = dict(agent=agent, env="catch", run_dir="/run", preset="local")
     said: dict[str, Any] = json.loads(settings.resolve(given, {}).to_json())
     return said

@@ -1,4 +1,4 @@
-"""What is typed to start and resume a run stays in its folder, with what it ran on."""
+"""A run folder records each command that started or resumed it, and the machine."""
 
 import datetime
 import os

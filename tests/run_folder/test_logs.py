@@ -13,6 +13,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from run_folder import log_reader, log_writer, rewinding
 from run_folder.episodes import Episodes
 from run_folder.layout import RunFolder
+from tests.rows import steps_on_tensorboard
 from tests.run_folder.manifests import MANIFEST
 
 HEADER = "actor_steps,walltime,task,episode_return\n"
@@ -146,7 +147,7 @@ def test_a_file_that_holds_nothing_yet_has_no_columns_yet(tmp_path: pathlib.Path
 
 
 def _board(run_dir: pathlib.Path) -> dict[str, list[tuple[int, float]]]:
-    """What TensorBoard shows: name -> its steps and values."""
+    """The steps and values of each scalar that TensorBoard shows."""
     board = EventAccumulator(str(run_dir)).Reload()
     return {
         name: [
@@ -184,7 +185,7 @@ MANIFESTS = {
 
 @pytest.fixture
 def folder(tmp_path: pathlib.Path) -> RunFolder:
-    """What r2d2 and impala had logged every second when they were killed in the fourth."""
+    """The logs of r2d2 and impala, with a row for each second, killed in the fourth."""
     for label, per_second in (
         ("learner-r2d2", dict(learner_steps=10, actor_steps=100)),
         ("learner-impala", dict(learner_steps=3, actor_steps=100)),
@@ -203,7 +204,7 @@ def folder(tmp_path: pathlib.Path) -> RunFolder:
 
 
 def _seconds(folder: RunFolder, label: str) -> list[float]:
-    """Of the rows that a log has."""
+    """The walltime of each row of a log."""
     lines = folder.log(label).read_text().splitlines()
     column = lines[0].split(",").index("walltime")
     return [float(line.split(",")[column]) for line in lines[1:]]
@@ -217,22 +218,11 @@ def _steps_of(folder: RunFolder, tag: str) -> list[int]:
     return sorted({event.step for event in events if event.summary.value})
 
 
-def _steps(folder: RunFolder) -> dict[str, list[int]]:
-    """The steps of each tag of TensorBoard, as it would read them."""
-    found: dict[str, list[int]] = {}
-    for path in folder.events():
-        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
-            event = tf.compat.v1.Event.FromString(record)
-            for value in event.summary.value:
-                found.setdefault(value.tag, []).append(event.step)
-    return found
-
-
 def test_what_was_logged_after_the_checkpoint_is_removed(folder: RunFolder) -> None:
     rewinding.rewind(folder, MANIFESTS, "r2d2")
     for label in ("learner-r2d2", "learner-impala", "actor", "evaluator-impala", "episodes"):
         assert _seconds(folder, label) == [1.0, 2.0], label
-    steps = _steps(folder)
+    steps = steps_on_tensorboard(folder.path)
     assert steps["learner-r2d2/loss"] == [10, 20]
     assert steps["learner-impala/loss"] == [3, 6]
     assert steps["actor/loss"] == [100, 200]
@@ -247,7 +237,7 @@ def test_what_goes_on_is_logged_once(folder: RunFolder) -> None:
         logger.write(dict(counts, walltime=float(second), loss=0.5))
     logger.close()
     assert _seconds(folder, "actor") == [1.0, 2.0, 3.0, 4.0]
-    assert sorted(_steps(folder)["actor/loss"]) == [100, 200, 300, 400]
+    assert sorted(steps_on_tensorboard(folder.path)["actor/loss"]) == [100, 200, 300, 400]
 
 
 def test_logs_that_agree_are_not_touched(folder: RunFolder) -> None:
@@ -258,23 +248,20 @@ def test_logs_that_agree_are_not_touched(folder: RunFolder) -> None:
     assert after == before
 
 
-def test_a_run_that_saved_nothing_begins_its_logs_anew(folder: RunFolder) -> None:
-    rewinding.rewind(folder, {}, "r2d2")
-    assert _seconds(folder, "actor") == []
-    assert _steps(folder) == {}
-
-
-def test_an_agent_that_saved_nothing_begins_its_own_anew(folder: RunFolder) -> None:
+def test_an_agent_or_a_run_that_saved_nothing_begins_its_logs_anew(folder: RunFolder) -> None:
     rewinding.rewind(folder, {"r2d2": MANIFEST}, "r2d2")
     assert _seconds(folder, "learner-r2d2") == [1.0, 2.0]
     assert _seconds(folder, "learner-impala") == []
+    rewinding.rewind(folder, {}, "r2d2")
+    assert _seconds(folder, "actor") == []
+    assert steps_on_tensorboard(folder.path) == {}
 
 
 def test_half_a_record_of_an_event_file_is_cut_off(folder: RunFolder) -> None:
     path = max(folder.events(), key=lambda path: path.stat().st_size)
     path.write_bytes(path.read_bytes()[:-3])
     rewinding.rewind(folder, MANIFESTS, "r2d2")
-    assert _steps(folder)["actor/loss"] == [100, 200]
+    assert steps_on_tensorboard(folder.path)["actor/loss"] == [100, 200]
 
 
 _LEFT = {

@@ -24,7 +24,7 @@ def url() -> str:
 
 @pytest.fixture(autouse=True)
 def overwriting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files in memory are added to where those of a bucket are replaced."""
+    """Replaces files in memory, to which TensorFlow would append, as a bucket does."""
     copy = tf.io.gfile.copy
 
     def replace(here: str, there: str, *, overwrite: bool) -> None:

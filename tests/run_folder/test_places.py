@@ -1,4 +1,4 @@
-"""One launch at a time writes a run folder, of which nothing is a link or of another kind."""
+"""One launch at a time writes a run folder, through no link and over no other kind of file."""
 
 import errno
 import fcntl
@@ -14,7 +14,7 @@ from analysis.report.page import Page
 from launch import train
 from run_folder import places, run_lock
 from run_folder.layout import RunFolder
-from run_folder.settings import SettingsError
+from run_folder.settings import Settings, SettingsError
 from tests.launch import typed
 from tests.run_folder import saved_runs
 from tests.run_folder.holding import Holder
@@ -56,9 +56,9 @@ def test_it_is_named(
 
 
 @pytest.fixture(autouse=True)
-def _nothing_starts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    typed.instead_of_starting(monkeypatch)
-    yield
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Settings]]:
+    """The runs that would have been started."""
+    yield typed.instead_of_starting(monkeypatch)
     run_lock.release()
 
 
@@ -90,11 +90,7 @@ REFUSED_OTHERWISE = [(*RESUME, "--env=memory:recall"), ("--agent=r2d2", "--env=c
     [*((place, RESUME) for place in PLACES), *(("lock", argv) for argv in REFUSED_OTHERWISE)],
 )
 def test_no_launch_writes_through_a_link(
-    place: str,
-    argv: tuple[str, ...],
-    saved: pathlib.Path,
-    tmp_path: pathlib.Path,
-    capsys: pytest.CaptureFixture[str],
+    place: str, argv: tuple[str, ...], saved: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     target = tmp_path / "theirs"
     if PLACES[place]:
@@ -105,12 +101,12 @@ def test_no_launch_writes_through_a_link(
     (saved / place).symlink_to(target)
     before = typed.contents(saved), typed.contents(tmp_path)
     try:
-        assert typed.run(train.main, f"--run_dir={linked}", *argv) == 2
+        said = typed.refused(train.main, f"--run_dir={linked}", *argv)
         assert (typed.contents(saved), typed.contents(tmp_path)) == before
     finally:
         (saved / place).unlink()
     if argv == RESUME:
-        assert f"run/{place} is a link to {target}, where nothing" in capsys.readouterr().err
+        assert f"run/{place} is a link to {target}, where nothing" in said
 
 
 @pytest.mark.parametrize("place", ["index.html", "returns.png"])
@@ -141,16 +137,9 @@ def test_what_no_saver_wrote_stays(tmp_path: pathlib.Path) -> None:
     assert len(list((place.folder / "replay").iterdir())) == 4  # with the newest
 
 
-@pytest.fixture(autouse=True)
-def _released() -> Iterator[None]:
-    yield
-    run_lock.release()
-
-
 def test_a_run_that_is_running_is_neither_resumed_nor_touched(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: pathlib.Path, started: list[Settings]
 ) -> None:
-    started = typed.instead_of_starting(monkeypatch)
     saved_runs.save(tmp_path / "run")
     (tmp_path / "run" / "nodes").mkdir()
     for name in ("progress.json", "crash.txt", "stop"):
@@ -158,26 +147,34 @@ def test_a_run_that_is_running_is_neither_resumed_nor_touched(
     argv = (f"--run_dir={tmp_path / 'run'}", "--resume")
     with Holder(tmp_path / "run") as holder:
         before = typed.contents(tmp_path / "run")
-        assert typed.run(train.main, *argv) == 2
         said = f"is being run by process {holder.pid} on {socket.gethostname()}: end that run first"
-        assert said in capsys.readouterr().err
+        assert said in typed.refused(train.main, *argv)
         assert typed.contents(tmp_path / "run") == before
         assert not started
     assert typed.run(train.main, *argv) == 0
     assert len(started) == 1
 
 
-def test_two_new_runs_do_not_share_a_folder(tmp_path: pathlib.Path) -> None:
-    with Holder(tmp_path), pytest.raises(SettingsError, match="is being run by process"):
+@pytest.mark.parametrize("forks", [False, True])
+def test_two_runs_do_not_share_a_folder_and_a_fork_that_lives_on_holds_no_lock(
+    forks: bool, tmp_path: pathlib.Path
+) -> None:
+    with Holder(tmp_path, forks=forks), pytest.raises(SettingsError, match="is being run by"):
         run_lock.take(tmp_path)
     run_lock.take(tmp_path)
     run_lock.take(tmp_path)  # it has it
 
 
-def test_a_fork_that_lives_on_holds_no_lock(tmp_path: pathlib.Path) -> None:
-    with Holder(tmp_path, forks=True), pytest.raises(SettingsError, match="is being run by"):
-        run_lock.take(tmp_path)
-    run_lock.take(tmp_path)
+def test_whether_another_process_runs_a_folder_can_be_asked(tmp_path: pathlib.Path) -> None:
+    run_lock.take_if_there(tmp_path)  # nobody ever ran it
+    assert not run_lock.is_held(tmp_path)
+    assert os.listdir(tmp_path) == []
+    with Holder(tmp_path):
+        before = (tmp_path / "lock").read_bytes()
+        assert run_lock.is_held(tmp_path)
+        assert run_lock.is_held(tmp_path)
+        assert (tmp_path / "lock").read_bytes() == before
+    assert not run_lock.is_held(tmp_path)
 
 
 def test_a_file_system_without_locks_is_named_and_used(
@@ -189,27 +186,4 @@ def test_a_file_system_without_locks_is_named_and_used(
     monkeypatch.setattr(fcntl, "lockf", refuse)
     run_lock.take(tmp_path)
     assert f"The file system of {tmp_path} has no locks" in capsys.readouterr().err
-
-
-def test_nothing_is_left_in_a_folder_that_nobody_ever_ran(tmp_path: pathlib.Path) -> None:
-    run_lock.take_if_there(tmp_path)
-    assert os.listdir(tmp_path) == []
-
-
-def test_whether_another_process_runs_a_folder_can_be_asked(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert not run_lock.is_held(tmp_path)
-    assert os.listdir(tmp_path) == []
-    with Holder(tmp_path):
-        before = (tmp_path / "lock").read_bytes()
-        assert run_lock.is_held(tmp_path)
-        assert run_lock.is_held(tmp_path)
-        assert (tmp_path / "lock").read_bytes() == before
-    assert not run_lock.is_held(tmp_path)
-
-    def refuse(*_: object) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(fcntl, "lockf", refuse)
     assert not run_lock.is_held(tmp_path)  # as far as can be known

@@ -1,4 +1,4 @@
-"""What a coordinator wrote, as others read it."""
+"""A coordinator's progress, as others read it."""
 
 import pathlib
 

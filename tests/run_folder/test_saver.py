@@ -1,6 +1,7 @@
 """One manifest names a learner and the replay that belongs to it, whatever is cut short."""
 
 import contextlib
+import dataclasses
 import errno
 import itertools
 import json
@@ -49,6 +50,8 @@ def test_what_is_superseded_goes_only_when_the_next_is_complete(place: Place) ->
         place.saver.save(4, COUNTS, with_replay=True)
     read = saved_in(place.folder)
     assert (read.learner_step, read.replay) == (3, first.replay)
+    assert (place.folder / "learner-r2d2" / "4.index").exists()
+    assert checkpoints.kept_steps(place.folder, "r2d2") == [3]
 
     place.learner, place.replays[1].breaks = "more weights", True
     with pytest.raises(KeyboardInterrupt):
@@ -107,7 +110,7 @@ def test_a_save_that_fails_leaves_the_last_one_and_no_half(
 def test_a_learner_that_is_saved_meanwhile_leaves_a_replay_alone(
     place: Place, monkeypatch: pytest.MonkeyPatch, when: str, learner: str | Exception
 ) -> None:
-    """Whether it can be saved or not: in between, no manifest names that replay."""
+    """In between, no manifest names that replay, and the learner may fail to be saved."""
     first = place.saver.save(3, COUNTS, with_replay=True)
     place.learner = learner
 
@@ -181,13 +184,17 @@ def test_a_learner_that_is_written_already_is_not_touched(place: Place) -> None:
     assert checkpoints.read(place.folder) == place.saver.last
 
 
-def test_a_run_that_went_back_writes_over_nothing_that_is_named(place: Place) -> None:
-    for step in (3, 5):
+def test_a_run_that_went_back_keeps_nothing_that_it_undid_and_writes_over_nothing_named(
+    place: Place,
+) -> None:
+    for step in (3, 5, 10):
         place.saver.save(step, COUNTS, with_replay=True)
     back = checkpoints.read_kept(place.folder, "r2d2", 3)
+    resumed = place.new_saver(back)
+    assert checkpoints.kept_steps(place.folder, "r2d2") == [3, 5, 10]  # until it saves
     place.learner = "breaks"
     with pytest.raises(KeyboardInterrupt):
-        place.new_saver(back).save(5, COUNTS, with_replay=False)
+        resumed.save(5, COUNTS, with_replay=False)
     assert checkpoints.read(place.folder) == back
     assert checkpoints.kept_steps(place.folder, "r2d2") == [3]
     place.learner = "other weights"
@@ -220,9 +227,11 @@ def test_the_time_to_write_replay_is_estimated(
 ) -> None:
     manifest = None
     if last is not None:
-        saved = place.saver.save(1, COUNTS, with_replay=True)
-        manifest = checkpoints.Manifest(
-            **{**vars(saved), "replay_items": last[0], "replay_seconds": last[1]}
+        items_then, seconds_then = last
+        manifest = dataclasses.replace(
+            place.saver.save(1, COUNTS, with_replay=True),
+            replay_items=items_then,
+            replay_seconds=seconds_then,
         )
     place.replays[0].items, place.replays[1].items = items, 0
     assert place.new_saver(manifest).replay_seconds() == pytest.approx(seconds)

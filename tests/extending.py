@@ -2,6 +2,9 @@
 
 import pathlib
 import re
+import sys
+
+import pytest
 
 from tests.docs.pages import ROOT
 
@@ -18,3 +21,9 @@ def write(folder: pathlib.Path) -> pathlib.Path:
         (file.parent / "__init__.py").touch()
         file.write_text(code)
     return folder
+
+
+def forget(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has a package imported anew that another test may have imported, from another folder."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)

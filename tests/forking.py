@@ -1,8 +1,9 @@
-"""Runs commands in forks of one process: python -m tests.forking [modules to import first]
+"""Starts commands as forks of one process: python -m tests.forking [modules to import first]
 
 TensorFlow takes each new interpreter seconds to import. This one imports it, then waits on standard
-input for one `tests.commands.Request` a line; each runs in a fork, as `python -m` would run it, and
-is answered with an `Outcome`. Nothing may be computed before a fork: threads do not survive it.
+input for one `tests.commands.Request` a line; each becomes a fork that runs as `python -m` would,
+and is answered with that fork's process. Nothing may be computed here: threads do not survive a
+fork.
 """
 
 import contextlib
@@ -25,7 +26,7 @@ from agents.popart import agent as popart  # noqa: F401
 from benchmarks import local_replay  # noqa: F401
 from r2d2 import agent as r2d2  # noqa: F401
 from run_folder import resuming  # noqa: F401
-from tests.commands import SECONDS, Outcome, Request
+from tests.commands import Request
 from tests.rooms import MAY_IMPORT
 
 # By the time one of these is called, everything that a command was told has been accepted.
@@ -62,7 +63,6 @@ def _begin(*_: object, **__: object) -> NoReturn:
 def _execute(request: Request) -> tuple[int, bool]:
     """The exit code of a command that is this process, and whether it would have begun."""
     sys.argv = [request.module, *request.arguments]
-    sys.path[:0] = request.path
     with contextlib.ExitStack() as stack:
         beginnings = (*_BEGINNINGS, *_BEGINNINGS_OF.get(request.module, ()))
         for name in beginnings if request.stop else ():
@@ -89,38 +89,46 @@ def _defined(module: str) -> list[str]:
     )
 
 
-def _child(request: Request, folder: pathlib.Path) -> NoReturn:
-    """Runs a command; what it prints and how it ended is then in the folder."""
-    signal.alarm(SECONDS)
-    if request.stop:
-        os.chdir(folder)
-    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)  # what `_exit` leaves goes with it
+def _child(request: Request) -> NoReturn:
+    """Runs a command; its output, and whether it began, is then in the request's folder."""
+    output = pathlib.Path(request.output)
+    os.setsid()
+    os.chdir(request.folder)
+    os.environ.clear()
+    os.environ.update(request.environment)
+    sys.path[:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    tempfile.tempdir = None  # or it stays what it was for the first who asked
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for name, descriptor in (("out", 1), ("err", 2)):
-        os.dup2(os.open(folder / name, os.O_CREAT | os.O_WRONLY), descriptor)
+        os.dup2(os.open(output / name, os.O_CREAT | os.O_WRONLY | os.O_APPEND), descriptor)
     code, began = _execute(request)
     sys.stdout.flush()
     sys.stderr.flush()
-    (folder / "began").write_text(json.dumps([began, _defined(request.module)]))
+    (output / "end").write_text(json.dumps([began, _defined(request.module)]))
     os._exit(code)
 
 
-def _fork(request: Request) -> Outcome:
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
+def _start(request: Request) -> int:
+    """Starts a command below a process that waits for its exit code; returns its own process."""
+    told, tells = os.pipe()
+    if not os.fork():
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         if not (pid := os.fork()):
-            _child(request, folder)
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        out, err = ((folder / name).read_text() for name in ("out", "err"))
-        began, defined = (
-            json.loads((folder / "began").read_text())
-            if (folder / "began").exists()
-            else (False, [])
-        )
-        return Outcome(code, out, err, began, defined)
+            _child(request)
+        os.write(tells, str(pid).encode())
+        os.close(tells)
+        code = pathlib.Path(request.output, "code")
+        code.with_suffix(".new").write_text(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])))
+        code.with_suffix(".new").rename(code)
+        os._exit(0)
+    os.close(tells)
+    with os.fdopen(told) as said:
+        return int(said.read())
 
 
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         importlib.import_module(name)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # those that wait need not be waited for
     for line in sys.stdin:
-        print(json.dumps(_fork(Request(**json.loads(line)))), flush=True)
+        print(_start(Request(**json.loads(line))), flush=True)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import TypeVar
 
 PATIENCE = 300.0  # seconds
-_POLL_SECONDS = 0.05
 
 T = TypeVar("T")
 
@@ -14,6 +13,7 @@ def wait_for(
     find: Callable[[], T],
     seen: Callable[[], object] = lambda: "nothing",
     seconds: float = PATIENCE,
+    pause: float = 0.05,
 ) -> T:
     """Waits for something to be there, and returns it.
 
@@ -23,9 +23,10 @@ def wait_for(
       find: returns it, or what is false.
       seen: what is there instead, for the failure's message.
       seconds: that it may take.
+      pause: seconds between two looks.
     """
-    for _ in range(int(seconds / _POLL_SECONDS)):
+    for _ in range(int(seconds / pause)):
         if found := find():
             return found
-        time.sleep(_POLL_SECONDS)
+        time.sleep(pause)
     raise AssertionError(f"Waited {seconds:.0f} s in vain; seen: {seen()}")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rooms import MAY_IMPORT, circles, imports, modules, violations
+from tests.rooms import MAY_IMPORT, circles, closure, imports, modules, violations
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -30,12 +30,7 @@ def test_no_folder_imports_one_that_imports_it() -> None:
 
 @pytest.mark.repository
 def test_r2d2_as_a_library_loads_none_of_this_projects_environments() -> None:
-    left, found = [Path("r2d2/agent.py")], set[Path]()
-    while left:
-        module = left.pop()
-        if module not in found:
-            found.add(module)
-            left += imports(ROOT, module)
+    found = closure(ROOT, ["r2d2.agent"])
     assert Path("replay/writer.py") in found
     assert not {Path("environments") / f"{name}.py" for name in ("suites", "dm", "gym")} & found
 
@@ -75,19 +70,6 @@ def test_every_python_package_of_the_tree_is_a_room() -> None:
         if not path.parent.name.startswith(".")
     }
     assert folders <= set(MAY_IMPORT)
-
-
-def test_the_arrow_itself() -> None:
-    assert "replay" not in MAY_IMPORT["environments"]
-    assert "environments" not in MAY_IMPORT["replay"]
-    assert MAY_IMPORT["agents"] == {"courier", "tensor_ops", "environments", "replay"}
-    assert MAY_IMPORT["r2d2"] == MAY_IMPORT["agents"] | {"agents"}
-    assert MAY_IMPORT["run_folder"] == MAY_IMPORT["r2d2"] | {"r2d2"}
-    assert MAY_IMPORT["population"] == MAY_IMPORT["run_folder"] | {"run_folder"}
-    assert MAY_IMPORT["analysis"] == MAY_IMPORT["population"] | {"population"}
-    assert MAY_IMPORT["launch"] == MAY_IMPORT["analysis"] | {"analysis"}
-    importers = {room for room, below in MAY_IMPORT.items() if "benchmarks" in below}
-    assert importers == {"tests"}
 
 
 @pytest.mark.parametrize(

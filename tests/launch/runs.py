@@ -1,31 +1,24 @@
 """Runs of `launch.train`, each a process in a session of its own, with nodes below it."""
 
-import contextlib
 import functools
 import json
 import os
 import pathlib
-import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import psutil
 
+from tests.commands import Commands
 from tests.patience import PATIENCE, wait_for
+from tests.rows import rows
 
 
 @functools.cache
-def _starter() -> "subprocess.Popen[str]":
-    """What runs are forked from. It ends with this process, whose pipe it reads."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.launch.starter"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def forked() -> Commands:
+    """Starts commands that import all that a run imports; ends with this process."""
+    return Commands(load=("launch.starting", "launch.local.supervisor", "launch.members.loop"))
 
 
 class Watched:
@@ -34,17 +27,21 @@ class Watched:
     path: pathlib.Path
 
     def progress(self) -> dict[str, Any]:
-        """What the coordinator last wrote; nothing before it did."""
+        """The coordinator's newest progress; empty before the first."""
         return _read(self.path / "nodes" / "progress.json")
 
     def manifest(self, name: str = "manifest.json") -> dict[str, Any]:
-        """The newest complete checkpoint; nothing before the first."""
+        """The newest complete checkpoint; empty before the first."""
         return _read(self.path / "checkpoints" / name)
 
     def count(self, name: str) -> int:
         """One of the coordinator's counts."""
         counts: dict[str, int] = self.progress().get("counts", {})
         return counts.get(name, 0)
+
+    def rows(self, log: str) -> list[dict[str, str]]:
+        """The rows of a log; none before it was begun."""
+        return rows(self.path / "logs" / f"{log}.csv")
 
 
 def _read(file: pathlib.Path) -> dict[str, Any]:
@@ -63,33 +60,20 @@ class Run(Watched):
 
     def __init__(self, run_dir: pathlib.Path, *flags: str, module: str = "launch.train") -> None:
         self.path = run_dir
-        self._printed = tempfile.TemporaryDirectory()
-        self._files = {
-            name: pathlib.Path(self._printed.name, name) for name in ("out", "err", "code")
-        }
-        arguments = [f"--run_dir={run_dir}", *flags]
-        request: dict[str, Any] = dict(
-            module=module,
-            arguments=arguments,
-            folder=os.getcwd(),
-            environment=dict(os.environ),
-            **{name: str(file) for name, file in self._files.items()},
+        self._output = tempfile.TemporaryDirectory()
+        output, folder = pathlib.Path(self._output.name), pathlib.Path.cwd()
+        self._started = forked().start(
+            output, module, f"--run_dir={run_dir}", *flags, folder=folder
         )
-        starter = _starter()
-        assert starter.stdin is not None
-        assert starter.stdout is not None
-        starter.stdin.write(json.dumps(request) + "\n")
-        starter.stdin.flush()
-        self.pid = int(starter.stdout.readline())
+        self.pid = self._started.pid
 
     def __enter__(self) -> "Run":
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+        self._started.kill()
         self._wait()
-        self._printed.cleanup()
+        self._output.cleanup()
 
     def nodes(self) -> list[psutil.Process]:
         """Every process below the launcher."""
@@ -107,7 +91,7 @@ class Run(Watched):
         def find() -> bool:
             if holds():
                 return True
-            assert not self._files["code"].exists(), f"The run ended: {self.finish()}"
+            assert not self._started.has_ended(), f"The run ended: {self.finish()}"
             return False
 
         wait_for(find, self.progress)
@@ -116,14 +100,21 @@ class Run(Watched):
         """Waits until something has been learned."""
         self.wait_until(lambda: self.count("learner_steps") > 0)
 
+    def end(self, number: int = 0, *, group: bool = False) -> tuple[int, str, str]:
+        """Sends the launcher, or its group, a signal; as `finish`, and fails where a node stays."""
+        nodes = self.nodes()
+        (os.killpg if group else os.kill)(self.pid, number)
+        ended = self.finish()
+        assert all_gone(nodes)
+        return ended
+
     def finish(self) -> tuple[int, str, str]:
         """The exit code, standard output and standard error, once the run has ended."""
         self._wait()
-        code, out, err = (self._files[name].read_text() for name in ("code", "out", "err"))
-        return int(code), out, err
+        return self._started.outcome()[:3]
 
     def _wait(self) -> None:
-        wait_for(self._files["code"].exists, self.progress)
+        wait_for(self._started.has_ended, self.progress)
 
 
 def all_gone(processes: list[psutil.Process]) -> bool:

@@ -58,34 +58,24 @@ def test_a_policy_is_written_where_it_is_wanted_without_a_word_of_tensorflows(
         (["--export_dir=/proc/policy"], "/proc/policy cannot be written: "),
     ],
 )
-def test_bad_input_is_one_sentence(
-    run_dir: pathlib.Path, capsys: pytest.CaptureFixture[str], argv: list[str], sentence: str
-) -> None:
-    assert typed.run(export.main, f"--run_dir={run_dir}", *argv) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert sentence in err
-    assert len(err.splitlines()) == 1
+def test_bad_input_is_one_sentence(run_dir: pathlib.Path, argv: list[str], sentence: str) -> None:
+    assert sentence in typed.refused(export.main, f"--run_dir={run_dir}", *argv)
 
 
 def test_an_agent_that_no_graph_can_hold_is_one_sentence(
-    run_dir: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    run_dir: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def write(player: Player, folder: pathlib.Path) -> None:
         raise SettingsError(f"{player.agent.name} cannot be exported: why.")
 
     monkeypatch.setattr(saved_model, "write", write)
-    assert typed.run(export.main, f"--run_dir={run_dir}") == 2
-    assert capsys.readouterr().err == "r2d2 cannot be exported: why.\n"
+    said = typed.refused(export.main, f"--run_dir={run_dir}")
+    assert said == "r2d2 cannot be exported: why."
 
 
-def test_a_damaged_checkpoint_is_one_sentence(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_checkpoint_is_one_sentence(tmp_path: pathlib.Path) -> None:
     saved_runs.save(tmp_path / "run")
     (data,) = (tmp_path / "run" / "checkpoints").rglob("7.data*")
     data.write_bytes(data.read_bytes()[:-1])
-    assert typed.run(export.main, f"--run_dir={tmp_path / 'run'}") == 2
-    err = capsys.readouterr().err
-    assert "The checkpoint is corrupt: " in err
-    assert len(err.splitlines()) == 1
+    said = typed.refused(export.main, f"--run_dir={tmp_path / 'run'}")
+    assert "The checkpoint is corrupt: " in said

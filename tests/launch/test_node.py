@@ -18,10 +18,10 @@ from launch import command_line, node
 from launch.graph import process, rejoining
 from launch.graph.servers import StoppedError
 from launch.hosts import job
-from launch.hosts.cluster_spec import Place
 from launch.local import supervisor
-from run_folder import disk, settings
+from run_folder import disk
 from tests.patience import PATIENCE
+from tests.run_folder import saved_runs
 
 STOP = threading.Event()
 RAN: list[str] = []
@@ -170,8 +170,7 @@ def test_a_new_launch_lets_all_be_started(folder: pathlib.Path) -> None:
     assert not node.was_started(str(run_dir), "replay/1")
     assert not node.was_started(str(run_dir), "replay/0")
     assert node.was_started(str(run_dir), "replay/1")
-    given = dict(agent="r2d2", env="catch", run_dir=str(run_dir), preset="local")
-    supervisor.begin(settings.resolve(given, {}))
+    supervisor.begin(saved_runs.resolve(run_dir=str(run_dir)))
     assert not node.was_started(str(run_dir), "replay/1")
 
 
@@ -201,11 +200,6 @@ def test_the_end_of_the_run_ends_the_process(
     assert ended.wait(PATIENCE)
     watch.join()
     assert asked == [(os.getpid(), signal.SIGTERM)]
-
-
-def test_every_host_is_named_once() -> None:
-    place = Place("b", 0, {"a": ["x:1", "y:1"], "b": ["x:2"]})
-    assert node.hosts(place) == ["x", "y"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """An agent, a torso and a task of a user's own go all the way, with no line changed here."""
 
 import json
-import os
 import pathlib
 import signal
 
@@ -9,7 +8,7 @@ import pytest
 
 from tests import extending
 from tests.commands import Commands
-from tests.launch.runs import Run, all_gone
+from tests.launch.runs import Run
 
 pytestmark = pytest.mark.launchpad
 
@@ -24,7 +23,7 @@ def test_a_package_of_ones_own_is_trained_stopped_resumed_played_filmed_reported
     monkeypatch.setenv("PYTHONPATH", package)
 
     def run_command(module: str, *arguments: str) -> str:
-        ended = commands.run(module, f"--run_dir={path}", *arguments, path=[package])
+        ended = commands.run(module, f"--run_dir={path}", *arguments)
         imported = f"{path}/config.json names code, which is imported: my_package from {package}"
         said = [] if "--trust" in arguments else [f"{imported}/my_package."]
         # Where it takes long, it says how far it is.
@@ -38,13 +37,11 @@ def test_a_package_of_ones_own_is_trained_stopped_resumed_played_filmed_reported
     few = ("--num_actors=8", "--evaluation_episodes=0")
     with Run(path, *named, *own, *few) as run:
         run.wait_until_learning()
-        nodes = run.nodes()
-        os.kill(run.pid, signal.SIGTERM)
-        code, out, err = run.finish()
-        assert all_gone(nodes)
+        code, out, err = run.end(signal.SIGTERM)
     assert (code, err) == (0, "")
     assert "The run has ended: it was asked to stop." in out
     stopped_at = run.manifest()["learner_step"]
+    logs = {log: log.read_text() for log in (path / "logs").iterdir()}
     assert 0 < stopped_at < UPDATES
 
     with Run(path, "--resume", f"--max_learner_steps={UPDATES}") as run:
@@ -52,8 +49,11 @@ def test_a_package_of_ones_own_is_trained_stopped_resumed_played_filmed_reported
     assert (code, err) == (0, "")
     assert f"Saved: the learner at update {UPDATES}, " in out
     assert run.manifest()["actor_steps"] > 0
-    lines = (path / "logs" / "actor.csv").read_text().splitlines()
-    assert [line.startswith("actor_steps,") for line in lines].count(True) == 1
+    for log, before in logs.items():  # which goes on under one header
+        header, *lines = log.read_text().splitlines()
+        assert log.read_text().startswith(before)
+        assert header not in lines
+        assert {line.count(",") for line in lines} == {header.count(",")}
     recorded = json.loads((path / "config.json").read_text())
     assert (recorded["agent"], recorded["env"]) == (extending.AGENT, extending.TASK)
     assert recorded["configs"] == {"REINFORCE": dict(discount=0.5, torso=extending.TORSO)}

@@ -1,4 +1,4 @@
-"""Which runs can spread their replay and their learners over several nodes."""
+"""A run spreads its replay and its learners over several nodes where that can be."""
 
 import dataclasses
 from typing import Any
@@ -7,22 +7,11 @@ import pytest
 
 from launch import starting
 from run_folder import building, settings
-
-
-def _resolve(agent: str, overrides: dict[str, str], **given: Any) -> settings.Settings:
-    names = [f.name for f in dataclasses.fields(settings.Settings) if f.name != "configs"]
-    chosen = dict(agent=agent, env="catch", run_dir="/run", preset="local")
-    return settings.resolve(dict.fromkeys(names) | chosen | given, {agent: overrides})
-
-
-def test_one_shard_is_the_default() -> None:
-    run = _resolve("r2d2", {})
-    assert run.num_replay_shards == 1
-    starting.check_shares(run)
+from tests.run_folder import saved_runs
 
 
 @pytest.mark.parametrize(
-    ("agent", "overrides", "num_shards", "num_nodes", "said"),
+    ("agent", "overrides", "shards", "nodes", "said"),
     [
         ("r2d2", {}, 3, 2, "--num_replay_shards=3 needs as many actor nodes.* make 2"),
         ("r2d2", {"batch_size": "32"}, 3, 4, "--agent=r2d2: .* multiple of 3; got .* 32"),
@@ -45,11 +34,11 @@ def test_one_shard_is_the_default() -> None:
     ],
 )
 def test_what_the_shards_could_not_give_is_refused(
-    agent: str, overrides: dict[str, str], num_shards: int, num_nodes: int, said: str
+    agent: str, overrides: dict[str, str], shards: int, nodes: int, said: str
 ) -> None:
-    given = dict(num_replay_shards=num_shards, num_actors=2 * num_nodes, actors_per_node=2)
-    run = _resolve(agent, overrides, **given)
-    assert len(run.crews()) == num_nodes
+    run = saved_runs.resolve(
+        agent, overrides, num_replay_shards=shards, num_actors=nodes, actors_per_node=1
+    )
     with pytest.raises(settings.SettingsError, match=said):
         starting.check_shares(run)
 
@@ -60,7 +49,7 @@ def test_what_the_shards_could_not_give_is_refused(
         (
             "r2d2",
             {"batch_size": "9"},
-            dict(learners_per_agent=2),
+            {},
             "--learners_per_agent=2 must divide what a batch of r2d2 takes from table 'r2d2', "
             "9 items, as 3, 9 would.",
         ),
@@ -73,13 +62,13 @@ def test_what_the_shards_could_not_give_is_refused(
         (
             "r2d2",
             {},
-            dict(learners_per_agent=2, num_replay_shards=3),
+            dict(num_replay_shards=3),
             "Of --learners_per_agent=2 and --num_replay_shards=3 one must divide the other",
         ),
         (
             "r2d2",
             {},
-            dict(learners_per_agent=2, colocate_learners=True),
+            dict(colocate_learners=True),
             "--learners_per_agent=2 gives each learner a process of its own",
         ),
     ],
@@ -87,19 +76,18 @@ def test_what_the_shards_could_not_give_is_refused(
 def test_what_several_learners_cannot_share_is_refused(
     agent: str, overrides: dict[str, str], given: dict[str, Any], said: str
 ) -> None:
-    run = _resolve(agent, overrides, num_actors=8, actors_per_node=1, **given)
+    given = dict(learners_per_agent=2, num_actors=8, actors_per_node=1) | given
     with pytest.raises(settings.SettingsError, match=said):
-        starting.check_shares(run)
+        starting.check_shares(saved_runs.resolve(agent, overrides, **given))
 
 
 def test_an_agent_that_cannot_be_several_has_one_learner(monkeypatch: pytest.MonkeyPatch) -> None:
     make_agent = building.make_agent
-
     monkeypatch.setattr(
         building,
         "make_agent",
         lambda run, name: dataclasses.replace(make_agent(run, name), can_be_several=False),
     )
-    starting.check_shares(_resolve("r2d2", {}))
+    starting.check_shares(saved_runs.resolve())
     with pytest.raises(settings.SettingsError, match="does not say that it can be several"):
-        starting.check_shares(_resolve("r2d2", {}, learners_per_agent=2))
+        starting.check_shares(saved_runs.resolve(learners_per_agent=2))

@@ -1,6 +1,9 @@
 """Commands as they are typed, run in this process."""
 
+import contextlib
+import io
 import pathlib
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,6 +16,9 @@ from absl.testing import flagsaver
 from launch import command_line, starting  # noqa: F401 (defines flags, which are put back)
 from launch.local import fork_server, supervisor
 from run_folder import settings
+
+# Printed where a run would begin next.
+_ANNOUNCED = re.compile(r"((Starting [0-9,]+ processes: |Going on with ).* \.\.\.\n)?")
 
 
 class NoServer:
@@ -44,6 +50,17 @@ def run(main: Callable[[Sequence[str]], None], *argv: str) -> int:
             main(command_line.parse_flags(typed))
     assert isinstance(exit_.value.code, int)
     return exit_.value.code
+
+
+def refused(main: Callable[[Sequence[str]], None], *argv: str) -> str:
+    """The one line with which a command refuses these arguments; fails where it does otherwise."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run(main, *argv)
+    said = err.getvalue()
+    assert (code, said.count("\n")) == (2, 1), said
+    assert _ANNOUNCED.fullmatch(out.getvalue())
+    return said.removesuffix("\n")
 
 
 def instead_of_starting(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:

@@ -1,6 +1,5 @@
 """Counts, limits, progress and the end of a run."""
 
-import csv
 import errno
 import json
 import math
@@ -17,6 +16,7 @@ from launch.graph.coordinator import Coordinator
 from run_folder import disk
 from run_folder.episodes import Ended
 from run_folder.layout import RunFolder
+from tests.rows import rows
 from tests.run_folder.saving import table_info
 
 BEGUN = dict(actor_steps=0, episodes=0, walltime=0.0)
@@ -94,9 +94,16 @@ def _progress(run_dir: pathlib.Path) -> dict[str, Any]:
     return progress
 
 
+def _end(node: Coordinator, run_dir: pathlib.Path, *agents: str) -> dict[str, Any]:
+    """Has learners save and the run end; returns the progress that is left."""
+    for agent in agents or ("r2d2",):
+        node.report_saved(agent)
+    node.run()
+    return _progress(run_dir)
+
+
 def _rows(run_dir: pathlib.Path, log: str) -> list[dict[str, str]]:
-    with (run_dir / "logs" / f"{log}.csv").open() as file:
-        return list(csv.DictReader(file))
+    return rows(run_dir / "logs" / f"{log}.csv")
 
 
 def _act(node: Coordinator, steps: int, *ended: Ended) -> None:
@@ -163,16 +170,9 @@ def test_what_is_reported_after_the_end_was_decided_counts_no_more(
     saved = node.get_counts()  # a learner's last checkpoint
     assert node.report_steps([0], 40, [(0, 0, 1.0, 5, 40)], 1)
     assert node.get_counts() == saved
-
-    def save() -> None:
-        for agent in ("r2d2", "impala"):
-            node.report_saved(agent)
-
-    clock.on_wait = save
-    node.run()
+    assert _end(node, clock.path, "r2d2", "impala")["state"] == "finished"
     assert float(_rows(clock.path, "actor")[-1]["actor_steps"]) == saved["actor_steps"]
     assert len(_rows(clock.path, "episodes")) == saved["episodes"]
-    assert _progress(clock.path)["state"] == "finished"
 
 
 def test_a_limit_that_a_resumed_run_has_reached_ends_it_at_once(clock: Clock) -> None:
@@ -236,29 +236,19 @@ def test_logs_hold_means_of_a_period_and_every_episode(clock: Clock) -> None:
         25: lambda: node.report_saved("r2d2"),
     }
     node.run()
-    rows = _rows(clock.path, "actor")
-    assert [row["actor_steps"] for row in rows] == ["600", "1200"]  # at 25 no newer
-    assert [row["learner_steps"] for row in rows] == ["4", "4"]
-    assert [float(row["walltime"]) for row in rows] == [10, 20]
-    assert float(rows[0]["episode_return"]) == 0
-    assert float(rows[0]["episode_length"]) == 10
-    assert math.isnan(float(rows[1]["episode_return"]))  # none ended
-    assert rows[0]["replay_size"] == "14"  # both tables of both shards
-    assert [float(row["replays_per_observation"]) for row in rows] == [2, 1]
-    assert float(rows[0]["actor_steps_per_second"]) == pytest.approx(600 / 9)
-    assert _rows(clock.path, "episodes") == [
-        dict(
-            actor_steps=steps,
-            walltime=walltime,
-            actor=actor,
-            task="catch",
-            episode_return=episode_return,
-            episode_length=length,
-        )
-        for steps, walltime, actor, episode_return, length in [
-            ("150", "0.5", "0", "1.0", "9"),  # a quarter of the report of two seconds
-            ("600", "2.0", "3", "-1.0", "11"),
-        ]
+    first, second = _rows(clock.path, "actor")  # at 25 no newer
+    assert (first["actor_steps"], second["actor_steps"]) == ("600", "1200")
+    assert (first["learner_steps"], second["learner_steps"]) == ("4", "4")
+    assert (float(first["walltime"]), float(second["walltime"])) == (10, 20)
+    assert (float(first["episode_return"]), float(first["episode_length"])) == (0, 10)
+    assert math.isnan(float(second["episode_return"]))  # none ended
+    assert first["replay_size"] == "14"  # both tables of both shards
+    assert [float(row["replays_per_observation"]) for row in (first, second)] == [2, 1]
+    assert float(first["actor_steps_per_second"]) == pytest.approx(600 / 9)
+    assert (clock.path / "logs" / "episodes.csv").read_text().splitlines() == [
+        "actor_steps,walltime,actor,task,episode_return,episode_length",
+        "150,0.5,0,catch,1.0,9",  # a quarter of the report of two seconds
+        "600,2.0,3,catch,-1.0,11",
     ]
 
 
@@ -270,7 +260,7 @@ def test_a_run_of_seconds_has_a_row_for_each_hundredth_of_its_limit(
     node = _make(clock.path, **limits)
 
     def make_everything() -> None:
-        """What two actors and a learner do within one second."""
+        """Reports all that two actors and a learner do within one second."""
         for i in range(100):
             clock.now += 0.01
             for actor in (0, 1):
@@ -282,8 +272,8 @@ def test_a_run_of_seconds_has_a_row_for_each_hundredth_of_its_limit(
 
     clock.on_wait = make_everything
     node.run()
-    rows, ended = _rows(clock.path, "actor"), _rows(clock.path, "episodes")
-    assert len(rows) >= 100
+    ended = _rows(clock.path, "episodes")
+    assert len(_rows(clock.path, "actor")) >= 100
     assert [int(row["actor_steps"]) for row in ended] == list(range(50, 20_001, 50))
     times = [float(row["walltime"]) for row in ended]
     assert sorted(times) == times
@@ -362,10 +352,7 @@ def test_the_first_agents_counts_are_the_runs(clock: Clock) -> None:
     node.report_learner("r2d2", 8, 60, {})
     assert node.get_counts() == begun | {"learner_steps": 8, "trained_steps": 60}
     node.report_evaluation("impala", {"episode_return": 0.75, "learner_steps": 4})
-    for name in ("r2d2", "impala"):
-        node.report_saved(name)
-    node.run()
-    shown = _progress(clock.path)
+    shown = _end(node, clock.path, "r2d2", "impala")
     assert shown["learners"] == {
         "r2d2": {"learner_steps": 8},
         "impala": {"learner_steps": 4, "loss": 0.5},
@@ -396,26 +383,19 @@ def test_several_tasks_have_a_log_of_their_own(clock: Clock) -> None:
         25: end,
     }
     node.run()
-    rows = _rows(clock.path, "tasks")
-    assert [(row["actor_steps"], row["learner_steps"]) for row in rows] == [
-        ("60", "0"),
-        ("120", "0"),
-        ("180", "4"),
-    ]
-    assert [float(row["walltime"]) for row in rows] == [10, 20, 25]
-    assert all(math.isnan(float(row["return/atari:boxing"])) for row in rows)
-    assert math.isnan(float(rows[0]["return/catch"]))
-    # What is seen once is not forgotten where the next period brings no episode.
-    assert [row["return/catch"] for row in rows[1:]] == ["1.0", "1.0"]
-    assert [row["return/atari:pong"] for row in rows[1:]] == ["-20.0", "-20.0"]
-    assert [row["normalised_tasks"] for row in rows] == ["0", "1", "1"]
+    table = _rows(clock.path, "tasks")
+    assert [row["actor_steps"] for row in table] == ["60", "120", "180"]
+    assert [row["learner_steps"] for row in table] == ["0", "0", "4"]
+    assert [float(row["walltime"]) for row in table] == [10, 20, 25]
+    assert [row["return/atari:boxing"] for row in table] == ["nan"] * 3
+    # A task's return stays where the next period brings no episode.
+    assert [row["return/catch"] for row in table] == ["nan", "1.0", "1.0"]
+    assert [row["return/atari:pong"] for row in table] == ["nan", "-20.0", "-20.0"]
+    assert [row["normalised_tasks"] for row in table] == ["0", "1", "1"]
     normalised = scores.human_normalised("atari:pong", -20.0)
-    assert float(rows[1]["median_normalised"]) == pytest.approx(normalised)
-    assert [row["task"] for row in _rows(clock.path, "episodes")] == [
-        "catch",
-        "atari:pong",
-        "atari:pong",
-    ]
+    assert float(table[1]["median_normalised"]) == pytest.approx(normalised)
+    played = [row["task"] for row in _rows(clock.path, "episodes")]
+    assert played == ["catch", "atari:pong", "atari:pong"]
     shown = _progress(clock.path)
     assert shown["aggregates"]["mean_capped"] == pytest.approx(normalised)
     assert list(shown["returns"]) == list(tasks)
@@ -425,23 +405,19 @@ def test_a_busy_replay_does_not_stop_the_logs(clock: Clock) -> None:
     node = _make(clock.path)
     node._replays[1].busy = True
     node.report_steps([0], 8, [], 0)
-    node.report_saved("r2d2")
-    node.run()
-    assert math.isnan(_progress(clock.path)["replay_size"])
+    assert math.isnan(_end(node, clock.path)["replay_size"])
     assert [row["replay_size"] for row in _rows(clock.path, "actor")] == ["nan"]
     assert not (clock.path / "logs" / "tasks.csv").exists()  # of one task
 
 
 def test_a_run_goes_on_without_a_task_while_somebody_plays_another(clock: Clock) -> None:
     node = _make(clock.path, tasks=("a", "b"))
-    clock.on_wait = lambda: node.report_saved("r2d2")
     assert node.leave_out("b", [1, 3], "it is dark")
     assert node.leave_out("b", [3], "it is dark")  # after a restart
     assert node.leave_out("a", [0], "no display")
     assert not node.leave_out("a", [2], "no display")
     assert not _make(clock.path / "one").leave_out("catch", [0], "it is dark")  # its only task
-    node.run()
-    progress = _progress(clock.path)
+    progress = _end(node, clock.path)
     assert progress["left_out"] == {"a": 2, "b": 2}
     assert progress["notices"] == [
         "b is left out by actors 1, 3, who cannot play it: it is dark",
@@ -452,20 +428,16 @@ def test_a_run_goes_on_without_a_task_while_somebody_plays_another(clock: Clock)
 
 def test_of_a_kind_of_notice_the_first_is_kept(clock: Clock) -> None:
     node = _make(clock.path)
-    clock.on_wait = lambda: node.report_saved("r2d2")
     for sentence, kind in [("a", "x"), ("b", "x"), ("c", ""), ("d", "y"), ("e", ""), ("f", "y")]:
         node.notice(sentence, kind)
-    node.run()
-    assert _progress(clock.path)["notices"] == ["a", "c", "d", "e"]
+    assert _end(node, clock.path)["notices"] == ["a", "c", "d", "e"]
 
 
 def test_progress_holds_the_newest_of_many_notices(clock: Clock) -> None:
     node = _make(clock.path)
-    clock.on_wait = lambda: node.report_saved("r2d2")
     for i in range(logs.MAX_NOTICES + 7):
         node.notice(f"notice {i}")
-    node.run()
-    progress = _progress(clock.path)
+    progress = _end(node, clock.path)
     assert progress["noticed"] == logs.MAX_NOTICES + 7
     assert progress["notices"] == [f"notice {i + 7}" for i in range(logs.MAX_NOTICES)]
 

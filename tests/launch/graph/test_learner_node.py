@@ -1,4 +1,4 @@
-"""What a learner's node does before its first batch, when all is torn down, after a NaN."""
+"""A learner's node before its first batch, when all is torn down, and after a NaN."""
 
 import contextlib
 import dataclasses
@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -21,15 +22,17 @@ from agents.contract import Agent
 from agents.finite import MUST_BE_FINITE, NotFiniteError
 from agents.learner import Learner
 from launch.graph import learner_node, learning, process, rejoining
+from launch.graph.coordinator import Coordinator
 from launch.graph.learner_node import LearnerNode
 from launch.graph.learning import zeros
 from launch.graph.rejoining import Origin
 from replay import dataset, tables
-from run_folder import catalogue, checkpoints, log_reader, log_writer, settings
+from run_folder import catalogue, checkpoints, log_reader, log_writer
 from run_folder.building import core_state_spec
 from tests.batches import environment_spec, random_batch
 from tests.patience import PATIENCE
-from tests.run_folder.saving import COUNTS, Place, table_info
+from tests.run_folder import saved_runs
+from tests.run_folder.saving import COUNTS, Place, saved_in, table_info
 
 SMALL: dict[str, Any] = dict(
     torso="mlp", hidden_sizes=(8,), frame_stack=1, burn_in=0, length=4, batch_size=4
@@ -100,10 +103,7 @@ def test_the_share_of_waiting_is_of_the_time_since_it_was_asked(
     ("minutes", "saved_at"), [(10.0, [60, 660, 1_260]), (0.5, [*range(30, 1_300, 30)])]
 )
 def test_the_first_save_comes_soon_whatever_the_interval(
-    minutes: float,
-    saved_at: list[float],
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
+    minutes: float, saved_at: list[float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or a run that dies each time before it would begin anew for ever."""
     now, saves = 0.0, list[float]()
@@ -165,20 +165,14 @@ def torn(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> TornDown:
     return TornDown(tmp_path, monkeypatch)
 
 
-def test_what_was_learned_is_saved_when_all_is_torn_down(torn: TornDown) -> None:
-    torn.node._save()
-    torn.node._learner.learner_steps = 5  # type: ignore[misc]
+@pytest.mark.parametrize(("learned", "saved"), [(5, 5), (0, None)])
+def test_what_was_learned_is_saved_when_all_is_torn_down(
+    torn: TornDown, learned: int, saved: int | None
+) -> None:
+    torn.node._learner.learner_steps = learned  # type: ignore[misc]
     torn.tear_down()
     assert torn.codes == [process.TERMINATED]
-    assert torn.place.saver.last is not None
-    assert torn.place.saver.last.learner_step == 5
-
-
-def test_what_has_learned_nothing_saves_nothing_when_all_is_torn_down(torn: TornDown) -> None:
-    torn.node._learner.learner_steps = 0  # type: ignore[misc]
-    torn.tear_down()
-    assert torn.codes == [process.TERMINATED]
-    assert torn.place.saver.last is None
+    assert (torn.place.saver.last and torn.place.saver.last.learner_step) == saved
 
 
 def test_a_step_is_not_saved_again_while_its_replay_is_written(
@@ -224,8 +218,7 @@ def test_the_learner_goes_on_while_a_replay_is_written(
     assert (saved.learner_step, saved.replay) == (4, None)
     writing.goes_on.set()
     torn.node._replay_save.join(PATIENCE)
-    saved = checkpoints.read(tmp_path)
-    assert saved is not None
+    saved = saved_in(tmp_path)
     assert saved.learner_step == 4  # the newest of both
     assert saved.replay is not None
     assert writing.count == 1  # not a second one beside it
@@ -262,28 +255,7 @@ def test_a_save_that_fails_is_told_and_made_again(torn: TornDown, tmp_path: path
     ]
     torn.node._save_and_go_on()
     torn.node._replay_save.join(PATIENCE)
-    saved = checkpoints.read(tmp_path)
-    assert saved is not None
-    assert saved.replay is not None
-
-
-class Coordinator:
-    """Stands for the coordinator's node."""
-
-    def __init__(self) -> None:
-        self.saved: list[str] = []
-
-    def report_learner(self, *_: Any) -> bool:
-        return False
-
-    def get_counts(self) -> dict[str, float]:
-        return dict(actor_steps=1.0, episodes=1.0, walltime=1.0)
-
-    def seconds_to_save(self) -> float:
-        return 0.0
-
-    def report_saved(self, agent: str) -> None:
-        self.saved.append(agent)
+    assert saved_in(tmp_path).replay is not None
 
 
 def _make_node(
@@ -301,9 +273,12 @@ def _make_node(
         server_info=lambda timeout: {name: table_info(1)},  # takes some time
         mutate_priorities=lambda *_, **__: None,
     )
-    given = dict(agent=name, env="catch", run_dir=str(run_dir), preset="local")
-    run = settings.resolve(given | dict(max_learner_steps=2), {})
-    return LearnerNode(run, name, Origin({}, {}), [replay], Coordinator())
+    coordinator = mock.create_autospec(Coordinator, instance=True)
+    coordinator.report_learner.return_value = False
+    coordinator.get_counts.return_value = dict(actor_steps=1.0, episodes=1.0, walltime=1.0)
+    coordinator.seconds_to_save.return_value = 0.0
+    run = saved_runs.resolve(name, run_dir=str(run_dir), max_learner_steps=2)
+    return LearnerNode(run, name, Origin({}, {}), [replay], coordinator)
 
 
 @pytest.fixture(params=["impala", "r2d2"])
@@ -354,9 +329,7 @@ def test_what_tears_the_program_down_cannot_save_one_either(
     assert left.value.code == 1
     assert "NotFiniteError: Update 2 is not finite: loss nan, " in capsys.readouterr().err
     assert sorted(tmp_path.rglob("*")) == saved
-    manifest = checkpoints.read(tmp_path / "checkpoints")
-    assert manifest is not None
-    assert manifest.learner_step == 1
+    assert saved_in(tmp_path / "checkpoints").learner_step == 1
 
 
 @pytest.mark.parametrize("name", ["impala", "r2d2"])
@@ -396,13 +369,13 @@ def test_one_that_has_ended_says_so_until_the_run_has(
     batches = tf.data.Dataset.from_tensors(random_batch(_agent("impala").config)).repeat()
     node = _make_node("impala", tmp_path, batches, monkeypatch)
     stop = process.stop_event()
-    heard = node._coordinator.saved
+    heard: Any = node._coordinator.report_saved
 
     def hear() -> None:
-        while len(heard) < 3:
+        while heard.call_count < 3:
             time.sleep(0.01)
         stop.set()
 
     threading.Thread(target=hear, daemon=True).start()
     node.run()
-    assert set(heard) == {"impala"}
+    assert {call.args for call in heard.call_args_list} == {("impala",)}

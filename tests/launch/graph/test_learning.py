@@ -17,18 +17,13 @@ from launch.graph.servers import StoppedError
 def test_nobody_hears_of_others_before_all_have_come() -> None:
     found = Meetings()
     assert found.come("impala", 2, 3, "c:1") == []
-    assert found.come("impala", 0, 3, "a:1") == []
-    assert found.come("impala", 0, 3, "a:1") == []  # asks again
+    assert found.come("impala", 0, 3, "a:0") == []
+    assert found.come("impala", 0, 3, "a:1") == []  # it was started again
+    assert found.come("impala", 0, 3, "a:1") == []  # and asks again
+    assert found.come("r2d2", 1, 3, "x:1") == []  # whose learners meet elsewhere
     assert found.come("impala", 1, 3, "b:1") == ["a:1", "b:1", "c:1"]
     for rank, address in enumerate(("a:1", "b:1", "c:1")):
         assert found.come("impala", rank, 3, address) == ["a:1", "b:1", "c:1"]
-
-
-def test_each_agent_has_a_meeting_of_its_own() -> None:
-    found = Meetings()
-    assert found.come("impala", 0, 2, "a:1") == []
-    assert found.come("r2d2", 1, 2, "b:1") == []
-    assert found.come("impala", 1, 2, "c:1") == ["a:1", "c:1"]
 
 
 def test_who_comes_again_meets_those_who_come_again() -> None:
@@ -38,13 +33,6 @@ def test_who_comes_again_meets_those_who_come_again() -> None:
     assert found.come("impala", 1, 2, "b:2") == []  # not the one that knew b:1
     assert found.come("impala", 0, 2, "a:2") == ["a:2", "b:2"]
     assert found.come("impala", 1, 2, "b:2") == ["a:2", "b:2"]
-
-
-def test_who_was_started_again_before_all_came_counts_once() -> None:
-    found = Meetings()
-    assert found.come("impala", 0, 2, "a:1") == []
-    assert found.come("impala", 0, 2, "a:2") == []
-    assert found.come("impala", 1, 2, "b:1") == ["a:2", "b:1"]
 
 
 def test_one_alone_asks_nobody() -> None:

@@ -48,18 +48,9 @@ def _counts(walltime: float, actor: float, learner: float) -> dict[str, float]:
     return dict(walltime=walltime, actor_steps=actor, learner_steps=learner, episodes=9)
 
 
-def test_they_are_what_counts_grew_by_over_the_seconds_between() -> None:
+def test_rates_are_of_the_last_seconds_and_what_was_undone_counts_no_more() -> None:
     rates = Rates()
     assert rates.now() == dict(actor_steps=0.0, learner_steps=0.0)
-    rates.take(_counts(10.0, 100, 5))
-    assert rates.now() == dict(actor_steps=0.0, learner_steps=0.0)
-    rates.take(_counts(12.0, 160, 6))
-    rates.take(_counts(14.0, 180, 9))
-    assert rates.now() == dict(actor_steps=20.0, learner_steps=1.0)
-
-
-def test_what_is_long_ago_and_what_was_undone_counts_no_more() -> None:
-    rates = Rates()
     for second in range(60):
         rates.take(_counts(second, 0 if second < 30 else 29.0 * (second - 30), 0))
     assert rates.now()["actor_steps"] == 29.0

@@ -1,6 +1,6 @@
-"""What an actor's node makes of its crew: whose environments, whose epsilons, whose items.
+"""An actor's node plays what its crew says: whose environments, whose epsilons, whose items.
 
-And how it ends, or goes on without a task, as an evaluator does, when an environment is broken.
+When an environment is broken, it ends or goes on without that task, as an evaluator does.
 """
 
 import inspect
@@ -9,6 +9,7 @@ import threading
 import types
 from collections.abc import Sequence
 from typing import Any
+from unittest import mock
 
 import gymnasium
 import numpy as np
@@ -22,56 +23,43 @@ from environments import suites
 from environments.copies import dead_simulators
 from environments.copies.dead_simulators import CannotPlayError
 from launch.graph import actor_node, evaluator_node, process, program
+from launch.graph.coordinator import Coordinator
 from replay.structures import Header
 from run_folder import building, settings
 from run_folder.episodes import Ended
 from run_folder.settings import Crew
 from tests.agents.recording import Source
+from tests.run_folder import saved_runs
 
 TASKS = ("catch", "catch:large_rewards")
 SMALL = {"lstm_size": "8", "length": "4", "queue_size": "10000"}
 ENOUGH = 60  # episodes
 
 
-class Coordinator:
-    """Stands for the coordinator's node: ends a run after some episodes."""
+class Played:
+    """A coordinator's stand-in, which ends a run after some episodes or an evaluation."""
 
-    def __init__(self) -> None:
-        self.steps = self.lost = 0
+    def __init__(self, *, before: int = 0, goes_on: bool = True) -> None:
+        self.coordinator: Any = mock.create_autospec(Coordinator, instance=True)
+        self.coordinator.steps_before.return_value = before
+        self.coordinator.leave_out.return_value = goes_on
+        self.coordinator.report_steps.side_effect = self._report
+        self.coordinator.should_stop.side_effect = lambda: self.coordinator.report_evaluation.called
+        self.coordinator.get_counts.return_value = {"actor_steps": 0, "walltime": 0.0}
+        self.reports: list[int] = []  # steps
         self.ended: list[Ended] = []
-        self.left_out: list[tuple[str, Sequence[int], str]] = []
-        self.notices: list[str] = []
-        self.evaluations: list[dict[str, float]] = []
-        self.goes_on = True
-        self.before = 0
+        self.lost = 0
 
-    def leave_out(self, task: str, actors: Sequence[int], why: str) -> bool:
-        self.left_out.append((task, actors, why))
-        return self.goes_on
+    def told(self, what: str) -> list[tuple[Any, ...]]:
+        """The arguments of each call of a method."""
+        return [call.args for call in getattr(self.coordinator, what).call_args_list]
 
-    def notice(self, sentence: str, kind: str = "") -> None:
-        self.notices.append(sentence)
-
-    def report_evaluation(self, agent: str, result: dict[str, float]) -> None:
-        self.evaluations.append(result)
-
-    def report_steps(
-        self, actors: Sequence[int], steps: int, episodes: Sequence[Ended], lost: int
-    ) -> bool:
-        self.lost += lost
+    def _report(self, _: object, steps: int, episodes: Sequence[Ended], lost: int) -> bool:
         assert all(0 < made <= steps for *_, made in episodes)
-        self.steps += steps
+        self.reports.append(steps)
         self.ended += episodes
+        self.lost += lost
         return len(self.ended) >= ENOUGH
-
-    def steps_before(self, actors: Sequence[int]) -> int:
-        return self.before
-
-    def should_stop(self) -> bool:
-        return bool(self.evaluations)
-
-    def get_counts(self) -> dict[str, float]:
-        return {"actor_steps": 0, "walltime": 0.0}
 
 
 @pytest.fixture(autouse=True)
@@ -88,21 +76,19 @@ def _run(
     run_dir: str = "/run", tasks: Sequence[str] = TASKS, **changes: Any
 ) -> tuple[settings.Settings, Source]:
     """A small run, and a learner of it whose parameters stay as they are."""
-    given: dict[str, Any] = dict(
-        agent="impala", env=",".join(tasks), run_dir=run_dir, preset="local", **changes
-    )
-    run = settings.resolve(given | dict(num_actors=10, actors_per_node=4), {"impala": SMALL})
+    given = dict(changes, env=",".join(tasks), run_dir=run_dir)
+    run = saved_runs.resolve("impala", SMALL, num_actors=10, actors_per_node=4, **given)
     network = building.make_agents(run)["impala"].make_network(building.environment_spec(run))
     return run, Source([variable.numpy() for variable in network.variables])
 
 
 def _act(
-    run: settings.Settings, crew: Crew, source: Source, coordinator: Coordinator
+    run: settings.Settings, crew: Crew, source: Source, played: Played
 ) -> tuple[reverb.Server, reverb.Client]:
     """Acts until the coordinator ends it; returns what was written to."""
     server = reverb.Server(program.make_tables(run, 0))
     client = reverb.Client(f"localhost:{server.port}")
-    actor_node.ActorNode(run, crew, source, client, coordinator).run()
+    actor_node.ActorNode(run, crew, source, client, played.coordinator).run()
     return server, client
 
 
@@ -110,15 +96,15 @@ def test_actors_play_and_report_and_write_their_own_tasks() -> None:
     run, source = _run()
     crew = run.crews()[1]  # the last of one task and the first of the other
     assert (crew.actors, crew.tasks) == ((8, 1, 3, 5), (0, 1, 1, 1))
-    coordinator = Coordinator()
-    _server, client = _act(run, crew, source, coordinator)
+    played = Played()
+    _server, client = _act(run, crew, source, played)
     task_of = dict(zip(crew.actors, crew.tasks, strict=True))
-    assert {index for index, *_ in coordinator.ended} == set(crew.actors)
-    for index, task, episode_return, length, _ in coordinator.ended:
+    assert {index for index, *_ in played.ended} == set(crew.actors)
+    for index, task, episode_return, length, _ in played.ended:
         assert (task, abs(episode_return)) == (task_of[index], (1, 1_000)[task])
         assert length == 9
-    assert coordinator.steps >= 9 * len(coordinator.ended)
-    assert coordinator.lost == 0
+    assert sum(played.reports) >= 9 * len(played.ended)
+    assert played.lost == 0
 
     written = set()
     for sample in client.sample(
@@ -138,17 +124,10 @@ def test_a_report_is_so_short_that_a_limit_is_not_passed_by_much(
     """A hundredth of it for all actors together, however fast they are, and a step."""
     monkeypatch.setattr(process, "REPORT_SECONDS", 10.0)
     run, source = _run(max_actor_steps=10_000)
-    crew = run.crews()[1]
-    reports = list[int]()
-
-    class Counting(Coordinator):
-        def report_steps(self, actors: Sequence[int], steps: int, *others: Any) -> bool:
-            reports.append(steps)
-            return super().report_steps(actors, steps, *others)
-
-    _act(run, crew, source, Counting())
-    assert len(reports) >= 9 * ENOUGH / 43
-    assert max(reports) < 10_000 / 100 * 4 / 10 + len(crew.actors)
+    crew, played = run.crews()[1], Played()
+    _act(run, crew, source, played)
+    assert len(played.reports) >= 9 * ENOUGH / 43
+    assert max(played.reports) < 10_000 / 100 * 4 / 10 + len(crew.actors)
 
 
 def test_actors_that_begin_again_draw_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,9 +141,7 @@ def test_actors_that_begin_again_draw_otherwise(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(suites, "make_each", seeded)
     last = []
     for before in (0, 0, 7_000):
-        coordinator = Coordinator()
-        coordinator.before = before
-        _act(run, run.crews()[0], source, coordinator)
+        _act(run, run.crews()[0], source, Played(before=before))
         last.append(seeds[-1])  # those before are of specs
     assert last[0] == last[1] != last[2]
 
@@ -197,7 +174,7 @@ def test_an_actor_that_is_paid_what_is_not_a_number_ends_before_that_is_stored()
     run, source = _run()
     server = reverb.Server(program.make_tables(run, 0))
     client = reverb.Client(f"localhost:{server.port}")
-    node = actor_node.ActorNode(run, run.crews()[1], source, client, Coordinator())
+    node = actor_node.ActorNode(run, run.crews()[1], source, client, Played().coordinator)
     sentence = "^catch:large_rewards, environment 3 of 4, gave the reward nan: rewards must be"
     with pytest.raises(NotFiniteError, match=sentence):
         node.run()
@@ -207,7 +184,7 @@ def test_an_actor_that_is_paid_what_is_not_a_number_ends_before_that_is_stored()
 @pytest.mark.usefixtures("_broken")
 def test_so_does_an_evaluator(tmp_path: pathlib.Path) -> None:
     run, source = _run(str(tmp_path), evaluation_minutes=1e-3, evaluation_episodes=2)
-    node = evaluator_node.EvaluatorNode(run, "impala", source, Coordinator())
+    node = evaluator_node.EvaluatorNode(run, "impala", source, Played().coordinator)
     sentence = "^catch:large_rewards, environment 3 of 4, gave the reward nan: rewards must be"
     with pytest.raises(NotFiniteError, match=sentence):
         node.run()
@@ -267,47 +244,43 @@ def _blocked(
 
 def test_actors_leave_out_a_task_that_cannot_be_played(monkeypatch: pytest.MonkeyPatch) -> None:
     run, source = _blocked(monkeypatch, CORRIDOR, BLOCKED)
-    crew, coordinator = run.crews()[1], Coordinator()
+    crew, played = run.crews()[1], Played()
     assert (crew.actors, crew.tasks) == ((8, 1, 3, 5), (0, 1, 1, 1))
-    _act(run, crew, source, coordinator)
-    assert coordinator.left_out == [(BLOCKED, [1, 3, 5], WHY)]
-    assert {actor for actor, *_ in coordinator.ended} == {8}
-    assert {task for _, task, *_ in coordinator.ended} == {0}
+    _act(run, crew, source, played)
+    assert played.told("leave_out") == [(BLOCKED, [1, 3, 5], WHY)]
+    assert {(actor, task) for actor, task, *_ in played.ended} == {(8, 0)}
 
 
 def test_actors_who_have_nothing_to_play_wait_for_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     run, source = _blocked(monkeypatch, CORRIDOR, BLOCKED)
-    crew, coordinator = run.crews()[2], Coordinator()
+    crew, played = run.crews()[2], Played()
     assert set(crew.tasks) == {1}
     asked = iter([False, True])
     stop = types.SimpleNamespace(is_set=lambda: next(asked))
     monkeypatch.setattr(process, "stop_event", lambda: stop)
-    _act(run, crew, source, coordinator)
-    assert coordinator.left_out == [(BLOCKED, sorted(crew.actors), WHY)]
-    assert not coordinator.steps
+    _act(run, crew, source, played)
+    assert played.told("leave_out") == [(BLOCKED, sorted(crew.actors), WHY)]
+    assert not sum(played.reports)
     assert next(asked, None) is None
 
 
 def test_actors_end_where_there_is_nothing_else_to_play(monkeypatch: pytest.MonkeyPatch) -> None:
     run, source = _blocked(monkeypatch, BLOCKED)
-    coordinator = Coordinator()
-    coordinator.goes_on = False
     with pytest.raises(CannotPlayError, match="the level cannot be loaded"):
-        _act(run, run.crews()[0], source, coordinator)
+        _act(run, run.crews()[0], source, Played(goes_on=False))
 
 
 def test_what_an_environment_raises_is_told_and_where_nothing_else_comes_given_up() -> None:
     run, source = _run(tasks=[PICKY])
-    coordinator = Coordinator()
-    coordinator.goes_on = False
+    played = Played(goes_on=False)
     with pytest.raises(CannotPlayError, match="first 20 episodes were all lost"):
-        _act(run, run.crews()[0], source, coordinator)
-    [notice] = coordinator.notices
+        _act(run, run.crews()[0], source, played)
+    [(notice, _)] = played.told("notice")
     assert notice.startswith(
         f"One of the environments of {PICKY!r} raised ValueError: this move is not legal "
         f"({__file__}:"
     )
-    assert not coordinator.ended
+    assert not played.ended
 
 
 def test_an_evaluator_leaves_it_out_too(
@@ -315,11 +288,11 @@ def test_an_evaluator_leaves_it_out_too(
 ) -> None:
     changes = dict(run_dir=str(tmp_path), evaluation_minutes=1e-3, evaluation_episodes=2)
     run, source = _blocked(monkeypatch, CORRIDOR, BLOCKED, **changes)
-    coordinator = Coordinator()
-    evaluator_node.EvaluatorNode(run, "impala", source, coordinator).run()
-    *_, last = coordinator.notices
+    played = Played()
+    evaluator_node.EvaluatorNode(run, "impala", source, played.coordinator).run()
+    *_, (last, *_) = played.told("notice")
     assert last == f"{BLOCKED} is left out of evaluations: {WHY}"
-    [result] = coordinator.evaluations
+    [(_, result)] = played.told("report_evaluation")
     assert result["episodes"] == 2
     assert result[f"return/{CORRIDOR}"] == 1
     assert np.isnan(result[f"return/{BLOCKED}"])
@@ -331,4 +304,4 @@ def test_an_evaluator_ends_where_it_was_the_last(
     changes = dict(run_dir=str(tmp_path), evaluation_minutes=1e-3, evaluation_episodes=2)
     run, source = _blocked(monkeypatch, BLOCKED, **changes)
     with pytest.raises(CannotPlayError, match="the level cannot be loaded"):
-        evaluator_node.EvaluatorNode(run, "impala", source, Coordinator()).run()
+        evaluator_node.EvaluatorNode(run, "impala", source, Played().coordinator).run()

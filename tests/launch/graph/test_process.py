@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -15,12 +15,11 @@ from tests.patience import wait_for
 
 
 @pytest.fixture(autouse=True)
-def nobody(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """This process is no node but within a test."""
     monkeypatch.setattr(process, "BUSY_SECONDS", 0.05)
-    before = process._own, engine.on_wait
-    yield
-    process._own, engine.on_wait = before
+    monkeypatch.setattr(process, "_own", None)
+    monkeypatch.setattr(engine, "on_wait", engine.on_wait)
 
 
 def _fork(watched: Heartbeats, label: str, do: Callable[[], None]) -> int:
@@ -93,7 +92,6 @@ def test_what_was_busy_is_silent_afterwards() -> None:
 
 
 def test_nobody_is_watched_where_nothing_was_forked() -> None:
-    process._own = None
     process.beat()
     with process.while_busy():
         pass

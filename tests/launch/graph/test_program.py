@@ -7,12 +7,7 @@ import launchpad as lp
 import pytest
 
 from launch.graph import process, program
-from run_folder import settings
-
-
-def _run(overrides: dict[str, dict[str, str]] | None = None, **given: Any) -> settings.Settings:
-    values = dict(agent="r2d2", env="catch", run_dir="/run", preset="local")
-    return settings.resolve(values | given, overrides or {})
+from tests.run_folder import saved_runs
 
 
 @pytest.mark.parametrize(
@@ -40,14 +35,15 @@ def _run(overrides: dict[str, dict[str, str]] | None = None, **given: Any) -> se
     ],
 )
 def test_a_run_has_the_nodes_that_are_announced(given: dict[str, Any], labels: str) -> None:
-    run = _run(**given)
+    run = saved_runs.resolve(**given)
     nodes = program.local_nodes(program.make_program(run, {}))
     assert list(nodes) == labels.split()
     assert run.num_nodes() == len(nodes)
 
 
 def test_servers_have_ports_of_their_own() -> None:
-    made = program.make_program(_run(agent="r2d2,impala", num_replay_shards=2, num_actors=4), {})
+    run = saved_runs.resolve("r2d2,impala", num_replay_shards=2, num_actors=4)
+    made = program.make_program(run, {})
     program.local_nodes(made)
     addresses = [a.resolve() for node in made.get_all_nodes() for a in node.addresses]
     assert len(addresses) == len(set(addresses)) == 5  # two shards, the coordinator, two learners
@@ -61,9 +57,7 @@ def test_shards_together_hold_what_one_node_would(
     agent: str, overrides: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "enter", lambda *_: None)
-    run = _run(
-        {agent: overrides}, agent=agent, num_replay_shards=4, num_actors=4, actors_per_node=1
-    )
+    run = saved_runs.resolve(agent, overrides, num_replay_shards=4, num_actors=4, actors_per_node=1)
     whole = program.make_tables(dataclasses.replace(run, num_replay_shards=1), 0)
     parts = [program.make_tables(run, shard) for shard in range(4)]
     for table, *of_shards in zip(whole, *parts, strict=True):
@@ -75,7 +69,7 @@ def test_every_actor_node_writes_to_one_shard_and_every_learner_reads_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whichever node of a program takes a handle is wired to what the handle is of."""
-    run = _run(num_replay_shards=2, num_actors=5, actors_per_node=1)
+    run = saved_runs.resolve(num_replay_shards=2, num_actors=5, actors_per_node=1)
     added: dict[str, list[Any]] = {}
     add = lp.Program.add_node
 

@@ -1,4 +1,4 @@
-"""What a node begins with: at its first start as its job says, later what its run saved since."""
+"""A node begins as its job says, and is started again with what its run has saved since."""
 
 import pathlib
 from typing import Any
@@ -10,14 +10,14 @@ from launch.graph import process, program, rejoining
 from launch.graph.rejoining import Origin
 from run_folder import checkpoints, saver, settings
 from run_folder.checkpoints import Manifest
+from tests.run_folder import saved_runs
 from tests.run_folder.saving import COUNTS, Place
 
-SMALL = {"r2d2": {"lstm_size": "8", "min_replay_size": "1", "samples_per_insert": "none"}}
+SMALL = {"lstm_size": "8", "min_replay_size": "1", "samples_per_insert": "none"}
 
 
 def _run(folder: pathlib.Path, agent: str = "r2d2") -> settings.Settings:
-    given = dict(agent=agent, env="catch", run_dir=str(folder), preset="local")
-    run = settings.resolve(given | dict(num_replay_shards=2), SMALL)
+    run = saved_runs.resolve(agent, SMALL, run_dir=str(folder), num_replay_shards=2)
     run.folder.checkpoints.mkdir(exist_ok=True)
     return run
 
@@ -73,7 +73,7 @@ def test_what_was_never_saved_begins_anew(
 def test_a_newer_checkpoint_that_the_job_left_behind_stays_behind(
     tmp_path: pathlib.Path, again: Any
 ) -> None:
-    """As of a job written with --resume_step: the manifest of before stands until the next save."""
+    """A job written with --resume_step leaves the old manifest in place until the next save."""
     run, place = _run(tmp_path), Place(tmp_path / "checkpoints")
     earlier = checkpoints.without_replay(place.saver.save(3, COUNTS, with_replay=False))
     place.saver.save(9, COUNTS, with_replay=True)

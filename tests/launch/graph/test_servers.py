@@ -25,7 +25,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Server:
-    """What is served."""
+    """The served object."""
 
     def double(self, number: int) -> int:
         return 2 * number
@@ -130,7 +130,7 @@ class Scripted:
 
 
 class Broken(grpc.RpcError):
-    """As gRPC has it."""
+    """The error that gRPC raises."""
 
     def __init__(self, code: grpc.StatusCode) -> None:
         self.code = lambda: code

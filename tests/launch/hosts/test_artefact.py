@@ -12,13 +12,12 @@ from courier import credentials
 from launch.graph.program import make_program
 from launch.hosts import artefact, job
 from run_folder import settings
+from tests.run_folder import saved_runs
 
 
 def _run(tmp_path: pathlib.Path, **given: Any) -> settings.Settings:
-    defaults: dict[str, Any] = dict(
-        agent="r2d2", env="catch", run_dir=str(tmp_path / "run"), preset="local"
-    )
-    return settings.resolve(defaults | dict(num_actors=4, actors_per_node=2) | given, {})
+    values: dict[str, Any] = dict(run_dir=str(tmp_path / "run"), num_actors=4, actors_per_node=2)
+    return saved_runs.resolve(**values | given)
 
 
 def _shape(tmp_path: pathlib.Path, **given: Any) -> list[tuple[str, str, tuple[str, ...]]]:
@@ -51,10 +50,9 @@ def test_the_first_pool_has_one_node_where_each_kind_has_several(tmp_path: pathl
 
 
 def test_only_the_projects_own_modules_and_tables_are_shipped(tmp_path: pathlib.Path) -> None:
-    for name in ("launch/node.py", "environments/data/atari57.csv", "r2d2/learner.py"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    for name in (".venv/x.py", "runs/pong/logs/actor.csv", "tests/x.py", "launch/BUILD", "x.py"):
+    own = ("launch/node.py", "environments/data/atari57.csv", "r2d2/learner.py")
+    others = (".venv/x.py", "runs/pong/logs/actor.csv", "tests/x.py", "launch/BUILD", "x.py")
+    for name in (*own, *others):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     assert [str(file) for file in artefact.source_files(tmp_path)] == [
@@ -95,7 +93,7 @@ def test_a_written_pools_nodes_find_addresses_in_the_environment(
 
 
 def test_a_job_is_its_writers_alone(tmp_path: pathlib.Path) -> None:
-    """Whatever the umask: many systems let a user's group write."""
+    """The umask does not matter: many systems let a user's group write."""
     before = os.umask(0o002)
     try:
         artefact.write(_run(tmp_path), {}, tmp_path / "job")

@@ -29,6 +29,7 @@ def test_every_process_has_a_port_of_its_own_on_its_host() -> None:
         "workerpool1": ["b:2222", "c:2222"],
         "workerpool2": ["b:2223", "b:2224"],
     }
+    assert _write(port=65533)["cluster"]["workerpool2"] == ["b:65534", "b:65535"]  # the last
 
 
 @pytest.mark.parametrize(
@@ -70,10 +71,6 @@ def test_a_host_may_hold_its_own_pool_alone() -> None:
 def test_what_cannot_be_written_is_refused(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(JobError, match=said):
         _write(**changed)
-
-
-def test_the_last_ports_can_be_used() -> None:
-    assert _write(port=65533)["cluster"]["workerpool2"] == ["b:65534", "b:65535"]
 
 
 def _said(text: str | None) -> str:
@@ -157,6 +154,6 @@ def test_a_job_in_the_home_folder_is_found(
     assert capsys.readouterr().out.split() == ["0", "actor/0", "x:2222"]
 
 
-def test_a_job_of_a_name_that_no_folder_has_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert typed.run(cluster.main, "--job=~nobody-here/job", "--hosts=x") == 2
-    assert "There is no home folder ~nobody-here" in capsys.readouterr().err
+def test_a_job_of_a_name_that_no_folder_has_is_refused() -> None:
+    said = typed.refused(cluster.main, "--job=~nobody-here/job", "--hosts=x")
+    assert "There is no home folder ~nobody-here" in said

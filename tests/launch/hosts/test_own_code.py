@@ -1,7 +1,6 @@
-"""What a run names of a user's own goes with its job, and nothing else does."""
+"""The code of a user's own that a run names goes with its job, and no other does."""
 
 import pathlib
-import sys
 from typing import Any
 
 import pytest
@@ -21,8 +20,7 @@ def package(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.
     (folder / "my_package" / "__pycache__").mkdir()
     (folder / "my_package" / "__pycache__" / "x.pyc").touch()
     monkeypatch.syspath_prepend(folder)
-    for name in [name for name in sys.modules if name.partition(".")[0] == "my_package"]:
-        monkeypatch.delitem(sys.modules, name)  # another test's, of another folder
+    extending.forget("my_package", monkeypatch)
     return folder
 
 

@@ -3,16 +3,15 @@
 import os
 import pathlib
 import signal
-import subprocess
-import sys
 import textwrap
 
 import psutil
 import pytest
 
+from tests.commands import Started
 from tests.launch.local.nodes import printed
-from tests.launch.runs import all_gone
-from tests.patience import PATIENCE
+from tests.launch.runs import all_gone, forked
+from tests.patience import PATIENCE, wait_for
 
 # Each runs in a process of its own: in this one, other tests have run TensorFlow ops.
 _BEGINNING = """
@@ -32,26 +31,21 @@ def ended(server):
 """
 
 
-def _start(tmp_path: pathlib.Path, script: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-c", _BEGINNING + textwrap.dedent(script), str(tmp_path)],
-        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+def _start(tmp_path: pathlib.Path, script: str) -> Started:
+    (tmp_path / "script.py").write_text(_BEGINNING + textwrap.dedent(script))
+    return forked().start(tmp_path, "script", str(tmp_path), PYTHONPATH=str(tmp_path))
 
 
 def run_script(tmp_path: pathlib.Path, script: str) -> str:
-    """What a script prints that must succeed."""
-    process = _start(tmp_path, script)
+    """Runs a script that must succeed; returns its output."""
+    started = _start(tmp_path, script)
     try:
-        out, err = process.communicate(timeout=2 * PATIENCE)  # what waits in there says why
+        wait_for(started.has_ended, seconds=2 * PATIENCE)  # what waits in there says why
     finally:
-        process.kill()
-    assert process.returncode == 0, out + err
-    return out
+        started.kill()
+    outcome = started.outcome()
+    assert outcome.code == 0, outcome
+    return outcome.out
 
 
 def test_nodes_compute_talk_and_end_as_they_are_told(tmp_path: pathlib.Path) -> None:
@@ -143,12 +137,12 @@ def test_what_a_called_function_raises_is_raised_here(tmp_path: pathlib.Path) ->
 
 @pytest.mark.parametrize("who", ["launcher", "server"])
 def test_all_end_with_the_launcher_and_with_the_server(who: str, tmp_path: pathlib.Path) -> None:
-    process = _start(
+    started = _start(
         tmp_path,
         """
         with ForkServer() as server:
             server.launch(nodes.make_program, "deaf", output=output)
-            print(server.pid, flush=True)
+            print("server", server.pid, flush=True)
             try:
                 while True:
                     server.ended(0.1)
@@ -156,13 +150,13 @@ def test_all_end_with_the_launcher_and_with_the_server(who: str, tmp_path: pathl
                 print(error, flush=True)
         """,
     )
-    assert process.stdout is not None
-    server = int(process.stdout.readline())
+    server = int(printed(tmp_path, "out", "server")[0])
     engine = psutil.Process(int(printed(tmp_path, "asking/0", "child")[0]))
-    others = psutil.Process(process.pid).children(recursive=True)
-    os.kill(process.pid if who == "launcher" else server, signal.SIGKILL)
-    out, _ = process.communicate(timeout=PATIENCE)
-    assert out == ("The process that forks the nodes is gone.\n" if who == "server" else "")
+    others = psutil.Process(started.pid).children(recursive=True)
+    os.kill(started.pid if who == "launcher" else server, signal.SIGKILL)
+    wait_for(started.has_ended)
+    said = started.outcome().out.splitlines()[1:]
+    assert said == ["The process that forks the nodes is gone."] * (who == "server")
     assert engine in others
     assert len(others) >= 4
     assert all_gone(others)

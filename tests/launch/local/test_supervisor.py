@@ -9,7 +9,7 @@ import pathlib
 import signal
 import time
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -17,36 +17,37 @@ import pytest
 from launch.graph import coordinator, process
 from launch.local import supervisor
 from launch.local.fork_server import Ended
-from launch.local.supervisor import (
-    LONGEST_DELAY,
-    PROGRAM,
-    WINDOW_SECONDS,
-    Restarts,
-)
+from launch.local.supervisor import LONGEST_DELAY, PROGRAM, WINDOW_SECONDS, Restarts
 from recurrent_replay import command
 from run_folder import disk
 from run_folder.checkpoints import CheckpointError
 from run_folder.settings import Settings
+from tests.launch.local.made_up import progress
 from tests.run_folder import saved_runs
 
 LIMIT = "100 actor steps were reached"
 
 
-class Server:
-    """Stands for the fork server.
+class Launch:
+    """The launch of a run that has saved something; stands for the fork server, too.
 
     Attributes:
+      run: its settings.
       meanwhile: called once the program has been started, for each launch the next.
+      on_start: called whenever a node is started again.
       failing: nodes whose end it tells of.
       launches: how many there were.
       started: nodes that were started again.
-      now: seconds that were waited for it, the supervisor's clock.
+      now: seconds that were waited for the server, the supervisor's clock.
       begun: when the nodes were asked to end.
       killed_after: nodes that were killed, and after how many seconds.
+      out, err: all that was printed by the end.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, run: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+        self.run, self._capsys = run, capsys
         self.meanwhile: Callable[[], None] = lambda: None
+        self.on_start: Callable[[], None] = lambda: None
         self.failing: list[Ended] = []
         self.launches = 0
         self.started: list[str] = []
@@ -56,9 +57,24 @@ class Server:
         self.killed: set[str] = set()  # of whose end it has not told
         self.killed_after: dict[str, float] = {}
 
+    def end(self, go_on: Callable[[], Any] = dict, **changes: Any) -> int:
+        """Supervises the run, with changed settings, to its end; returns the exit code."""
+        server: Any = self
+        code = supervisor.run(dataclasses.replace(self.run, **changes), {}, server, go_on)
+        self.out, self.err = self._capsys.readouterr()
+        return code
+
     def after(self, seconds: float, do: Callable[[], None]) -> None:
-        """Does something when so many seconds were waited for it."""
+        """Does something when so many seconds were waited for the server."""
         self.later.append((self.now + seconds, do))
+
+    def report(
+        self, reason: str = "", state: str = "finished", episodes: int = 0, **changes: Any
+    ) -> Callable[[], None]:
+        """Writes, when it is called, what the coordinator would."""
+        counts = dict(actor_steps=2_000, learner_steps=0, episodes=episodes)
+        text = json.dumps(progress(state=state, reason=reason, counts=counts, **changes))
+        return lambda: disk.write(self.run.folder.progress, text)
 
     def launch(self, *_: object, output: pathlib.Path, hang_seconds: float) -> list[str]:
         self.launches += 1
@@ -67,6 +83,7 @@ class Server:
 
     def start(self, label: str) -> None:
         self.started.append(label)
+        self.on_start()
 
     def ended(self, seconds: float) -> list[Ended]:
         self.now += seconds
@@ -89,87 +106,37 @@ class Server:
 
 
 @pytest.fixture
-def run(tmp_path: pathlib.Path) -> Settings:
-    """A run that has saved something."""
-    saved = saved_runs.save(tmp_path / "run", "impala")
-    supervisor.begin(saved)
+def launch(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Launch]:
+    """A launch whose first minute is over."""
+    launch = Launch(saved_runs.save(tmp_path / "run", "impala"), capsys)
+    supervisor.begin(launch.run)
     for group in ("actor", "learner"):
-        (saved.path / "nodes" / group).mkdir()
-        (saved.path / "nodes" / group / "0").write_text("")
-    return saved
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+        (launch.run.path / "nodes" / group).mkdir()
+        (launch.run.path / "nodes" / group / "0").write_text("")
+    monkeypatch.setattr(supervisor, "FIRST_SECONDS", 0.0)
     monkeypatch.setattr(supervisor, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(supervisor, "NOTICE_SECONDS", 0.2)
     monkeypatch.setattr(supervisor, "CRASH_SECONDS", 0.6)
     monkeypatch.setattr(coordinator, "SAVE_SECONDS", 0.1)
+    clock = types.SimpleNamespace(monotonic=lambda: launch.now, strftime=time.strftime)
+    monkeypatch.setattr(supervisor, "time", clock)
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in signals}
-    server = Server()
-    clock = types.SimpleNamespace(monotonic=lambda: server.now, strftime=time.strftime)
-    monkeypatch.setattr(supervisor, "time", clock)
-    yield server
+    yield launch
     for number, handler in before.items():
         signal.signal(number, handler)
 
 
-@pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run's first minute is over."""
-    monkeypatch.setattr(supervisor, "FIRST_SECONDS", 0.0)
+def _remove_manifest(launch: Launch) -> None:
+    (launch.run.path / "checkpoints" / "manifest.json").unlink()
 
 
-def _report(
-    run: Settings,
-    reason: str = "",
-    state: str = "finished",
-    limits: Mapping[str, int | None] | None = None,
-    notices: Sequence[str] = (),
-    noticed: int = 0,
-    episodes: int = 0,
-) -> Callable[[], None]:
-    """What the coordinator writes."""
-    counts = dict.fromkeys(("learner_steps", "episodes", "walltime", "environments_lost"), 0)
-    counts |= {"actor_steps": 2_000, "episodes": episodes}
-    text = json.dumps(
-        dict(
-            state=state,
-            reason=reason,
-            counts=counts,
-            limits=limits or {},
-            rates=dict(actor_steps=0, learner_steps=0),
-            replay_size=0,
-            filling={},
-            replays_per_observation=0,
-            learners={},
-            left_out={},
-            acting=[8, 8],
-            notices=notices,
-            noticed=noticed,
-            returns={"catch": 0.0},
-            aggregates={},
-            evaluations={},
-        )
-    )
-
-    def write() -> None:
-        disk.write(run.folder.progress, text)
-
-    return write
-
-
-def _remove_manifest(run: Settings) -> None:
-    (run.path / "checkpoints" / "manifest.json").unlink()
-
-
-def test_a_run_that_reached_its_limit_and_saved_is_a_success(
-    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server.meanwhile = _report(run, LIMIT)
-    assert supervisor.run(run, {}, server, lambda: {}) == 0
-    assert f"The run has ended: {LIMIT}." in capsys.readouterr().out
+def test_a_run_that_reached_its_limit_and_saved_is_a_success(launch: Launch) -> None:
+    launch.meanwhile = launch.report(LIMIT)
+    assert launch.end() == 0
+    assert f"The run has ended: {LIMIT}." in launch.out
 
 
 @pytest.mark.parametrize(
@@ -178,76 +145,65 @@ def test_a_run_that_reached_its_limit_and_saved_is_a_success(
         (dict(actor_steps=2_000, learner_steps=None), " --max_actor_steps=4000"),
         (dict(actor_steps=2_001, learner_steps=None), ""),
         (dict(actor_steps=1_500, learner_steps=9), " --max_actor_steps=3000"),
-        ({}, ""),
+        (dict(actor_steps=None, learner_steps=None), ""),
     ],
 )
 def test_the_line_that_resumes_raises_what_was_reached(
-    run: Settings,
-    server: Any,
-    capsys: pytest.CaptureFixture[str],
-    limits: dict[str, int | None],
-    further: str,
+    launch: Launch, limits: dict[str, int | None], further: str
 ) -> None:
-    server.meanwhile = _report(run, LIMIT, limits=limits)
-    assert supervisor.run(run, {}, server, lambda: {}) == 0
-    line = f"Resume:   {command('train')} --run_dir={run.path} --resume{further}\n"
-    assert line in capsys.readouterr().out
+    launch.meanwhile = launch.report(LIMIT, limits=limits)
+    assert launch.end() == 0
+    line = f"Resume:   {command('train')} --run_dir={launch.run.path} --resume{further}\n"
+    assert line in launch.out
 
 
-def test_a_run_that_reached_its_limit_and_saved_nothing_is_none(
-    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _remove_manifest(run)
-    server.meanwhile = _report(run, LIMIT)
-    assert supervisor.run(run, {}, server, lambda: {}) == 1
-    assert "Nothing was saved yet." in capsys.readouterr().out
+def test_a_run_that_reached_its_limit_and_saved_nothing_is_none(launch: Launch) -> None:
+    _remove_manifest(launch)
+    launch.meanwhile = launch.report(LIMIT)
+    assert launch.end() == 1
+    assert "Nothing was saved yet." in launch.out
 
 
-def test_a_run_that_is_stopped_before_anything_was_saved_was_asked_to(
-    run: Settings, server: Any
-) -> None:
-    _remove_manifest(run)
-    server.meanwhile = lambda: os.kill(os.getpid(), signal.SIGTERM)
-    assert supervisor.run(run, {}, server, lambda: {}) == 0
+def test_a_run_that_is_stopped_before_anything_was_saved_was_asked_to(launch: Launch) -> None:
+    _remove_manifest(launch)
+    launch.meanwhile = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    assert launch.end() == 0
 
 
-def test_at_its_limit_a_run_waits_for_the_last_save(run: Settings, server: Any) -> None:
+def test_at_its_limit_a_run_waits_for_the_last_save(launch: Launch) -> None:
     """For ten times as long as after a signal."""
-    _report(run, LIMIT, state="running")()
-    server.meanwhile = lambda: server.after(1.0, _report(run, LIMIT))
-    assert supervisor.run(run, {}, server, lambda: {}) == 0
-    assert server.now >= 1.0
+    launch.report(LIMIT, state="running")()
+    launch.meanwhile = lambda: launch.after(1.0, launch.report(LIMIT))
+    assert launch.end() == 0
+    assert launch.now >= 1.0
 
 
-def test_each_notice_is_told_once(
-    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _report(run, state="running", notices=["one", "two"], noticed=2)()
-    later = ("two", "three", "four"), 4  # the first is no longer kept
+def test_each_notice_is_told_once(launch: Launch) -> None:
+    launch.report(state="running", notices=["one", "two"], noticed=2)()
+    later = dict(notices=["two", "three", "four"], noticed=4)  # the first is no longer kept
 
     def meanwhile() -> None:
-        server.after(0.3, _report(run, "", "running", {}, *later))
-        server.after(0.6, _report(run, LIMIT, "finished", {}, *later))
+        launch.after(0.3, launch.report(state="running", **later))
+        launch.after(0.6, launch.report(LIMIT, **later))
 
-    server.meanwhile = meanwhile
-    assert supervisor.run(run, {}, server, lambda: {}) == 0
-    told = [line.split()[-1] for line in capsys.readouterr().out.splitlines()]
-    assert [word for word in told if word in ("one", "two", "three", "four")] == [
-        *("one", "two", "three", "four")
-    ]
+    launch.meanwhile = meanwhile
+    assert launch.end() == 0
+    told = [line.split()[-1] for line in launch.out.splitlines()]
+    words = ["one", "two", "three", "four"]
+    assert [word for word in told if word in words] == words
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_asks_the_run_to_end(number: int, run: Settings, server: Any) -> None:
-    _report(run, state="running")()
-    server.meanwhile = lambda: os.kill(os.getpid(), number)
-    assert supervisor.run(run, {}, server, lambda: {}) == 0
-    assert run.folder.stop.exists()
-    assert server.killed_after == pytest.approx({"actor/0": 0.2, "learner/0": 0.2}, abs=0.02)
+def test_a_signal_asks_the_run_to_end(number: int, launch: Launch) -> None:
+    launch.report(state="running")()
+    launch.meanwhile = lambda: os.kill(os.getpid(), number)
+    assert launch.end() == 0
+    assert launch.run.folder.stop.exists()
+    assert launch.killed_after == pytest.approx({"actor/0": 0.2, "learner/0": 0.2}, abs=0.02)
 
 
 def test_servers_end_after_those_who_ask_them(
-    run: Settings, server: Any, monkeypatch: pytest.MonkeyPatch
+    launch: Launch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They end as soon as they are asked."""
     nodes = ["actor/0", "coordinator/0", "learner/0", "replay/0", "replay/1"]
@@ -256,28 +212,27 @@ def test_servers_end_after_those_who_ask_them(
     def signalled(number: int, labels: Iterable[str]) -> None:
         assert number == signal.SIGTERM
         asked.append(set(labels))
-        server.failing = [Ended(label, 0) for label in labels]
+        launch.failing = [Ended(label, 0) for label in labels]
 
-    monkeypatch.setattr(server, "signal", signalled)
-    monkeypatch.setattr(server, "launch", lambda *_, **__: nodes)
-    _report(run, LIMIT)()
-    assert supervisor.run(run, {}, server, lambda: {}) == 0
+    monkeypatch.setattr(launch, "signal", signalled)
+    monkeypatch.setattr(launch, "launch", lambda *_, **__: nodes)
+    launch.report(LIMIT)()
+    assert launch.end() == 0
     assert asked == [{"actor/0", "learner/0"}, {"coordinator/0", "replay/0", "replay/1"}]
 
 
-def test_a_closed_terminal_is_none_of_a_run_that_ignores_it(run: Settings, server: Any) -> None:
+def test_a_closed_terminal_is_none_of_a_run_that_ignores_it(launch: Launch) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
 
     def hang_up() -> None:
         os.kill(os.getpid(), signal.SIGHUP)
-        _report(run, LIMIT)()
+        launch.report(LIMIT)()
 
-    server.meanwhile = hang_up
-    assert supervisor.run(run, {}, server, lambda: {}) == 0
-    assert not run.folder.stop.exists()
+    launch.meanwhile = hang_up
+    assert launch.end() == 0
+    assert not launch.run.folder.stop.exists()
 
 
-@pytest.mark.usefixtures("later")
 @pytest.mark.parametrize(
     ("free", "lacks"),
     [
@@ -286,231 +241,195 @@ def test_a_closed_terminal_is_none_of_a_run_that_ignores_it(run: Settings, serve
     ],
 )
 def test_a_full_disk_is_no_success_and_is_named(
-    free: disk.Free,
-    lacks: str,
-    run: Settings,
-    server: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    free: disk.Free, lacks: str, launch: Launch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a full disk the crash file can be made, but nothing written into it."""
     monkeypatch.setattr(disk, "free", lambda _: free)
-    (run.path / "nodes" / "crash.txt").touch()
-    server.failing = [Ended("actor/0", 1)]
-    assert supervisor.run(run, {}, server, lambda: {}) == 1
-    out, err = capsys.readouterr()
-    assert "The process of node actor/0 ended with code 1." in err
-    assert f"The disk of {run.path} is full ({lacks}): free some, then resume." in err
-    assert "it was asked to stop" not in out
-    assert (server.launches, server.started) == (1, [])
-    assert server.killed_after == pytest.approx({"learner/0": 0.6}, abs=0.02)
+    (launch.run.path / "nodes" / "crash.txt").touch()
+    launch.failing = [Ended("actor/0", 1)]
+    assert launch.end() == 1
+    assert "The process of node actor/0 ended with code 1." in launch.err
+    assert f"The disk of {launch.run.path} is full ({lacks}): free some, then" in launch.err
+    assert "it was asked to stop" not in launch.out
+    assert (launch.launches, launch.started) == (1, [])
+    assert launch.killed_after == pytest.approx({"learner/0": 0.6}, abs=0.02)
 
 
 def test_a_stop_on_a_full_disk_ends_the_run_all_the_same(
-    run: Settings, server: Any, monkeypatch: pytest.MonkeyPatch
+    launch: Launch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def touch(path: pathlib.Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    _report(run, state="running")()
+    launch.report(state="running")()
     monkeypatch.setattr(pathlib.Path, "touch", touch)
-    server.meanwhile = lambda: os.kill(os.getpid(), signal.SIGTERM)
-    assert supervisor.run(run, {}, server, lambda: {}) == 0
+    launch.meanwhile = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    assert launch.end() == 0
 
 
-def test_what_was_saved_and_is_damaged_is_told_at_the_end(
-    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (run.path / "checkpoints" / "manifest.json").write_text("{")
-    server.meanwhile = _report(run, LIMIT)
-    assert supervisor.run(run, {}, server, lambda: {}) == 0
-    assert "manifest.json is corrupt" in capsys.readouterr().out
+def test_what_was_saved_and_is_damaged_is_told_at_the_end(launch: Launch) -> None:
+    (launch.run.path / "checkpoints" / "manifest.json").write_text("{")
+    launch.meanwhile = launch.report(LIMIT)
+    assert launch.end() == 0
+    assert "manifest.json is corrupt" in launch.out
 
 
-@pytest.mark.usefixtures("later")
-def test_an_actor_that_dies_is_started_again_in_place(
-    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_actor_that_dies_is_started_again_in_place(launch: Launch) -> None:
     def die() -> None:
-        (run.path / "nodes" / "actor" / "0").write_text("its last words")
-        server.failing = [Ended("actor/0", -9)]
-        server.after(1.5, _report(run, LIMIT))
+        (launch.run.path / "nodes" / "actor" / "0").write_text("its last words")
+        launch.failing = [Ended("actor/0", -9)]
+        launch.after(1.5, launch.report(LIMIT))
 
-    server.meanwhile = die
-    assert supervisor.run(run, {}, server, lambda: {}) == 0
-    assert (server.launches, server.started) == (1, ["actor/0"])
-    out = capsys.readouterr().out
-    assert "The process of node actor/0 was killed by SIGKILL. It starts again in 1 s." in out
-    (kept,) = (run.path / "nodes" / "crashes").glob("*-actor-0.txt")
+    launch.meanwhile = die
+    assert launch.end() == 0
+    assert (launch.launches, launch.started) == (1, ["actor/0"])
+    said = "The process of node actor/0 was killed by SIGKILL. It starts again in 1 s."
+    assert said in launch.out
+    (kept,) = (launch.run.path / "nodes" / "crashes").glob("*-actor-0.txt")
     assert "its last words" in kept.read_text()
 
 
-@pytest.mark.usefixtures("later")
-def test_what_an_actor_said_of_its_error_is_kept_and_does_not_hide_the_next(
-    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_an_actor_said_of_its_error_is_kept_and_does_not_hide_the_next(launch: Launch) -> None:
     def die() -> None:
-        run.folder.crash.write_text("The actor 0 node crashed:\nTrace\nValueError: first\n")
-        server.failing = [Ended("actor/0", 1)]
-        server.after(1.0, _report(run, LIMIT))
+        launch.run.folder.crash.write_text("The actor 0 node crashed:\nTrace\nValueError: first\n")
+        launch.failing = [Ended("actor/0", 1)]
+        launch.after(1.0, launch.report(LIMIT))
 
-    server.meanwhile = die
-    assert supervisor.run(run, {}, server, lambda: {}) == 0
-    assert not run.folder.crash.exists()
-    (kept,) = (run.path / "nodes" / "crashes").iterdir()
+    launch.meanwhile = die
+    assert launch.end() == 0
+    assert not launch.run.folder.crash.exists()
+    (kept,) = (launch.run.path / "nodes" / "crashes").iterdir()
     assert "ValueError: first" in kept.read_text()
-    assert "The actor 0 node crashed: ValueError: first. It starts again" in capsys.readouterr().out
+    assert "The actor 0 node crashed: ValueError: first. It starts again" in launch.out
 
 
-@pytest.mark.usefixtures("later")
-def test_a_dead_learner_begins_the_program_again_from_what_was_saved(
-    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dead_learner_begins_the_program_again_from_what_was_saved(launch: Launch) -> None:
     went_on = []
 
     def go_on() -> dict[str, Any]:
-        went_on.append(server.launches)
+        went_on.append(launch.launches)
         return {}
 
     def die() -> None:
-        if server.launches == 1:
-            server.failing = [Ended("learner/0", -9)]
+        if launch.launches == 1:
+            launch.failing = [Ended("learner/0", -9)]
         else:
-            _report(run, LIMIT)()
+            launch.report(LIMIT)()
 
-    server.meanwhile = die
-    assert supervisor.run(run, {}, server, go_on) == 0
-    assert (server.launches, went_on, server.started) == (2, [1], [])
-    out = capsys.readouterr().out
-    assert "node learner/0 was killed by SIGKILL. The run goes on from what was saved" in out
+    launch.meanwhile = die
+    assert launch.end(go_on) == 0
+    assert (launch.launches, went_on, launch.started) == (2, [1], [])
+    said = "node learner/0 was killed by SIGKILL. The run goes on from what was saved"
+    assert said in launch.out
 
 
-@pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("label", ["actor/0", "learner/0"])
-def test_what_dies_too_often_ends_the_run_as_ever(
-    label: str, run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    once = dataclasses.replace(run, restarts=0)
-    server.failing = [Ended(label, -9)]
-    assert supervisor.run(once, {}, server, lambda: {}) == 1
-    assert (server.launches, server.started) == (1, [])
-    assert f"The process of node {label} was killed by SIGKILL." in capsys.readouterr().err
+def test_what_dies_too_often_ends_the_run_as_ever(label: str, launch: Launch) -> None:
+    launch.failing = [Ended(label, -9)]
+    assert launch.end(restarts=0) == 1
+    assert (launch.launches, launch.started) == (1, [])
+    assert f"The process of node {label} was killed by SIGKILL." in launch.err
 
 
-@pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("saves", [False, True])
 def test_who_dies_again_and_again_before_anything_new_is_saved_ends_the_run(
-    saves: bool,
-    run: Settings,
-    server: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    saves: bool, launch: Launch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However seldom it dies."""
     monkeypatch.setattr(supervisor, "WINDOW_SECONDS", -1.0)
     monkeypatch.setattr(supervisor, "LONGEST_DELAY", 0.0)
-    manifest = run.folder.checkpoints / "manifest.json"
+    manifest = launch.run.folder.checkpoints / "manifest.json"
     saved = manifest.read_text()
     manifest.unlink()
 
     def die() -> None:
-        server.failing = [Ended("learner/0", -9, starved=True)]
+        launch.failing = [Ended("learner/0", -9, starved=True)]
         if saves:
-            manifest.write_text(saved + " " * server.launches)
-        if server.launches == 6:
-            server.failing = []
-            _report(run, LIMIT)()
+            manifest.write_text(saved + " " * launch.launches)
+        if launch.launches == 6:
+            launch.failing = []
+            launch.report(LIMIT)()
 
-    server.meanwhile = die
-    assert supervisor.run(run, {}, server, lambda: {}) == (0 if saves else 1)
-    assert server.launches == (6 if saves else 4)
-    out, err = capsys.readouterr()
+    launch.meanwhile = die
+    assert launch.end() == (0 if saves else 1)
+    assert launch.launches == (6 if saves else 4)
     killed = "learner/0 was killed by SIGKILL, for memory ran out: fewer actors or a smaller replay"
-    assert killed in out
-    assert ("Nothing was saved yet: the run begins anew, in 0 s." in out) != saves
-    assert ("It is not started again: --restarts=3 mends so many deaths in" in err) != saves
+    assert killed in launch.out
+    assert ("Nothing was saved yet: the run begins anew, in 0 s." in launch.out) != saves
+    said = "It is not started again: --restarts=3 mends so many deaths in"
+    assert (said in launch.err) != saves
 
 
 def test_in_its_first_minute_a_new_run_mends_nothing(
-    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
+    launch: Launch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.failing = [Ended("actor/0", 1)]
-    assert supervisor.run(run, {}, server, lambda: {}) == 1
-    assert (server.launches, server.started) == (1, [])
-    assert "what dies in the first 60 s of a new run would die again." in capsys.readouterr().err
+    monkeypatch.setattr(supervisor, "FIRST_SECONDS", 60.0)
+    launch.failing = [Ended("actor/0", 1)]
+    assert launch.end() == 1
+    assert (launch.launches, launch.started) == (1, [])
+    assert "what dies in the first 60 s of a new run would die again." in launch.err
 
 
-@pytest.mark.usefixtures("later")
-def test_a_node_that_ends_before_its_run_has_died_whatever_its_code(
-    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _report(run, state="running")()
-    server.meanwhile = lambda: server.failing.extend(
+def test_a_node_that_ends_before_its_run_has_died_whatever_its_code(launch: Launch) -> None:
+    launch.report(state="running")()
+    launch.meanwhile = lambda: launch.failing.extend(
         [Ended("learner/0", process.DONE), Ended("actor/0", 0)]
     )
-    server.start = lambda label: _report(run, LIMIT)()
-    assert supervisor.run(run, {}, server, lambda: {}) == 0
+    launch.on_start = launch.report(LIMIT)
+    assert launch.end() == 0
     said = "node actor/0 ended with code 0, by sys.exit or os._exit. It starts again in 1 s."
-    assert said in capsys.readouterr().out
+    assert said in launch.out
 
 
-@pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("episodes", [0, 1])
 def test_what_was_never_played_ends_the_run_and_what_was_is_tried_again(
-    episodes: int, run: Settings, server: Any
+    episodes: int, launch: Launch
 ) -> None:
     def die() -> None:
-        _report(run, state="running", episodes=episodes)()
-        server.failing = [Ended("actor/0", process.CANNOT_PLAY)]
+        launch.report(state="running", episodes=episodes)()
+        launch.failing = [Ended("actor/0", process.CANNOT_PLAY)]
 
-    server.meanwhile = die
-    server.start = lambda label: _report(run, LIMIT)()
-    assert supervisor.run(run, {}, server, lambda: {}) == (0 if episodes else 1)
-    assert server.launches == 1
+    launch.meanwhile = die
+    launch.on_start = launch.report(LIMIT)
+    assert launch.end() == (0 if episodes else 1)
+    assert launch.launches == 1
 
 
-@pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("instead", [False, True])
 def test_a_run_folder_that_is_moved_ends_the_run_with_a_sentence(
-    instead: bool, run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
+    instead: bool, launch: Launch
 ) -> None:
     def move() -> None:
-        run.path.rename(run.path.with_name("moved"))
+        launch.run.path.rename(launch.run.path.with_name("moved"))
         if instead:
-            run.path.mkdir()
-        server.failing = [Ended("actor/0", 1)]  # which could not write its log
+            launch.run.path.mkdir()
+        launch.failing = [Ended("actor/0", 1)]  # which could not write its log
 
-    server.meanwhile = move
-    assert supervisor.run(run, {}, server, lambda: {}) == 1
-    out, err = capsys.readouterr()
-    assert f"{run.path} was moved or removed: it is not where its run writes." in err
-    assert (out, server.launches) == ("", 1)
-    assert not list(run.path.glob("*"))
+    launch.meanwhile = move
+    assert launch.end() == 1
+    said = f"{launch.run.path} was moved or removed: it is not where its run writes."
+    assert said in launch.err
+    assert (launch.out, launch.launches) == ("", 1)
+    assert not list(launch.run.path.glob("*"))
 
 
-@pytest.mark.usefixtures("later")
-def test_a_run_that_cannot_go_on_ends_with_the_reason(
-    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_cannot_go_on_ends_with_the_reason(launch: Launch) -> None:
     def go_on() -> dict[str, Any]:
         raise CheckpointError("The checkpoint is corrupt.")
 
-    server.failing = [Ended("learner/0", -9)]
-    assert supervisor.run(run, {}, server, go_on) == 1
-    assert "The checkpoint is corrupt." in capsys.readouterr().err
+    launch.failing = [Ended("learner/0", -9)]
+    assert launch.end(go_on) == 1
+    assert "The checkpoint is corrupt." in launch.err
 
 
-@pytest.mark.usefixtures("later")
-def test_a_process_that_stood_still_is_told_from_one_that_was_killed(
-    run: Settings, server: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_process_that_stood_still_is_told_from_one_that_was_killed(launch: Launch) -> None:
     def die() -> None:
-        server.failing = [Ended("actor/0", -9, silence=21.4)]
-        server.after(0.5, _report(run, LIMIT))
+        launch.failing = [Ended("actor/0", -9, silence=21.4)]
+        launch.after(0.5, launch.report(LIMIT))
 
-    server.meanwhile = die
-    assert supervisor.run(run, {}, server, lambda: {}) == 0
-    assert "node actor/0 did not go on for 21 s and was killed." in capsys.readouterr().out
+    launch.meanwhile = die
+    assert launch.end() == 0
+    assert "node actor/0 did not go on for 21 s and was killed." in launch.out
 
 
 class Clock:

@@ -1,4 +1,4 @@
-"""What a run leaves in the system's temporary folder: nothing."""
+"""A run leaves nothing in the system's temporary folder."""
 
 import fcntl
 import os
@@ -23,9 +23,7 @@ def test_files_are_made_in_a_folder_that_goes(tmp_path: pathlib.Path) -> None:
     assert tempfile.gettempdir() == before
 
 
-def test_the_nodes_of_a_server_that_was_killed_remove_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_nodes_of_a_server_that_was_killed_remove_it(monkeypatch: pytest.MonkeyPatch) -> None:
     codes: list[int] = []
     monkeypatch.setattr(os, "_exit", codes.append)
     monkeypatch.setattr(processes, "kill_children", lambda: codes.append(0))  # the tests' own, here

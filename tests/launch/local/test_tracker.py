@@ -37,7 +37,7 @@ def _append(run: Settings, label: str, text: str) -> None:
 
 
 def _records(path: pathlib.Path) -> list[Any]:
-    """What wandb's own process has kept, as soon as that is all."""
+    """The records that wandb's own process has kept, once it has kept them all."""
     from wandb.proto import wandb_internal_pb2
     from wandb.sdk.internal import datastore
 

@@ -14,41 +14,23 @@ from launch.local import view
 from launch.local.view import MOST_POINTS, Curve
 from run_folder import task_returns
 from run_folder.layout import RunFolder
+from tests.launch.local.made_up import progress
 
 
-def _progress(**changes: Any) -> dict[str, Any]:
-    return (
-        dict(
-            state="running",
-            reason="",
-            counts=dict(
-                actor_steps=12_345,
-                learner_steps=678,
-                episodes=90,
-                trained_steps=5,
-                walltime=3_725.0,
-                environments_lost=0,
-            ),
-            limits=dict(actor_steps=None, learner_steps=None),
-            acting=[32, 32],
-            rates=dict(actor_steps=830.4, learner_steps=6.25),
-            replay_size=1_234,
-            filling={},
-            replays_per_observation=2.985,
-            learners=dict(r2d2=dict(learner_steps=678, loss=0.12345, parameter_lag=17.5)),
-            returns={"atari:pong": -20.25},
-            aggregates={},
-            evaluations=dict(r2d2=dict(learner_steps=600, episode_return=-19.5)),
-            left_out={},
-            notices=[],
-            noticed=0,
-        )
-        | changes
-    )
+def _drawn(
+    *states: dict[str, Any], width: int = 80, is_terminal: bool = True, **options: Any
+) -> str:
+    """The output of a view that shows these states."""
+    file = io.StringIO()
+    console = Console(force_terminal=is_terminal, file=file, width=width)
+    with view.View("r2d2 on catch", console, **options) as drawn:
+        for state in states:
+            drawn.show(state)
+    return file.getvalue()
 
 
 def test_the_view_shows_rates_replay_lag_returns_and_time() -> None:
-    assert view.rows(_progress()) == [
+    assert view.rows(progress()) == [
         ("actor steps", "12,345  (830/s)"),
         ("replay", "1,234 items"),
         ("replays per observation", "2.98"),
@@ -63,13 +45,10 @@ def test_the_view_shows_rates_replay_lag_returns_and_time() -> None:
 
 
 _LEFT_OUT = {f"dmlab:{level}": 1 for level in "abcdef"}
-_PLAYED = dict(
-    learner_steps=600,
-    normalised_tasks=2,
-    median_normalised=0.25,
-    mean_normalised=1.5,
-    mean_capped=0.625,
+AGGREGATES = dict(
+    normalised_tasks=2, median_normalised=0.25, mean_normalised=1.5, mean_capped=0.625
 )
+_PLAYED = dict(learner_steps=600, **AGGREGATES)
 
 
 @pytest.mark.parametrize(
@@ -116,24 +95,18 @@ _PLAYED = dict(
     ],
 )
 def test_what_is_known_has_a_row(changes: dict[str, Any], place: int, row: tuple[str, str]) -> None:
-    assert view.rows(_progress(**changes))[place] == row
+    assert view.rows(progress(**changes))[place] == row
 
 
 def test_lost_environments_and_restarts_are_shown_where_there_are_any() -> None:
-    progress = _progress()
-    progress["counts"]["environments_lost"] = 3
-    shown = view.rows(progress, restarts=2)
+    shown = view.rows(progress(counts=dict(environments_lost=3)), restarts=2)
     assert shown[4] == ("environments lost", "3, all replaced")
     assert shown[-1] == ("restarts", "2")
 
 
 @pytest.mark.parametrize(("width", "drawn"), [(80, False), (140, True), (300, True)])
 def test_a_wide_terminal_shows_the_curve_of_returns(width: int, drawn: bool) -> None:
-    console = Console(force_terminal=True, file=io.StringIO(), width=width)
-    with view.View("r2d2 on catch", console, earlier=[(0, -1.0), (9_000, 0.5)]) as shown:
-        shown.show(_progress())
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
+    text = _drawn(progress(), width=width, earlier=[(0, -1.0), (9_000, 0.5)])
     assert ("0 to 12,345 steps: recent return" in text) == drawn
     assert "recent return" in text
     lines = [line for line in re.sub(r"\x1b\[[0-9?;]*[A-Za-z]", "", text).splitlines() if line]
@@ -163,8 +136,8 @@ class _Gone(io.StringIO):
 def test_a_terminal_that_is_gone_ends_nothing(is_terminal: bool) -> None:
     console = Console(force_terminal=is_terminal, file=_Gone(), width=80)
     with view.View("r2d2 on catch", console) as drawn:
-        drawn.show(_progress())
-        drawn.show(_progress())
+        drawn.show(progress())
+        drawn.show(progress())
 
 
 def test_the_view_shows_each_of_several_learners() -> None:
@@ -173,7 +146,7 @@ def test_the_view_shows_each_of_several_learners() -> None:
         impala=dict(learner_steps=1_234),
     )
     evaluations = dict(impala=dict(learner_steps=1_200, episode_return=0.5))
-    shown = view.rows(_progress(learners=learners, evaluations=evaluations))
+    shown = view.rows(progress(learners=learners, evaluations=evaluations))
     assert [row for row in shown if ":" in row[0]] == [
         ("r2d2: updates", "678  (6.25/s)"),
         ("r2d2: parameter lag", "2 updates"),
@@ -184,11 +157,8 @@ def test_the_view_shows_each_of_several_learners() -> None:
 
 
 NAN = float("nan")
-AGGREGATES = dict(
-    normalised_tasks=2, median_normalised=0.25, mean_normalised=1.5, mean_capped=0.625
-)
 
-# Of tasks with human scores; others may have been.
+# No task with a human score has been played; others may have been.
 NONE_PLAYED = dict.fromkeys(AGGREGATES, NAN) | dict(normalised_tasks=0)
 
 
@@ -232,7 +202,7 @@ NONE_PLAYED = dict.fromkeys(AGGREGATES, NAN) | dict(normalised_tasks=0)
 def test_several_tasks_take_a_few_rows(
     returns: dict[str, float], aggregates: dict[str, float], shown: list[tuple[str, str]]
 ) -> None:
-    rows = view.rows(_progress(returns=returns, aggregates=aggregates))
+    rows = view.rows(progress(returns=returns, aggregates=aggregates))
     begin = [name for name, _ in rows].index("tasks")
     assert rows[begin : begin + len(shown)] == shown
     assert rows[begin + len(shown)][0] == "updates"
@@ -241,18 +211,20 @@ def test_several_tasks_take_a_few_rows(
 
 @pytest.mark.parametrize("tasks", [("catch", "gym:Hopper-v5"), ("catch", "atari:pong")])
 def test_tasks_without_a_common_unit_are_not_averaged(tasks: tuple[str, ...]) -> None:
-    console = Console(force_terminal=True, file=io.StringIO(), width=140)
     returns = dict(zip(tasks, (-0.7, 940.0), strict=True))
-    state = _progress(returns=returns, aggregates=task_returns.aggregates(returns))
-    with view.View("two tasks", console) as shown:
-        for steps in (10, 20, 30):
-            state["counts"]["actor_steps"] = steps
-            shown.show(state)
-    assert isinstance(console.file, io.StringIO)
-    assert ("steps: recent return" in console.file.getvalue()) == ("atari:pong" in tasks)
+    states = [
+        progress(
+            returns=returns,
+            aggregates=task_returns.aggregates(returns),
+            counts=dict(actor_steps=steps),
+        )
+        for steps in (10, 20, 30)
+    ]
+    text = _drawn(*states, width=140)
+    assert ("steps: recent return" in text) == ("atari:pong" in tasks)
     columns = task_returns.columns(returns)
     evaluation = dict(learner_steps=600, episode_return=469.65, **columns)
-    rows = view.rows(_progress(evaluations=dict(r2d2=evaluation)))
+    rows = view.rows(progress(evaluations=dict(r2d2=evaluation)))
     assert not any("469" in value for _, value in rows)
     if "atari:pong" not in tasks:
         assert ("evaluated return, gym:Hopper-v5", "940  at update 600") in rows
@@ -273,32 +245,22 @@ def test_the_time_left_is_that_of_the_first_limit(
     limits: tuple[int | None, int | None], rates: tuple[float, float], left: str
 ) -> None:
     names = ("actor_steps", "learner_steps")
-    state = _progress(
+    state = progress(
         limits=dict(zip(names, limits, strict=True)), rates=dict(zip(names, rates, strict=True))
     )
     assert view.time_left(state) == left
 
 
 def test_a_terminal_gets_a_table_that_is_redrawn() -> None:
-    console = Console(force_terminal=True, file=io.StringIO(), width=80)
-    with view.View("r2d2 on catch", console) as drawn:
-        drawn.show(_progress())
-        drawn.show(_progress(returns={"atari:pong": -3.0}))
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
+    text = _drawn(progress(), progress(returns={"atari:pong": -3.0}))
     assert "r2d2 on catch" in text
     assert "\x1b[" in text
-    for name, _ in view.rows(_progress()):
+    for name, _ in view.rows(progress()):
         assert name in text
 
 
 def test_other_outputs_get_a_plain_line_now_and_then() -> None:
-    console = Console(file=io.StringIO(), width=80)
-    with view.View("r2d2 on catch", console) as drawn:
-        for _ in range(5):
-            drawn.show(_progress())
-    assert isinstance(console.file, io.StringIO)
-    (line,) = console.file.getvalue().splitlines()
+    (line,) = _drawn(*[progress()] * 5, is_terminal=False).splitlines()
     assert "\x1b" not in line
     assert line.startswith("actor steps 12,345  (830/s), replay 1,234")
     assert line.endswith("time 1:02:05")
@@ -308,7 +270,7 @@ _DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # of a column, the
 
 
 def _dots(line: str) -> list[int]:
-    """Of each cell of a line the dots that are set, as one number."""
+    """The dots that are set in each cell of a line, as one number."""
     return [ord(letter) - 0x2800 for letter in line[9:]]
 
 

@@ -14,7 +14,7 @@ def parameters_of(update: Update) -> list[np.ndarray]:
 
 
 def same(xs: list[np.ndarray], ys: list[np.ndarray]) -> bool:
-    """Whether all arrays are equal, bit for bit."""
+    """Compares arrays bit for bit."""
     return all((x == y).all() for x, y in zip(xs, ys, strict=True))
 
 

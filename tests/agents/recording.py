@@ -1,13 +1,17 @@
-"""What an actor needs around it, small enough to know everything of it by heart."""
+"""The surroundings of an actor: policies, a writer, a learner and environments, all tiny."""
 
 from typing import Any, NamedTuple
 
+import acme
+import dm_env
 import numpy as np
 import tensorflow as tf
 import tree
 from acme import specs
+from acme.utils import loggers
 
-from agents.contract import PolicyOutput
+from agents.actor import RecurrentActor
+from agents.contract import Policy, PolicyOutput
 from replay.structures import Nest, NetworkInput, Step
 
 NUM_ACTIONS = 5
@@ -92,3 +96,49 @@ class Source:
         assert list(names) == ["policy"]
         self.step += 1
         return [[*self.parameters, np.int64(self.step)]]
+
+
+def recorded_actor(
+    num_environments: int = 2, policy: Policy = policy, **changes: Any
+) -> tuple[RecurrentActor, Recorder]:
+    """An actor of single frames whose state begins at 0, and what it writes."""
+    recorder = Recorder()
+    arguments: dict[str, Any] = dict(
+        num_environments=num_environments, frame_stack=1, writer=recorder
+    )
+    return RecurrentActor(policy, tf.zeros(num_environments), **arguments | changes), recorder
+
+
+class Episodes(dm_env.Environment):
+    """Episodes of so many steps that are cut off, all of them alike; keeps its actions."""
+
+    def __init__(self, observations: Any, actions: specs.BoundedArray, length: int) -> None:
+        self._observations, self._actions, self._length = observations, actions, length
+        self.actions: list[np.ndarray] = []
+
+    def reset(self) -> dm_env.TimeStep:
+        self._step = 0
+        return dm_env.restart(self._seen())
+
+    def step(self, action: np.ndarray) -> dm_env.TimeStep:
+        self._actions.validate(action)
+        self.actions.append(action)
+        self._step += 1
+        end = dm_env.truncation if self._step == self._length else dm_env.transition
+        return end(1.0, self._seen())
+
+    def _seen(self) -> Any:
+        return tree.map_structure(lambda spec: spec.generate_value(), self._observations)
+
+    def observation_spec(self) -> Any:
+        return self._observations
+
+    def action_spec(self) -> specs.BoundedArray:
+        return self._actions
+
+
+def run_episodes(environment: Any, actor: Any, count: int) -> None:
+    """Plays in Acme's loop, without its log."""
+    loop = acme.EnvironmentLoop(environment, actor, logger=loggers.NoOpLogger())
+    for _ in range(count):
+        loop.run_episode()

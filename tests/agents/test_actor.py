@@ -2,39 +2,35 @@
 
 from typing import Any
 
-import acme
 import dm_env
-import gymnasium
 import numpy as np
 import pytest
 import tensorflow as tf
 from acme import specs
 from acme.tf import variable_utils
-from acme.utils.loggers import base as loggers
 
 from agents.actor import RecurrentActor, Variables, make_evaluator
 from agents.contract import Policy
 from agents.environment_loop import VectorEnvironmentLoop
-from agents.impala.agent import make
 from agents.limited_memory import limit_memory
 from agents.single_process import AcmeActor
+from environments.copies.from_dm import FromDm
+from environments.copies.made_singly import Copies
 from replay.structures import FIRST, LAST, MID, NO_ACTION
 from tensor_ops.loops import fits
-from tests.agents.impala.batches import small_config
-from tests.agents.recording import BOUNDED, DISCRETE, Recorder, Source, bounded_policy, policy
+from tests.agents.recording import (
+    BOUNDED,
+    DISCRETE,
+    Recorder,
+    Source,
+    bounded_policy,
+    policy,
+    recorded_actor,
+    run_episodes,
+)
 from tests.batches import environment_spec
+from tests.small_agents import make_agent, small_config
 from tests.tensor_ops.vectors import lanes
-
-
-def _actor(
-    num_environments: int = 2, policy: Policy = policy, **changes: Any
-) -> tuple[RecurrentActor, Recorder]:
-    recorder = Recorder()
-    arguments: dict[str, Any] = dict(
-        num_environments=num_environments, frame_stack=1, writer=recorder
-    )
-    initial_state = tf.zeros(num_environments)
-    return RecurrentActor(policy, initial_state, **{**arguments, **changes}), recorder
 
 
 def _play(
@@ -63,7 +59,7 @@ def test_loops_are_compiled_for_many_environments(
         seen.append(fits(16))
         return policy(*arguments)
 
-    actor, _ = _actor(num_environments, watched)
+    actor, _ = recorded_actor(num_environments, watched)
     with lanes(16):
         _play(actor, [[FIRST] * num_environments])
         assert fits(16)
@@ -71,7 +67,7 @@ def test_loops_are_compiled_for_many_environments(
 
 
 def test_rows_are_written_in_order_with_what_followed_them() -> None:
-    actor, recorder = _actor()
+    actor, recorder = recorded_actor()
     _play(actor, TWO_STREAMS)
     np.testing.assert_array_equal(recorder.column("step_type"), TWO_STREAMS)
     assert recorder.column("observation")[:, :, 0].tolist() == [[t, t] for t in range(1, 7)]
@@ -91,7 +87,7 @@ def test_rows_are_written_in_order_with_what_followed_them() -> None:
 
 
 def test_the_core_state_of_a_row_is_the_one_before_it_with_resets_applied() -> None:
-    actor, recorder = _actor()
+    actor, recorder = recorded_actor()
     _play(actor, TWO_STREAMS)
     core_states = [row.core_state.tolist() for row in recorder.rows]
     assert core_states == [[0, 0], [1, 1], [2, 2], [0, 3], [1, 4], [2, 0]]
@@ -102,7 +98,7 @@ def test_the_core_state_of_a_row_is_the_one_before_it_with_resets_applied() -> N
 
 
 def test_previous_action_and_reward_are_shifts_that_an_episodes_start_resets() -> None:
-    actor, recorder = _actor()
+    actor, recorder = recorded_actor()
     _play(actor, TWO_STREAMS)
     none = NO_ACTION
     assert recorder.value("previous_action").tolist() == [
@@ -114,7 +110,7 @@ def test_previous_action_and_reward_are_shifts_that_an_episodes_start_resets() -
 
 
 def test_bounded_actions_are_written_and_shown_as_they_are_and_none_is_zero() -> None:
-    actor, recorder = _actor(policy=bounded_policy, actions=BOUNDED)
+    actor, recorder = recorded_actor(policy=bounded_policy, actions=BOUNDED)
     _play(actor, TWO_STREAMS)
     count = np.array([[0, 0], [1, 1], [2, 2], [0, 3], [1, 4], [2, 0]])
     previous = np.array([[0, 0], [0, 0], [1, 1], [0, 2], [0, 3], [1, 0]])
@@ -127,7 +123,7 @@ def test_bounded_actions_are_written_and_shown_as_they_are_and_none_is_zero() ->
 
 
 def test_an_evaluator_knows_the_actions_from_its_network() -> None:
-    agent, recorder = make(small_config()), Recorder()
+    agent, recorder = make_agent(small_config("impala")), Recorder()
     network = agent.make_network(environment_spec((1,), np.uint8)._replace(actions=BOUNDED))
     for limited in (network, limit_memory(network, 2)):
         evaluator = make_evaluator(agent, limited, num_environments=2, seed=0, writer=recorder)
@@ -147,7 +143,7 @@ def test_an_evaluator_knows_the_actions_from_its_network() -> None:
 def test_a_lost_life_resets_the_core_state_if_it_should(
     resets: bool, core_states: list[float]
 ) -> None:
-    actor, recorder = _actor(1, resets_on_life_loss=resets)
+    actor, recorder = recorded_actor(1, resets_on_life_loss=resets)
     step_types = [[FIRST], [MID], [MID], [MID], [LAST], [FIRST], [MID]]
     _play(actor, step_types, lives=[[3], [3], [2], [3], [1], [3], [3]])
     assert [row.core_state.item() for row in recorder.rows] == core_states
@@ -157,7 +153,7 @@ def test_a_lost_life_resets_the_core_state_if_it_should(
 
 
 def test_frames_are_stacked_for_the_network_and_stored_single() -> None:
-    actor, recorder = _actor(2, frame_stack=3)
+    actor, recorder = recorded_actor(2, frame_stack=3)
     for t, step_type in enumerate(TWO_STREAMS):
         frames = np.full((2, 1, 1), t + 1, np.uint8)  # [N, H, W]
         actor.act(frames, np.array(step_type), np.zeros(2, np.uint8))
@@ -169,7 +165,7 @@ def test_frames_are_stacked_for_the_network_and_stored_single() -> None:
 
 
 def test_outcome_and_action_take_turns() -> None:
-    actor, _ = _actor(1)
+    actor, _ = recorded_actor(1)
     arguments = np.zeros((1, 1), np.uint8), np.array([FIRST]), np.zeros(1, np.uint8)
     with pytest.raises(RuntimeError, match="Cannot observe: no action was chosen"):
         actor.observe(np.zeros(1), np.ones(1))
@@ -182,7 +178,7 @@ def test_the_learner_step_of_the_parameters_in_use_is_written() -> None:
     learner_step = tf.Variable(0, dtype=tf.int64)
     source = Source([])
     client = variable_utils.VariableClient(source, {"policy": [learner_step]}, update_period=1)
-    actor, recorder = _actor(1, variables=Variables(client, learner_step))
+    actor, recorder = recorded_actor(1, variables=Variables(client, learner_step))
     row = np.zeros((1, 1), np.uint8), np.zeros(1, np.uint8)
     for step_type in (FIRST, MID, MID):
         actor.act(row[0], np.array([step_type]), row[1])
@@ -232,31 +228,6 @@ class Scripted(dm_env.Environment):
         return self._actions
 
 
-class ScriptedVector:
-    """The same episodes as one environment of a vector, which resets on the next step."""
-
-    num_envs = 1
-
-    def __init__(self, actions: specs.BoundedArray) -> None:
-        self._environment = Scripted(actions)
-
-    def reset(self) -> tuple[np.ndarray, dict[str, Any]]:
-        self._last = False
-        return self._environment.reset().observation[np.newaxis], {}
-
-    def step(self, action: np.ndarray) -> tuple[Any, ...]:
-        timestep = self._environment.reset() if self._last else self._environment.step(action[0])
-        self._last = timestep.last()
-        terminated = self._last and timestep.discount == 0
-        return (
-            timestep.observation[np.newaxis],
-            np.array([timestep.reward or 0.0], np.float32),
-            np.array([terminated]),
-            np.array([self._last and not terminated]),
-            {},
-        )
-
-
 @pytest.mark.parametrize(("policy", "actions"), [(policy, DISCRETE), (bounded_policy, BOUNDED)])
 def test_acmes_loop_and_the_vector_loop_write_the_same_rows(
     policy: Policy, actions: specs.BoundedArray
@@ -264,14 +235,11 @@ def test_acmes_loop_and_the_vector_loop_write_the_same_rows(
     from_acme, from_vector = Recorder(), Recorder()
     num_rows = sum(len(rewards) + 1 for rewards, _ in EPISODES)
 
-    actor, _ = _actor(1, policy, actions=actions, writer=from_acme)
-    loop = acme.EnvironmentLoop(Scripted(actions), AcmeActor(actor), logger=loggers.NoOpLogger())
-    for _ in EPISODES:
-        loop.run_episode()
+    actor, _ = recorded_actor(1, policy, actions=actions, writer=from_acme)
+    run_episodes(Scripted(actions), AcmeActor(actor), len(EPISODES))
 
-    environments: gymnasium.vector.VectorEnv
-    environments = ScriptedVector(actions)  # type: ignore[assignment]
-    actor, _ = _actor(1, policy, actions=actions, writer=from_vector)
+    environments = Copies(lambda: FromDm(Scripted(actions)), 1)
+    actor, _ = recorded_actor(1, policy, actions=actions, writer=from_vector)
     vector_loop = VectorEnvironmentLoop(environments, actor, ["scripted"])
     steps, episodes = 0, []
     for _ in range(num_rows):

@@ -3,13 +3,10 @@
 from typing import Any
 
 import acme
-import dm_env
 import numpy as np
 import pytest
 import tensorflow as tf
 import tree
-from acme import specs
-from acme.utils import loggers
 
 from agents.contract import Agent
 from agents.impala import agent as impala
@@ -18,6 +15,7 @@ from agents.single_process import SingleProcessAgent
 from agents.stac import agent as stac
 from r2d2 import agent as r2d2
 from replay.structures import Batch
+from tests.agents.recording import Episodes, run_episodes
 from tests.batches import NUM_ACTIONS, random_batch
 from tests.eager import eagerly
 from tests.observations import NUM_WORDS, random_observation, spec_with_words, with_words
@@ -112,43 +110,19 @@ def test_learns_to_do_as_it_is_told(name: str) -> None:
     assert obedience() > 0.9
 
 
-class Talking(dm_env.Environment):
-    """Episodes of three steps, with the observations that `spec_with_words` describes."""
-
-    def __init__(self) -> None:
-        self._rng = np.random.default_rng(0)
-        self._steps = 0
-
-    def reset(self) -> dm_env.TimeStep:
-        self._steps = 0
-        return dm_env.restart(random_observation(self._rng))
-
-    def step(self, action: Any) -> dm_env.TimeStep:
-        self._steps += 1
-        end = dm_env.termination if self._steps == 3 else dm_env.transition
-        return end(float(action), random_observation(self._rng))
-
-    def observation_spec(self) -> dict[str, specs.Array]:
-        return dict(spec_with_words().observations)
-
-    def action_spec(self) -> specs.DiscreteArray:
-        return spec_with_words().actions
-
-
-@pytest.mark.parametrize("name", ["R2D2", "IMPALA", "PopArtIMPALA", "STAC"])
-def test_the_library_s_agents_run_in_acme_s_loop(name: str) -> None:
-    environment = Talking()
-    spec = acme.make_environment_spec(environment)
-    small = dict(batch_size=2)
-    agents: dict[str, Any] = {
-        "R2D2": lambda: r2d2.R2D2(spec, r2d2.Config(**SMALL_R2D2 | small)),
-        "IMPALA": lambda: impala.IMPALA(spec, impala.Config(**SMALL_IMPALA | small)),
-        "PopArtIMPALA": lambda: popart.PopArtIMPALA(spec, popart.Config(**SMALL_IMPALA | small)),
-        "STAC": lambda: stac.STAC(spec, stac.Config(**SMALL_IMPALA | small, num_heads=2)),
-    }
-    agent: SingleProcessAgent = agents[name]()
-    loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
-    for _ in range(10):
-        loop.run_episode()
+@pytest.mark.parametrize(
+    ("make", "config"),
+    [
+        (r2d2.R2D2, r2d2.Config(**SMALL_R2D2 | dict(batch_size=2))),
+        (impala.IMPALA, impala.Config(**SMALL_IMPALA | dict(batch_size=2))),
+        (popart.PopArtIMPALA, popart.Config(**SMALL_IMPALA | dict(batch_size=2))),
+        (stac.STAC, stac.Config(**SMALL_IMPALA | dict(batch_size=2, num_heads=2))),
+    ],
+)
+def test_the_library_s_agents_run_in_acme_s_loop(make: Any, config: Any) -> None:
+    spec = spec_with_words()
+    environment = Episodes(spec.observations, spec.actions, length=3)
+    agent: SingleProcessAgent = make(acme.make_environment_spec(environment), config)
+    run_episodes(environment, agent, 10)
     assert agent.learner.learner_steps > 0
     agent.close()

@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from agents.actor import RecurrentActor
 from agents.environment_loop import Episode, VectorEnvironmentLoop
-from tests.agents.recording import Recorder, policy
+from tests.agents.recording import Recorder, recorded_actor
 
 
 class Lengths:
@@ -49,10 +47,9 @@ class Lengths:
 def _loop(
     lengths: list[list[int]], lost: Sequence[tuple[int, int]] = ()
 ) -> tuple[VectorEnvironmentLoop, Recorder]:
-    recorder, n = Recorder(), len(lengths)
-    actor = RecurrentActor(policy, tf.zeros(n), num_environments=n, frame_stack=1, writer=recorder)
+    actor, recorder = recorded_actor(len(lengths))
     environments: Any = Lengths(lengths, lost)
-    return VectorEnvironmentLoop(environments, actor, ["lengths"] * n), recorder
+    return VectorEnvironmentLoop(environments, actor, ["lengths"] * len(lengths)), recorder
 
 
 def test_steps_that_only_reset_do_not_count() -> None:
@@ -115,9 +112,8 @@ def test_every_lost_process_counts_those_of_a_reset_too() -> None:
             observation, infos = super().reset()
             return observation, infos | {"lost": np.array([0, 2], np.int32)}
 
-    actor = RecurrentActor(policy, tf.zeros(2), num_environments=2, frame_stack=1)
     environments: Any = Losing([[2], [3]])
-    loop = VectorEnvironmentLoop(environments, actor, ["losing"] * 2)
+    loop = VectorEnvironmentLoop(environments, recorded_actor()[0], ["losing"] * 2)
     assert loop.lost == 2
     loop.restart()
     assert loop.lost == 4

@@ -1,4 +1,4 @@
-"""What holds for every agent: eager, traced, compiled and in bfloat16; saved; no field in vain."""
+"""Every agent: eager, traced, compiled, in bfloat16; saved; blind to padding; no field in vain."""
 
 import contextlib
 import dataclasses
@@ -12,41 +12,14 @@ import tensorflow as tf
 import tree
 
 from agents.compilation import is_refused
-from agents.contract import Agent, Update
-from agents.impala import agent as impala
-from agents.popart import agent as popart
-from agents.stac import agent as stac
-from r2d2 import agent as r2d2
+from agents.contract import Update
 from replay.structures import Batch, PriorityInput
-from tests.agents.impala import batches as impala_batches
-from tests.agents.popart import batches as popart_batches
-from tests.agents.stac import batches as stac_batches
-from tests.batches import environment_spec, random_batch
+from tests.batches import NUM_ACTIONS, environment_spec, inputs_after, random_batch, random_inputs
 from tests.eager import eagerly
 from tests.observations import IMAGE, spec_with_words, with_images, with_words
-from tests.r2d2 import batches as r2d2_batches
+from tests.small_agents import NAMES, make_agent, make_batch, make_update, small_config
 from tests.tensor_ops.vectors import lanes
 from tests.updates import parameters_of, same, watched
-
-MAKES: dict[str, Any] = dict(r2d2=r2d2.make, impala=impala.make, popart=popart.make, stac=stac.make)
-BATCHES: dict[str, Any] = dict(
-    r2d2=r2d2_batches, impala=impala_batches, popart=popart_batches, stac=stac_batches
-)
-
-
-def make_agent(name: str, **changes: Any) -> Agent:
-    made: Agent = MAKES[name](BATCHES[name].small_config(**changes))
-    return made
-
-
-def make_batch(name: str, config: Any, seed: int = 0) -> Batch:
-    """With padding and ends of episodes, as the agent would sample it."""
-    if name == "r2d2":
-        return random_batch(config, seed, **r2d2_batches.ITEMS)
-    if name in ("impala", "stac"):
-        return impala_batches.with_ends(random_batch(config, seed), impala_batches.ENDS)
-    return popart_batches.batch_of_tasks(config, seed)
-
 
 SPECS = {
     "vectors": environment_spec(),
@@ -58,7 +31,6 @@ SPECS = {
 class Made(NamedTuple):
     """An update of new parameters, and a batch for it."""
 
-    agent: Agent
     update: Update
     batch: Batch
 
@@ -67,15 +39,13 @@ def make(
     name: str, observations: str, lstm_size: int, precision: str, torso: str = "shallow"
 ) -> Made:
     torso = "mlp" if observations == "vectors" else torso
-    agent = make_agent(name, lstm_size=lstm_size, torso=torso, precision=precision)
-    tf.random.set_seed(0)
-    update = agent.make_update(SPECS[observations])
-    batch = make_batch(name, agent.config)
+    config = small_config(name, lstm_size=lstm_size, torso=torso, precision=precision)
+    batch = make_batch(config)
     if observations == "images":
         batch = with_images(batch)
     if observations == "words":
         batch = with_words(batch)
-    return Made(agent, update, batch)
+    return Made(make_update(config, spec=SPECS[observations]), batch)
 
 
 def make_both(name: str, observations: str, lstm_size: int) -> tuple[Made, Made]:
@@ -180,7 +150,7 @@ def test_an_update_by_loops_equals_one_by_operations(name: str, torso: str, trac
 
 
 class Updated(NamedTuple):
-    """What an update came to."""
+    """The results of an update."""
 
     priorities: tf.Tensor | None
     metrics: Mapping[str, tf.Tensor]
@@ -199,9 +169,6 @@ def _assert_equal(actual: Updated, expected: Updated) -> None:
         np.testing.assert_allclose(actual.metrics[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
     for x, y in zip(actual.parameters, expected.parameters, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-5)
-
-
-NAMES = pytest.mark.parametrize("name", ["r2d2", "impala", "popart", "stac"])
 
 
 @NAMES
@@ -225,24 +192,16 @@ def test_an_eager_update_equals_a_traced_one(name: str) -> None:
 def test_a_checkpoint_reproduces_the_next_updates_bit_for_bit(
     tmp_path: pathlib.Path, name: str, changes: dict[str, Any]
 ) -> None:
-    agent = make_agent(name, **changes)
-
-    def new(seed: int) -> Any:
-        tf.random.set_seed(seed)
-        return agent.make_update(SPECS["vectors"])
-
-    def batch(seed: int) -> Batch:
-        return make_batch(name, agent.config, seed)
-
-    update, restored = new(0), new(5)
+    config = small_config(name, **changes)
+    update, restored = make_update(config), make_update(config, seed=5)
     for step in range(3):
-        update(batch(step))
+        update(make_batch(config, step))
     path = tf.train.Checkpoint(update=update).write(str(tmp_path / "update"))
     tf.train.Checkpoint(update=restored).read(path).assert_consumed()
     assert int(restored.step) == 3
     for step in range(3, 6):
         for each in (update, restored):
-            each(batch(step))
+            each(make_batch(config, step))
         for own in ("variables", "network"):
             both = [getattr(each, own) for each in (update, restored)]
             values = [[v.numpy() for v in getattr(x, "variables", x)] for x in both]
@@ -252,10 +211,11 @@ def test_a_checkpoint_reproduces_the_next_updates_bit_for_bit(
 @NAMES
 def test_every_field_of_a_config_is_read_by_something_that_is_made_of_it(name: str) -> None:
     changes = dict(replay_fraction=0.5) if name in ("impala", "popart") else {}
-    config, read = watched(make_agent(name, **changes).config)
-    agent = MAKES[name](config)
+    config = small_config(name, **changes)
+    seen, read = watched(config)
+    agent = make_agent(config, seen)
     update = agent.make_update(SPECS["vectors"])
-    update(make_batch(name, config))
+    update(make_batch(config))
     agent.make_policy(update.network, np.arange(2), 2, 0)
     agent.make_evaluation_policy(update.network, 0)
     if agent.initial_priority is not None:
@@ -280,9 +240,129 @@ def test_every_field_of_a_config_is_read_by_something_that_is_made_of_it(name: s
 def test_networks_have_their_variables_at_once(
     name: str, torso: str, shape: tuple[int, ...]
 ) -> None:
-    agent = make_agent(name, torso=torso, frame_stack=2)
+    agent = make_agent(small_config(name, torso=torso, frame_stack=2))
     spec = environment_spec(shape, np.uint8)
     network, update = agent.make_network(spec), agent.make_update(spec)
     assert len(network.variables) > 0
     for acting, learning in zip(network.variables, update.network.variables, strict=True):
         assert (acting.shape, acting.name) == (learning.shape, learning.name)
+
+
+@NAMES
+@eagerly()
+def test_what_padding_and_masked_rows_hold_changes_nothing(name: str) -> None:
+    config = small_config(name)
+    batch = make_batch(config)
+    real = batch.mask > 0
+    assert not real.numpy().all()
+
+    def filled(x: tf.Tensor, where: tf.Tensor, value: float) -> tf.Tensor:
+        where = tf.reshape(where, [*where.shape, *[1] * (x.shape.rank - 2)])
+        return tf.where(where, x, tf.cast(value, x.dtype))
+
+    dirty = batch._replace(
+        inputs=tree.map_structure(lambda x: filled(x, batch.valid, 2.0), batch.inputs),
+        action=filled(batch.action, real, NUM_ACTIONS - 1),
+        **{
+            field: filled(getattr(batch, field), real, np.nan)
+            for field in ("reward", "continuation", "log_probability")
+        },
+    )
+    both = [make_update(config) for _ in range(2)]
+    updated = [_updated(Made(*made)) for made in zip(both, (batch, dirty), strict=True)]
+    states = [[v.numpy() for v in update.variables] for update in both]
+    tree.map_structure(np.testing.assert_array_equal, *updated)
+    tree.map_structure(np.testing.assert_array_equal, *states)
+
+
+OF_EACH_KIND = pytest.mark.parametrize("name", ["r2d2", "impala"])  # others learn as IMPALA does
+
+
+@OF_EACH_KIND
+def test_no_gradient_reaches_the_burn_in_the_state_the_targets_or_the_last_row(name: str) -> None:
+    config = small_config(name, burn_in=3)
+    update, batch = make_update(config), random_batch(config)
+    observation, state = batch.inputs.observation, batch.core_state
+    with tf.GradientTape() as tape:
+        tape.watch([observation, *state])
+        loss = update.evaluate(batch).loss
+    target = update.target_network.trainable_variables if name == "r2d2" else ()
+    by_row, *others = tape.gradient(loss, [observation, *state, *target])
+    by_row = np.abs(by_row.numpy()).sum(axis=(1, 2))
+    assert (by_row[:3] == 0).all()
+    assert (by_row[3:-1] > 0).all()
+    assert by_row[-1] == 0  # which is only bootstrapped from
+    assert not any(np.any(tf.convert_to_tensor(x)) for x in others if x is not None)
+
+
+@OF_EACH_KIND
+@pytest.mark.parametrize("begins", [None, 0, 2])
+def test_the_learner_sees_what_the_actor_logged(name: str, begins: int | None) -> None:
+    """With the actor's parameters and the state from before the first step; Q, or ratios of 1."""
+    config = small_config(name, batch_size=1)
+    update = make_update(config)
+    padding = begins or 0 if name == "r2d2" else 0
+    batch = random_batch(config, padding=[padding])
+    reset = np.zeros(batch.reset.shape, bool)
+    if begins is not None:
+        reset[begins] = True
+    policy = make_agent(config).make_policy(update.network, np.array([0]), 1, 0)
+    state = batch.core_state
+    actions, log_probabilities, q_taken = (np.zeros(batch.action.shape, x) for x in (int, "f", "f"))
+    for t in range(padding, len(reset) - 1):
+        if reset[t]:
+            state = update.network.initial_state(1)
+        output = policy(tree.map_structure(lambda x, t=t: x[t], batch.inputs), state)
+        state = output.core_state
+        actions[t], log_probabilities[t] = output.action, output.log_probability
+        q_taken[t] = output.values.get("q_taken", 0.0)
+    batch = batch._replace(
+        reset=tf.constant(reset),
+        action=tf.constant(actions, tf.int32),
+        log_probability=tf.constant(log_probabilities),
+    )
+    later = batch._replace(core_state=tree.map_structure(lambda x: x + 1.0, batch.core_state))
+    seen, seen_later = update.evaluate(batch), update.evaluate(later)
+    if name == "r2d2":
+        np.testing.assert_allclose(seen.q_taken, q_taken[config.burn_in :], atol=1e-6)
+        difference = np.abs(seen.q_taken - seen_later.q_taken)
+    else:
+        np.testing.assert_allclose(seen.log_ratio, 0.0, atol=1e-6)
+        assert float(seen.metrics["mean_rho"]) == pytest.approx(1.0)
+        difference = np.abs(seen_later.log_ratio)[begins:]
+    assert (difference.max() > 1e-4) == (begins is None)
+
+
+@OF_EACH_KIND
+@pytest.mark.parametrize("lstm_size", [0, 6])
+def test_only_a_recurrent_network_sees_the_previous_step(name: str, lstm_size: int) -> None:
+    network = make_agent(small_config(name, lstm_size=lstm_size)).make_network(environment_spec())
+    state = network.initial_state(2)
+    first, after = network.step(inputs_after(0, 0.0), state)
+    for inputs, before in (
+        (inputs_after(2, 0.0), state),
+        (inputs_after(0, 1.0), state),
+        (inputs_after(0, 0.0), after),
+    ):
+        distance = _distance(network.step(inputs, before)[0], first)
+        assert (distance > 1e-4) == (lstm_size > 0)
+
+
+@NAMES
+def test_a_seed_fixes_an_actors_stream_bit_for_bit(name: str) -> None:
+    changes = dict(epsilon_base=0.8, epsilon_alpha=1.0) if name == "r2d2" else {}
+    agent = make_agent(small_config(name, **changes))
+
+    def play(seed: int) -> list[Any]:
+        tf.random.set_seed(1)
+        network = agent.make_network(environment_spec())
+        policy = agent.make_policy(network, np.arange(4), 4, seed)
+        state, outputs = network.initial_state(4), []
+        for t in range(20):
+            outputs.append(policy(random_inputs(t, 4), state))
+            state = outputs[-1].core_state
+        return outputs
+
+    first, again, other = play(7), play(7), play(8)
+    tree.map_structure(np.testing.assert_array_equal, first, again)
+    assert any((x.action != y.action).numpy().any() for x, y in zip(first, other, strict=True))

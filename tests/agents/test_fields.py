@@ -1,4 +1,4 @@
-"""What a field is declared with is what is checked: requirements on both sides of their bounds."""
+"""Declared fields are checked: values on both sides of every requirement's bounds."""
 
 import dataclasses
 import math

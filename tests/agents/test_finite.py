@@ -1,7 +1,8 @@
-"""What is not finite: its source is named, and nothing of it is stored, learned from or saved."""
+"""Infinite numbers and NaN: their source is named; they are not stored, learned from or saved."""
 
 import pathlib
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import dm_env
@@ -9,40 +10,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from agents.actor import RecurrentActor
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.finite import NotFiniteError, check_update
 from agents.learner import MAX_UNCHECKED, Learner
 from agents.single_process import AcmeActor
 from replay.structures import Batch
 from tests.agents.adding import AddReward, Priorities, for_ever, make_learner
-from tests.agents.recording import Recorder, policy
-
-
-def _actor(num_environments: int) -> tuple[RecurrentActor, Recorder]:
-    recorder, initial_state = Recorder(), tf.zeros(num_environments)
-    actor = RecurrentActor(
-        policy, initial_state, num_environments=num_environments, frame_stack=1, writer=recorder
-    )
-    return actor, recorder
-
-
-class Paying:
-    """Environments that pay 1 for each step, but one of them something else for the third."""
-
-    def __init__(self, num_envs: int, which: int, pays: float) -> None:
-        self.num_envs = num_envs
-        self._which, self._pays, self._step = which, pays, 0
-
-    def reset(self) -> tuple[np.ndarray, dict[str, Any]]:
-        return np.zeros((self.num_envs, 1), np.float32), {}
-
-    def step(self, action: np.ndarray) -> tuple[Any, ...]:
-        self._step += 1
-        reward, ends = np.ones(self.num_envs, np.float32), np.zeros(self.num_envs, bool)
-        if self._step == 3:
-            reward[self._which] = self._pays
-        return np.zeros((self.num_envs, 1), np.float32), reward, ends, ends, {}
+from tests.agents.recording import recorded_actor
 
 
 @pytest.mark.parametrize(
@@ -66,8 +40,15 @@ class Paying:
 def test_a_reward_that_is_not_finite_names_its_environment_and_is_not_written(
     names: list[str], which: int, pays: float, sentence: str
 ) -> None:
-    actor, recorder = _actor(len(names))
-    environments: Any = Paying(len(names), which, pays)
+    n = len(names)
+    actor, recorder = recorded_actor(n)
+    observations, ends = np.zeros((n, 1), np.float32), np.zeros(n, bool)
+    rewards = np.ones((3, n), np.float32)
+    rewards[2, which] = pays
+    steps = iter((observations, reward, ends, ends, {}) for reward in rewards)
+    environments: Any = SimpleNamespace(
+        num_envs=n, reset=lambda: (observations, {}), step=lambda action: next(steps)
+    )
     loop = VectorEnvironmentLoop(environments, actor, names)
     loop.step()
     loop.step()
@@ -79,7 +60,7 @@ def test_a_reward_that_is_not_finite_names_its_environment_and_is_not_written(
 
 @pytest.mark.parametrize("ends", [False, True])
 def test_acmes_loop_accepts_no_such_reward_either(ends: bool) -> None:
-    recurrent, recorder = _actor(1)
+    recurrent, recorder = recorded_actor(1)
     actor, observation = AcmeActor(recurrent), np.zeros(1, np.float32)
     actor.observe_first(dm_env.restart(observation))
     actor.observe(actor.select_action(observation), dm_env.transition(1.0, observation))
@@ -121,38 +102,36 @@ BREAKS = [
 ]
 
 
+@pytest.mark.parametrize("has_priorities", [True, False])
 @pytest.mark.parametrize(("metrics", "sentence"), BREAKS)
 def test_an_update_that_is_not_finite_writes_no_priorities_and_is_never_saved(
-    tmp_path: pathlib.Path, metrics: dict[str, float], sentence: str
+    tmp_path: pathlib.Path, metrics: dict[str, float], sentence: str, has_priorities: bool
 ) -> None:
+    """Without priorities the learner goes on a little: it does not wait for an accelerator."""
     priorities = Priorities()
     told: list[Any] = []
     learner, _ = make_learner(
-        for_ever(), Breaking(True, **metrics), priorities=priorities, on_metrics=told.append
+        for_ever(),
+        Breaking(has_priorities, **metrics),
+        priorities=priorities,
+        on_metrics=told.append,
     )
-    learner.step()
-    learner.step()
-    assert _raises(learner.step) == sentence
-    assert len(priorities.updates) == len(told) == 2
-    for _ in range(2):
-        assert _raises(lambda: learner.write_checkpoint(str(tmp_path / "3"))) == sentence
-        assert _raises(learner.save) == sentence
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(("metrics", "sentence"), BREAKS)
-def test_one_without_priorities_is_not_saved_either_and_soon_ends_the_learner(
-    tmp_path: pathlib.Path, metrics: dict[str, float], sentence: str
-) -> None:
-    learner, _ = make_learner(for_ever(), Breaking(False, **metrics))
-    for _ in range(3):
+    _learn(learner, steps=2)
+    if has_priorities:
+        assert _raises(learner.step) == sentence
+        assert len(priorities.updates) == len(told) == 2
+    else:
         learner.step()
-    assert _raises(lambda: learner.write_checkpoint(str(tmp_path / "3"))) == sentence
-    assert _raises(learner.save) == sentence
+
+    def assert_not_saved() -> None:
+        for save in (lambda: learner.write_checkpoint(str(tmp_path / "3")), learner.save):
+            assert _raises(save) == sentence
+
+    assert_not_saved()
+    if not has_priorities:
+        assert _raises(lambda: _learn(learner, steps=MAX_UNCHECKED)) == sentence
+    assert_not_saved()
     assert not list(tmp_path.iterdir())
-    # What an accelerator still computes is not waited for at every step.
-    assert _raises(lambda: _learn(learner, steps=MAX_UNCHECKED)) == sentence
-    assert _raises(lambda: learner.write_checkpoint(str(tmp_path / "3"))) == sentence
 
 
 @pytest.mark.parametrize("has_priorities", [True, False])
@@ -187,7 +166,7 @@ def test_a_learner_that_is_set_back_goes_on(tmp_path: pathlib.Path) -> None:
 
 
 def test_other_metrics_need_not_be_finite() -> None:
-    """A task of which a batch holds nothing may have a mean that is not a number."""
+    """The mean over a task that a batch lacks may be NaN."""
     metrics = {"loss": tf.constant(1.0), "gradient_norm": tf.constant(2.0)}
     others = {"mean_rho": tf.constant(np.nan), "mu": tf.constant([0.0, np.nan, 1.0, np.inf])}
     reward = tf.constant([[0.0, -1e20], [7.0, 0.0]])

@@ -1,4 +1,4 @@
-"""What TensorFlow frees stays with a process that learns, so that its pages are cleared once."""
+"""A process that learns keeps the memory that TensorFlow frees: pages are cleared once."""
 
 import os
 import subprocess

@@ -4,7 +4,7 @@ import pathlib
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 from acme.utils import counting
 
-from agents.learner import read_parameters
+from agents.learner import Learner, read_parameters
 from replay.structures import Batch
 from tests.agents.adding import AddReward, Network, Priorities, batch_of, for_ever, make_learner
 
@@ -53,7 +53,17 @@ def test_waiting_for_a_batch_can_be_given_up() -> None:
     assert learner.learner_steps == 1
 
 
-def test_a_skipped_batch_teaches_nothing() -> None:
+@pytest.mark.parametrize(
+    ("call", "weight"),
+    [
+        (lambda learner: learner.skip(timeout=60.0), 15.0),  # 3 and 12: 6 was skipped
+        (lambda learner: learner.warm_up(batch_of(5.0)), 9.0),
+    ],
+    ids=["skip", "warm_up"],
+)
+def test_a_skipped_batch_or_a_warm_up_teaches_nothing_and_is_not_counted(
+    call: Callable[[Learner], Any], weight: float
+) -> None:
     priorities, counter = Priorities(), counting.Counter()
     metrics: list[Any] = []
     learner, update = make_learner(
@@ -63,14 +73,13 @@ def test_a_skipped_batch_teaches_nothing() -> None:
         on_metrics=metrics.append,
     )
     assert learner.try_step(timeout=60.0)
-    before = learner.save(), counter.get_counts(), len(metrics)
-    assert learner.skip(timeout=60.0)
-    np.testing.assert_equal(learner.save(), before[0])
-    assert (counter.get_counts(), len(metrics)) == before[1:]
-    assert len(priorities.updates) == 1
+    before = learner.save(), counter.get_counts()
+    call(learner)
+    np.testing.assert_equal((learner.save(), counter.get_counts()), before)
+    assert len(metrics) == len(priorities.updates) == 1
     assert learner.largest_priority == 2.0
     learner.step()
-    np.testing.assert_array_equal(update.network.weight, [15.0, 15.0])  # 3 and 12: 6 was skipped
+    np.testing.assert_array_equal(update.network.weight, [weight, weight])
 
 
 def _breaks() -> Iterator[Batch]:
@@ -223,22 +232,6 @@ def test_variables_are_served_while_an_update_is_made(warms_up: bool) -> None:
     thread.join()
     ((weight, at),) = learner.get_variables(["policy"])
     assert (weight.tolist(), int(at)) == (([0.0, 0.0], 0) if warms_up else ([3.0, 3.0], 1))
-
-
-def test_a_warm_up_is_undone_and_not_counted() -> None:
-    priorities, counter = Priorities(), counting.Counter()
-    metrics: list[Any] = []
-    learner, update = make_learner(
-        for_ever(), priorities=priorities, counter=counter, on_metrics=metrics.append
-    )
-    learner.step()
-    before = learner.save(), counter.get_counts(), learner.largest_priority
-    learner.warm_up(batch_of(5.0))
-    np.testing.assert_equal(learner.save(), before[0])
-    assert (counter.get_counts(), learner.largest_priority) == before[1:]
-    assert len(metrics) == len(priorities.updates) == 1
-    learner.step()
-    np.testing.assert_array_equal(update.network.weight, [6.0, 6.0])
 
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,4 +1,4 @@
-"""What masked elements hold, NaN too, counts for nothing."""
+"""Masked elements count for nothing, whatever they hold, NaN too."""
 
 import numpy as np
 import tensorflow as tf

@@ -30,7 +30,7 @@ def test_a_line_that_ends_and_stays_there(final: float, num_steps: float) -> Non
 
 
 def test_every_one_of_many_steps_lowers_the_rate() -> None:
-    """Where float32 has run out of integers."""
+    """Beyond 2^24, above which float32 has not every integer."""
     steps = tf.constant([2**24, 2**24 + 1], tf.int64)
     rates = [annealed(1.0, 0.0, step, 2**24 + 2) for step in steps]
     assert rates[1] == rates[0] / 2

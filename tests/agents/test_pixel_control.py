@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from agents.impala.agent import make
 from agents.impala.learner import ImpalaUpdate
 from agents.networks.network import unroll_trained_core
 from agents.pixel_control import (
@@ -19,8 +18,8 @@ from agents.pixel_control import (
     q_learning_loss,
 )
 from replay.structures import Batch
-from tests.agents.impala.batches import small_config
 from tests.batches import NUM_ACTIONS, environment_spec, random_batch
+from tests.small_agents import make_update, small_config
 
 L, B, A = 6, 3, 4
 H, W = 2, 3  # cells
@@ -193,7 +192,7 @@ def _batch(rng: np.random.Generator, template: Batch) -> Batch:
 
 
 def _fixed_point() -> np.ndarray:
-    """What n-step Q-learning from random actions converges to, `[PLACES, A, 8, 8]`.
+    """The limit of n-step Q-learning from random actions, `[PLACES, A, 8, 8]`.
 
     On the row k before the end of an unroll the target of action a at place s is
 
@@ -228,6 +227,7 @@ def _learned(update: ImpalaUpdate, template: Batch) -> np.ndarray:
 
 def test_pixel_control_learns_which_cells_its_actions_change() -> None:
     config = small_config(
+        "impala",
         length=LENGTH,
         batch_size=SIZE,
         queue_size=SIZE + 2,
@@ -239,9 +239,7 @@ def test_pixel_control_learns_which_cells_its_actions_change() -> None:
         learning_rate=3e-3,
         annealing_frames=600 * SIZE * LENGTH,
     )
-    tf.random.set_seed(0)
-    update = make(config).make_update(environment_spec((SIDE, SIDE), np.uint8))
-    assert isinstance(update, ImpalaUpdate)
+    update = make_update(config, spec=environment_spec((SIDE, SIDE), np.uint8))
     rng, template = np.random.default_rng(0), random_batch(config)
     expected = _fixed_point()
 

@@ -27,7 +27,7 @@ def groups() -> Iterator[dict[int, Group]]:
 
 
 def _reduce(learners: Learners) -> dict[str, Any]:
-    """What learners make of numbers that differ between them."""
+    """Reduces numbers that differ between the learners, in every way there is."""
 
     @tf.function(autograph=False)
     def reduce() -> dict[str, Any]:
@@ -129,7 +129,7 @@ def test_pixel_control_is_learned_by_two_as_by_one(groups: dict[int, Group]) -> 
 
 
 class Round:
-    """Where learners in threads of one process exchange their rows."""
+    """The rows that learners in threads of one process exchange."""
 
     def __init__(self, size: int) -> None:
         self.barrier = threading.Barrier(size)

@@ -6,12 +6,10 @@ import tempfile
 from typing import Any
 
 import acme
-import dm_env
 import numpy as np
 import pytest
 import reverb
 from acme import specs
-from acme.utils import loggers
 from dm_env import specs as dm_specs
 
 from agents.contract import Agent
@@ -20,6 +18,7 @@ from agents.single_process import Pace, SingleProcessAgent, pace_of
 from environments import dm
 from r2d2 import agent as r2d2
 from replay.tables import block_layout
+from tests.agents.recording import Episodes, run_episodes
 
 SMALL: dict[str, Any] = dict(torso="mlp", hidden_sizes=(8,), lstm_size=4, frame_stack=1)
 
@@ -72,9 +71,7 @@ def test_impala_learns_from_every_unroll_and_never_waits(
     environment = dm.make("catch")
     config = _impala(replay_fraction=replay_fraction, lstm_size=lstm_size, burn_in=burn_in)
     agent = impala.IMPALA(acme.make_environment_spec(environment), config, seed=3)
-    loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
-    for _ in range(30):
-        loop.run_episode()
+    run_episodes(environment, agent, 30)
     unrolls = (30 * 10 - 1) // 4  # the row after an unroll completes it
     assert agent.learner.learner_steps == unrolls // (1 if replay_fraction else 2)
     agent.close()
@@ -96,43 +93,16 @@ def test_a_queue_is_asked_for_one_item_at_a_time(monkeypatch: pytest.MonkeyPatch
     assert asked == {queue: 1, copy: 3}
 
 
-class Lift(dm_env.Environment):
-    """Floors are numbered from -1, a picture's channels stand first; to go up is right."""
-
-    def __init__(self) -> None:
-        self.actions: list[np.ndarray] = []
-
-    def reset(self) -> dm_env.TimeStep:
-        return dm_env.restart(self._seen())
-
-    def step(self, action: np.ndarray) -> dm_env.TimeStep:
-        self.action_spec().validate(action)
-        self.actions.append(action)
-        end = dm_env.transition if len(self.actions) % 5 else dm_env.termination
-        return end(float(action == 1), self._seen())
-
-    def _seen(self) -> Any:
-        at = np.full((3, 20, 20), len(self.actions) % 5, np.uint8)
-        return {"picture": at, "floor": np.int64(len(self.actions) % 5), "said": "up"}
-
-    def observation_spec(self) -> Any:
-        return {
-            "picture": specs.BoundedArray((3, 20, 20), np.uint8, 0, 255),
-            "floor": specs.DiscreteArray(5, dtype=np.int64),
-            "said": dm_specs.StringArray(()),
-        }
-
-    def action_spec(self) -> specs.BoundedArray:
-        return specs.BoundedArray((), np.int64, -1, 1)
-
-
 def test_pictures_words_and_numbers_are_seen_and_whole_numbers_from_any_on_are_done() -> None:
-    environment = Lift()
+    seen = {
+        "picture": specs.BoundedArray((3, 20, 20), np.uint8, 0, 255),  # its channels stand first
+        "floor": specs.DiscreteArray(5, dtype=np.int64),
+        "said": dm_specs.StringArray(()),
+    }
+    environment = Episodes(seen, specs.BoundedArray((), np.int64, -1, 1), length=5)
     config = _impala(torso="shallow", lstm_size=0)
     agent = impala.IMPALA(acme.make_environment_spec(environment), config, seed=3)
-    loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
-    for _ in range(8):
-        loop.run_episode()
+    run_episodes(environment, agent, 8)
     assert agent.learner.learner_steps == (8 * 6 - 1) // 4 // 2
     assert {int(action) for action in environment.actions} == {-1, 0, 1}
     agent.close()
@@ -182,9 +152,8 @@ def test_what_is_saved_is_acted_by_at_once_when_it_is_loaded(tmp_path: pathlib.P
     environment = dm.make("catch")
     spec = acme.make_environment_spec(environment)
     learned = impala.IMPALA(spec, _impala(), seed=3)
-    loop = acme.EnvironmentLoop(environment, learned, logger=loggers.NoOpLogger())
     while not learned.learner.learner_steps:
-        loop.run_episode()
+        run_episodes(environment, learned, 1)
     prefix = str(tmp_path / "kept" / "agent")
     learned.save(prefix)
     (saved,) = learned.get_variables(["policy"])

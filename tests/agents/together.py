@@ -31,7 +31,7 @@ _SMALL: dict[str, Any] = dict(
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """What some learners learn."""
+    """An agent and its inputs, for one learner or several."""
 
     agent: str
     changes: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -40,7 +40,7 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Learned:
-    """What came of it for one of them."""
+    """The results of one learner."""
 
     variables: list[np.ndarray]
     priorities: list[np.ndarray]  # of each update, [its part]; none where the agent has none
@@ -155,5 +155,5 @@ class Group:
         return [process.submit(call) for process in self._processes]
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """What the function returns to each of them, in the order of the ranks."""
+        """Returns the function's result in each process, in the order of the ranks."""
         return [future.result(timeout=120) for future in self.begin(function, *arguments)]

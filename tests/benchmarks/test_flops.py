@@ -14,7 +14,7 @@ from agents.popart import agent as popart
 from benchmarks import flops
 from r2d2 import agent as r2d2
 from tests.batches import NUM_ACTIONS, environment_spec
-from tests.r2d2.batches import small_config
+from tests.small_agents import small_config
 from tests.tensor_ops.vectors import lanes
 
 _SIDE = 44
@@ -23,7 +23,7 @@ _SMALL: dict[str, Any] = dict(length=3, frame_stack=2, lstm_size=6)
 
 
 def test_a_hand_count_of_a_tiny_update() -> None:
-    config = small_config(torso="dqn", frame_stack=1, batch_size=2, burn_in=3, length=4)
+    config = small_config("r2d2", torso="dqn", frame_stack=1, batch_size=2, burn_in=3, length=4)
     # 36 x 36 x 1: convolutions give 8 x 8 x 32, 3 x 3 x 64, 1 x 1 x 64. LSTM of 6, head of 7.
     first = 2 * (8 * 8 * 1 * 32) * 64
     second = 2 * (4 * 4 * 32 * 64) * 9
@@ -40,9 +40,9 @@ def test_a_hand_count_of_a_tiny_update() -> None:
 @pytest.mark.parametrize(
     ("agent", "names"),
     [
-        (r2d2.make(small_config(torso="dqn")), "dqn"),
-        (r2d2.make(small_config(torso="shallow", lstm_size=0)), "shallow"),
-        (r2d2.make(small_config(torso="strided")), "strided"),
+        (r2d2.make(small_config("r2d2", torso="dqn")), "dqn"),
+        (r2d2.make(small_config("r2d2", torso="shallow", lstm_size=0)), "shallow"),
+        (r2d2.make(small_config("r2d2", torso="strided")), "strided"),
         (popart.make(popart.Config(num_tasks=5, torso="resnet", **_SMALL)), "popart"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -13,7 +13,7 @@ from tests.batches import NUM_ACTIONS
 
 
 class Oracle(NamedTuple):
-    """What an update should compute of a batch; padding is NaN."""
+    """The numbers that an update should compute of a batch; padding is NaN."""
 
     q_taken: np.ndarray  # [L, B]
     targets: np.ndarray  # [L, B]

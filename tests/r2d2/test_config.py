@@ -7,7 +7,7 @@ import pytest
 
 from r2d2.agent import DMLAB_VARIANTS, VARIANTS, Config, make
 from replay.structures import TableSpec
-from tests.r2d2.batches import small_config
+from tests.small_agents import small_config
 
 TABLE_2 = {
     "variable_update_period": 400,
@@ -114,4 +114,4 @@ def test_one_prioritized_table_as_the_paper_has_it() -> None:
 
 @pytest.mark.parametrize(("life_loss", "resets"), [("none", 0), ("roll", 0), ("reset", 1)])
 def test_only_reset_resets_the_core_state(life_loss: str, resets: int) -> None:
-    assert make(small_config(life_loss=life_loss)).resets_on_life_loss == bool(resets)
+    assert make(small_config("r2d2", life_loss=life_loss)).resets_on_life_loss == bool(resets)

@@ -16,7 +16,7 @@ from r2d2.diagnosis import Strategy
 from replay.layout import Layout
 from replay.structures import FIRST, LAST, MID, NO_ACTION, Nest, NetworkInput, Step
 from tests.batches import NUM_ACTIONS, environment_spec
-from tests.r2d2.batches import small_config
+from tests.small_agents import small_config
 
 SHAPE, FRAMES, LSTM = (2, 3), 3, 6
 # Episodes of so many steps, each followed by its LAST row; the streams' ends are no episode's.
@@ -38,7 +38,7 @@ STRATEGIES = [Strategy(stored, burn_in) for stored in (False, True) for burn_in 
 
 def _network(seed: int) -> Network:
     tf.random.set_seed(seed)
-    network = make(small_config(frame_stack=FRAMES, lstm_size=LSTM)).make_network(
+    network = make(small_config("r2d2", frame_stack=FRAMES, lstm_size=LSTM)).make_network(
         environment_spec(SHAPE, np.uint8)
     )
     for variable in network.trainable_variables:
@@ -175,7 +175,7 @@ def test_discrepancies_equal_a_naive_loop(resets_on_life_loss: bool) -> None:
 
 
 def _actor(network: Network, writer: diagnosis.Recorder | diagnosis.Means) -> RecurrentActor:
-    agent = make(small_config(frame_stack=FRAMES, lstm_size=LSTM))
+    agent = make(small_config("r2d2", frame_stack=FRAMES, lstm_size=LSTM))
     return RecurrentActor(
         agent.make_policy(network, np.arange(N), N, 0),
         network.initial_state(N),

@@ -14,10 +14,9 @@ from tests.batches import (
     NUM_ACTIONS,
     OBSERVATION_SIZE,
     environment_spec,
-    inputs_after,
     random_batch,
 )
-from tests.r2d2.batches import ITEMS, small_config
+from tests.small_agents import ITEMS, small_config
 
 COUNTS = (3, 2, 4)
 ACTIONS = specs.BoundedArray((3,), np.int32, 0, np.array(COUNTS) - 1)
@@ -41,14 +40,14 @@ def test_the_largest_product() -> None:
 
 
 def test_the_greedy_combination_is_played() -> None:
-    network = make(small_config()).make_network(SPEC)
+    network = make(small_config("r2d2")).make_network(SPEC)
     inputs = NetworkInput(
         np.random.default_rng(0).normal(size=(5, OBSERVATION_SIZE)).astype(np.float32),
         np.full((5, 3), NO_ACTION, np.int32),
         np.zeros(5, np.float32),
     )
     state = network.initial_state(5)
-    act = make_policy(small_config(epsilon_base=0.0), network, np.arange(5), 5, seed=0)
+    act = make_policy(small_config("r2d2", epsilon_base=0.0), network, np.arange(5), 5, seed=0)
     output = act(inputs, state)
     q, _ = network.step(inputs, state)
     best = np.stack(np.unravel_index(np.argmax(q, axis=-1), COUNTS), axis=-1)
@@ -58,7 +57,7 @@ def test_the_greedy_combination_is_played() -> None:
 
 def test_the_loss_is_that_of_the_numbered_actions() -> None:
     """The same batch, its actions told as one number or as two, gives the same evaluation."""
-    config = small_config(lstm_size=0)
+    config = small_config("r2d2", lstm_size=0)
     batch = random_batch(config, 0, **ITEMS)
     losses = []
     for actions in (
@@ -107,21 +106,3 @@ def test_the_papers_network_feeds_the_flattened_convolutions_to_the_lstm() -> No
     assert state.hidden.shape == state.cell.shape == (1, 512)
     (w_input,) = [v for v in network.variables if v.name == "lstm/w_input:0"]
     assert w_input.shape == (7 * 7 * 64 + 18 + 1, 4 * 512)
-
-
-def test_the_feed_forward_network_sees_the_observation_alone() -> None:
-    network = make_network(small_config(lstm_size=0), environment_spec())
-    assert network.initial_state(2) == ()
-    first, state = network.step(inputs_after(0, 0.0), ())
-    second, _ = network.step(inputs_after(2, 1.0), ())
-    np.testing.assert_array_equal(first, second)
-    assert state == ()
-
-
-def test_the_recurrent_network_sees_the_previous_step() -> None:
-    network = make_network(small_config(), environment_spec())
-    state = network.initial_state(2)
-    first, after = network.step(inputs_after(0, 0.0), state)
-    for other in (inputs_after(2, 0.0), inputs_after(0, 1.0)):
-        assert np.abs(network.step(other, state)[0] - first).max() > 1e-4
-    assert np.abs(network.step(inputs_after(0, 0.0), after)[0] - first).max() > 1e-4

@@ -16,7 +16,7 @@ from r2d2.targets import (
     n_step_returns,
 )
 from replay.structures import PriorityInput
-from tests.r2d2.batches import small_config
+from tests.small_agents import small_config
 
 EPSILON = 1e-3
 SIZES = np.concatenate([[0.0], np.logspace(-8, 6, 200)])
@@ -145,7 +145,7 @@ MASK[4:, 1] = 0
 
 
 def _targets(**changes: Any) -> np.ndarray:
-    config = small_config(discount=0.9, n_step=2, length=ROWS, **changes)
+    config = small_config("r2d2", discount=0.9, n_step=2, length=ROWS, **changes)
     arguments = (VALUE, REWARD, CONTINUATION, LIFE_LOST, MASK)
     return item_targets(config, *(tf.constant(x) for x in arguments)).numpy()
 
@@ -193,7 +193,9 @@ def test_nothing_is_bootstrapped_across_a_lost_life(life_loss: str) -> None:
 
 
 def _first_priority(eta: float, q_taken: np.ndarray, **changes: Any) -> np.ndarray:
-    priority = make_initial_priority(small_config(eta=eta, n_step=2, length=ROWS, **changes))
+    priority = make_initial_priority(
+        small_config("r2d2", eta=eta, n_step=2, length=ROWS, **changes)
+    )
     values = {"q_taken": q_taken.astype(np.float32), "q_max": VALUE}
     return priority(PriorityInput(values, REWARD, CONTINUATION, LIFE_LOST, MASK))
 

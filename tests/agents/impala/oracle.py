@@ -1,12 +1,17 @@
 """V-trace as the paper writes it: a sum for every row, one column at a time."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow as tf
+import tree
 
-from agents.impala.distributions import SquashedGaussian
-from agents.impala.vtrace import Hyperparameters, Outputs
-from replay.structures import TrainedRows
+from agents.impala.config import Config
+from agents.impala.distributions import Categorical, SquashedGaussian
+from agents.impala.learner import ImpalaUpdate
+from agents.impala.vtrace import Hyperparameters, Outputs, fixed_hyperparameters
+from replay.structures import Batch, TrainedRows
 
 
 class Unrolls(NamedTuple):
@@ -155,3 +160,41 @@ def divergence(policy: Any, old: Any) -> np.ndarray:
     each = np.log(of_old / sigma) - 0.5
     each = each + (sigma**2 + (policy.mean - old.mean) ** 2) / (2 * of_old**2)
     return each.sum(axis=-1)
+
+
+def outputs_of(update: ImpalaUpdate, batch: Batch, b: int) -> tuple[np.ndarray, np.ndarray]:
+    """log π of every action, and every value output, on every row of unroll b, step by step."""
+    state = tree.map_structure(lambda x: x[b : b + 1], batch.core_state)
+    log_pi, values = [], []
+    for t in range(len(batch.reset)):
+        if batch.reset[t, b]:
+            state = update.learned_network.initial_state(1)
+        row = tree.map_structure(lambda x, t=t: x[t, b : b + 1], batch.inputs)
+        output, state = update.learned_network.step(row, state)
+        log_pi.append(tf.nn.log_softmax(output.policy.logits[0]).numpy())
+        values.append(output.value[0].numpy())
+    return np.stack(log_pi), np.stack(values)
+
+
+def loss_of_batch(
+    update: ImpalaUpdate,
+    batch: Batch,
+    config: Config,
+    shift: Any = 0.0,
+    scale: Any = 1.0,
+    tasks: Sequence[int] = (0,) * 4,
+) -> tuple[float, np.ndarray]:
+    """A batch's loss and unnormalised targets `[L, B]`, NaN where masked.
+
+    Args:
+      shift, scale: of each unroll's value, whose output is that of its task.
+    """
+    pairs = [outputs_of(update, batch, b) for b in range(len(tasks))]
+    log_pi = np.stack([x for x, _ in pairs], axis=1)[config.burn_in : -1]
+    n = np.stack([x[:, task] for task, (_, x) in zip(tasks, pairs, strict=True)], axis=1)
+    outputs = Outputs(Categorical(log_pi), n[config.burn_in :], shift, scale)
+    rows = TrainedRows(*(x.numpy() for x in batch.trained(config.burn_in)))
+    ratio = np.exp(log_ratio(outputs, rows))[rows.mask > 0]
+    assert (ratio > config.rho_bar).any()
+    assert (ratio < config.c_bar).any()
+    return losses(outputs, rows, fixed_hyperparameters(config), config.correction)

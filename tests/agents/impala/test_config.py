@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.impala import agent
 from agents.impala.agent import ATARI, CONTROL, CONTROL_IMAGE, DMLAB, Config, make
 from replay.structures import TableSpec
-from tests.agents.impala.batches import small_config
-from tests.batches import environment_spec, random_batch
+from tests.batches import random_batch
+from tests.small_agents import make_update, small_config
 
 TABLE_F1 = {
     "frame_stack": 4,
@@ -118,8 +117,8 @@ def test_impossible_values_are_refused(field: str, value: Any, sentence: str) ->
 
 
 def test_a_whole_number_is_a_rate_too() -> None:
-    update = agent.make(small_config(learning_rate=1)).make_update(environment_spec())
-    assert np.isfinite(update(random_batch(small_config()))[1]["loss"])
+    config = small_config("impala", learning_rate=1)
+    assert np.isfinite(make_update(config)(random_batch(config))[1]["loss"])
 
 
 def test_half_of_a_batch_from_replay() -> None:

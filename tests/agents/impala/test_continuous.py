@@ -4,19 +4,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import acme
-import dm_env
 import numpy as np
 import pytest
-import tensorflow as tf
 from acme import specs
-from acme.utils import loggers
 
 from agents.actor import make_evaluator
 from agents.contract import Agent
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.impala import agent as impala
-from agents.impala.distributions import SquashedGaussian, squashed
-from agents.impala.vtrace import vtrace_losses
+from agents.impala.distributions import squashed
 from agents.popart import agent as popart
 from agents.single_process import InProcess, SingleProcessAgent
 from agents.stac import agent as stac
@@ -24,12 +20,10 @@ from environments import suites
 from environments.dm import make_environment_spec
 from r2d2 import agent as r2d2
 from replay.structures import NetworkInput
-from tests.agents.impala import oracle
-from tests.agents.impala.batches import SMALL, small_config
-from tests.agents.impala.test_vtrace_losses import HYPERPARAMETERS, played
 from tests.agents.reaching import HIGH, LOW
-from tests.agents.recording import Recorder
+from tests.agents.recording import Episodes, Recorder, run_episodes
 from tests.batches import environment_spec
+from tests.small_agents import IMPALA, small_config
 
 ENV = "tests.agents.reaching:Reach"
 BOUNDED = specs.BoundedArray((2,), np.float32, LOW, HIGH, "action")
@@ -37,7 +31,7 @@ OF_PAIRS = environment_spec((3,))._replace(actions=BOUNDED)
 
 
 def _agents() -> Iterator[Agent]:
-    small = {**SMALL, "length": 6, "period": 2, "life_loss": False}
+    small = {**IMPALA, "length": 6, "period": 2, "life_loss": False}
     yield impala.make(impala.Config(**small))
     yield stac.make(stac.Config(**small, head_hidden_sizes=(8,), num_heads=2), "stacx")
 
@@ -63,7 +57,7 @@ def test_the_actors_log_probability_is_the_learners(agent: Agent) -> None:
 
 
 def test_the_environment_is_given_what_is_squashed_and_replay_what_is_not() -> None:
-    agent, recorder = impala.make(small_config(log_sigma_min=0.0)), Recorder()
+    agent, recorder = impala.make(small_config("impala", log_sigma_min=0.0)), Recorder()
     network = agent.make_network(OF_PAIRS)
     actor = make_evaluator(agent, network, num_environments=2, seed=0, writer=recorder)
     given = actor.act(np.ones((2, 3), np.float32), np.zeros(2, np.uint8), np.zeros(2, np.uint8))
@@ -76,7 +70,7 @@ def test_the_environment_is_given_what_is_squashed_and_replay_what_is_not() -> N
 
 
 def test_evaluation_acts_by_the_mean_and_actors_around_it() -> None:
-    agent = impala.make(small_config())
+    agent = impala.make(small_config("impala"))
     network = agent.make_network(OF_PAIRS)
     inputs = _inputs(50, previous=0.3)
     state = network.initial_state(50)
@@ -96,29 +90,6 @@ def _inputs(size: int, previous: float) -> NetworkInput:
     return NetworkInput(observation, previous_action, np.zeros(size, np.float32))
 
 
-def test_the_losses_of_a_gaussian_policy_are_the_oracles() -> None:
-    outputs, rows = played()
-    rng = np.random.default_rng(7)
-    shape = (*rows.mask.shape, 2)
-    policy = SquashedGaussian(rng.normal(size=shape) / 2, rng.uniform(-1, 1, size=shape))
-    outputs = outputs._replace(policy=policy)
-    rows = rows._replace(
-        action=rng.normal(size=shape), log_probability=rng.normal(size=shape[:2]) - 1
-    )
-    ratio = np.exp(oracle.log_ratio(outputs, rows))[rows.mask > 0]
-    assert (ratio > 1.3).sum() > 3
-    assert (ratio < 0.8).sum() > 3
-    in_tensors = tf.nest.map_structure(tf.convert_to_tensor, (outputs, rows))
-    evaluation = vtrace_losses(in_tensors[0], in_tensors[1], HYPERPARAMETERS)
-    loss, v = oracle.losses(outputs, rows, HYPERPARAMETERS, "vtrace")
-    assert float(evaluation.loss) == pytest.approx(loss, rel=1e-9)
-    real = rows.mask > 0
-    np.testing.assert_allclose(evaluation.target[real], v[real], rtol=1e-9)
-    expected = oracle.regularisation(policy)[real].mean()
-    assert float(evaluation.metrics["standard_kl"]) == pytest.approx(expected)
-    assert "entropy" not in evaluation.metrics
-
-
 @pytest.mark.parametrize("name", ["popart", "multihead_impala", "r2d2"])
 def test_agents_of_discrete_actions_refuse_vectors_with_a_sentence(name: str) -> None:
     agent = {
@@ -134,48 +105,30 @@ def test_agents_of_discrete_actions_refuse_vectors_with_a_sentence(name: str) ->
 
 
 def test_pixel_control_refuses_vectors_with_a_sentence() -> None:
-    agent = impala.make(small_config(pixel_control_cost=0.1, torso="shallow"))
+    agent = impala.make(small_config("impala", pixel_control_cost=0.1, torso="shallow"))
     spec = environment_spec((84, 84, 3), np.uint8)._replace(actions=BOUNDED)
     with pytest.raises(ValueError, match=r"^Pixel control needs discrete actions, but"):
         agent.make_update(spec)
 
 
-class Unclipped(dm_env.Environment):
-    """Episodes of four steps whose actions are float64 within bounds that float32 cannot hold."""
-
-    def __init__(self) -> None:
-        self.actions: list[np.ndarray] = []
-
-    def reset(self) -> dm_env.TimeStep:
-        return dm_env.restart(np.ones(1, np.float32))
-
-    def step(self, action: np.ndarray) -> dm_env.TimeStep:
-        self.action_spec().validate(action)
-        self.actions.append(action)
-        end = dm_env.transition if len(self.actions) % 4 else dm_env.termination
-        return end(1.0, np.ones(1, np.float32))
-
-    def observation_spec(self) -> specs.Array:
-        return specs.Array((1,), np.float32)
-
-    def action_spec(self) -> specs.BoundedArray:
-        return specs.BoundedArray((2,), np.float64, [0.1, -0.3], [0.7, 1.1])
-
-
 def test_in_acmes_loop_actions_stay_within_bounds_of_float64() -> None:
     """σ is so great that most of them are at a bound, which the nearest float32 oversteps."""
     config = small_config(
-        length=4, period=2, batch_size=2, queue_size=4, log_sigma_min=3.0, log_sigma_max=4.0
+        "impala",
+        length=4,
+        period=2,
+        batch_size=2,
+        queue_size=4,
+        log_sigma_min=3.0,
+        log_sigma_max=4.0,
     )
-    environment = Unclipped()
+    spec = specs.BoundedArray((2,), np.float64, [0.1, -0.3], [0.7, 1.1])
+    environment = Episodes(specs.Array((1,), np.float32), spec, length=4)
     agent = impala.IMPALA(acme.make_environment_spec(environment), config)
-    loop = acme.EnvironmentLoop(environment, agent, logger=loggers.NoOpLogger())
-    for _ in range(10):
-        loop.run_episode()
+    run_episodes(environment, agent, 10)
     agent.close()
     played_actions = np.stack(environment.actions)
     assert played_actions.dtype == np.float64
-    spec = environment.action_spec()
     for bound in (spec.minimum, spec.maximum):
         assert (played_actions == bound).sum() > 5
     rows = 10 * 5
@@ -188,4 +141,4 @@ def test_the_library_form_refuses_actions_without_bounds() -> None:
     table = OF_PAIRS._replace(actions=specs.BoundedArray((2, 2), np.float64, 0, 3))
     for spec in (unbounded, table):
         with pytest.raises(ValueError, match="one vector of floats within finite bounds, got Box"):
-            SingleProcessAgent(impala.make(small_config()), spec, seed=0)
+            SingleProcessAgent(impala.make(small_config("impala")), spec, seed=0)

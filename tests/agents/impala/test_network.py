@@ -14,13 +14,8 @@ from agents.impala.distributions import Categorical, Several, form_of
 from agents.impala.network import make_network
 from agents.impala.policy import environment_action, make_evaluation_policy, make_policy
 from replay.structures import NO_ACTION, NetworkInput
-from tests.agents.impala.batches import small_config
-from tests.batches import (
-    OBSERVATION_SIZE,
-    environment_spec,
-    inputs_after,
-    random_inputs,
-)
+from tests.batches import OBSERVATION_SIZE, environment_spec, inputs_after, random_inputs
+from tests.small_agents import small_config
 
 
 def _images(height: int, width: int, channels: int) -> NetworkInput:
@@ -39,16 +34,6 @@ def test_networks_of_the_two_settings() -> None:
     assert state.hidden.shape == (1, 256)
 
 
-@pytest.mark.parametrize("lstm_size", [0, 6])
-def test_only_the_recurrent_network_sees_the_previous_step(lstm_size: int) -> None:
-    network = make_network(small_config(lstm_size=lstm_size), environment_spec())
-    state = network.initial_state(2)
-    first, _ = network.step(inputs_after(0, 0.0), state)
-    for other in (inputs_after(2, 0.0), inputs_after(0, 1.0)):
-        difference = np.abs(network.step(other, state)[0].policy.logits - first.policy.logits).max()
-        assert (difference > 1e-4) == (lstm_size > 0)
-
-
 def test_what_differs_between_two_images_is_not_lost_in_the_torso() -> None:
     images = np.random.default_rng(0).normal(size=(8, 84, 84, 4)).astype(np.float32)
     inputs = NetworkInput(images, tf.zeros([8], tf.int32), tf.zeros([8]))
@@ -64,7 +49,7 @@ def test_what_differs_between_two_images_is_not_lost_in_the_torso() -> None:
 
 def test_bounded_actions_are_given_a_gaussian_within_the_configs_range() -> None:
     spec = environment_spec()._replace(actions=specs.BoundedArray((2,), np.float32, -1, 1))
-    network = make_network(small_config(log_sigma_min=-0.5, log_sigma_max=-0.25), spec)
+    network = make_network(small_config("impala", log_sigma_min=-0.5, log_sigma_max=-0.25), spec)
     inputs = inputs_after(0, 0.0)._replace(previous_action=tf.zeros([2, 2]))
     policy = network.step(inputs, network.initial_state(2))[0].policy
     assert policy.mean.shape == policy.log_sigma.shape == (2, 2)
@@ -85,28 +70,8 @@ def test_draws_follow_the_probabilities_that_are_reported() -> None:
     np.testing.assert_allclose(np.exp(log_mu), PROBABILITIES[action.numpy()], rtol=1e-5)
 
 
-def _play(seed: int, num_steps: int = 20) -> list[np.ndarray]:
-    tf.random.set_seed(1)
-    network = make_network(small_config(), environment_spec())
-    policy = make_policy(network, np.arange(4), 4, seed)
-    state = network.initial_state(4)
-    record: list[np.ndarray] = []
-    for t in range(num_steps):
-        output = policy(random_inputs(t, 4), state)
-        state = output.core_state
-        record += [x.numpy() for x in (output.action, output.log_probability, *state)]
-    return record
-
-
-def test_a_seed_fixes_the_stream_bit_for_bit() -> None:
-    first, again, other = _play(7), _play(7), _play(8)
-    for x, y in zip(first, again, strict=True):
-        np.testing.assert_array_equal(x, y)
-    assert any((x != y).any() for x, y in zip(first[::4], other[::4], strict=True))
-
-
 def test_evaluation_samples_too_in_any_number_of_environments() -> None:
-    network = make_network(small_config(), environment_spec())
+    network = make_network(small_config("impala"), environment_spec())
     policy = make_evaluation_policy(network, seed=0)
     for size in (1, 2_000):
         inputs = NetworkInput(*(np.repeat(x, size, axis=0) for x in random_inputs(0, 1)))
@@ -156,7 +121,7 @@ def test_the_joint_probabilities_entropy_and_divergence(wrap: Callable) -> None:
 
 
 def test_it_acts_by_them_and_sees_the_previous_ones() -> None:
-    network = make(small_config()).make_network(SPEC)
+    network = make(small_config("impala")).make_network(SPEC)
     act = make_policy(network, np.arange(2), 2, seed=0)
     inputs = NetworkInput(
         np.ones((2, OBSERVATION_SIZE), np.float32),

@@ -6,31 +6,28 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from agents.impala.agent import Config, make
+from agents.impala.agent import Config
 from agents.impala.learner import ImpalaUpdate
 from agents.networks.network import unroll_trained_core
 from agents.pixel_control import Grid, PixelControl
 from replay.structures import Batch
-from tests.agents.impala.batches import small_config as without_images
-from tests.agents.impala.batches import with_ends
 from tests.batches import environment_spec, random_batch
 from tests.eager import eagerly
 from tests.observations import COLOURED, spec_with_words, with_words
+from tests.small_agents import make_update, small_config, with_ends
 
 IMAGE = (32, 36)
 COST = 0.5
 
 
-def small_config(**changes: Any) -> Config:
-    """Unrolls of four rows, two of which only warm up."""
+def _config(**changes: Any) -> Any:
+    """A Config with unrolls of four trained rows after a burn-in of two."""
     values = dict(length=4, burn_in=2, batch_size=3, pixel_control_cost=COST)
-    return without_images(**{**values, **changes})
+    return small_config("impala", **values | changes)
 
 
 def _update(config: Config) -> ImpalaUpdate:
-    tf.random.set_seed(0)
-    update = make(config).make_update(environment_spec(IMAGE))
-    assert isinstance(update, ImpalaUpdate)
+    update: ImpalaUpdate = make_update(config, spec=environment_spec(IMAGE))
     return update
 
 
@@ -65,7 +62,7 @@ def _loss_of_rows(update: ImpalaUpdate, batch: Batch, config: Config) -> float:
 
 
 def test_the_loss_is_added_with_its_cost() -> None:
-    config = small_config()
+    config = _config()
     update, batch = _update(config), _batch(config)
     evaluation = update.evaluate(batch)
     metrics = evaluation.metrics
@@ -78,7 +75,7 @@ def test_the_loss_is_added_with_its_cost() -> None:
 
 
 def test_a_lost_life_ends_the_episode_as_in_the_other_losses() -> None:
-    config = small_config()
+    config = _config()
     update, batch = _update(config), _batch(config)
     lost = np.zeros(batch.life_lost.shape, bool)
     lost[4, 2] = True  # by the action of row 3
@@ -92,7 +89,7 @@ def test_a_lost_life_ends_the_episode_as_in_the_other_losses() -> None:
 
 
 def test_only_trained_rows_have_a_gradient() -> None:
-    config = small_config(lstm_size=6)
+    config = _config(lstm_size=6)
     update, batch = _update(config), _batch(config)
     observation = batch.inputs.observation
     with tf.GradientTape(persistent=True) as tape:
@@ -109,8 +106,8 @@ def test_only_trained_rows_have_a_gradient() -> None:
 
 @eagerly()
 def test_actors_never_get_the_head_and_the_learner_trains_it() -> None:
-    config = small_config()
-    update, plain = _update(config), _update(small_config(pixel_control_cost=0.0))
+    config = _config()
+    update, plain = _update(config), _update(_config(pixel_control_cost=0.0))
     assert [v.name for v in update.network.variables] == [v.name for v in plain.network.variables]
     assert not [m for m in plain.submodules if isinstance(m, PixelControl)]
     control = _control(update)
@@ -127,9 +124,8 @@ def test_actors_never_get_the_head_and_the_learner_trains_it() -> None:
 
 @eagerly()
 def test_where_there_are_words_it_controls_the_image() -> None:
-    config = small_config()
-    update = make(config).make_update(spec_with_words())
-    assert isinstance(update, ImpalaUpdate)
+    config = _config()
+    update = make_update(config, spec=spec_with_words())
     control = _control(update)
     assert control.grid == Grid.of(COLOURED)
     batch = with_words(random_batch(config))
@@ -145,4 +141,4 @@ def test_where_there_are_words_it_controls_the_image() -> None:
 
 def test_observations_that_are_no_images_are_refused() -> None:
     with pytest.raises(ValueError, match=r"got observations of shape \(5,\)"):
-        make(small_config()).make_update(environment_spec())
+        make_update(_config())

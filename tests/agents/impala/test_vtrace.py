@@ -1,7 +1,7 @@
 """V-trace, leaky too, and other corrections against a quadratic oracle that straddles all clips."""
 
 from collections.abc import Callable
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -17,70 +17,63 @@ from agents.impala.vtrace import (
     vtrace_returns,
 )
 from tests.agents.impala import oracle
-from tests.agents.impala.oracle import Unrolls, random_unrolls
+from tests.agents.impala.oracle import random_unrolls
 
 T, B = 9, 20
 UNROLLS = random_unrolls(T, B)
-LEVELS = [(1.0, 1.0, 1.0), (2.0, 1.0, 1.0), (2.0, 0.5, 0.7), (np.inf, 2.0, 0.95)]
-
-
-def _returns(
-    unrolls: Unrolls, correction: Correction, rho_bar: float, c_bar: float, lambda_: float
-) -> tuple[Weights, Returns]:
-    value, reward, discount, log_ratio, mask = (tf.constant(x) for x in unrolls)
-    weights = importance_weights(
-        log_ratio, correction, rho_bar=rho_bar, c_bar=c_bar, lambda_=lambda_
-    )
-    return weights, vtrace_returns(value, reward, discount, weights, mask)
-
-
-def _on_policy(unrolls: Unrolls) -> Returns:
-    return _returns(unrolls._replace(log_ratio=0 * unrolls.log_ratio), "vtrace", 1.0, 1.0, 1.0)[1]
+RHO_BAR, C_BAR, LAMBDA = 1.5, 0.8, 0.9
+# ρ̄, c̄, λ, and how leaky both clips are: 1 is not at all.
+LEVELS = [
+    *[(1.0, 1.0, 1.0, 1.0, 1.0), (2.0, 1.0, 1.0, 1.0, 1.0), (2.0, 0.5, 0.7, 1.0, 1.0)],
+    (np.inf, 2.0, 0.95, 1.0, 1.0),
+    *[(RHO_BAR, C_BAR, LAMBDA, *alphas) for alphas in ((0.0, 0.0), (0.6, 0.2), (0.2, 1.0))],
+]
 
 
 def test_the_unrolls_reach_both_sides_of_every_clip_and_every_kind_of_row() -> None:
     ratio = np.exp(UNROLLS.log_ratio)[UNROLLS.mask > 0]
-    for bar in (0.5, 1.0, 2.0):
+    for bar in (0.5, C_BAR, 1.0, RHO_BAR, 2.0):
         assert 10 < (ratio > bar).sum() < ratio.size - 10
-    inner = UNROLLS.mask[1:-1]
-    assert (inner == 0).sum() > 5
-    assert (UNROLLS.discount == 0).sum() > 5
+    inner = UNROLLS.mask[1:-1] == 0
+    for terminated in (True, False):  # before an episode's last observation
+        assert (inner & ((UNROLLS.discount[:-2] == 0) == terminated)).sum() > 1
     assert (UNROLLS.mask[-1] == 1).any()
     assert (UNROLLS.mask[-1] == 0).any()
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
+@pytest.mark.parametrize(
+    ("wrap", "dtype", "tolerance"),
+    [(lambda f: f, tf.float64, 1e-9), (tf.function, tf.float32, 1e-4)],
+    ids=["eager", "traced"],
+)
 @pytest.mark.parametrize("levels", LEVELS, ids=str)
 @pytest.mark.parametrize("correction", get_args(Correction))
 def test_every_correction_equals_the_oracle(
-    correction: Correction, levels: tuple[float, float, float], wrap: Callable
+    correction: Correction,
+    levels: tuple[float, ...],
+    wrap: Callable,
+    dtype: tf.DType,
+    tolerance: float,
 ) -> None:
-    weights, returns = wrap(lambda: _returns(UNROLLS, correction, *levels))()
+    close: dict[str, Any] = dict(rtol=tolerance, atol=tolerance)
+    names = ("rho_bar", "c_bar", "lambda_", "alpha_rho", "alpha_c")
+    options: Any = dict(zip(names, levels, strict=True))
+
+    def run() -> tuple[Weights, Returns]:
+        value, reward, discount, log_ratio, mask = (tf.constant(x, dtype) for x in UNROLLS)
+        weights = importance_weights(log_ratio, correction, **options)
+        return weights, vtrace_returns(value, reward, discount, weights, mask)
+
+    weights, returns = wrap(run)()
     rho, c, policy = oracle.weights(UNROLLS.log_ratio, correction, *levels)
-    np.testing.assert_allclose(weights.policy, policy, rtol=1e-5)
+    for actual, expected in zip(weights, (rho, c, policy), strict=True):
+        np.testing.assert_allclose(actual, expected, **close)
     v, q = oracle.returns(UNROLLS, rho, c)
     real = UNROLLS.mask > 0
-    np.testing.assert_allclose(returns.value[real], v[real], atol=1e-4, rtol=1e-4)
-    np.testing.assert_allclose(returns.q[real], q[real], atol=1e-4, rtol=1e-4)
+    np.testing.assert_allclose(returns.value[real], v[real], **close)
+    np.testing.assert_allclose(returns.q[real], q[real], **close)
     for x in returns:
         np.testing.assert_array_equal(x[~real], UNROLLS.value[:-1][~real])
-
-
-@pytest.mark.parametrize("terminated", [False, True])
-def test_an_end_inside_an_unroll(terminated: bool) -> None:
-    """Rows a b L c: a time limit bootstraps on L, its last observation; a terminal on nothing."""
-    end = 0.0 if terminated else 0.5
-    unrolls = Unrolls(
-        value=np.array([[0.0], [0.0], [8.0], [100.0], [200.0]], np.float32),
-        reward=np.array([[1.0], [1.0], [99.0], [1.0]], np.float32),
-        discount=np.array([[0.5], [end], [99.0], [0.5]], np.float32),
-        log_ratio=np.zeros((4, 1), np.float32),
-        mask=np.array([[1.0], [1.0], [0.0], [1.0]], np.float32),
-    )
-    returns = _on_policy(unrolls)
-    b = 1.0 + end * 8.0
-    np.testing.assert_allclose(returns.value[:, 0], [1.0 + 0.5 * b, b, 8.0, 101.0])
-    np.testing.assert_allclose(returns.q[:, 0], [1.0 + 0.5 * b, b, 8.0, 101.0])
 
 
 @pytest.mark.parametrize("correction", get_args(Correction))
@@ -92,40 +85,6 @@ def test_only_the_epsilon_correction_bounds_the_log_probability(correction: Corr
     if correction == "epsilon":
         expected = np.log([1e-6, 2e-6, np.exp(-1.0) + 1e-6, np.exp(147.0)])
     np.testing.assert_allclose(actual, expected, rtol=1e-5)
-
-
-RHO_BAR, C_BAR, LAMBDA = 1.5, 0.8, 0.9
-
-
-def _leaky(
-    alpha_rho: float, alpha_c: float, rho_bar: float = RHO_BAR, c_bar: float = C_BAR
-) -> tuple[Weights, Returns]:
-    value, reward, discount, log_ratio, mask = (tf.constant(x, tf.float64) for x in UNROLLS)
-    weights = importance_weights(
-        log_ratio,
-        "vtrace",
-        rho_bar=rho_bar,
-        c_bar=c_bar,
-        lambda_=LAMBDA,
-        alpha_rho=alpha_rho,
-        alpha_c=alpha_c,
-    )
-    return weights, vtrace_returns(value, reward, discount, weights, mask)
-
-
-@pytest.mark.parametrize("alphas", [(0.0, 0.0), (0.3, 0.3), (0.6, 0.2), (0.2, 1.0), (1.0, 1.0)])
-def test_it_equals_the_oracle(alphas: tuple[float, float]) -> None:
-    real = UNROLLS.mask > 0
-    ratio = np.exp(UNROLLS.log_ratio)[real]
-    for bar in (RHO_BAR, C_BAR):
-        assert 10 < (ratio > bar).sum() < ratio.size - 10
-    weights, returns = _leaky(*alphas)
-    rho, c, policy = oracle.weights(UNROLLS.log_ratio, "vtrace", RHO_BAR, C_BAR, LAMBDA, *alphas)
-    for actual, expected in zip(weights, (rho, c, policy), strict=True):
-        np.testing.assert_allclose(actual, expected, rtol=1e-9)
-    v, q = oracle.returns(UNROLLS, rho, c)
-    np.testing.assert_allclose(returns.value[real], v[real], rtol=1e-9)
-    np.testing.assert_allclose(returns.q[real], q[real], rtol=1e-9)
 
 
 EXTREMES = np.array([-1e4, -147, -88, 3, 12, 88.7, 89, 147, 1e4], np.float32)[:, np.newaxis]
@@ -156,7 +115,7 @@ def test_ratios_beyond_float32_weigh_no_more_than_can_be_felt(
 
 
 def test_no_row_weighs_more_in_a_target_than_can_be_felt() -> None:
-    """Derivatives of targets by rewards are the weights: those of a loop while it is bounded."""
+    """The weights are derivatives of targets by rewards; a loop's, unless it exceeds the bound."""
     log_ratio = (UNROLLS.log_ratio * 8).astype(np.float32)
     value, reward, discount, log_ratios, mask = map(
         tf.constant, UNROLLS._replace(log_ratio=log_ratio)

@@ -1,5 +1,7 @@
 """Cores: against Sonnet's LSTM, and resets and invalid rows against unrolls made by hand."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import sonnet as snt
@@ -28,32 +30,11 @@ def _state(seed: int = 1) -> snt.LSTMState:
     return snt.LSTMState(tf.constant(hidden), tf.constant(cell))
 
 
-def _flags(*rows_and_columns: tuple[int, int], otherwise: bool) -> tf.Tensor:
-    flags = np.full((T, B), otherwise)
-    for row, column in rows_and_columns:
-        flags[row, column] = not otherwise
-    return tf.constant(flags)
-
-
-NO_RESET, ALL_VALID = _flags(otherwise=False), _flags(otherwise=True)
+NO_RESET, ALL_VALID = np.zeros((T, B), bool), np.ones((T, B), bool)
 
 
 def _assert_close(x: tf.Tensor, y: tf.Tensor) -> None:
-    tree.map_structure(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), x, y)
-
-
-def test_a_compiled_unroll_equals_one_that_is_not(lstm: LSTM) -> None:
-    """XLA has columns of zeros beside the inputs."""
-
-    def gradients(*arguments: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        with tf.GradientTape() as tape:
-            tape.watch(arguments[0])
-            outputs, state = lstm.unroll(*arguments)
-            loss = tf.reduce_sum(tf.sin(outputs)) + tf.reduce_sum(state.cell)
-        return outputs, state, tape.gradient(loss, [arguments[0], *lstm.trainable_variables])
-
-    arguments = (_inputs(), _state(), NO_RESET, ALL_VALID)
-    _assert_close(tf.function(gradients, jit_compile=True)(*arguments), gradients(*arguments))
+    tree.map_structure(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), x, y)
 
 
 def test_steps_equal_sonnets_lstm(lstm: LSTM) -> None:
@@ -85,52 +66,41 @@ def test_initial_weights_have_sonnets_scale() -> None:
     assert deviation["lstm/w_hidden:0"] == pytest.approx(0.88 / 10, rel=0.02)
 
 
-def test_unroll_equals_repeated_steps(lstm: LSTM) -> None:
-    outputs, final = lstm.unroll(_inputs(), _state(), NO_RESET, ALL_VALID)
-    state = _state()
-    for t, x in enumerate(_inputs()):
-        expected, state = lstm.step(x, state)
-        _assert_close(outputs[t], expected)
-    _assert_close(final, state)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_unroll_equals_repeated_steps(lstm: LSTM, compiled: bool) -> None:
+    """With resets, in a column's own state only, and rows passed over, whose resets are none.
 
+    XLA has columns of zeros beside the inputs.
+    """
+    reset, valid = NO_RESET.copy(), ALL_VALID.copy()
+    reset[[1, 2, 0], [0, 0, 1]] = True
+    valid[[0, 1, 3, 5], [0, 0, 1, 2]] = False
 
-def test_a_reset_inside_an_unroll_equals_separate_unrolls(lstm: LSTM) -> None:
-    """Two episodes in one unroll: the second starts from zero in its own column only."""
-    x, state = _inputs(), _state()
-    outputs, final = lstm.unroll(x, state, _flags((2, 0), (0, 1), otherwise=False), ALL_VALID)
-    plain, plain_final = lstm.unroll(x, state, NO_RESET, ALL_VALID)
+    def stepped(
+        inputs: tf.Tensor, state: snt.LSTMState, *_: tf.Tensor
+    ) -> tuple[tf.Tensor, snt.LSTMState]:
+        rows = []
+        for t, x in enumerate(inputs):
+            again = (reset & valid)[t, :, None]
+            state = tree.map_structure(lambda s, again=again: tf.where(again, 0.0, s), state)
+            output, after = lstm.step(x, state)
+            state = tree.map_structure(
+                lambda new, old, t=t: tf.where(valid[t, :, None], new, old), after, state
+            )
+            rows.append(output)
+        return tf.stack(rows), state
 
-    second, second_final = lstm.unroll(x[2:], lstm.initial_state(B), NO_RESET[2:], ALL_VALID[2:])
-    _assert_close(outputs[:2, 0], plain[:2, 0])
-    _assert_close(outputs[2:, 0], second[:, 0])
-    _assert_close(final.cell[0], second_final.cell[0])
-    from_zero, _ = lstm.unroll(x, lstm.initial_state(B), NO_RESET, ALL_VALID)
-    _assert_close(outputs[:, 1], from_zero[:, 1])
-    _assert_close(outputs[:, 2], plain[:, 2])
-    _assert_close(final.hidden[2], plain_final.hidden[2])
-    assert np.abs(outputs[2:, 0] - plain[2:, 0]).max() > 1e-2
+    def run(unroll: Any) -> list[tf.Tensor]:
+        inputs = _inputs()
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            outputs, state = unroll(inputs, _state(), tf.constant(reset), tf.constant(valid))
+            outputs = tf.where(valid[..., None], outputs, 0.0)
+            loss = tf.reduce_sum(tf.sin(outputs)) + tf.reduce_sum(state.cell)
+        return [outputs, state, *tape.gradient(loss, [inputs, *lstm.trainable_variables])]
 
-
-def test_invalid_rows_leave_the_state_as_it_is(lstm: LSTM) -> None:
-    x, state = _inputs(), _state()
-    invalid = [(0, 0), (1, 0), (3, 1), (5, 2)]
-    # A reset on an invalid row is no reset either.
-    outputs, final = lstm.unroll(
-        x, state, _flags((1, 0), otherwise=False), _flags(*invalid, otherwise=True)
-    )
-    for column in range(B):
-        kept = [t for t in range(T) if (t, column) not in invalid]
-        alone = tree.map_structure(lambda s, c=column: s[c : c + 1], state)
-        rows = len(kept)
-        expected, expected_final = lstm.unroll(
-            tf.gather(x, kept)[:, column : column + 1],
-            alone,
-            NO_RESET[:rows, :1],
-            ALL_VALID[:rows, :1],
-        )
-        _assert_close(tf.gather(outputs, kept)[:, column], expected[:, 0])
-        _assert_close(final.hidden[column], expected_final.hidden[0])
-        _assert_close(final.cell[column], expected_final.cell[0])
+    actual = tf.function(run, jit_compile=True)(lstm.unroll) if compiled else run(lstm.unroll)
+    _assert_close(actual, run(stepped))
 
 
 def test_no_memory_passes_its_inputs_on() -> None:

@@ -9,8 +9,8 @@ from agents.actor import network_input
 from agents.impala import agent as impala
 from agents.popart.agent import ATARI, DMLAB, MULTIHEAD_ATARI, MULTIHEAD_DMLAB, Config, make
 from agents.popart.statistics import PopArt
-from tests.agents.popart.batches import NUM_TASKS, make_update, small_config
 from tests.batches import environment_spec
+from tests.small_agents import NUM_TASKS, make_update, small_config
 
 TABLE_3 = {"statistics_decay": 3e-4, "scale_min": 1e-4, "scale_max": 1e6}
 TABLE_6 = {"discount": 0.99, "baseline_cost": 0.5, "batch_size": 32, "rmsprop_momentum": 0.0}
@@ -76,7 +76,7 @@ def test_impossible_values_are_refused(field: str, value: Any, sentence: str) ->
 
 @pytest.mark.parametrize("normalise", [True, False])
 def test_a_value_and_statistics_for_each_task(normalise: bool) -> None:
-    config = small_config(normalise=normalise)
+    config = small_config("popart", normalise=normalise)
     update = make_update(config)
     network = make(config).make_network(environment_spec())
     inputs, state = network_input(environment_spec(), 1), update.network.initial_state(1)

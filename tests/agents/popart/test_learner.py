@@ -8,29 +8,30 @@ from agents.impala import agent as impala
 from agents.impala.learner import ImpalaUpdate
 from agents.popart.agent import make
 from replay.structures import Batch
-from tests.agents.impala.batches import gradients_of, oracles_loss, outputs_of
-from tests.agents.popart.batches import (
+from tests.agents.impala import oracle
+from tests.batches import environment_spec
+from tests.eager import eagerly
+from tests.small_agents import (
     ABSENT,
     NUM_TASKS,
     TASKS,
-    batch_of_tasks,
+    gradients_of,
+    make_batch,
     make_update,
     small_config,
     statistics_of,
 )
-from tests.batches import environment_spec
-from tests.eager import eagerly
 
 SCALED = 3  # the task whose rewards are multiplied
 
 
 def test_the_loss_of_a_batch_is_the_oracles_sum() -> None:
-    config = small_config(entropy_cost=0.3)
-    update, batch = make_update(config), batch_of_tasks(config)
+    config = small_config("popart", entropy_cost=0.3)
+    update, batch = make_update(config), make_batch(config)
     evaluation = update.evaluate(batch)
     statistics = statistics_of(update)  # Equations 11 and 12
     mu, sigma = statistics.mu.numpy()[TASKS], statistics.sigma.numpy()[TASKS]
-    loss, targets = oracles_loss(update, batch, config, mu, sigma, TASKS.tolist())
+    loss, targets = oracle.loss_of_batch(update, batch, config, mu, sigma, TASKS.tolist())
     assert float(evaluation.loss) == pytest.approx(loss, rel=1e-4)
     real = batch.mask.numpy() > 0
     np.testing.assert_allclose(evaluation.target.numpy()[real], targets[real], atol=1e-4)
@@ -38,8 +39,8 @@ def test_the_loss_of_a_batch_is_the_oracles_sum() -> None:
 
 def test_without_normalisation_and_tasks_it_is_impala() -> None:
     """Bit for bit; and multihead_impala is the same on the column of each task."""
-    config = small_config(normalise=False, num_tasks=1)
-    batch = batch_of_tasks(config)
+    config = small_config("popart", normalise=False, num_tasks=1)
+    batch = make_batch(config)
     tf.random.set_seed(0)
     plain = impala.make(config).make_update(environment_spec())
     assert isinstance(plain, ImpalaUpdate)
@@ -50,9 +51,9 @@ def test_without_normalisation_and_tasks_it_is_impala() -> None:
 
 @pytest.mark.parametrize("normalise", [True, False])
 def test_an_unroll_trains_the_value_of_its_own_task_alone(normalise: bool) -> None:
-    config = small_config(normalise=normalise)
+    config = small_config("popart", normalise=normalise)
     update = make_update(config)
-    gradients = gradients_of(update, batch_of_tasks(config))
+    gradients = gradients_of(update, make_batch(config))
     by_task = [g for g in gradients if g.shape[-1] == NUM_TASKS]
     assert len(by_task) == 2  # weights and bias
     for gradient in by_task:
@@ -67,10 +68,10 @@ def _scaled(batch: Batch, scale: float) -> Batch:
 
 def test_the_scale_of_one_tasks_rewards_changes_no_update() -> None:
     """Thousandfold rewards, once the statistics have settled: parameters take the same way."""
-    config = small_config(learning_rate=1e-2)
+    config = small_config("popart", learning_rate=1e-2)
     update, scaled = make_update(config), make_update(config)
     for step in range(30):
-        batch = batch_of_tasks(config, seed=step)
+        batch = make_batch(config, seed=step)
         update(batch)
         scaled(batch)
     settled = statistics_of(scaled)
@@ -79,7 +80,7 @@ def test_the_scale_of_one_tasks_rewards_changes_no_update() -> None:
     settled.nu.assign(settled.nu * factor**2)
     before = [v.numpy() for v in update.learned_network.trainable_variables]
     for step in range(30, 50):
-        batch = batch_of_tasks(config, seed=step)
+        batch = make_batch(config, seed=step)
         larger = _scaled(batch, 1_000.0)
         losses = [float(u.evaluate(b).loss) for u, b in ((update, batch), (scaled, larger))]
         assert losses[0] == pytest.approx(losses[1], rel=1e-3)
@@ -97,7 +98,7 @@ def test_the_scale_of_one_tasks_rewards_changes_no_update() -> None:
 
 @pytest.mark.parametrize("normalise", [True, False])
 def test_a_viewer_is_told_each_tasks_value_in_its_own_units(normalise: bool) -> None:
-    config = small_config(normalise=normalise)
+    config = small_config("popart", normalise=normalise)
     update, agent = make_update(config), make(config)
     n = np.random.default_rng(0).normal(size=(5, NUM_TASKS)).astype(np.float32)
     for task in range(NUM_TASKS):
@@ -114,7 +115,7 @@ def test_a_viewer_is_told_each_tasks_value_in_its_own_units(normalise: bool) -> 
 def _values(update: ImpalaUpdate, batch: Batch) -> np.ndarray:
     """Every task's value on every row of every unroll, `[B, T + 1, K]`."""
     statistics = statistics_of(update)
-    n = np.stack([outputs_of(update, batch, b)[1] for b in range(len(TASKS))])
+    n = np.stack([oracle.outputs_of(update, batch, b)[1] for b in range(len(TASKS))])
     return statistics.sigma.numpy() * n + statistics.mu.numpy()
 
 
@@ -124,9 +125,9 @@ def test_first_the_optimizer_then_the_statistics_then_the_outputs() -> None:
 
     So both steps were taken under the old statistics, and what followed changed no value.
     """
-    config, fixed = small_config(), small_config(statistics_decay=0.0)
+    config, fixed = small_config("popart"), small_config("popart", statistics_decay=0.0)
     update, optimizer_alone = make_update(config), make_update(fixed)
-    batch = batch_of_tasks(config, reward_scale=20.0)
+    batch = make_batch(config, reward_scale=20.0)
     old = statistics_of(update).sigma.numpy()
     update(batch)
     optimizer_alone(batch)
@@ -141,8 +142,8 @@ def test_first_the_optimizer_then_the_statistics_then_the_outputs() -> None:
 @pytest.mark.parametrize("burn_in", [0, 2])
 @eagerly()
 def test_statistics_follow_the_targets_from_before_the_step(burn_in: int) -> None:
-    config = small_config(learning_rate=0.1, burn_in=burn_in)
-    update, batch = make_update(config), batch_of_tasks(config)
+    config = small_config("popart", learning_rate=0.1, burn_in=burn_in)
+    update, batch = make_update(config), make_batch(config)
     statistics = statistics_of(update)
     mu, nu = statistics.mu.numpy(), statistics.nu.numpy()
     targets, real = update.evaluate(batch).target.numpy(), batch.mask.numpy()[burn_in:] > 0

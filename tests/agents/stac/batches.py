@@ -1,4 +1,4 @@
-"""Small configs and updates for the tests of STAC, and a network in float64."""
+"""Updates in float64 for the tests of STAC, and the outputs of their heads."""
 
 from typing import Any
 
@@ -13,31 +13,17 @@ from agents.impala.vtrace import Outputs
 from agents.networks.core import LSTM
 from agents.networks.network import RecurrentNetwork, unroll_trained
 from agents.networks.torsos import make_torso
-from agents.stac.agent import Config, make
+from agents.stac.config import Config
 from agents.stac.learner import StacUpdate
 from agents.stac.network import Head, Heads
 from replay.structures import Batch
-from tests.agents.impala.batches import SMALL
 from tests.batches import environment_spec, random_batch
 
 IMAGE = (20, 20, 1)  # the least that the shallow torso's convolutions take
 
 
-def small_config(**changes: Any) -> Config:
-    """A config whose update takes milliseconds."""
-    return Config(**{**SMALL, "head_hidden_sizes": (8,), **changes})
-
-
-def make_update(config: Config, seed: int = 0) -> StacUpdate:
-    """A new update, whose parameters follow from the seed."""
-    tf.random.set_seed(seed)
-    update = make(config).make_update(environment_spec())
-    assert isinstance(update, StacUpdate)
-    return update
-
-
 def in_float64(x: Any) -> Any:
-    """A structure of tensors with those of float32 made more exact."""
+    """Casts a structure's tensors of float32 to float64."""
     return tree.map_structure(lambda y: tf.cast(y, tf.float64) if y.dtype == tf.float32 else y, x)
 
 
@@ -99,7 +85,7 @@ def _make_float64(module: Any) -> None:
 
 
 def outputs_of(update: StacUpdate, batch: Batch) -> list[Outputs]:
-    """What each head says of a batch without burn-in, as arrays."""
+    """Each head's outputs for a batch without burn-in, as arrays."""
     results = []
     for head in update._heads:
         network = RecurrentNetwork(

@@ -10,17 +10,11 @@ import tensorflow as tf
 from agents.impala.learner import ImpalaUpdate
 from agents.stac.config import ALL, OUTER_COSTS
 from agents.stac.learner import StacUpdate
-from replay.structures import Batch
-from tests.agents.impala import batches as impala
-from tests.agents.impala.batches import ENDS, with_ends
-from tests.agents.stac.batches import make_update, outputs_of, small_config
+from tests.agents.stac.batches import outputs_of
 from tests.batches import random_batch
 from tests.eager import eagerly
+from tests.small_agents import make_batch, make_update, small_config
 from tests.updates import parameters_of, same
-
-
-def _batch(config: Any, seed: int = 0) -> Batch:
-    return with_ends(random_batch(config, seed), ENDS)
 
 
 def _eta(update: StacUpdate) -> np.ndarray:
@@ -29,9 +23,9 @@ def _eta(update: StacUpdate) -> np.ndarray:
 
 def _pair(**changes: Any) -> tuple[ImpalaUpdate, StacUpdate]:
     """IMPALA's update, and STAC's with nothing self-tuned, of the same parameters."""
-    mine = small_config(self_tuned=(), head_hidden_sizes=(), **changes)
-    same_fields = {f.name: getattr(mine, f.name) for f in dataclasses.fields(impala.small_config())}
-    theirs = impala.make_update(impala.small_config(**same_fields))
+    mine = small_config("stac", self_tuned=(), head_hidden_sizes=(), **changes)
+    same_fields = {name: getattr(mine, name) for name in vars(small_config("impala"))}
+    theirs = make_update(small_config("impala", **same_fields))
     update = make_update(mine, seed=1)
     networks = ("learned_network", "network")  # another with a lag
     for of_theirs, of_mine in [(getattr(theirs, n), getattr(update, n)) for n in networks]:
@@ -51,7 +45,7 @@ def test_with_nothing_self_tuned_it_is_impala(changes: dict[str, Any]) -> None:
     theirs, update = _pair(rho_bar=1.2, c_bar=0.9, lambda_=0.9, **changes)
     before = parameters_of(update)
     for step in range(20):
-        batch = _batch(update._config, seed=step)
+        batch = make_batch(update._config, seed=step)
         lost = tf.random.stateless_uniform(batch.reset.shape, [step, 0]) < 0.1
         batch = batch._replace(life_lost=lost)
         expected, actual = theirs(batch)[1], update(batch)[1]
@@ -74,7 +68,7 @@ def test_what_is_not_self_tuned_stands_at_its_outer_value() -> None:
     )
     for name in ALL:
         rest = tuple(other for other in ALL if other != name)
-        config = small_config(self_tuned=rest, meta_initial=0.0, num_heads=2, **values)
+        config = small_config("stac", self_tuned=rest, meta_initial=0.0, num_heads=2, **values)
         fields = {"gamma": "discount", "lambda": "lambda_", "alpha": "alpha_rho", **OUTER_COSTS}
         outer = dict(values, alpha_rho=0.6)
         for head in make_update(config).metaparameters.hyperparameters():
@@ -88,7 +82,7 @@ def test_what_is_not_self_tuned_stands_at_its_outer_value() -> None:
 @eagerly()
 def test_the_loss_and_its_gradient_are_the_mean_over_the_heads() -> None:
     """Three heads that are equal teach the torso as one does, and are taught a third each."""
-    config = small_config(num_heads=3, rmsprop_decay=1.0)  # a step is the gradient's multiple
+    config = small_config("stac", num_heads=3, rmsprop_decay=1.0)
     update, single = make_update(config), make_update(dataclasses.replace(config, num_heads=1))
     (alone,) = single._heads
     for head in update._heads:
@@ -96,7 +90,7 @@ def test_the_loss_and_its_gradient_are_the_mean_over_the_heads() -> None:
     body = _body(update)
     _copy(_body(single), body)
     before = [v.numpy() for v in alone.variables]
-    batch = _batch(config)
+    batch = make_batch(config)
     of_three, of_one = update(batch)[1], single(batch)[1]
     assert float(of_three["loss"]) == pytest.approx(float(of_one["loss"]), rel=1e-5)
     for x, y in zip(body, _body(single), strict=True):
@@ -114,8 +108,8 @@ def _body(update: StacUpdate) -> list[tf.Variable]:
 
 
 def test_only_the_acting_head_enters_the_outer_loss() -> None:
-    update = make_update(small_config(num_heads=3))
-    batch = _batch(update._config)
+    update = make_update(small_config("stac", num_heads=3))
+    batch = make_batch(update._config)
     old = outputs_of(update, batch)[0].policy
 
     def outer() -> list[float]:
@@ -134,13 +128,13 @@ def test_only_the_acting_head_enters_the_outer_loss() -> None:
 @eagerly()
 def test_two_steps_of_adam_on_eta_by_hand() -> None:
     """The metagradient is read from plain descent; ε stands outside the root."""
-    config = small_config(meta_learning_rate=1e-2, meta_epsilon=1e-3, meta_initial=0.0)
+    config = small_config("stac", meta_learning_rate=1e-2, meta_epsilon=1e-3, meta_initial=0.0)
     update, plain = make_update(config), make_update(config)
     plain._meta_optimizer = _Descent()
     mean = square = np.zeros_like(_eta(update))
     for step in range(2):
         plain.metaparameters.eta.assign(update.metaparameters.eta)
-        before, batch = _eta(update), _batch(config, seed=step)
+        before, batch = _eta(update), make_batch(config, seed=step)
         plain(batch)
         gradient = before - _eta(plain)
         update(batch)
@@ -160,8 +154,8 @@ class _Descent(tf.Module):
 
 @eagerly()
 def test_metrics_of_a_batch() -> None:
-    config = small_config(num_heads=2, meta_initial=0.0, kl_cost=3.0)
-    update, batch = make_update(config), _batch(config)
+    config = small_config("stac", num_heads=2, meta_initial=0.0, kl_cost=3.0)
+    update, batch = make_update(config), make_batch(config)
     evaluations, policy = update.evaluate(batch)
     _, metrics = update(batch)
     losses = [float(each.loss) for each in evaluations]
@@ -184,7 +178,7 @@ def test_metrics_of_a_batch() -> None:
 @eagerly()
 def test_a_stale_item_leaves_everything_finite() -> None:
     """Of 21 numbers whose σ was e² and is e⁻⁵ a ratio is e¹⁴⁷: on every row of an unroll."""
-    update = make_update(small_config(meta_initial=0.0, length=20))
+    update = make_update(small_config("stac", meta_initial=0.0, length=20))
     batch = random_batch(update._config)
     log_probability = batch.log_probability.numpy()
     log_probability[:, 1] -= 147

@@ -9,8 +9,8 @@ from agents.impala.vtrace import Outputs
 from agents.stac.agent import Config
 from agents.stac.learner import outer_hyperparameters
 from tests.agents.impala import oracle
-from tests.agents.impala.batches import with_ends
-from tests.agents.stac.batches import batch_of_images, outputs_of, small_config, update_in_float64
+from tests.agents.stac.batches import batch_of_images, outputs_of, update_in_float64
+from tests.small_agents import small_config, with_ends
 
 ENDS = {(3, 0): True, (3, 1): False, (1, 2): True}
 STEP = 1e-4  # of η: small, so that no ReLU switches between two points
@@ -18,6 +18,7 @@ STEP = 1e-4  # of η: small, so that no ReLU switches between two points
 # No value is one at which something vanishes; both importance weights are truncated for some rows
 # and not for others.
 CONFIG = small_config(
+    "stac",
     torso="shallow",
     head_hidden_sizes=(5,),
     num_heads=2,
@@ -62,7 +63,7 @@ class Trial:
         return self.eta - self.update.metaparameters.eta.numpy()
 
     def make_step(self, eta: np.ndarray) -> Outputs:
-        """What the acting head says of the batch after an update with that η."""
+        """The acting head's outputs for the batch, after an update with that η."""
         for variable, value in zip(self._variables, self._before, strict=True):
             variable.assign(value)
         self.update.metaparameters.eta.assign(eta)
@@ -75,7 +76,7 @@ class Trial:
 
 
 class Held:
-    """What Algorithm 1 stops in the outer loss: weights, targets and advantages at one η."""
+    """The constants of Algorithm 1's outer loss: weights, targets and advantages at one η."""
 
     def __init__(self, trial: Trial, eta: np.ndarray) -> None:
         outputs, h = trial.make_step(eta), outer_hyperparameters(trial.config)

@@ -112,8 +112,10 @@ def _start(request: Request) -> int:
     """Starts a command below a process that waits for its exit code; returns its own process."""
     told, tells = os.pipe()
     if not os.fork():
+        os.close(told)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         if not (pid := os.fork()):
+            os.close(tells)
             _child(request)
         os.write(tells, str(pid).encode())
         os.close(tells)

@@ -196,6 +196,7 @@ _EDITS = fuzzing.edits(_MANIFEST) | st.lists(
 @pytest.fixture
 def folder(tmp_path: pathlib.Path) -> pathlib.Path:
     """A checkpoint with a replay, whose manifest each example replaces."""
+    (tmp_path / "run" / "checkpoints").mkdir(parents=True)
     place = Place(tmp_path / "run" / "checkpoints")
     place.saver.save(_STEP, COUNTS, with_replay=True)
     (replay,) = (place.folder / "replay").iterdir()

@@ -196,7 +196,7 @@ def test_a_run_that_went_back_keeps_nothing_that_it_undid_and_writes_over_nothin
     with pytest.raises(KeyboardInterrupt):
         resumed.save(5, COUNTS, with_replay=False)
     assert checkpoints.read(place.folder) == back
-    assert checkpoints.kept_steps(place.folder, "r2d2") == [3]
+    assert checkpoints.kept_steps(place.folder, "r2d2") == [3, 10]
     place.learner = "other weights"
     place.new_saver(back).save(5, COUNTS, with_replay=False)
     last = saved_in(place.folder)

@@ -168,8 +168,8 @@ def test_agents_share_a_stream_if_they_mean_the_same_by_its_actions(
 
 
 def test_good_input_starts_a_run(tmp_path: pathlib.Path, started: list[settings.Settings]) -> None:
-    argv = (*NEW, "--agent=r2d2,impala", "--num_actors=3", "--r2d2.length=24")
-    argv += ("--annealing_frames=9000", f"--run_dir={tmp_path / 'a' / 'run'}")
+    argv = [*NEW, "--agent=r2d2,impala", "--num_actors=3", "--r2d2.length=24"]
+    argv += ["--annealing_frames=9000", f"--run_dir={tmp_path / 'a' / 'run'}"]
     assert typed.run(train.main, *argv) == 0
     (run,) = started
     assert (run.num_actors, run.configs["r2d2"].length, run.preset) == (3, 24, "local")

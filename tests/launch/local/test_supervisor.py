@@ -180,7 +180,8 @@ def test_at_its_limit_a_run_waits_for_the_last_save(launch: Launch) -> None:
 
 def test_each_notice_is_told_once(launch: Launch) -> None:
     launch.report(state="running", notices=["one", "two"], noticed=2)()
-    later = dict(notices=["two", "three", "four"], noticed=4)  # the first is no longer kept
+    # The first is no longer kept.
+    later: dict[str, Any] = dict(notices=["two", "three", "four"], noticed=4)
 
     def meanwhile() -> None:
         launch.after(0.3, launch.report(state="running", **later))

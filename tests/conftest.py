@@ -27,7 +27,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # Values and tolerances are a processor's: a GPU computes in TensorFloat-32.
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
-# What hypothesis finds out about Unicode and constants may be kept, but not in the tree.
+# Hypothesis may keep what it finds out about Unicode and constants, but not in the tree.
 os.environ.setdefault(
     "HYPOTHESIS_STORAGE_DIRECTORY", f"{tempfile.gettempdir()}/hypothesis-{os.getuid()}"
 )

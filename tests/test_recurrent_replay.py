@@ -91,7 +91,7 @@ def own(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 def test_a_command_does_what_python_m_does(own: pathlib.Path) -> None:
-    """Whatever packages are in the folder that one stands in."""
+    """Packages in the working directory do not matter."""
     flags = ["--agent=r2d2", "--env=atari:pung", "--run_dir=x"]
     done = _command("train", *flags, folder=own)
     assert done.returncode == 2
@@ -140,11 +140,7 @@ def test_launchpads_own_courier_is_told_of(
     ],
 )
 def test_what_to_type_next_is_typed_as_this_was_by_the_same_python(
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: pathlib.Path,
-    typed: list[str],
-    path: str,
-    said: str,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, typed: list[str], path: str, said: str
 ) -> None:
     here, env = tmp_path / "here", tmp_path / "a b"
     for folder in (here / ".venv", env):

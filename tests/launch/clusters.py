@@ -31,7 +31,7 @@ class Cluster(Watched):
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, *labels: str) -> None:
-        """Starts these nodes; from the sources in the job, not from those of this tree."""
+        """Starts these nodes, from the sources in the job and not in this tree."""
         for label in labels:
             (pool,) = [name for name, pool in self._pools.items() if label in pool.labels]
             clean = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
@@ -43,7 +43,7 @@ class Cluster(Watched):
             )
 
     def cluster_spec(self, label: str) -> str:
-        """What `launch.cluster` prints for a node."""
+        """The output of `launch.cluster` for a node."""
         hosts = ",".join(host.address for host in self.hosts.values())
         rank = f"--rank={self.labels.index(label)}"
         command = [sys.executable, "-m", "launch.cluster", f"--job={self._job}", f"--hosts={hosts}"]

@@ -1,4 +1,4 @@
-"""Whatever reads a run folder either reads it, or says which file is damaged, and how."""
+"""A command that reads a run folder reads it, or says which file is damaged, and how."""
 
 import pathlib
 import shutil
@@ -111,7 +111,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 def _said(
     whole: pathlib.Path, scratch: pathlib.Path, file: str, damage: Callable[[bytes], bytes]
 ) -> dict[str, str]:
-    """What commands say of a folder with a damaged file, by their names; "" of one that reads it.
+    """The sentence of each command on a folder with a damaged file; "" from one that reads it.
 
     An error that tells neither the file nor the place in it is raised.
     """
@@ -154,12 +154,7 @@ def test_a_damaged_file_is_read_or_named(
 @hypothesis_settings(max_examples=10)
 @given(place=st.integers(0, 400), instead=st.binary(max_size=12), length=st.integers(0, 40))
 def test_bytes_in_the_place_of_others_break_nobody(
-    file: str,
-    whole: pathlib.Path,
-    scratch: pathlib.Path,
-    place: int,
-    instead: bytes,
-    length: int,
+    file: str, whole: pathlib.Path, scratch: pathlib.Path, place: int, instead: bytes, length: int
 ) -> None:
     _said(whole, scratch, file, lambda held: held[:place] + instead + held[place + length :])
 

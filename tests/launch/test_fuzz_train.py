@@ -1,4 +1,4 @@
-"""Whatever is typed after launch.train is a run that can be, or is refused in a sentence."""
+"""Anything typed after launch.train is a run that can be, or is refused in a sentence."""
 
 import contextlib
 import dataclasses
@@ -53,7 +53,7 @@ _TYPED = st.sampled_from(_RUNS).flatmap(lambda run: st.tuples(st.just(run), _arg
 
 
 class _Refused(Exception):
-    """What a command says that ends with exit code 2."""
+    """The message of a command that ends with exit code 2."""
 
 
 def _started(argv: Sequence[str]) -> Settings:

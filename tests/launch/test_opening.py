@@ -1,4 +1,4 @@
-"""Whoever wrote a run folder has no code run by who looks at it, unless that is wanted."""
+"""Looking at a run folder runs no code that its writer named, unless that is wanted."""
 
 import json
 import os
@@ -29,8 +29,7 @@ def ran(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path
     (tmp_path / "path").mkdir()
     (tmp_path / "path" / "evil.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path / "path")
-    for name in [name for name in sys.modules if name.partition(".")[0] == "evil"]:
-        monkeypatch.delitem(sys.modules, name)
+    extending.forget("evil", monkeypatch)
     return ran
 
 
@@ -102,7 +101,6 @@ def test_what_another_user_can_have_written_is_not_imported(
     ran: pathlib.Path,
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
     said: dict[str, str],
     command: str,
     owner: int,
@@ -112,12 +110,11 @@ def test_what_another_user_can_have_written_is_not_imported(
     folder = _naming(tmp_path / "run", **said)
     with monkeypatch.context() as patched:
         _owned_by(patched, owner, mode)
-        assert typed.run(COMMANDS[command].main, f"--run_dir={folder.path}") == 2
+        told = typed.refused(COMMANDS[command].main, f"--run_dir={folder.path}")
     assert not ran.exists()
-    assert capsys.readouterr() == (
-        "",
+    assert told == (
         f"{folder.path} {why}, and its config.json names code that would be run: evil from "
-        f"{tmp_path / 'path' / 'evil.py'}. With --trust it is, once you have read it.\n",
+        f"{tmp_path / 'path' / 'evil.py'}. With --trust it is, once you have read it."
     )
 
 
@@ -144,26 +141,23 @@ def test_what_is_allowed_is_told_before_it_is_imported(
 
 
 def test_a_run_that_names_no_code_is_anybodys(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = Folder(tmp_path / "run")
     with monkeypatch.context() as patched:
         _owned_by(patched, STRANGER, 0o755)
-        assert typed.run(evaluate.main, f"--run_dir={folder.path}") == 2
-    assert "holds no checkpoint of r2d2 yet" in capsys.readouterr().err
+        said = typed.refused(evaluate.main, f"--run_dir={folder.path}")
+    assert "holds no checkpoint of r2d2 yet" in said
 
 
 def test_a_report_draws_what_ones_own_agent_says_of_its_columns_if_it_is_told_to(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(extending.write(tmp_path / "path"))
-    for name in [name for name in sys.modules if name.partition(".")[0] == "my_package"]:
-        monkeypatch.delitem(sys.modules, name)
     folder = Folder(tmp_path / "run", extending.AGENT)
     folder.act([0.5] * 3)
     for trust, imported in (((), False), (("--trust",), True)):
-        monkeypatch.delitem(sys.modules, "my_package", raising=False)
-        monkeypatch.delitem(sys.modules, "my_package.agents", raising=False)
+        extending.forget("my_package", monkeypatch)
         assert typed.run(report.main, f"--run_dir={folder.path}", *trust) == 0
         assert ("my_package.agents" in sys.modules) == imported
 

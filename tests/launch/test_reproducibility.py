@@ -1,7 +1,5 @@
 """The same seed gives an actor's stream again, bit for bit."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,32 +7,20 @@ import tensorflow as tf
 from agents import actor
 from agents.environment_loop import VectorEnvironmentLoop
 from environments import suites
-from run_folder import building, catalogue, settings
+from run_folder import building
+from run_folder.settings import Settings
 from tests.agents.recording import Recorder, Source
+from tests.run_folder import saved_runs
 
 STEPS = 60
 
 
-def _run(env: str, seed: int) -> settings.Settings:
-    agents = catalogue.named("r2d2")
-    preset, configs = settings.of_preset("local", env, agents, ["r2d2"], {})
-    values: dict[str, Any] = dict(
-        preset,
-        agent="r2d2",
-        env=env,
-        run_dir="/run",
-        preset="local",
-        seed=seed,
-        num_actors=4,
-        act_with="r2d2",
-        paced_by="r2d2",
-        colocate_learners=False,
-    )
-    return settings.Settings(**values, configs=configs)
+def _run(env: str, seed: int) -> Settings:
+    return saved_runs.resolve(env=env, seed=seed, num_actors=4)
 
 
-def _play(run: settings.Settings, actors: tuple[int, ...]) -> Recorder:
-    """What the actors of one node write, from the environment's first row on."""
+def _play(run: Settings, actors: tuple[int, ...]) -> Recorder:
+    """All that the actors of one node write, from the environment's first row on."""
     agent = building.make_agent(run, "r2d2")
     spec = building.environment_spec(run)
     tf.random.set_seed(building.seed_of(run, "network"))

@@ -1,21 +1,19 @@
 """Whole runs on catch: they learn, stop, crash and go on as the documentation says."""
 
-import csv
 import json
 import math
 import os
 import pathlib
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
-import tensorflow as tf
 
 from run_folder.layout import RunFolder
+from tests.commands import Commands
 from tests.launch.runs import Run, all_gone
+from tests.rows import steps_on_tensorboard
 
 pytestmark = pytest.mark.launchpad
 
@@ -30,23 +28,6 @@ class Ended(NamedTuple):
     code: int
     out: str
     err: str
-    gone: bool  # all of its processes
-
-
-def _rows(run_dir: pathlib.Path, log: str) -> list[dict[str, str]]:
-    with (run_dir / "logs" / f"{log}.csv").open() as file:
-        return list(csv.DictReader(file))
-
-
-def _on_tensorboard(run_dir: pathlib.Path) -> dict[str, list[int]]:
-    """Steps of every scalar."""
-    found: dict[str, list[int]] = {}
-    for file in RunFolder(run_dir).events():
-        for record in tf.data.TFRecordDataset(str(file)).as_numpy_iterator():
-            event = tf.compat.v1.Event.FromString(record)
-            for value in event.summary.value:
-                found.setdefault(value.tag, []).append(event.step)
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -58,13 +39,11 @@ def solved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ended]:
         *("--max_actor_steps=60000", "--evaluation_minutes=0.1", "--evaluation_episodes=10"),
     ) as run:
         run.wait_until_learning()
-        nodes = run.nodes()
-        run.wait_until(lambda: bool(run.progress()["reason"]))
-        yield Ended(run, *run.finish(), all_gone(nodes))
+        yield Ended(run, *run.end())
 
 
 def test_a_step_limit_ends_a_run_in_order(solved: Ended) -> None:
-    assert (solved.code, solved.err, solved.gone) == (0, "", True)
+    assert (solved.code, solved.err) == (0, "")
     assert "time left" in solved.out
     assert "The run has ended: 60,000 actor steps were reached." in solved.out
     assert f"python -m launch.train --run_dir={solved.run.path} --resume" in solved.out
@@ -80,21 +59,20 @@ def test_a_step_limit_ends_a_run_in_order(solved: Ended) -> None:
 
 
 def test_a_run_solves_catch_within_its_step_budget(solved: Ended) -> None:
-    acted = [float(row["episode_return"]) for row in _rows(solved.run.path, "actor")]
+    acted = [float(row["episode_return"]) for row in solved.run.rows("actor")]
     recent = [value for value in acted if not math.isnan(value)][-1]  # epsilons included
-    evaluated = [float(row["episode_return"]) for row in _rows(solved.run.path, "evaluator")]
+    evaluated = [float(row["episode_return"]) for row in solved.run.rows("evaluator")]
     assert max([recent, *evaluated]) >= SOLVED
 
 
 def test_every_actor_of_every_node_plays(solved: Ended) -> None:
-    assert {int(row["actor"]) for row in _rows(solved.run.path, "episodes")} == set(range(32))
+    assert {int(row["actor"]) for row in solved.run.rows("episodes")} == set(range(32))
 
 
-def test_evaluate_plays_what_was_saved(solved: Ended) -> None:
-    command = [sys.executable, "-m", "launch.evaluate", f"--run_dir={solved.run.path}"]
-    result = subprocess.run([*command, "--episodes=40"], capture_output=True, text=True, check=True)
-    assert "over 40 episodes" in result.stdout
-    assert float(result.stdout.split("mean return ")[1].split(" ")[0]) >= SOLVED
+def test_evaluate_plays_what_was_saved(solved: Ended, commands: Commands) -> None:
+    played = commands.run("launch.evaluate", f"--run_dir={solved.run.path}", "--episodes=40")
+    assert "over 40 episodes" in played.out, played.err
+    assert float(played.out.split("mean return ")[1].split(" ")[0]) >= SOLVED
 
 
 COUNTS = ("actor_steps", "episodes", "trained_steps", "walltime")
@@ -123,20 +101,17 @@ def test_nodes_end_with_a_killed_launcher_and_a_run_goes_on_from_its_periodic_ch
 
         for node in run.nodes():
             node.send_signal(signal.SIGINT)  # as a terminal's Ctrl-C, which only the launcher hears
-        learned, nodes = run.count("learner_steps"), run.nodes()
+        learned = run.count("learner_steps")
         run.wait_until(lambda: run.count("learner_steps") > learned)
-        os.killpg(
-            run.pid, signal.SIGTERM
-        )  # as `timeout` does; the nodes are in groups of their own
-        code, out, err = run.finish()
-        assert all_gone(nodes)
+        # As `timeout` does; the nodes are in groups of their own.
+        code, out, err = run.end(signal.SIGTERM, group=True)
     assert (code, err) == (0, "")
     assert "The run has ended: it was asked to stop." in out
     for log in ("actor", "learner-r2d2"):
         for counter in ("actor_steps", "learner_steps", "walltime"):
-            counts = [float(row[counter]) for row in _rows(run.path, log)]
+            counts = [float(row[counter]) for row in run.rows(log)]
             assert counts == sorted(counts), (log, counter)
-    for tag, steps in _on_tensorboard(run.path).items():
+    for tag, steps in steps_on_tensorboard(run.path).items():
         assert len(set(steps)) == len(steps), tag
     after = run.manifest()
     assert after["learner_step"] > before["learner_step"]
@@ -145,24 +120,18 @@ def test_nodes_end_with_a_killed_launcher_and_a_run_goes_on_from_its_periodic_ch
 
 
 @pytest.mark.parametrize(
-    "whole_group",
+    "number",
     [
-        pytest.param(True, id="ctrl-c"),
-        pytest.param(False, marks=pytest.mark.slow, id="closed terminal"),
+        pytest.param(signal.SIGINT, id="ctrl-c"),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow, id="closed terminal"),
     ],
 )
 def test_a_stop_in_the_first_seconds_leaves_nothing_behind(
-    tmp_path: pathlib.Path, whole_group: bool
+    tmp_path: pathlib.Path, number: int
 ) -> None:
     with Run(tmp_path / "run", *SMALL) as run:
         run.wait_until(lambda: len(run.nodes()) >= 4)
-        nodes = run.nodes()
-        if whole_group:
-            os.killpg(run.pid, signal.SIGINT)
-        else:
-            os.kill(run.pid, signal.SIGHUP)
-        code, out, err = run.finish()
-        assert all_gone(nodes)
+        code, out, err = run.end(number, group=number == signal.SIGINT)
     assert (code, err) == (0, "")
     assert "The run has ended: it was asked to stop." in out
     assert "Nothing was saved yet." in out
@@ -171,10 +140,8 @@ def test_a_stop_in_the_first_seconds_leaves_nothing_behind(
 def test_a_killed_node_ends_the_run_and_is_named(tmp_path: pathlib.Path) -> None:
     with Run(tmp_path / "run", *SMALL, "--restarts=0") as run:
         run.wait_until_learning()
-        nodes = run.nodes()
         run.node("actor/0").kill()
-        code, out, err = run.finish()
-        assert all_gone(nodes)
+        code, out, err = run.end()
     assert code == 1
     assert "The process of node actor/0 was killed by SIGKILL." in err
     assert "Saved: the learner at update" in out  # the others were asked to end
@@ -184,9 +151,7 @@ def test_a_crash_shows_its_traceback(tmp_path: pathlib.Path) -> None:
     diverging = ("--r2d2.learning_rate=1e12", "--r2d2.min_replay_size=20", "--restarts=0")
     with Run(tmp_path, *SMALL, *diverging) as run:
         run.wait_until(lambda: len(run.nodes()) >= 4)
-        nodes = run.nodes()
-        code, _, err = run.finish()
-        assert all_gone(nodes)
+        code, _, err = run.end()
     assert code == 1
     assert "node crashed:\nTraceback (most recent call last):" in err
     assert "NotFiniteError: Update" in err

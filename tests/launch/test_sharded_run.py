@@ -1,7 +1,6 @@
 """A run of two replay nodes and two learners: it learns, loses a learner, stops, and goes on."""
 
 import math
-import os
 import pathlib
 import signal
 
@@ -41,10 +40,7 @@ def test_a_run_of_two_shards_and_two_learners_goes_on_with_all_its_items(
     small = ("--agent=r2d2", "--env=catch", "--evaluation_episodes=0", *TWO_OF_EACH)
     with Run(tmp_path / "run", *small) as run:
         run.wait_until(lambda: run.count("learner_steps") > 5)
-        processes = run.nodes()
-        os.kill(run.pid, signal.SIGTERM)
-        code, _, err = run.finish()
-        assert all_gone(processes)
+        code, _, err = run.end(signal.SIGTERM)
     assert (code, err) == (0, "")
     before = run.manifest()
     saved = _saved_items(run.path, before["replay"])
@@ -62,8 +58,7 @@ def test_a_run_of_two_shards_and_two_learners_goes_on_with_all_its_items(
         run.wait_until(RunFolder(run.path).crashes.exists)
         steps = run.count("learner_steps")
         run.wait_until(lambda: run.count("learner_steps") > steps + 5)
-        os.kill(run.pid, signal.SIGTERM)
-        code, out, err = run.finish()
+        code, out, err = run.end(signal.SIGTERM)
     assert (code, err) == (0, "")
     assert "learner/1 was killed by SIGKILL. The run goes on from what was saved" in out
     assert run.manifest()["replay_items"] >= before["replay_items"]

@@ -1,15 +1,13 @@
 """Whole runs in which R2D2 and IMPALA learn from one stream."""
 
 import math
-import os
 import pathlib
 import signal
-import subprocess
-import sys
 
 import pytest
 
-from tests.launch.runs import Run, all_gone
+from tests.commands import Commands
+from tests.launch.runs import Run
 
 pytestmark = pytest.mark.launchpad
 
@@ -64,10 +62,7 @@ def test_both_agents_solve_catch_from_a_stream_that_one_acted(
         run.wait_until(lambda: min(_evaluated(run, a) for a in ("r2d2", "impala")) >= SOLVED)
         assert run.count("actor_steps") < BUDGET
         said = run.progress()["learners"]
-        nodes = run.nodes()
-        os.kill(run.pid, signal.SIGTERM)
-        code, _, err = run.finish()
-        assert all_gone(nodes)
+        code, _, err = run.end(signal.SIGTERM)
     assert (code, err) == (0, "")
     assert all(math.isfinite(said[agent]["loss"]) for agent in ("r2d2", "impala"))
     other = {"r2d2": "impala", "impala": "r2d2"}[acting]
@@ -76,7 +71,9 @@ def test_both_agents_solve_catch_from_a_stream_that_one_acted(
 
 
 @pytest.mark.slow
-def test_a_finished_learner_does_not_stop_the_other(tmp_path: pathlib.Path) -> None:
+def test_a_finished_learner_does_not_stop_the_other(
+    tmp_path: pathlib.Path, commands: Commands
+) -> None:
     flags = (
         *SHARED,
         "--paced_by=impala",
@@ -87,13 +84,10 @@ def test_a_finished_learner_does_not_stop_the_other(tmp_path: pathlib.Path) -> N
         "--r2d2.samples_per_insert=0.25",
     )
     with Run(tmp_path / "run", *flags) as run:
-        run.wait_until_learning()
-        nodes = run.nodes()
         run.wait_until(lambda: run.manifest().get("learner_step") == LIMIT)
         assert run.manifest()["agent"] == "impala"
         assert _updates(run, "r2d2") < LIMIT / 2
-        code, _, err = run.finish()
-        assert all_gone(nodes)
+        code, _, err = run.end()
     assert (code, err) == (0, "")
     assert run.progress()["reason"] == "every learner has reached its limit"
     for name, agent in (("manifest.json", "impala"), ("manifest-r2d2.json", "r2d2")):
@@ -102,12 +96,7 @@ def test_a_finished_learner_does_not_stop_the_other(tmp_path: pathlib.Path) -> N
     assert run.manifest("manifest-r2d2.json")["replay"] is None
 
     for agent in ("impala", "r2d2"):
-        command = (sys.executable, "-m", "launch.evaluate", f"--run_dir={run.path}")
-        result = subprocess.run(
-            [*command, f"--agent={agent}", "--episodes=5"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert result.stdout.startswith(f"{agent} on catch: mean return ")
-        assert "over 5 episodes" in result.stdout
+        how = (f"--run_dir={run.path}", f"--agent={agent}", "--episodes=5")
+        played = commands.run("launch.evaluate", *how)
+        assert played.out.startswith(f"{agent} on catch: mean return "), played.err
+        assert "over 5 episodes" in played.out

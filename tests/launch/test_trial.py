@@ -1,10 +1,10 @@
-"""What a run finds out about somebody's environment before any of its processes starts."""
+"""A run tries somebody's environment before any of its processes starts."""
 
 import importlib.util
 import pathlib
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import psutil
 import pytest
@@ -57,11 +57,8 @@ class Raises(Task):
 
 
 @pytest.fixture(autouse=True)
-def _forgets() -> Iterator[None]:
-    known = dict(gym._known)
-    yield
-    gym._known.clear()
-    gym._known.update(known)
+def _forgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gym, "_known", dict(gym._known))
 
 
 @pytest.fixture

@@ -135,6 +135,11 @@ def test_every_acting_agent_plays_every_task(given: dict[str, Any], said: str) -
         settings.resolve(_given(agent="impala", env="atari57") | given, {})
 
 
+def test_a_preset_needs_a_known_name() -> None:
+    with pytest.raises(SettingsError, match="--preset must be one of local, paper, got"):
+        settings.resolve(_given(agent="r2d2", preset="tiny"), {})
+
+
 def test_flags_beat_the_preset() -> None:
     overrides = {"r2d2": {"lstm_size": "16", "samples_per_insert": "none", "rescale": "false"}}
     run = settings.resolve(_given(agent="r2d2", num_actors=3, full_action_space=True), overrides)

@@ -63,6 +63,7 @@ class Update(Protocol):
     def __call__(self, batch: Batch) -> tuple[tf.Tensor | None, Mapping[str, tf.Tensor]]:
         """Changes the parameters; returns the items' new priorities `[B]` or None, and metrics.
 
+        The batch has single frames: `agents.compilation.update_function` stacks them first.
         A metric is a scalar, or a vector with one number per task. `loss` and `gradient_norm`, of
         gradients before they are clipped, are always among them. Metrics with names that end so
         are scalars: the learner stops when one is not finite, before such parameters are saved. A

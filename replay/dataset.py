@@ -1,4 +1,4 @@
-"""Items -> one time-major `Batch`: padded, masked, frames stacked again. Here and nowhere else.
+"""Items -> one time-major `Batch`: padded, masked, each frame once. Here and nowhere else.
 
 A batch's row t is stream row `start - padding + t` of its item; the item's rows may be anywhere in
 its blocks, which repeat the rows before and after their own:
@@ -6,8 +6,9 @@ its blocks, which repeat the rows before and after their own:
     item in blocks   . . c c s s s s s s s e . .     c: context, s: steps, e: the row after them
     batch                x x s s s s s s s e x       x: padding, zero in every field
 
-Everything is one gather per field, by row numbers made from the header, straight into time-major
-order. After an item's blocks stands one that begins with a row of zeros: padding is read from that.
+Observations are decompressed to their places (`replay.decoding`), images with the k - 1 frames
+before the first row. The rest is one gather per field, by row numbers made from the header. After
+an item's blocks stands one that begins with a row of zeros: padding is read from that.
 
 A table may be spread over several servers, its shards. Each gives the same part of every batch.
 

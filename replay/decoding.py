@@ -1,10 +1,10 @@
 """An item's compressed blocks -> its column of a batch, each row written once, where it belongs.
 
-    blocks   [c c 0 1 2 3 n] [. . 4 5 6 7 n] [. . 8 9 . . .]     rows 1 to 9 of one item
-    column    0 0 1 2 3 4 5 6 7 8 9 0                            with zeros before and after them
+    blocks   [c c 0 1 2 3 n] [c c 4 5 6 7 n] [c c 8 9 10 11 n]   c: context, n: the next row
+    column    . . 1 2 3 4 5 6 7 8 9 .                            rows 1 to 9, zeros around them
 
 A block is decompressed into memory that stays in the processor's cache; from there its rows go to
-the time-major batch. So a batch is written once, and nothing is read that no row shows.
+the time-major batch.
 """
 
 from typing import NamedTuple

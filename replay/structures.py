@@ -122,6 +122,9 @@ class Batch(NamedTuple):
     padding is not. Only valid rows advance a recurrent core. `mask` marks the rows of real steps:
     `LAST` rows and the observation after the item's last step are valid but not in the mask. Padded
     rows are zero.
+
+    Images come as single frames `[k + T, B, H, W]` or `[..., C]`, k - 1 of them before row 0. An
+    update's first step is `replay.frames.stacked`.
     """
 
     inputs: NetworkInput  # [T + 1, B, ...]

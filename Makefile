@@ -29,7 +29,7 @@ help:
 
 setup: $(VENV)/.installed
 
-# What may be added to it, each with a lock of its own.
+# Optional packages, each group with a lock of its own.
 ADDED := gcp control wandb suites
 
 $(ADDED:%=setup-%): setup-%: setup $(VENV)/.%

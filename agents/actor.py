@@ -8,8 +8,7 @@
 it from a gymnasium `VectorEnv`, `agents.single_process` from `acme.EnvironmentLoop` (N = 1).
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -58,9 +57,8 @@ class RecurrentActor:
       policy: how the N actors behave.
       initial_state: `[N, ...]`, the core state at an episode's start.
       frame_stack: frames of one network input.
-      actions: the spec of one environment's; of discrete ones the number does not matter.
-      environment_action: as `Agent.environment_action`; None gives the environment what the policy
-        chose.
+      actions: the spec of one environment's; the number of discrete ones does not matter.
+      environment_action: as `Agent.environment_action`; None passes the policy's actions on.
       resets_on_life_loss: whether a lost life resets the core state as an episode's end does.
       writer: takes the rows; None only acts (evaluation).
       variables: refreshed once a step at most; None keeps the parameters as they are.
@@ -79,7 +77,7 @@ class RecurrentActor:
         writer: Writer | None = None,
         variables: Variables | None = None,
     ) -> None:
-        # Each process would have to compile its loops, and keep them: some 30 MB and seconds.
+        # Each process compiles and keeps its own loops: some 30 MB and seconds.
         is_small = num_environments < _FEW_ENVIRONMENTS
         self._policy = tf.function(without_loops()(policy) if is_small else policy)
         self._initial_state = tree.map_structure(np.asarray, initial_state)
@@ -97,7 +95,7 @@ class RecurrentActor:
         self._pending: tuple[Step, Nest, dict[str, np.ndarray]] | None = None
 
     def act(self, observation: Nest, step_type: np.ndarray, lives: np.ndarray) -> np.ndarray:
-        """Chooses the actions of one row; those of `LAST` rows mean nothing.
+        """Chooses the actions of one row; on `LAST` rows they mean nothing.
 
         Args:
           observation: `[N, ...]` unstacked, as the environments gave it.
@@ -105,7 +103,7 @@ class RecurrentActor:
           lives: `[N]` lives left; zeros where the environment has none.
 
         Returns:
-          `[N]` or `[N, D]` int32, or `[N, D]` float32: what the environments are given.
+          `[N]` or `[N, D]` int32, or `[N, D]` float32, for the environments.
 
         Raises:
           RuntimeError: when the row before was not observed.
@@ -140,7 +138,7 @@ class RecurrentActor:
         return self._environment_action(action, self._actions)
 
     def observe(self, reward: np.ndarray, continuation: np.ndarray) -> None:
-        """Completes the row that `act` began: what followed its actions, `[N]` each."""
+        """Completes the row that `act` began with the outcome of its actions, `[N]` each."""
         if self._pending is None:
             raise RuntimeError("Cannot observe: no action was chosen since the last observation.")
         row, core_state, values = self._pending
@@ -176,53 +174,22 @@ class RecurrentActor:
 
 def make_actor(
     agent: Agent,
-    environment_spec: specs.EnvironmentSpec,
-    *,
-    actors: Sequence[int],
-    num_actors: int,
-    seed: int,
-    source: core.VariableSource,
-    writer: Writer | None,
-) -> RecurrentActor:
-    """The actor that plays as `agent`'s actors with the indices `actors` out of `num_actors`.
-
-    Args:
-      source: the learner whose parameters it follows.
-      writer: takes its rows.
-    """
-    network = agent.make_network(environment_spec)
-    policy = agent.make_policy(network, np.asarray(actors), num_actors, seed)
-    return _make(agent, network, policy, len(actors), source, writer)
-
-
-def make_evaluator(
-    agent: Agent,
     network: Network,
+    policy: Policy,
     *,
     num_environments: int,
-    seed: int,
     source: core.VariableSource | None = None,
     writer: Writer | None = None,
 ) -> RecurrentActor:
-    """An actor that behaves as `agent` is evaluated.
+    """An actor that acts for `agent` by a policy.
 
     Args:
-      network: the agent's, its variables made.
+      network: the agent's, its variables made; the policy asks it.
+      policy: of N actors.
+      num_environments: N.
       source: the learner whose parameters it follows; None keeps those of the network.
-      writer: sees its rows, to look on; None where nobody does.
+      writer: takes its rows; None where nobody does.
     """
-    policy = agent.make_evaluation_policy(network, seed)
-    return _make(agent, network, policy, num_environments, source, writer)
-
-
-def _make(
-    agent: Agent,
-    network: Network,
-    policy: Policy,
-    num_environments: int,
-    source: core.VariableSource | None,
-    writer: Writer | None,
-) -> RecurrentActor:
     period = agent.variable_update_period
     return RecurrentActor(
         policy,
@@ -237,6 +204,11 @@ def _make(
     )
 
 
+def make_evaluator(agent: Agent, network: Network, *, seed: int, **how: Any) -> RecurrentActor:
+    """An actor that behaves as `agent` is evaluated; the rest is as for `make_actor`."""
+    return make_actor(agent, network, agent.make_evaluation_policy(network, seed), **how)
+
+
 def with_variables(
     network: AnyNetwork, environment_spec: specs.EnvironmentSpec, frame_stack: int
 ) -> AnyNetwork:
@@ -249,7 +221,7 @@ def network_input(environment_spec: specs.EnvironmentSpec, frame_stack: int) -> 
     """The network's inputs at the first step of one environment, `[1, ...]`, all zero.
 
     Raises:
-      ValueError: there is no image whose frames could be stacked.
+      ValueError: frames are to be stacked and no part is an image.
     """
     shapes = [spec.shape for spec in tree.flatten(environment_spec.observations)]
     if frame_stack > 1 and not any(is_image(len(shape)) for shape in shapes):

@@ -7,11 +7,15 @@ import tensorflow as tf
 from absl import logging
 
 from agents import several_learners
+from replay.frames import stacked
+from replay.structures import Batch
 from tensor_ops import xla
 
 
 class update_function:
-    """Makes a method of an update a `tf.function`: `@update_function`.
+    """Makes a method of an update, which takes a batch, a `tf.function`: `@update_function`.
+
+    The method gets the batch with its frames stacked, which is the function's first step.
 
     A GPU makes an operation in less time than it takes to be told of it. So there XLA compiles the
     method to one computation, unless the learner is one of several, whom it has to hear of in
@@ -19,9 +23,12 @@ class update_function:
     warning says so. A processor has better kernels for single operations.
     """
 
-    def __init__(self, method: Callable[..., Any]) -> None:
-        self._by_operation = tf.function(method, autograph=False)
-        self._as_a_whole = tf.function(method, autograph=False, jit_compile=True)
+    def __init__(self, method: Callable[[Any, Batch], Any]) -> None:
+        def of_stacks(update: Any, batch: Batch) -> Any:
+            return method(update, stacked(batch))
+
+        self._by_operation = tf.function(of_stacks, autograph=False)
+        self._as_a_whole = tf.function(of_stacks, autograph=False, jit_compile=True)
 
     def __get__(self, update: Any, owner: type | None = None) -> Callable[..., Any]:
         by_operation: Callable[..., Any] = self._by_operation.__get__(update, owner)
@@ -30,20 +37,20 @@ class update_function:
         as_a_whole = self._as_a_whole.__get__(update, owner)
         xla.introduce()
 
-        def attempt(*batch: Any) -> Any:
+        def attempt(batch: Batch) -> Any:
             try:
-                return as_a_whole(*batch)
+                return as_a_whole(batch)
             except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError) as error:
                 reason = str(error).partition("\n")[0]
                 logging.warning("XLA cannot compile the update, which is slower then: %s", reason)
                 update.is_refused_by_xla = True
-                return by_operation(*batch)
+                return by_operation(batch)
 
         return attempt
 
 
 def is_refused(update: Any) -> bool:
-    """Whether an update was to be compiled as a whole and could not be."""
+    """Returns whether XLA refused to compile an update as a whole."""
     return getattr(update, "is_refused_by_xla", False)
 
 

@@ -44,7 +44,7 @@ class PolicyOutput(NamedTuple):
 
     action: tf.Tensor  # [N] int32, or [N, D] int32 or float32, as replay holds it
     log_probability: tf.Tensor  # [N] float32: of that action, under the policy that chose it
-    values: dict[str, tf.Tensor]  # [N, ...] float32: what `initial_priority`, `estimates` need
+    values: dict[str, tf.Tensor]  # [N, ...] float32, for `initial_priority` and `estimates`
     core_state: Nest  # [N, ...] after the step
 
 
@@ -55,7 +55,7 @@ EnvironmentAction = Callable[[Any, specs.BoundedArray], Any]
 
 
 class Update(Protocol):
-    """One learner step. Also a `tf.Module` whose variables are all that a checkpoint must hold."""
+    """One learner step. Also a `tf.Module`; its variables are all that a checkpoint must hold."""
 
     network: Network  # the parameters actors fetch
     variables: Sequence[tf.Variable]
@@ -63,8 +63,8 @@ class Update(Protocol):
     def __call__(self, batch: Batch) -> tuple[tf.Tensor | None, Mapping[str, tf.Tensor]]:
         """Changes the parameters; returns the items' new priorities `[B]` or None, and metrics.
 
-        A metric is a scalar, or a vector with one number per task. `loss` and `gradient_norm`, that
-        of the gradients before they are clipped, are always among them. Those whose names end so
+        A metric is a scalar, or a vector with one number per task. `loss` and `gradient_norm`, of
+        gradients before they are clipped, are always among them. Metrics with names that end so
         are scalars: the learner stops when one is not finite, before such parameters are saved. A
         `tf.function`: everything that changes is a `tf.Variable`.
         """
@@ -72,31 +72,31 @@ class Update(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Agent:
-    """All that the rest of the system knows of an algorithm.
+    """An algorithm, as the rest of the system knows it.
 
     Attributes:
       name: as on the command line; also the name of its table and of its log.
       config: the frozen dataclass it was made from; recorded in the run folder.
-      tables: the tables its learner reads; priorities are those of the first one.
+      tables: the tables its learner reads; new priorities go to the first one.
       batch_sizes: items of one learner step from each of them.
       frame_stack: frames of one network input.
       resets_on_life_loss: whether a lost life resets the core state, for actors and learner alike.
       variable_update_period: vector steps between two fetches of parameters by an actor.
       make_network: a new network, its variables made; they follow from tf.random's global seed.
-      make_policy: (network, indices `[n]` of actors in 0..N-1, N, seed) -> how those n behave.
-      make_evaluation_policy: (network, seed) -> how the agent is evaluated, in any number of
+      make_policy: (network, indices `[n]` of actors in 0..N-1, N, seed) -> their policy.
+      make_evaluation_policy: (network, seed) -> the policy of evaluation, in any number of
         environments.
       make_update: (environment_spec) -> the learner step, with its own new network.
       initial_priority: first priorities `[M]` of M items; None where the table needs none.
       environment_action: (actions as replay holds them, `[N]` or `[N, D]`, the spec of the
-        environment's) -> what the environment is given, within the spec's bounds; None gives it
-        the same. Agents that learn from one stream have to agree on it. An actor has numpy's
-        arrays; for `launch.export` it has to take tensors too.
-      estimates: (update, values of its evaluation policy, index of the task) -> what the agent
-        expects of the return, `[N]` by name: Q of the actions taken or V, in the units of the
+        environment's) -> the environment's actions, within the spec's bounds; None passes them on.
+        Agents that learn from one stream have to agree on it. An actor has numpy's arrays; for
+        `launch.export` it has to take tensors too.
+      estimates: (update, values of its evaluation policy, index of the task) -> the agent's
+        estimates of the return, `[N]` by name: Q of the actions taken or V, in the units of the
         rewards that it learns from.
-      can_be_several: whether its update asks `agents.several_learners` for what a whole batch says,
-        so that several learners can each have a part.
+      can_be_several: whether its update reduces over `agents.several_learners`, so that several
+        learners can each have a part of a batch.
       has_action_values: whether its network's outputs are action values `[..., A]`.
       is_recurrent: whether its network carries a state from step to step.
     """

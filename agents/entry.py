@@ -42,10 +42,10 @@ class Group:
     """Columns `<name>/<member>` of an agent's log, by name a chart with a line for each member.
 
     Attributes:
-      names: name -> what it is.
-      member: what a member is, such as `head`; they are numbered from 1 on.
-      field: of the Config, a tuple that says which of the names there are.
-      title, note: of what the report draws of them.
+      names: name -> its meaning.
+      member: a noun for the members, such as `head`; they are numbered from 1 on.
+      field: of the Config, a tuple of the names that exist.
+      title, note: of the report's charts.
     """
 
     title: str
@@ -66,25 +66,24 @@ class Entry:
       dmlab: the paper's hyperparameters for DeepMind Lab, where those are others.
       control: the paper's hyperparameters where actions are vectors and features are seen.
       control_image: the same where images are seen.
-      of_env: what is played -> those hyperparameters of the paper's that follow from its name.
-      local: where `--preset=local`, which is for two cores, differs from them.
-      shared: where other agents read the same stream, except on Atari; `local` goes before it.
+      of_env: the environment's name -> the paper's hyperparameters that follow from it.
+      local: values of `--preset=local`, which is for two cores.
+      shared: values where other agents read the same stream, except on Atari; `local` goes first.
       num_tasks_field: the field of the Config that holds the number of tasks, if one does.
       epsilon_field: the field that holds the probability of a random action in evaluation; None
         where actions are sampled from a policy.
       all_dmlab_actions: whether it plays DeepMind Lab with the 15 actions of R2D2 and PopArt, or
         with IMPALA's nine.
-      columns: what the columns of its log mean, beside those that every learner has.
-      bands: columns for each task that belong together.
-      groups: columns for each of something else.
-      evolved: what is played -> the fields that populations tune, each with the range that its
-        first values are drawn from, as `--sweep` of `launch.population` takes it.
+      columns: the meanings of its log's columns, beside those that every learner has.
+      bands: pairs of columns for each task.
+      groups: columns for each member of something else.
+      evolved: the environment's name -> the fields that populations tune, each with the range of
+        its first values, as `--sweep` of `launch.population` takes it.
       dmlab_members: of the paper's population on DeepMind Lab, where it had others there.
       single_task: why it plays no suite of several tasks, as a sentence; empty where it does.
-      rivals: of `benchmarks.learner`: name -> the `module:name` of `benchmarks.rivals` that does
-        the same.
-      networks: evaluated in an update: 2 with a target network; 0 where more than networks is, so
-        that a benchmark does not count its work.
+      rivals: of `benchmarks.learner`: name -> its `module:name` in `benchmarks.rivals`.
+      networks: the number that an update evaluates, 2 with a target network; 0 where it evaluates
+        more than networks, so that a benchmark does not count its work.
     """
 
     config: Any

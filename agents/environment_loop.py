@@ -1,4 +1,4 @@
-"""Steps a gymnasium `VectorEnv` with a `RecurrentActor`, and counts what happens."""
+"""Steps a gymnasium `VectorEnv` with a `RecurrentActor`, and counts steps and episodes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -25,11 +25,11 @@ class VectorEnvironmentLoop:
     That step ignores its action and gives no reward; it is not a step of the environment and is not
     counted, but its row carries the episode's last observation to the writer.
 
-    An environment whose process dies is replaced behind the `VectorEnv`, which truncates the
-    episode and counts in `infos["lost"]`, [N]. What such an episode returned tells nothing.
+    An environment that dies is replaced behind the `VectorEnv`, which truncates the episode and
+    counts in `infos["lost"]`, [N]. The return of such an episode tells nothing.
 
     Args:
-      names: `[N]`, what each of the environments plays, for an error to say.
+      names: `[N]`, the name of each environment, for errors.
 
     Attributes:
       lost: processes of environments lost so far.
@@ -111,7 +111,7 @@ class VectorEnvironmentLoop:
         return sorted(finished)
 
     def _count_lost(self, info: dict[str, Any]) -> np.ndarray:
-        """Which environments have lost processes, `[N]`; one may lose several at a time."""
+        """Returns the environments that have lost processes, `[N]` bool; one may lose several."""
         lost = np.asarray(info.get("lost", np.zeros(self._n, np.int32)))
         self.lost += int(lost.sum())
         return lost > 0

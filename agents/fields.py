@@ -1,4 +1,4 @@
-"""How a setting is declared: once, in its dataclass, with default, requirement and meaning.
+"""Settings are declared once, in their dataclass, with default, requirement and meaning.
 
     burn_in: int = field(40, BURN_IN, "Steps that only warm up the recurrent state.")
 
@@ -21,7 +21,7 @@ class Field(NamedTuple):
 
     Attributes:
       annotation: its type.
-      requirement: what its values have to be; those of that type where nothing else is declared.
+      requirement: the condition on its values; that of its type where no other is declared.
       meaning: a sentence or several.
       default: `dataclasses.MISSING` where there is none.
       presets: its values by the name of a preset.
@@ -45,8 +45,8 @@ def field(default: Any, requirement: Requirement | None, meaning: str) -> Any:
 
     Args:
       default: its value.
-      requirement: what its values have to be, beside of its type; None where the type says it all.
-      meaning: what it is: unit, symbol, and the paper's section or table.
+      requirement: the condition on its values beside their type; None for none.
+      meaning: its definition, unit, symbol, and the paper's section or table.
     """
     metadata = {_MEANING: meaning, _REQUIREMENT: requirement}
     return dataclasses.field(default=default, metadata=metadata)
@@ -68,10 +68,10 @@ def declared(kind: type) -> Mapping[str, Field]:
 
 
 def check(config: Any) -> None:
-    """Raises ValueError with a sentence about the first field that is not as it must be.
+    """Raises ValueError with a sentence about the first field with a wrong value.
 
     Args:
-      config: a dataclass. Its fields have to be of their types, and what they are declared to be.
+      config: a dataclass. Its fields have to be of their types and fulfil their requirements.
     """
     for name, declaration in declared(type(config)).items():
         check_value(name, declaration, getattr(config, name))

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 MUST_BE_FINITE = ("loss", "gradient_norm")  # clipping to an infinite norm writes NaN
-"""Every update has these metrics; others whose names end so must be finite too."""
+"""Every update has these metrics; others with names that end so must be finite too."""
 
 
 class NotFiniteError(ArithmeticError):
@@ -22,7 +22,7 @@ def check_rewards(reward: np.ndarray, names: Sequence[str]) -> None:
       names: `[N]`, of the environments that gave them.
 
     Raises:
-      NotFiniteError: naming the first environment whose reward is not finite.
+      NotFiniteError: a reward is not finite; it names the first such environment.
     """
     finite = np.isfinite(reward)
     if not finite.all():
@@ -34,9 +34,9 @@ def check_rewards(reward: np.ndarray, names: Sequence[str]) -> None:
 
 
 def check_update(step: int, metrics: Mapping[str, tf.Tensor], reward: tf.Tensor) -> None:
-    """Accepts an update whose losses and whose gradients' norms are finite.
+    """Accepts an update with finite losses and norms of gradients.
 
-    Other metrics need not be, such as that of a task which a batch lacks.
+    Other metrics need not be finite, such as that of a task which a batch lacks.
 
     Args:
       step: the update's number, from 1 on.
@@ -45,8 +45,8 @@ def check_update(step: int, metrics: Mapping[str, tf.Tensor], reward: tf.Tensor)
 
     Raises:
       KeyError: if there is no `loss` or no `gradient_norm`.
-      NotFiniteError: with every metric that is not finite, to tell which term it began with, and
-        the rewards, which may be too large for the loss.
+      NotFiniteError: it tells every metric that is not finite, to show the term where it began,
+        and the rewards, which may be too large for the loss.
     """
     names = {*MUST_BE_FINITE, *(name for name in metrics if name.endswith(MUST_BE_FINITE))}
     if all(math.isfinite(metrics[name]) for name in names):

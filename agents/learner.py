@@ -1,7 +1,7 @@
 """The loop around an update: batch -> update -> priorities, counts, metrics.
 
-`Parameters` is what others have of a learner, whose threads may be any: the newest parameters, and
-checkpoints. `Learner` makes them better. `Fetched` has the next batch ready for it.
+`Parameters` serves others, in any thread: the newest parameters, and checkpoints. `Learner` makes
+the updates. `Fetched` has the next batch ready for it.
 """
 
 import atexit
@@ -22,8 +22,8 @@ from agents.finite import NotFiniteError, check_update
 from agents.several_learners import ALONE, Learners, among, broadcast
 from replay.structures import Batch
 
-# Reading an update's metrics waits for an accelerator to finish it, and then it idles. So where
-# nothing else needs its results, those of so many updates are read together.
+# Reading an update's metrics waits for an accelerator to finish it, which then idles. So where
+# nothing else needs its results, so many updates' metrics are read together.
 MAX_UNCHECKED = 10
 
 _END_SECONDS = 5.0  # for a batch that is on its way; one that waits for replay may never come
@@ -42,9 +42,9 @@ class BrokenOffError(RuntimeError):
 class Fetched:
     """The batches of an iterator, fetched by a thread: one waits here, ready.
 
-    So whoever waits for one can do so for a limited time. A thread that comes back from TensorFlow
-    when the interpreter has ended aborts the process; so the interpreter's end waits for the batch
-    that is on its way, if that comes soon.
+    So one can wait for a batch for a limited time. A thread that comes back from TensorFlow after
+    the interpreter has ended aborts the process; so the interpreter's end waits for the batch that
+    is on its way, if that comes soon.
 
     Args:
       batches: endless.
@@ -68,7 +68,7 @@ class Fetched:
         except queue.Empty:
             return None
         if isinstance(batch, BaseException):
-            self._ready.put(batch)  # for whoever asks again: nothing else will come
+            self._ready.put(batch)  # for the next call: nothing else will come
             raise RuntimeError("The learner's stream of batches broke off.") from batch
         return batch
 
@@ -76,7 +76,7 @@ class Fetched:
         """Lets go of the thread, which ends when it has its next batch, or the last."""
         self._closed = True
         with contextlib.suppress(queue.Empty):
-            self._ready.get_nowait()  # what it has fetched meanwhile finds room
+            self._ready.get_nowait()  # makes room for the batch fetched meanwhile
 
     def _end(self) -> None:
         self.close()
@@ -96,14 +96,14 @@ class Fetched:
 
 
 class Parameters:
-    """An update's variables as others may have them: whole, finite, and of between two updates.
+    """An update's variables, served whole, finite, and as they are between two updates.
 
-    Parameters that an update left behind which was not finite, or broke off, are neither saved nor
-    handed out: who asks is given those that were served before.
+    After an update that was not finite, or broke off, its parameters are neither saved nor handed
+    out: callers are given those that were served before.
 
     Args:
-      update: whose they are.
-      on_replaced: called when other parameters have taken the place of those that were learned.
+      update: the one that has the variables.
+      on_replaced: called when other parameters have replaced the learned ones.
     """
 
     def __init__(self, update: Update, on_replaced: Callable[[], None]) -> None:
@@ -113,7 +113,7 @@ class Parameters:
         self._checkpoint = tf.train.Checkpoint(update=update, steps=self._steps)
         self._lock = threading.Lock()  # held while they change
         self._served: tuple[int, list[np.ndarray]] | None = None
-        # Metrics of the newest updates, and the rewards that they learned from.
+        # The newest updates' metrics, and the rewards that they learned from.
         self._unchecked: list[tuple[Mapping[str, tf.Tensor], tf.Tensor]] = []
         self._broke_off = False  # an update, which may have changed some parameters and not others
 
@@ -172,7 +172,7 @@ class Parameters:
 
         Args:
           prefix: of the files.
-          learner_steps: the updates that it counts from; by default those of who wrote it.
+          learner_steps: the updates to count from; by default those in the checkpoint.
 
         Raises:
           tf.errors.OpError, ValueError, AssertionError: when the files are missing, corrupt, or
@@ -194,7 +194,7 @@ class Parameters:
         try:
             self._check()
         except (NotFiniteError, BrokenOffError):
-            # It is for `step` to raise: an actor that heard of it first would pass for the culprit.
+            # `step` is to raise it: an actor that did so first would be taken for the culprit.
             if self._served is None:
                 raise
             return self._served[1]
@@ -204,7 +204,7 @@ class Parameters:
         return self._served[1]
 
     def _check(self) -> None:
-        """Raises if an update was not finite or broke off, and again whenever it is asked later."""
+        """Raises if an update was not finite or broke off, at this call and at all later ones."""
         if self._broke_off:
             raise BrokenOffError(f"Update {self.learner_steps + 1} broke off.")
         first = self.learner_steps - len(self._unchecked) + 1
@@ -213,7 +213,7 @@ class Parameters:
         self._unchecked.clear()
 
     def _forget(self) -> None:
-        """Drops what was known of parameters in whose place others are now."""
+        """Drops all that was known of parameters that have been replaced."""
         self._served = None
         self._unchecked.clear()
         self._broke_off = False
@@ -233,26 +233,25 @@ class Parameters:
 class Learner(Parameters, acme.Learner):
     """Takes batches and improves the parameters.
 
-    An update whose loss or gradient's norm is not finite ends the learner: its priorities are not
-    written, and `step` says so, then or a few updates later.
+    An update with a loss or a gradient's norm that is not finite ends the learner: its priorities
+    are not written, and `step` raises the error, then or a few updates later.
 
-    Of several learners all learn, or none does: each comes to every `try_step` of the others, says
-    there whether it has a batch, and hears it of them. What rank 0 has, all have: its parameters
-    first of all (`share`), its end last (`end`).
+    Of several learners all learn, or none does: in every `try_step` each tells the others whether
+    it has a batch. They begin with the parameters of rank 0 (`share`) and end together (`end`).
 
     Args:
       update: the learner step.
       batches: endless; of several learners, this one's part of each.
       priorities: takes the items' new priorities; None where the agent has none.
-      burn_in: rows of a batch that nothing is learned from.
+      burn_in: rows of a batch that are not learned from.
       counter: counts `steps`, and in `trained_steps` the steps that were replayed, by all learners.
       on_metrics: takes the metrics of each step, as tensors.
       on_replaced: as for `Parameters`.
-      learners: of which this is one.
+      learners: all learners of the agent, as this one sees them.
 
     Attributes:
-      largest_priority: that the update ever gave an item, of any learner; 0 before the first.
-      has_ended: whether all learners have; none of them makes an update any more.
+      largest_priority: the largest that any learner's update gave an item; 0 before the first.
+      has_ended: whether all learners have ended; none of them makes another update.
       waiting: seconds that learners have waited for each other so far, on average.
     """
 
@@ -282,13 +281,13 @@ class Learner(Parameters, acme.Learner):
         self._batches = Fetched(batches)
 
     def warm_up(self, batch: Batch) -> None:
-        """Makes one update and undoes it, so that the first real one lasts no longer than the next.
+        """Makes one update and undoes it, so that the first real one takes no longer than others.
 
         TensorFlow builds and optimises an update's graph when it is first called: seconds in which
         replay may as well fill. The parameters can be fetched meanwhile.
 
         Args:
-          batch: of the types and shapes of all batches; what is in it does not matter.
+          batch: of the types and shapes of all batches, with any contents.
         """
         self.get_variables(["policy"])
         with self._lock, among(self._learners):
@@ -349,14 +348,14 @@ class Learner(Parameters, acme.Learner):
         self._batches.close()
 
     def _agreed(self, batch: Batch | None, *, ends: bool = False) -> int | None:
-        """Comes to the learners' next round.
+        """Takes part in the learners' next round.
 
         Args:
-          batch: that this one could learn from now.
-          ends: whether it wants the end.
+          batch: the one that this learner could learn from now.
+          ends: whether it wants all to end.
 
         Returns:
-          How many steps all of them replay now; None where they make no update.
+          The steps that all of them replay now; None where they make no update.
         """
         steps = 0.0 if batch is None else batch.mask[self._burn_in :].numpy().sum()
         began = time.monotonic()
@@ -372,7 +371,7 @@ class Learner(Parameters, acme.Learner):
 
 
 def read_parameters(update: Update, prefix: str) -> None:
-    """Sets the variables of an update to those of a checkpoint that a `Learner` wrote.
+    """Sets the variables of an update from a checkpoint that a `Learner` wrote.
 
     Raises:
       tf.errors.OpError, AssertionError: when the files are missing, corrupt, or another agent's.

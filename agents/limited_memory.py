@@ -1,17 +1,17 @@
 """Memory of the last k inputs only (Kapturowski et al. 2019, Section 5 and Figure 5).
 
-At step t the outputs are those of an LSTM that is unrolled over o_{t−k+1}, ..., o_t and began with
-zero instead of h_{t−k}. k unrolls are under way at a time, each one input longer than the next, so
+At step t the outputs are an LSTM's that is unrolled over o_{t−k+1}, ..., o_t and began with zero
+instead of h_{t−k}. k unrolls are under way at a time, each one input longer than the next, so
 that a step of time is one step of each, in one batch, and not k steps of one:
 
     time           0     1     2     3     4        k = 3; (1 2) is the state after inputs 1 and 2
-    longest      (   ) (0  ) (0 1) (1 2) (2 3)      what the outputs at this time begin with
+    longest      (   ) (0  ) (0 1) (1 2) (2 3)      the outputs of this time begin with it
                  (   ) (0  ) (1  ) (2  ) (3  )
     shortest     (   ) (   ) (   ) (   ) (   )      always the initial state
 
-These states are the core's state. So whatever starts a core anew, an episode's first step or a lost
-life, starts all of them, and none reaches into what was before: until k inputs are there, memory is
-not limited at all.
+These states are the core's state. So a reset of the core, by an episode's first step or a lost
+life, resets all of them, and none reaches further back: until k inputs are there, memory is not
+limited.
 """
 
 import sonnet as snt
@@ -21,7 +21,6 @@ import tree
 from agents.contract import Network
 from agents.networks.core import LSTM
 from agents.networks.network import RecurrentNetwork
-from replay.structures import Nest
 
 
 def limit_memory(network: Network, memory_steps: int) -> RecurrentNetwork:
@@ -56,10 +55,10 @@ def limit_memory(network: Network, memory_steps: int) -> RecurrentNetwork:
 
 
 class LimitedMemory(snt.Module):
-    """A core that remembers its last k inputs. Implements `agents.networks.core.Core`.
+    """A core that remembers its last k inputs: `agents.networks.core.Core` but for `unroll`.
 
     Args:
-      lstm: what remembers; its variables exist.
+      lstm: its variables exist.
       memory_steps: k.
     """
 
@@ -86,20 +85,3 @@ class LimitedMemory(snt.Module):
             return tf.concat([new[:, None], unrolls[:, :-1]], axis=1)  # [B, k, H]
 
         return outputs[k - 1 :: k], tree.map_structure(advanced, after, begun)
-
-    def unroll(
-        self, inputs: tf.Tensor, state: snt.LSTMState, reset: tf.Tensor, valid: tf.Tensor
-    ) -> tuple[tf.Tensor, snt.LSTMState]:
-        """T steps, as `LSTM.unroll`; only for looking at what the limit does."""
-        outputs = []
-        for t in range(inputs.shape[0]):
-            before = _where(reset[t], self.initial_state(tf.shape(inputs)[1]), state)
-            output, after = self.step(inputs[t], before)
-            state = _where(valid[t], after, state)
-            outputs.append(output)
-        return tf.stack(outputs), state
-
-
-def _where(condition: tf.Tensor, x: Nest, y: Nest) -> Nest:
-    """`[B]` bool and two states `[B, k, H]`: the first where the condition holds."""
-    return tree.map_structure(lambda a, b: tf.where(condition[:, None, None], a, b), x, y)

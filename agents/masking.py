@@ -1,6 +1,6 @@
-"""Rows as learners read them: masked sums and means, rewards transformed, ages.
+"""Rows as learners read them: masked sums and means, transformed rewards, ages.
 
-What masked rows hold, NaN too, is ignored.
+The contents of masked rows, NaN too, are ignored.
 """
 
 import numpy as np
@@ -26,20 +26,20 @@ def zero_where_masked(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 
 
 def masked_sum(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """The sum of `x` over the elements whose `mask` is 1."""
+    """The sum of `x` over the elements with a `mask` of 1."""
     return tf.reduce_sum(zero_where_masked(x, mask))
 
 
 def masked_mean(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """The mean of `x` over the elements whose `mask` is 1; 0 if there are none."""
+    """The mean of `x` over the elements with a `mask` of 1; 0 if there are none."""
     return masked_sum(x, mask) / tf.maximum(tf.reduce_sum(mask), 1.0)
 
 
 def mean_age(learner_steps: tf.Tensor, learner_step: tf.Tensor) -> tf.Tensor:
-    """How many updates old the parameters were that acted, averaged over the items that know it.
+    """The mean age of the parameters that acted, in updates, over the items that know it.
 
     Args:
-      learner_steps: that the learner has made, int64.
+      learner_steps: the learner's so far, int64.
       learner_step: `[B]` int64, of the oldest parameters; `UNKNOWN` where another agent acted.
 
     Returns:

@@ -1,4 +1,4 @@
-"""RMSProp as a function of its slots, Adam, and what learners need around optimizers."""
+"""RMSProp as a function of its slots, Adam, annealing, and the clipping of gradients."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -153,7 +153,7 @@ class Adam(snt.optimizers.Adam):
 def create_slots(optimizer: snt.Optimizer, parameters: Sequence[tf.Variable]) -> None:
     """Makes Sonnet's variables now, for a checkpoint to find them: by a step of zeros.
 
-    Adam counts its steps, of which this is none.
+    Adam does not count it.
     """
     optimizer.apply([tf.zeros_like(p) for p in parameters], parameters)
     if isinstance(optimizer, snt.optimizers.Adam):
@@ -179,7 +179,7 @@ def clip_by_global_norm(
 ) -> tuple[Sequence[tf.Tensor], tf.Tensor]:
     """Scales all gradients alike, so that their common norm is `limit` at most; None leaves them.
 
-    What comes of it can be differentiated, where all gradients are 0 too.
+    The result can be differentiated, also where all gradients are 0.
 
     Returns:
       The gradients, and the norm that they had.
@@ -189,7 +189,7 @@ def clip_by_global_norm(
     norm = tf.sqrt(square)
     if limit is None:
         return gradients, norm
-    # The root of 0 has no derivative: so it is taken of what is at least the limit's square.
+    # The root of 0 has no derivative: so it is taken of at least the limit's square.
     clipped = limit * tf.math.rsqrt(tf.maximum(square, limit**2))
     scale = tf.where(square > limit**2, clipped, tf.ones_like(square))
     return [gradient * scale for gradient in gradients], norm

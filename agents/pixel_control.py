@@ -1,4 +1,4 @@
-"""Pixel control: an auxiliary task that learns to change what is seen.
+"""Pixel control: an auxiliary task that learns to change the image.
 
 Jaderberg et al. 2016; here as Hessel et al. 2018 describe it (Appendix, "Pixel Control"). The image
 is cut into cells of 4 x 4 pixels. How much a cell changes in one step is its pseudo-reward, and
@@ -126,7 +126,7 @@ def pseudo_rewards(frames: tf.Tensor, grid: Grid) -> tf.Tensor:
       frames: `[L + 1, B, H, W, C]`, single ones; the grid lies in the middle.
 
     Returns:
-      `[L, B, h, w]`; that of a row is what followed its action.
+      `[L, B, h, w]`; a row's followed its action.
     """
     height, width = frames.shape[2:4]
     rows, columns = CELL * grid.rows, CELL * grid.columns
@@ -150,8 +150,8 @@ def q_learning_loss(
 
         ½ Σ_tb mask_tb Σ_ij (G_tb,ij − Q_ij(x_tb, a_tb))²
 
-    The paper does not say whether to sum. Jaderberg et al. sum over their auxiliary tasks, of which
-    each cell is one; and IMPALA sums over batch and time.
+    The paper does not say whether to sum. Jaderberg et al. sum over their auxiliary tasks, and each
+    cell is one; IMPALA sums over batch and time.
 
     Args:
       q: `[L + 1, B, h, w, A]`; only the values of the actions taken have a gradient.

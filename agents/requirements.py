@@ -1,8 +1,8 @@
 """Requirements of the fields of settings, each with the sentence that refuses anything else.
 
-Types are those of the fields' annotations. An int is a float too; True and False are no numbers,
-and NaN is none. Bounds are generous: they keep out what no machine can do, and slips of a finger.
-What several agents' hyperparameters have to be is at the end.
+A field's annotation is its type. An int is a float too; True and False are no numbers, nor is NaN.
+Bounds are generous: they keep out values that no machine can hold, and slips of a finger. The
+requirements of several agents' hyperparameters are at the end.
 """
 
 import functools
@@ -16,13 +16,13 @@ from agents.networks.named import TORSO_EXAMPLE
 from environments.import_path import is_import_path
 
 LARGEST = 2**63 - 1  # of the int64 in which steps are counted
-MOST_WEIGHTS = 2**28  # a gigabyte, of which a learner keeps four: two networks and Adam's moments
+MOST_WEIGHTS = 2**28  # a gigabyte; a learner keeps four: two networks and Adam's moments
 MOST_OLD_WEIGHTS = 2**31  # eight gigabytes
 MOST_MEMORY_STEPS = 10_000  # of a limited memory: as many states are kept for each environment
 
 
 class Requirement(NamedTuple):
-    """A condition, and how a sentence goes on after "must be"."""
+    """A condition, and its words after "must be" in a sentence."""
 
     text: str
     holds: Callable[[Any], bool]
@@ -30,7 +30,7 @@ class Requirement(NamedTuple):
 
 @functools.cache
 def of_type(annotation: Any) -> Requirement:
-    """The values of a type as a field is annotated with it; any for what is not known here."""
+    """The values of an annotation's type; any value for an annotation that is not known here."""
     arguments = get_args(annotation)
     kind = get_origin(annotation) or annotation
     if kind is Literal:
@@ -82,7 +82,7 @@ def or_none(requirement: Requirement) -> Requirement:
 
 
 def or_infinite(requirement: Requirement) -> Requirement:
-    """Infinity too, of what limits nothing then."""
+    """Infinity too, for no limit."""
     text, holds = requirement
     return Requirement(f"{text} or inf", lambda value: holds(value) or value == math.inf)
 
@@ -141,7 +141,7 @@ _PLAIN = {
 POSITIVE = number(1e-15, 1e15)
 NOT_NEGATIVE = number(0, 1e15)
 FRACTION = number(0, 1)
-EXPONENT = number(0, 10)  # what it is an exponent of must not become infinite
+EXPONENT = number(0, 10)  # a power must not become infinite
 
 COUNT = whole(1)
 BURN_IN, LENGTH = whole(0, 4_096), whole(1, 4_096)  # an update's graph has a part for each step
@@ -154,7 +154,7 @@ LAYER_SIZES = Requirement(
     lambda value: 1 <= len(value) <= 64 and all(map(LAYER_SIZE.holds, value)),
 )
 
-# What they choose between, by name.
+# The choices, by name.
 Precision = Literal["float32", "bfloat16"]
 RewardTransform = Literal["none", "clip", "asymmetric"]
 TorsoKind = Literal["dqn", "shallow", "resnet", "strided", "mlp"]

@@ -1,7 +1,7 @@
-"""The learners of one agent agree here, so that several are as one (Espeholt et al. 2018, §3).
+"""Several learners of one agent learn as one (Espeholt et al. 2018, Section 3).
 
-Each holds all parameters and a part of every batch. What one learner would compute from the whole
-batch is reduced over all of them, and the rest each computes alike:
+Each holds all parameters and a part of every batch. Quantities of the whole batch are reduced over
+all learners, and each computes the rest alike:
 
     batch   1 2 3 4 | 5 6 7 8         rank 0 | rank 1
             gradients  -> sum, or mean as the loss is, then clipped
@@ -9,8 +9,8 @@ batch is reduced over all of them, and the rest each computes alike:
 
 All of them make the same calls in the same order; each call waits for the last one.
 
-An update is written as for one learner, and asks `current()` for what the whole batch says. Who
-calls it `among` others has them answer; elsewhere it is `ALONE`, which changes nothing.
+An update is written as for one learner, and asks `current()` for quantities of the whole batch. A
+call `among` several learners reduces over them; elsewhere they are `ALONE`, which changes nothing.
 """
 
 import contextlib
@@ -22,11 +22,11 @@ import tensorflow as tf
 
 
 class Learners:
-    """The learners of one agent, as one of them sees them; these are one alone.
+    """The learners of one agent, as one of them sees them. This class is a single one.
 
     Attributes:
-      rank: of this one; that of rank 0 reports, saves and answers.
-      size: how many there are.
+      rank: of this one; rank 0 reports, saves and answers.
+      size: their number.
     """
 
     rank = 0
@@ -35,7 +35,7 @@ class Learners:
     def sum(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """Each tensor, summed over the learners; its shape is the same for all of them.
 
-        To a derivative it is the identity: that of this learner's own part.
+        Its derivative is the identity, for this learner's own part.
         """
         return list(tensors)
 
@@ -130,7 +130,7 @@ _current: contextvars.ContextVar[Learners] = contextvars.ContextVar("_current", 
 
 @contextlib.contextmanager
 def among(learners: Learners) -> Iterator[None]:
-    """Code in here, an update that is traced above all, has these learners as its own."""
+    """Code within it, such as an update that is traced, has these learners."""
     before = _current.set(learners)
     try:
         yield
@@ -139,7 +139,7 @@ def among(learners: Learners) -> Iterator[None]:
 
 
 def current() -> Learners:
-    """The learners that the caller is among."""
+    """The learners that the calling code is among."""
     return _current.get()
 
 
@@ -157,9 +157,9 @@ def whole_metrics(
     """An update's scalars over all learners.
 
     Args:
-      metrics: of this one's part of the batch, `[]` each.
-      is_sum: whether one by this name is a sum over the batch; others are means, and those of the
-        parts are averaged.
+      metrics: of this learner's part of the batch, `[]` each.
+      is_sum: whether the metric of a name is a sum over the batch; others are means, which are
+        averaged over the parts.
     """
     learners = current()
     if learners.size == 1:
@@ -172,7 +172,7 @@ def whole_metrics(
 
 
 def broadcast(learners: Learners, variables: Sequence[tf.Variable]) -> None:
-    """Sets variables to what they are for the learner of rank 0."""
+    """Sets variables to those of the learner of rank 0."""
     if learners.size == 1:
         return
 

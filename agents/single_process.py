@@ -1,7 +1,7 @@
 """An agent in one process: actor and learner take turns.
 
-`SingleProcessAgent` is one for `acme.EnvironmentLoop`; whose turn it is in an `InProcess`, the
-caller decides.
+A `SingleProcessAgent`, for `acme.EnvironmentLoop`, decides on the turns itself; in an `InProcess`
+the caller does.
 """
 
 import atexit
@@ -37,7 +37,7 @@ PAPER_REPLAYS_PER_OBSERVATION = 0.8  # Kapturowski et al. 2019, "Extended result
 
 
 class InProcess:
-    """All that an agent needs to act in N environments and to learn from them.
+    """An agent's actor, replay and learner, for N environments.
 
     One thread both acts and learns, so neither a rate limiter nor a queue may make it wait for
     itself: the tables here never do.
@@ -49,7 +49,7 @@ class InProcess:
       seed: of parameters and policy. It does not fix a run: Reverb's selectors take no seed.
 
     Attributes:
-      learner: whose `step` waits for items, so the caller first sees that there are some.
+      learner: its `step` waits for items, so the caller first sees that there are some.
       network: the learner's.
       actor: acts with the learner's parameters and writes into replay.
     """
@@ -108,12 +108,13 @@ class InProcess:
                 {first.name: agent.initial_priority} if agent.initial_priority else {}
             ),
         )
+        network, actors = agent.make_network(environment_spec), np.arange(len(tasks))
+        policy = agent.make_policy(network, actors, len(tasks), seed)
         self.actor = make_actor(
             agent,
-            environment_spec,
-            actors=range(len(tasks)),
-            num_actors=len(tasks),
-            seed=seed,
+            network,
+            policy,
+            num_environments=len(tasks),
             source=self.learner,
             writer=self._writer,
         )
@@ -268,7 +269,7 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
 
 @dataclasses.dataclass(frozen=True)
 class Pace:
-    """When a learner that shares its actor's thread makes its steps.
+    """The rows of a stream at which a learner in its actor's thread makes its steps.
 
     Attributes:
       first: rows of the stream before the first step.

@@ -1,13 +1,13 @@
-"""Measures a run as R2D2's paper does, and writes what comes of it: a table, a file, a figure.
+"""Measures a run as R2D2's paper does, and writes the results: a table, a file, a figure.
 
-*Discrepancy* (Figure 1): what training gets wrong where it has to find the recurrent state of a
-sequence. Actors play with the parameters of each of the newest snapshots, and the learner's newest
-ones look back at what they did: `r2d2.diagnosis`. Which of the snapshots is as old as what the
-learner sees is told by the lag.
+*Discrepancy* (Figure 1): the error of action values where training has to find the recurrent state
+of a sequence. Actors play with the parameters of each of the newest snapshots, and the learner's
+newest parameters look back at their sequences: `r2d2.diagnosis`. The lag tells which of the
+snapshots is as old as the experience that the learner sees.
 
 *Lag* (Figure 6): how many updates old the parameters are whose experience is replayed.
 
-*Memory* (Figure 5): what a policy loses that remembers its last k inputs only.
+*Memory* (Figure 5): what a policy loses when it remembers its last k inputs only.
 """
 
 import contextlib
@@ -58,11 +58,11 @@ _BINS = 12  # of the lags' histogram
 _WIDTH = 80  # of a table, where nobody says how wide the lines may be
 _literal = matplotlib.rc_context({"text.parse_math": False})  # a task's name is none
 
-Tell = Callable[[str], None]  # is told what comes next
+Tell = Callable[[str], None]  # shows which part comes next
 
 
 class Wanted(NamedTuple):
-    """The measurements that are asked for; an empty sequence stands for all that make sense."""
+    """The measurements to make; an empty sequence stands for all that make sense."""
 
     run: Settings
     agent: str
@@ -84,10 +84,11 @@ class Measured(NamedTuple):
 
 
 def diagnose(wanted: Wanted, console: Console) -> None:
-    """Does one analysis after the other; prints what comes of each, and writes it.
+    """Does one analysis after the other; prints and writes the results of each.
 
     Raises:
-      SettingsError: the run has not what it takes; what nobody named is only told.
+      SettingsError: the run lacks what an analysis needs. Of an analysis that nobody named this is
+        printed instead.
     """
     all_or_nothing = bool(wanted.analyses)
     wanted = _completed(wanted)
@@ -112,10 +113,10 @@ def diagnose(wanted: Wanted, console: Console) -> None:
 
 
 def _completed(wanted: Wanted) -> Wanted:
-    """The same, with what the run's agent has something for where nothing was asked.
+    """The same, with the analyses and burn-ins that suit the agent where none were named.
 
     Raises:
-      SettingsError: it has nothing for what was asked.
+      SettingsError: a named analysis does not suit the agent.
     """
     run, name = wanted.run, wanted.agent
     evaluation.check_agent(run, name)
@@ -134,12 +135,12 @@ def _completed(wanted: Wanted) -> Wanted:
 
 
 def default_burn_ins(layout: Layout) -> list[int]:
-    """None, and the paper's 20 and 40 in proportion to its 80 trained steps; the run's own too."""
+    """0, the paper's 20 and 40 in proportion to its 80 trained steps, and the run's own."""
     return sorted({0, layout.length // 4, layout.length // 2, layout.burn_in})
 
 
 def _write(path: pathlib.Path, rows: Sequence[Any]) -> None:
-    """Writes dataclasses of one type, their fields the columns; None is empty."""
+    """Writes dataclasses of one type as CSV, a column for each field; None is an empty cell."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(field.name for field in dataclasses.fields(rows[0]))
@@ -147,9 +148,9 @@ def _write(path: pathlib.Path, rows: Sequence[Any]) -> None:
 
 
 def show(console: Console, title: str, rows: Sequence[Any]) -> None:
-    """Prints the same rows, numbers to four digits: a table for each task where they have one.
+    """Prints rows, numbers to four digits, in a table for each task where they have tasks.
 
-    A task's name would be a tenth column, for which a terminal of 80 has no room.
+    A terminal of 80 columns has no room for the task as another column.
     """
     for task, found in itertools.groupby(rows, lambda row: getattr(row, "task", None)):
         of_task = [dataclasses.asdict(row) for row in found]
@@ -195,9 +196,9 @@ def _acting(
 class Discrepancy:
     """ΔQ of many sequences: a bar in each panel of the figure."""
 
-    task: str  # what was played
+    task: str
     parameter_lag: int  # updates between the parameters that acted and those that look back
-    start: str  # what the unroll begins with: `zero` or the `stored` state
+    start: str  # the state that the unroll begins with: `zero` or `stored`
     burn_in: int  # steps that are unrolled before the first trained one
     first_mean: float  # at the first trained step, over the sequences
     first_median: float  # the same; a sequence whose values are all near 0 weighs little in it
@@ -249,7 +250,7 @@ def _measure_discrepancy(wanted: Wanted, tell: Tell) -> Measured:
 
 
 def _record(player: Player, task: str, rows: int, seed: int) -> Played:
-    """The rows of actors with these parameters, of epsilons all over the run's ladder."""
+    """Plays with a player's parameters and with epsilons from all over the run's ladder."""
     agent, network, num_actors = player.agent, player.network, player.run.num_actors
     ranks = np.linspace(0, num_actors - 1, _ENVIRONMENTS).round().astype(int)
     policy, recorder = agent.make_policy(network, ranks, num_actors, seed), Recorder()
@@ -333,7 +334,7 @@ def _distribution(of: str, lag: np.ndarray, weights: np.ndarray) -> Lag:
 
 
 def weighted_quantile(values: np.ndarray, weights: np.ndarray, quantile: float) -> float:
-    """The least of values `[M]` at or below which lies that part, 0 to 1, of the weights `[M]`."""
+    """The least of values `[M]` with at least that part, 0 to 1, of the weights `[M]` up to it."""
     order = np.argsort(values)
     below = np.cumsum(weights[order])
     return float(values[order][np.searchsorted(below, quantile * below[-1])])
@@ -363,7 +364,7 @@ def _measure_lag(wanted: Wanted, tell: Tell) -> Measured:
 
 @_literal
 def draw_lags(lags: Lags) -> Figure:
-    """Figure 6, left, over the whole run; and of the saved replay the distribution."""
+    """Figure 6, left, over the whole run; beside it the distribution in the saved replay."""
     figure = Figure(figsize=(9.5, 3.4), layout="constrained")
     over_time, of_replay = figure.subplots(1, 2)
     over_time.plot(lags.learner_steps, lags.logged, color=_LINE)
@@ -391,7 +392,7 @@ def draw_lags(lags: Lags) -> Figure:
 class Memory:
     """The greedy policy with one length of memory: a point in each panel of the figure."""
 
-    task: str  # what was played
+    task: str
     memory_steps: int | None  # k, inputs remembered; None for all
     episode_return: float  # mean over the episodes, undiscounted and unclipped
     low: float  # of the mean's 95% interval

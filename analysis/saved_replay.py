@@ -33,13 +33,13 @@ class Stored(NamedTuple):
 
 
 def stored(folder: pathlib.Path) -> dict[str, Stored]:
-    """By table, what the replay that the manifest names holds; nothing where there is none.
+    """The items of the replay that the manifest names, by table; nothing where there is none.
 
-    It is read from the files that Reverb's own checkpointer writes.
+    They are read from the files that Reverb's own checkpointer writes. A run that goes on may
+    remove a checkpoint while it is read; then there is nothing either.
 
     Args:
-      folder: a run's checkpoint folder. Of a run that goes on a checkpoint may be superseded, and
-        removed, while it is read: then there is nothing either.
+      folder: a run's checkpoint folder.
     """
     found: dict[str, list[tuple[float, int]]] = {}
     with contextlib.suppress(CheckpointError, tf.errors.OpError):

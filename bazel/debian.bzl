@@ -1,4 +1,4 @@
-"""What Debian's Bazel 4.2 would download, from Debian's packages and two stubs."""
+"""Repositories for Debian's Bazel 4.2, which would download them: Debian's packages, two stubs."""
 
 _REPOSITORIES = {
     "platforms": "/usr/share/bazel/tools/platforms",

@@ -1,4 +1,4 @@
-"""How fast the parts are, alone, together and beside rivals; and the studies that docs/ prints."""
+"""Measurements of speed, of parts, whole runs and rivals; and the studies that docs/ prints."""
 
 import os
 

@@ -12,7 +12,7 @@ import gymnasium
 import numpy as np
 from absl import flags
 
-from agents.actor import RecurrentActor
+from agents.actor import RecurrentActor, make_actor
 from agents.environment_loop import VectorEnvironmentLoop
 from benchmarks import measuring
 from benchmarks.measuring import Contestant, Report, figure, ratios, timed
@@ -75,14 +75,8 @@ def _measure_rival(measured: Subject, report: Report) -> None:
 def _make_actor(measured: Subject, count: int) -> RecurrentActor:
     agent = measured.agent
     network = agent.make_network(measured.spec)
-    return RecurrentActor(
-        agent.make_policy(network, np.arange(count), count, _SEED),
-        network.initial_state(count),
-        num_environments=count,
-        frame_stack=agent.frame_stack,
-        actions=network.actions,
-        resets_on_life_loss=agent.resets_on_life_loss,
-    )
+    policy = agent.make_policy(network, np.arange(count), count, _SEED)
+    return make_actor(agent, network, policy, num_environments=count)
 
 
 def _play(environments: gymnasium.vector.VectorEnv, num_actions: int) -> Callable[[], object]:

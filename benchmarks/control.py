@@ -15,7 +15,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from analysis.playing import files
 from benchmarks import study
 from environments import suites
 from environments.control import tasks as control_tasks
@@ -48,42 +47,21 @@ def commands(name: str, agent: str, run_dir: pathlib.Path, how: Sequence[str]) -
     evaluate = ["launch.evaluate", f"--run_dir={run_dir}", f"--episodes={EPISODES}"]
     if not (run_dir / "config.json").exists():
         train = ["launch.train", f"--agent={agent}", f"--env={name}", f"--run_dir={run_dir}", *how]
-    elif _is_trained(run_dir, how):
+        return [train, evaluate]
+    state = progress.read(run_dir) if progress.ended_in_order(run_dir) else None
+    if state is not None and resuming.limits_reached(state["limits"], state["counts"]):
         return [evaluate]
-    else:
-        train = ["launch.train", f"--run_dir={run_dir}", "--resume", *_limits(how)]
-    return [train, evaluate]
-
-
-def _is_trained(run_dir: pathlib.Path, how: Iterable[str]) -> bool:
-    """Whether a run ended in order at a limit, and no further one is asked for."""
-    state = progress.read(run_dir)
-    typed = (flag.removeprefix("--max_").split("=") for flag in _limits(how))
-    asked = {name: int(float(value)) for name, value in typed}
-    return (
-        state is not None
-        and progress.ended_in_order(run_dir)
-        and bool(resuming.limits_reached(state["limits"] | asked, state["counts"]))
-    )
-
-
-def _limits(how: Iterable[str]) -> list[str]:
-    return [flag for flag in how if re.match("--max_(actor|learner)_steps=", flag)]
+    return [["launch.train", f"--run_dir={run_dir}", "--resume"], evaluate]
 
 
 def table(out: pathlib.Path, tasks: Iterable[str]) -> str:
     """In Markdown: a task a row, from its newest evaluation, and their mean."""
     rows, means = [], []
     for name in tasks:
-        found = sorted(
-            (folder_of(out, name) / "evaluations").glob("*.csv"), key=lambda p: p.stat().st_mtime
-        )
-        if found:
-            played = files.read(found[-1])
-            returns = np.array([row.episode_return for row in played])
-            error = returns.std(ddof=1) / np.sqrt(len(returns)) if len(returns) > 1 else np.nan
-            means.append(returns.mean())
-            rows.append([name, f"{played[0].actor_steps:,}", f"{means[-1]:.1f}", f"{error:.1f}"])
+        if found := study.newest_evaluation(folder_of(out, name)):
+            means.append(found.evaluated)
+            numbers = (f"{found.evaluated:.1f}", f"{found.standard_error:.1f}")
+            rows.append([name, f"{found.actor_steps:,}", *numbers])
     if means:
         rows.append([f"mean of {len(means)}", "", f"{np.mean(means):.1f}", ""])
     return study.markdown(["task", "actor steps", "mean return", "its standard error"], rows)

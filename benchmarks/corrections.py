@@ -6,7 +6,6 @@ trains what docs/data/impala-corrections.csv does not hold yet, then draws and p
 Actors and learner take turns in one process, so a run follows from its seed.
 """
 
-import itertools
 from typing import Any, NamedTuple, get_args
 
 from agents.impala.agent import Config, make
@@ -24,25 +23,15 @@ LAG_TASK = "catch"
 SEEDS = range(5)
 UPDATES = 150
 
-# A short training: the optimizer soon forgets the mean square of 1 that it begins with.
-_SMALL: dict[str, Any] = dict(
-    torso="mlp",
-    hidden_sizes=(64,),
-    frame_stack=1,
-    length=16,
-    batch_size=32,
-    rmsprop_decay=0.9,
-    rmsprop_epsilon=1e-3,
-)
 # The learning rates are some with which V-trace learned without replay, on a seed not used here.
 TASKS: dict[str, dict[str, Any]] = {
-    "catch": dict(_SMALL, learning_rate=0.02),
-    "memory:recall": dict(_SMALL, learning_rate=0.01, lstm_size=32),
+    "catch": dict(training.SMALL, learning_rate=0.02),
+    "memory:recall": dict(training.SMALL, learning_rate=0.01, lstm_size=32),
 }
 
 
 class Run(NamedTuple):
-    """What tells one training from the others."""
+    """The settings by which one training differs from the others."""
 
     task: str
     correction: Correction
@@ -76,18 +65,7 @@ GRIDS = [
         {str(lag): dict(task=LAG_TASK, replay=0.0, lag=lag) for lag in LAGS},
     ),
 ]
-
-
-def runs() -> list[Run]:
-    """The runs of all grids, each once."""
-    found = [
-        Run(**column, **line, seed=seed)
-        for grid in GRIDS
-        for column, seed, line in itertools.product(
-            grid.columns.values(), SEEDS, grid.lines.values()
-        )
-    ]
-    return list(dict.fromkeys(found))
+RUNS = training.runs(Run, GRIDS, SEEDS)
 
 
 def train(run: Run) -> Result:
@@ -100,4 +78,4 @@ def train(run: Run) -> Result:
 
 if __name__ == "__main__":
     study.positional(__doc__)
-    training.tell(study.complete(DATA, runs(), train, Result), GRIDS, PLOT)
+    training.tell(study.complete(DATA, RUNS, train, Result), GRIDS, PLOT)

@@ -8,8 +8,8 @@ prints all of it. A run is a folder of RUNS; one that was cut short goes on. Wit
 only draws.
 
 `memory` is R2D2 on memory tasks of public suites, beside sb3-contrib's RecurrentPPO: ten minutes
-and three seeds of each. Both play 16 environments, with an LSTM of 64 units. R2D2's returns are
-those of the actors that hardly explore, RecurrentPPO's those of its policy.
+and three seeds of each. Both play 16 environments, with an LSTM of 64 units. R2D2's returns come
+from the actors that hardly explore, RecurrentPPO's from its policy.
 
 `control` is cartpole/swingup: 40 minutes from features, 25 elsewhere. Each run is evaluated by 30
 episodes of its last parameters.
@@ -25,10 +25,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis.playing import files
 from benchmarks import figures, study
 from benchmarks.figures import Line, Panel
-from benchmarks.study import Episodes
+from benchmarks.study import DOCS, Episodes, Evaluation, Run
 from environments import suites
 from run_folder import log_reader
 from run_folder.layout import RunFolder
@@ -51,16 +50,8 @@ def memory_len() -> Any:
     return importlib.import_module("bsuite").load_from_id("memory_len/12")
 
 
-class Run(NamedTuple):
-    """What tells one training from the others."""
-
-    task: str
-    arm: str
-    seed: int
-
-
 class Minute(NamedTuple):
-    """A minute of a training."""
+    """A minute of a training: the fields of its `Run`, and the number of the minute."""
 
     task: str
     arm: str
@@ -68,16 +59,8 @@ class Minute(NamedTuple):
     minute: int
 
 
-class Result(NamedTuple):
-    """The evaluation of a training."""
-
-    actor_steps: int
-    evaluated: float  # mean return of EPISODES
-    standard_error: float  # of that
-
-
 class Task(NamedTuple):
-    """What is played."""
+    """A task that is played."""
 
     title: str
     minutes: float  # of a training, where none are asked
@@ -93,7 +76,7 @@ class Arm(NamedTuple):
 
 
 class Study(NamedTuple):
-    """Trainings, and what they are of."""
+    """Trainings of some arms on some tasks."""
 
     tasks: Mapping[str, Task]
     arms: Mapping[str, Arm]
@@ -144,9 +127,9 @@ STUDIES = {
 }
 
 
-def data(docs: pathlib.Path, name: str, what: str) -> pathlib.Path:
+def data(name: str, what: str) -> pathlib.Path:
     """The file of a study's minutes, `curves`, or of its evaluations, `returns`."""
-    return docs / "data" / f"{name}_{what}.csv"
+    return DOCS / "data" / f"{name}_{what}.csv"
 
 
 def folder_of(runs: pathlib.Path, run: Run) -> pathlib.Path:
@@ -158,7 +141,7 @@ def train(
     runs: pathlib.Path, name: str, run: Run, minutes: float | None, core: int, rival_python: str
 ) -> None:
     """Trains on one core, and evaluates."""
-    path, alone = folder_of(runs, run), study.alone(core)
+    path, alone = folder_of(runs, run), ("taskset", "--cpu-list", str(core))
     task, arm = STUDIES[name].tasks[run.task], STUDIES[name].arms[run.arm]
     minutes = task.minutes if minutes is None else minutes
     if not arm.flags:
@@ -189,17 +172,6 @@ def minutes_of(path: pathlib.Path, run: Run) -> Iterator[tuple[Minute, Episodes]
         yield Minute(*run, minute), episodes
 
 
-def evaluation(path: pathlib.Path) -> Result:
-    """The evaluation of a run folder."""
-    (rows,) = files.read_all(path).values()
-    return _result(rows[0].actor_steps, np.array([row.episode_return for row in rows]))
-
-
-def _result(actor_steps: int, returns: np.ndarray) -> Result:
-    error = returns.std(ddof=1) / np.sqrt(len(returns))
-    return Result(actor_steps, float(returns.mean()), float(error))
-
-
 def random_returns(env: str, episodes: int) -> np.ndarray:
     """Returns `[episodes]` of actions that are drawn uniformly within their bounds."""
     environments = suites.make(env, episodes, seed=0)
@@ -214,13 +186,11 @@ def random_returns(env: str, episodes: int) -> np.ndarray:
     return returns
 
 
-def complete(
-    runs: pathlib.Path, name: str, minutes: float | None, rival_python: str, docs: pathlib.Path
-) -> None:
+def complete(runs: pathlib.Path, name: str, minutes: float | None, rival_python: str) -> None:
     """Makes the trainings that the files lack, a core each."""
     asked = STUDIES[name]
-    curves, returns = (data(docs, name, what) for what in ("curves", "returns"))
-    known, played = read(curves), study.read(returns, Run, Result)
+    curves, returns = data(name, "curves"), data(name, "returns")
+    known, played = read(curves), study.read(returns, Run, Evaluation)
 
     def make(run: Run, core: int) -> None:
         train(runs, name, run, minutes, core, rival_python)
@@ -231,10 +201,10 @@ def complete(
         # An episode may end while the run does.
         study.extend(curves, (found for found in minutes_of(path, run) if found[0].minute < end))
         if asked.evaluates:
-            study.extend(returns, [(run, evaluation(path))])
+            study.extend(returns, [(run, study.newest_evaluation(path))])
     for task in asked.tasks if asked.evaluates else ():
         if (run := Run(task, RANDOM, 0)) not in played:
-            study.extend(returns, [(run, _result(0, random_returns(task, EPISODES)))])
+            study.extend(returns, [(run, Evaluation.of(0, random_returns(task, EPISODES)))])
 
 
 Points = dict[Run, list[tuple[int, Episodes]]]
@@ -248,10 +218,10 @@ def read(path: pathlib.Path) -> Points:
     return found
 
 
-def draw(name: str, docs: pathlib.Path, path: pathlib.Path) -> None:
+def draw(name: str, path: pathlib.Path) -> None:
     """Returns against minutes above, against steps below; a task a column."""
-    asked, points = STUDIES[name], read(data(docs, name, "curves"))
-    random = study.read(data(docs, name, "returns"), Run, Result)
+    asked, points = STUDIES[name], read(data(name, "curves"))
+    random = study.read(data(name, "returns"), Run, Evaluation)
     above, below = [], []
     for task in (task for task in asked.tasks if any(run.task == task for run in points)):
         by_time, by_steps = [], []
@@ -275,19 +245,19 @@ def draw(name: str, docs: pathlib.Path, path: pathlib.Path) -> None:
     figures.draw(above + below, path, (4.4 * len(above), 6.5), columns=len(above))
 
 
-def table(name: str, docs: pathlib.Path) -> str:
+def table(name: str) -> str:
     """In Markdown: a training a row where it was evaluated, else a task."""
     asked = STUDIES[name]
     rows = []
     if asked.evaluates:
-        results = study.read(data(docs, name, "returns"), Run, Result)
+        results = study.read(data(name, "returns"), Run, Evaluation)
         for run, found in sorted(results.items()):
             arm = asked.arms[run.arm].label if run.arm in asked.arms else "uniformly random actions"
             seed = "" if run.arm == RANDOM else str(run.seed)
             mean = f"{found.evaluated:.0f} ± {found.standard_error:.0f}"
             rows.append([f"`{run.task}`", arm, seed, f"{found.actor_steps:,}", mean])
         return study.markdown(["environment", "agent", "seed", "actor steps", "return"], rows)
-    points = read(data(docs, name, "curves"))
+    points = read(data(name, "curves"))
     labels = [arm.label for arm in asked.arms.values()]
     header = [f"{label}, {what}" for label in labels for what in ("return", "actor steps")]
     for task in asked.tasks:
@@ -309,9 +279,9 @@ def main() -> None:
     parser.add_argument("--peer_python", default="python", help="has sb3-contrib and the suites")
     asked = parser.parse_args()
     if asked.minutes != 0:
-        complete(asked.runs, asked.study, asked.minutes, asked.peer_python, asked.docs)
-    draw(asked.study, asked.docs, asked.docs / "images" / f"{asked.study}_curves.png")
-    print(table(asked.study, asked.docs))
+        complete(asked.runs, asked.study, asked.minutes, asked.peer_python)
+    draw(asked.study, DOCS / "images" / f"{asked.study}_curves.png")
+    print(table(asked.study))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Writes the tables of a page: python -m benchmarks.environments docs/environments.md"""
 
 import contextlib
+import functools
 import importlib
 import importlib.util
 import pathlib
@@ -77,7 +78,7 @@ SUITES = (
 _FIRST = "\n| observations |"  # with which the tables begin
 
 
-Row = list[str]  # what, shows, takes, and the words of each of `AGENTS`
+Row = list[str]  # name, observations, actions, and the words of each of `AGENTS`
 
 
 class Probe(gymnasium.Env):
@@ -127,27 +128,22 @@ def missing_package(name: str) -> str | None:
     return package if package and importlib.util.find_spec(package) is None else None
 
 
-@contextlib.contextmanager
-def registered(name: str, *, acting: bool = False) -> Iterator[str]:
-    """The name for `--env` of an environment of one space, while the context lasts."""
+def space_row(name: str, *, acting: bool = False) -> Row:
+    """The line of one of `OBSERVATIONS`, or of `ACTIONS`."""
+    return [name, *_tried(registered(name, acting))]
+
+
+@functools.cache
+def registered(name: str, acting: bool) -> str:
+    """The name for `--env` of an environment that shows or takes one space."""
     seen, acted = (_VECTOR, ACTIONS[name]) if acting else (OBSERVATIONS[name], _CHOICE)
-    env_id = f"docs/{'Acts' if acting else 'Shows'}-v0"
+    env_id = f"docs/Probe{registered.cache_info().currsize}-v0"
     gymnasium.register(
         env_id,
         entry_point="benchmarks.environments:Probe",
         kwargs=dict(observation_space=seen, action_space=acted),
     )
-    try:
-        yield f"gym:{env_id}"
-    finally:
-        gym.forget(f"gym:{env_id}")
-        del gymnasium.registry[env_id]
-
-
-def space_row(name: str, *, acting: bool = False) -> Row:
-    """The line of one space; arguments as for `registered`."""
-    with registered(name, acting=acting) as env:
-        return [name, *_tried(env)]
+    return f"gym:{env_id}"
 
 
 def suite_row(name: str) -> Row:
@@ -156,7 +152,7 @@ def suite_row(name: str) -> Row:
 
 
 def _tried(env: str) -> Row:
-    """What an environment shows and takes, and what each agent says of it."""
+    """The observations and actions of an environment, and the words of each agent about it."""
     tf.config.run_functions_eagerly(True)  # to trace a graph for one step takes seconds
     try:
         said = [_said(env, agent).replace("|", " ") for agent in AGENTS]
@@ -180,7 +176,7 @@ def _said(env: str, agent: str) -> str:
         run = settings.resolve(given, {})
         network = starting.make_updates(run)[agent].network
     except SettingsError as error:
-        return str(error).replace("gym:docs/Shows-v0", "...").replace("gym:docs/Acts-v0", "...")
+        return str(error).replace(env, "...") if "docs/Probe" in env else str(error)
     made = building.make_agent(run, agent)
     with contextlib.closing(suites.make(env, 1, seed=0)) as environments:
         evaluator = actor.make_evaluator(made, network, num_environments=1, seed=0)

@@ -1,4 +1,4 @@
-"""The one way in which figures are drawn: panels of lines, each with its words."""
+"""Draws figures: panels of lines, each with its title, labels and legend."""
 
 import hashlib
 import pathlib
@@ -105,7 +105,7 @@ def smooth(values: np.ndarray, window: int) -> np.ndarray:
 
 
 def fingerprint(data: Any) -> str:
-    """Of the data that an image was drawn from; it carries this as its `Description`."""
+    """A digest of the data that an image was drawn from; an image carries it as `Description`."""
     return hashlib.sha256(repr(data).encode()).hexdigest()
 
 

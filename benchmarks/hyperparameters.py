@@ -21,9 +21,9 @@ _PAGE = """\
 declarations in `run_folder/settings.py` and in each agent's `config.py`. `python -m launch.train
 --help=r2d2 --env=catch` shows those of one agent for one environment.
 
-*control* is what is acted in by vectors of numbers, *control image* where that shows images. Of
-the local preset, *image* is any other image of at least 20 x 20 pixels, *small* everything else. An
-empty cell has the paper's value: for DeepMind Lab and control its own, elsewhere that for Atari.
+*control* has vectors of numbers as actions, *control image* images as observations too. In the
+local preset, *image* is any other image of at least 20 x 20 pixels, *small* everything else. An
+empty cell has the paper's value: for DeepMind Lab and control its own, elsewhere Atari's.
 """
 
 
@@ -43,7 +43,7 @@ def _launch() -> str:
         for name, field in fields.declared(Settings).items()
         if name != "configs"
     ]
-    return _markdown(["flag", *PRESETS, "what it is"], rows)
+    return _markdown(["flag", *PRESETS, "meaning"], rows)
 
 
 def _table(entry: Entry) -> str:
@@ -52,7 +52,7 @@ def _table(entry: Entry) -> str:
     for name, field in fields.declared(type(entry.config)).items():
         values = [column.get(name, "") for column in columns.values()]
         rows.append([f"`{name}`", *values, field.meaning])
-    return _markdown(["field", *columns, "what it is"], rows)
+    return _markdown(["field", *columns, "meaning"], rows)
 
 
 def _columns(entry: Entry) -> Iterator[tuple[str, Mapping[str, str]]]:
@@ -75,7 +75,7 @@ def _columns(entry: Entry) -> Iterator[tuple[str, Mapping[str, str]]]:
 
 
 def _difference(name: str, like: str) -> str:
-    """In what an agent is not as another of the same Config."""
+    """The fields in which an agent differs from another with the same Config."""
     mine, other = catalogue.AGENTS[name], catalogue.AGENTS[like]
     changed = _changed(dataclasses.asdict(other.config), dataclasses.asdict(mine.config))
     said = ", ".join(f"`{field}` {value}" for field, value in changed.items())

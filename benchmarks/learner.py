@@ -5,7 +5,7 @@ an item, burn-in included. The roof over the useful work is what this machine's 
 in the precision of the Config. `--num_clients=32` adds the same step beside actor nodes that fetch
 parameters: as often for each update as those of R2D2's paper, whose actors make 260 frames, 65
 actor steps, and whose learner makes five updates a second (Section 2.3). `--device=gpu` refuses to
-measure a processor, `--device=cpu` keeps a GPU out of it.
+measure a processor, `--device=cpu` leaves a GPU unused.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from benchmarks import flops, measuring
 from benchmarks.local_replay import Clients, LocalReplay
 from benchmarks.measuring import Contestant, Report, figure, ratios, single, timed
 from benchmarks.rival import Rival
-from benchmarks.scale import Plan
+from benchmarks.scale import PAPER
 from benchmarks.subject import Subject, synthetic_batch
 from replay.priorities import PriorityUpdater
 from run_folder import catalogue
@@ -50,12 +50,7 @@ _NUM_CLIENTS = flags.DEFINE_integer(
     "Actor nodes; measures the step while they fetch parameters too.",
     lower_bound=0,
 )
-_PAPER = Plan()
-_STEPS_PER_UPDATE = flags.DEFINE_float(
-    "steps_per_update",
-    _PAPER.steps_per_second * _PAPER.update_seconds,
-    "Steps that an actor makes in the time of an update.",
-)
+_STEPS_PER_UPDATE = PAPER.steps_per_second * PAPER.update_seconds  # of an actor
 
 
 def main(measured: Subject, report: Report) -> None:
@@ -137,7 +132,7 @@ def _fetched_from(measured: Subject, update: Update, stack: contextlib.ExitStack
     """The same update in the learner of a run, from which clients fetch the parameters."""
     learner = Learner(update, itertools.repeat(synthetic_batch(measured)))
     clients = stack.enter_context(Clients(learner, _NUM_CLIENTS.value))
-    periods = _STEPS_PER_UPDATE.value / measured.agent.variable_update_period
+    periods = _STEPS_PER_UPDATE / measured.agent.variable_update_period
     due = 0.0
 
     def step() -> None:
@@ -200,8 +195,7 @@ def _report_work(
     counted = measured.entry.networks > 0 and ":" not in config.torso
     if not (counted and isinstance(network, RecurrentNetwork)):
         return  # of somebody's own, nobody can say what is useful
-    num_actions, networks = measured.spec.actions.num_values, measured.entry.networks
-    work = flops.per_update(config, measured.image, num_actions, network.head, networks)
+    work = flops.per_update(measured.agent, network, measured.spec, measured.entry.networks)
     useful = [rate * work / measured.frames for rate in rates["learner"]]
     report.add("useful_work_of_an_update", single(work / 1e9, "GFLOP"))
     report.add("useful_work", figure([rate / 1e9 for rate in useful], "GFLOP/s"))
@@ -213,7 +207,7 @@ def _report_work(
 if __name__ == "__main__":
     measuring.run(
         main,
-        ["device", "with_replay", "num_clients", "steps_per_update"],
+        ["device", "with_replay", "num_clients"],
         ["peer", "peer_bfloat16"],
         before=_choose_device,
     )

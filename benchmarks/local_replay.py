@@ -24,15 +24,15 @@ import tensorflow as tf
 import tree
 from acme import specs
 
+from benchmarks.run import cpu_seconds
 from benchmarks.subject import GAME, Subject
 from courier import credentials
 from courier.client import Client
 from courier.server import Server
 from environments import suites
 from replay import dataset, tables
-from replay.blocks import decompressed
 from replay.layout import BlockLayout
-from replay.structures import FIRST, MID, Block, Nest, Step, TableSpec
+from replay.structures import FIRST, MID, Nest, Step, TableSpec
 from replay.writer import SequenceWriter
 
 NUM_ENVIRONMENTS = 32
@@ -88,8 +88,8 @@ def check(subject: Subject, num_shards: int) -> None:
     """Checks that an agent's batches can be sampled from so many servers.
 
     Raises:
-      ValueError: where the agent reads a queue, of which nothing can be sampled twice, or a batch
-        cannot be taken from so many servers alike.
+      ValueError: the agent reads a queue, which gives each item once, or its batches cannot be
+        divided evenly among so many servers.
     """
     table = subject.agent.tables[0]
     if table.kind != "prioritized":
@@ -135,15 +135,15 @@ class LocalReplay:
         return [reverb.Client(address) for address in self.addresses]
 
     def num_items(self) -> int:
-        """That all servers hold together."""
+        """The number of items on all servers."""
         return tables.num_items(self.clients())
 
     def resident_bytes(self) -> int:
-        """Memory of all servers together."""
+        """The memory of all servers."""
         return sum(psutil.Process(server.pid).memory_info().rss for server, _ in self._servers)
 
     def cpu_seconds(self) -> float:
-        """Seconds of a core that all servers have used together."""
+        """Seconds of a core that all servers have used."""
         return sum(map(cpu_seconds, (psutil.Process(server.pid) for server, _ in self._servers)))
 
     def fill(self, num_items: int) -> float:
@@ -175,10 +175,6 @@ class LocalReplay:
             [self._agent.batch_size],
         )
 
-    def decompressed(self, blocks: Block) -> Block:
-        """An item's blocks, as `replay.blocks.decompressed`."""
-        return decompressed(blocks, self._spec, self._blocks)
-
     def _make_writer(self, client: reverb.Client) -> SequenceWriter:
         return SequenceWriter(
             client,
@@ -188,12 +184,6 @@ class LocalReplay:
             tasks=np.zeros(NUM_ENVIRONMENTS, np.int64),
             agent=0,
         )
-
-
-def cpu_seconds(process: psutil.Process) -> float:
-    """Seconds of a core that a process has used."""
-    times = process.cpu_times()
-    return float(times.user + times.system)
 
 
 def _serve_replay(

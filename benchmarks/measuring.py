@@ -1,4 +1,4 @@
-"""How every benchmark is told what to measure, measures by turns, and reports one line of JSON."""
+"""The frame of every benchmark: its flags, measurements by turns, and a report in JSON."""
 
 import datetime
 import functools
@@ -38,7 +38,7 @@ class _CountsParser(flags.ArgumentParser):
     syntactic_help = "whole numbers of at least 1 with commas between them"
 
     def parse(self, argument: str | Sequence[int]) -> tuple[int, ...]:
-        """The numbers of a text; those of a default are numbers already."""
+        """The numbers in a text; a default holds numbers already."""
         parts = argument.split(",") if isinstance(argument, str) else argument
         numbers = tuple(int(part) for part in parts)
         if min(numbers) < 1:
@@ -46,7 +46,7 @@ class _CountsParser(flags.ArgumentParser):
         return numbers
 
     def flag_type(self) -> str:
-        """As --help shows it."""
+        """The name of the type in --help."""
         return "counts"
 
 
@@ -69,14 +69,14 @@ def run(
     by_turns: bool = True,
     before: Callable[[], None] = lambda: None,
 ) -> None:
-    """Runs a benchmark, whose module is named as it is.
+    """Runs a benchmark. Its module has its name.
 
     Args:
-      main: measures an agent, and adds to a report, which is printed then.
-      measured: flags that say what is measured, beside the agent's, such as `env`.
-      rival: flags that say what it is compared with, where it runs a rival's process.
-      preset: the Config that is measured where nothing else is said.
-      by_turns: whether it repeats what it measures, by `alternate`.
+      main: measures an agent and adds to a report, which is then printed.
+      measured: flags, such as `env`, that say what is measured beside the agent's own flags.
+      rival: flags that choose a rival; None where the benchmark runs none.
+      preset: the default of `--preset`.
+      by_turns: whether it calls `alternate`, and so takes the flags of turns.
       before: is called before TensorFlow takes the devices that it finds.
     """
     # Defined here, for those commands alone that take them.
@@ -117,7 +117,7 @@ def _agent(env: str) -> Subject:
 
 
 def given(measured: Subject) -> list[str]:
-    """The flags that told this command of the agent, for another."""
+    """This command's flags about the agent, for another command."""
     named = [f"--{name}={measured.settings[name]}" for name in ("agent", "preset")]
     typed = overrides()
     return named + [
@@ -126,7 +126,7 @@ def given(measured: Subject) -> list[str]:
 
 
 def turns() -> list[str]:
-    """The flags that told this command how long turns are, for another."""
+    """This command's flags about turns, for another command."""
     defaults = dict(rounds=ROUNDS, turn_seconds=TURN_SECONDS)
     return [f"--{name}={_value(name, default)}" for name, default in defaults.items()]
 
@@ -157,9 +157,8 @@ def timed(step: Callable[[], object]) -> Callable[[int], float]:
 def alternate(contestants: Mapping[str, Contestant]) -> dict[str, list[float]]:
     """Measures all of them by turns: each has its work per second, a number for each round.
 
-    Whatever else the machine does then meets them all. Each first makes steps that do not count:
-    caches fill, what was ready beforehand is used up, and the last of them show how many steps fit
-    into a turn.
+    So other work on the machine slows them all alike. Each first makes steps that do not count:
+    they fill caches, use up batches that were ready, and show how many steps fit into a turn.
     """
     steps = {name: _steps_per_turn(contestant) for name, contestant in contestants.items()}
     rates: dict[str, list[float]] = {name: [] for name in contestants}
@@ -197,7 +196,7 @@ def figure(samples: Sequence[float], unit: str) -> Figure:
 
 
 def single(value: float, unit: str) -> Figure:
-    """Something that was measured or counted once."""
+    """A value that was measured or counted once."""
     return {"value": _rounded(value), "unit": unit}
 
 
@@ -238,7 +237,7 @@ class Report:
 
 
 def _versions() -> dict[str, str]:
-    """Of Python and of every library that a figure depends on."""
+    """The versions of Python and of every library that a figure depends on."""
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -249,7 +248,7 @@ def _versions() -> dict[str, str]:
 
 
 def _machine() -> dict[str, Any]:
-    """What the figures were measured on, and how busy it was in the minute before."""
+    """The machine that the figures are measured on, and its load in the minute before."""
     devices = tf.config.get_visible_devices("GPU")
     details = map(tf.config.experimental.get_device_details, devices)
     return {

@@ -5,7 +5,7 @@ docs/data/performance.jsonl holds the last line of each benchmark that was run:
     python -m benchmarks.learner --agent=r2d2 | tail -1 >> docs/data/performance.jsonl
 
 The tables of docs/performance.md and README.md are made of it, no number in them by hand;
-docs/data/performance_rows.csv says which figures of which command make a row.
+docs/data/performance_rows.csv names the figures and the command of each row.
 """
 
 import csv
@@ -52,7 +52,7 @@ def rows() -> list[Row]:
 
 
 def select(lines: Sequence[Line], command: str) -> list[Line]:
-    """Those that a command printed, in whatever order its flags were."""
+    """The lines that a command printed, whatever the order of its flags."""
     wanted = sorted(shlex.split(f"python -m benchmarks.{command}"))
     return [line for line in lines if sorted(shlex.split(line["command"])) == wanted]
 

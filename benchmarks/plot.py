@@ -15,6 +15,7 @@ import itertools
 import json
 import pathlib
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +27,12 @@ from run_folder.layout import RunFolder, learner_label
 
 WINDOW = 9  # log rows of ten seconds each that one point of a run's smooth curve averages
 EPISODES = 24  # that one point of a level's smooth curve averages
+RETURN = "episode_return"
+_RED, _ORANGE, _BLUE, _PALE = "#cb181d", "#d94801", "#2171b5", "#9ecae1"
 _SEEDS, _HEADS, _STYLES = (1, 2), (1, 2, 3), ("-", "--")
 _COLOURS = {"impala": "tab:gray", "stacx": "tab:red"}
 _TUNED = [f"{name}/{head}" for name in ALL for head in _HEADS]
+_DOTS: dict[str, Any] = dict(color=_RED, marker="o", markersize=4)
 
 
 def _read(run_dir: str, log: str, *columns: str) -> list[np.ndarray]:
@@ -36,22 +40,38 @@ def _read(run_dir: str, log: str, *columns: str) -> list[np.ndarray]:
     return log_reader.read(RunFolder(pathlib.Path(run_dir)).log(log), texts=texts).defined(*columns)
 
 
+def _line(
+    run_dir: str,
+    log: str,
+    x: str,
+    y: str,
+    *,
+    scale: float = 1e6,
+    label: str | None = None,
+    window: int = 1,
+    **style: Any,
+) -> Line:
+    """One column of a log against another; each point is the mean of so many rows."""
+    columns = _read(run_dir, log, x, y)
+    if len(columns[0]) < window:
+        return Line([], [], style=style)
+    horizontal, vertical = (figures.smooth(values, window) for values in columns)
+    return Line(horizontal / scale, vertical, label, style=style)
+
+
 def run(run_dir: str, output: str, title: str) -> None:
     """Return against steps, and against hours."""
-    columns = ("actor_steps", "walltime", "episode_return")
-    acted, evaluated = (_read(run_dir, log, *columns) for log in ("actor", "evaluator"))
-    smooth = figures.smooth(acted[2], WINDOW)
-    inner = slice(WINDOW // 2, len(acted[2]) - WINDOW // 2)
     panels = []
-    for column, scale, xlabel in ((0, 1e6, "actor steps (millions)"), (1, 3600, "hours")):
-        x = acted[column] / scale
+    for x, scale, xlabel in (
+        ("actor_steps", 1e6, "actor steps (millions)"),
+        ("walltime", 3600, "hours"),
+    ):
+        of: dict[str, Any] = dict(x=x, y=RETURN, scale=scale)
         lines = [
-            Line(x, acted[2], style=dict(color="#9ecae1", linewidth=0.6)),
-            Line(x[inner], smooth, "while acting", style=dict(color="#2171b5")),
+            _line(run_dir, "actor", **of, color=_PALE, linewidth=0.6),
+            _line(run_dir, "actor", **of, label="while acting", window=WINDOW, color=_BLUE),
+            _line(run_dir, "evaluator", **of, label="evaluated", **_DOTS),
         ]
-        if len(evaluated[2]):
-            style = dict(color="#cb181d", marker="o", markersize=4)
-            lines.append(Line(evaluated[column] / scale, evaluated[2], "evaluated", style=style))
         words = dict(xlabel=xlabel, ylabel="episode return")
         panels.append(Panel(lines, words, dict(loc="lower right")))
     panels[0].words["title"] = title
@@ -60,19 +80,15 @@ def run(run_dir: str, output: str, title: str) -> None:
 
 def hosts(run_dir: str, output: str) -> None:
     """Return against seconds; a line for each event."""
-    rows = zip(*_read(run_dir, "episodes", "walltime", "episode_return"), strict=True)
-    logged = itertools.groupby(rows, key=lambda row: float(row[0]))
-    seconds, returns = zip(
-        *((at, np.mean([value for _, value in together])) for at, together in logged), strict=True
-    )
+    walltime, returns = _read(run_dir, "episodes", "walltime", RETURN)
+    seconds, row = np.unique(walltime, return_inverse=True)  # a second's episodes share a row
+    means = np.bincount(row, returns) / np.bincount(row)
     events: dict[float, str] = {}
     for at, event in json.loads((pathlib.Path(run_dir) / "events.json").read_text()):
         events[at] = f"{events[at]}, {event}" if at in events else event
-    at_evaluations, evaluated = _read(run_dir, "evaluator", "walltime", "episode_return")
-    dots = dict(color="#cb181d", marker="o", markersize=4)
     lines = [
-        Line(seconds, returns, "while acting", style=dict(color="#2171b5", marker=".")),
-        Line(at_evaluations, evaluated, "evaluated", style=dots),
+        Line(seconds, means, "while acting", style=dict(color=_BLUE, marker=".")),
+        _line(run_dir, "evaluator", "walltime", RETURN, scale=1, label="evaluated", **_DOTS),
     ]
     words = dict(xlabel="seconds", ylabel="episode return of catch")
     panel = Panel(lines, words, dict(loc="lower right"), events)
@@ -83,132 +99,107 @@ def learners(run_dir: str, output: str) -> None:
     """Updates, loss and parameter lag of every learner against time."""
     titles = dict(learner_steps="updates", loss="loss", parameter_lag="parameter lag, updates")
     logs = sorted(path.stem for path in RunFolder(pathlib.Path(run_dir)).logs.glob("learner-*.csv"))
-    panels = []
+    panels: list[Panel] = []
     for column, title in titles.items():
-        found = {log: _read(run_dir, log, "walltime", column) for log in logs}
         lines = [
-            Line(seconds / 60, values, log.removeprefix("learner-"))
-            for log, (seconds, values) in found.items()
+            _line(run_dir, log, "walltime", column, scale=60, label=log.removeprefix("learner-"))
+            for log in logs
         ]
         yscale = "symlog" if column == "loss" else "linear"
-        panels.append(Panel(lines, dict(title=title, xlabel="minutes", yscale=yscale)))
-    panels[0] = panels[0]._replace(legend={})
+        words = dict(title=title, xlabel="minutes", yscale=yscale)
+        panels.append(Panel(lines, words, None if panels else {}))
     figures.draw(panels, pathlib.Path(output), (10, 3))
 
 
 def popart(popart_dir: str, baseline_dir: str, output: str) -> None:
     """μ ± σ of every task above, its undiscounted returns below, beside a baseline's."""
     tasks = settings.load(pathlib.Path(popart_dir)).tasks
-    above, below = [], []
+    above, below = list[Panel](), list[Panel]()
     for task in tasks:
-        steps, mu, sigma = _read(
-            popart_dir, "learner-popart", "actor_steps", f"mu/{task}", f"sigma/{task}"
-        )
-        band, style = (mu - sigma, mu + sigma), dict(color="#d94801")
-        lines = [Line(steps / 1e6, mu, band=band, style=style)]
-        above.append(Panel(lines, dict(title=task)))
-        lines = []
-        for run_dir, label, colour in (
-            (popart_dir, "popart", "#d94801"),
-            (baseline_dir, "multihead_impala", "#2171b5"),
-        ):
-            steps, returns = _read(run_dir, "tasks", "actor_steps", f"return/{task}")
-            lines.append(Line(steps / 1e6, returns, label, style=dict(color=colour)))
-        below.append(Panel(lines, dict(xlabel="actor steps, all tasks (millions)")))
+        statistics = ("actor_steps", f"mu/{task}", f"sigma/{task}")
+        steps, mu, sigma = _read(popart_dir, "learner-popart", *statistics)
+        line = Line(steps / 1e6, mu, band=(mu - sigma, mu + sigma), style=dict(color=_ORANGE))
+        above.append(Panel([line], dict(title=task)))
+        of: dict[str, Any] = dict(log="tasks", x="actor_steps", y=f"return/{task}")
+        lines = [
+            _line(popart_dir, **of, label="popart", color=_ORANGE),
+            _line(baseline_dir, **of, label="multihead_impala", color=_BLUE),
+        ]
+        words = dict(xlabel="actor steps, all tasks (millions)")
+        below.append(Panel(lines, words, None if below else {}))
     above[0].words["ylabel"] = "μ, shaded μ ± σ"
     below[0].words["ylabel"] = "return, last 100 episodes"
-    below[0] = below[0]._replace(legend={})
     size, columns = (3.1 * len(tasks), 5), len(tasks)
     figures.draw(above + below, pathlib.Path(output), size, columns=columns, dpi=120, sharex=True)
 
 
 def dmlab(level_dir: str, other_level_dir: str, suite_dir: str, output: str) -> None:
     """Every episode's return and a moving mean; the suite's human-normalised means."""
-    panels = []
+    xlabel, panels = "actor steps (thousands)", []
+    of: dict[str, Any] = dict(log="episodes", x="actor_steps", y=RETURN, scale=1e3)
+    dots: dict[str, Any] = dict(color=_PALE, marker=".", markersize=3, linestyle="")
+    mean: dict[str, Any] = dict(label=f"mean of {EPISODES}", window=EPISODES, color=_BLUE)
     for run_dir in (level_dir, other_level_dir):
-        steps, returns = _read(run_dir, "episodes", "actor_steps", "episode_return")
-        mean = figures.smooth(returns, EPISODES)
-        dots = dict(color="#9ecae1", marker=".", markersize=3, linestyle="")
-        lines = [
-            Line(steps / 1e3, returns, "episode", style=dots),
-            Line(
-                steps[EPISODES - 1 :] / 1e3,
-                mean,
-                f"mean of {EPISODES}",
-                style=dict(color="#2171b5"),
-            ),
-        ]
+        lines = [_line(run_dir, **of, label="episode", **dots), _line(run_dir, **of, **mean)]
         played = settings.load(pathlib.Path(run_dir))
         title = f"{played.agent}, {played.env.removeprefix('dmlab:')}"
-        panels.append(Panel(lines, dict(title=title, ylabel="episode return"), dict(fontsize=8)))
+        words = dict(title=title, xlabel=xlabel, ylabel="episode return")
+        panels.append(Panel(lines, words, dict(fontsize=8)))
     columns = ("actor_steps", "mean_normalised", "normalised_tasks")
-    steps, mean, normalised = _read(suite_dir, "tasks", *columns)
+    steps, normalised, count = _read(suite_dir, "tasks", *columns)
     played = settings.load(pathlib.Path(suite_dir))
-    everywhere = normalised == len(played.tasks)  # before, the mean is of whatever ended first
-    line = Line(steps[everywhere] / 1e3, 100 * mean[everywhere], style=dict(color="#d94801"))
+    everywhere = count == len(played.tasks)  # before, the mean is of whatever ended first
+    line = Line(steps[everywhere] / 1e3, 100 * normalised[everywhere], style=dict(color=_ORANGE))
     title, ylabel = f"{played.agent}, {len(played.tasks)} levels", "mean human-normalised return, %"
-    panels.append(Panel([line], dict(title=title, ylabel=ylabel)))
-    xlabel = dict(xlabel="actor steps (thousands)")
-    panels = [panel._replace(words={**panel.words, **xlabel}) for panel in panels]
+    panels.append(Panel([line], dict(title=title, xlabel=xlabel, ylabel=ylabel)))
     figures.draw(panels, pathlib.Path(output), (11, 3.2), dpi=120)
 
 
 def stac_pong(runs: str, output: str, data: str) -> None:
     """Returns against time and steps, then each metaparameter by head; the data is written too."""
-    found = {
-        (agent, seed): by_minute(f"{runs}/{agent}-{seed}", agent)
-        for seed in _SEEDS
-        for agent in _COLOURS
-    }
-    with open(data, "w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["agent", "seed", "minute", "actor_steps", "episode_return", *_TUNED])
-        for (agent, seed), columns in found.items():
-            for minute, (steps, returned, *tuned) in enumerate(columns.T):
-                told = [f"{value:.5f}" if agent == "stacx" else "" for value in tuned]
-                writer.writerow([agent, seed, minute, f"{steps:.0f}", f"{returned:.2f}", *told])
-    draw_stac_pong(found, pathlib.Path(output))
-    for (agent, seed), columns in found.items():
-        last = np.nanmean(columns[1, -6:-1])
-        print(f"{agent}, seed {seed}: {columns[0, -1]:,.0f} steps, {last:.2f} in the last minutes")
-
-
-def by_minute(run_dir: str, agent: str) -> np.ndarray:
-    """Steps, returns and self-tuned values of a run, `[2 + tuned, minutes]`, NaN where none is."""
-    walltime, *logged = _read(run_dir, "episodes", "walltime", "actor_steps", "episode_return")
-    minutes = int(walltime[-1] // 60) + 1
-    found = [study.mean_by_minute(walltime, values, minutes) for values in logged]
-    if agent == "impala":
-        return np.stack([*found, *np.full((len(_TUNED), minutes), np.nan)])
-    for name in _TUNED:
-        at, values = _read(run_dir, learner_label(agent), "walltime", name)
-        found.append(study.mean_by_minute(at, values, minutes))
-    return np.stack(found)
-
-
-def draw_stac_pong(found: dict[tuple[str, int], np.ndarray], path: pathlib.Path) -> None:
-    """Draws what `by_minute` found of each agent and seed."""
-    by_time, by_steps = [], []
+    rows, by_time, by_steps = [], [], []
     tuned: dict[str, list[Line]] = {name: [] for name in ALL}
-    for (agent, seed), (steps, returns, *of_heads) in found.items():
+    for seed, agent in itertools.product(_SEEDS, _COLOURS):
+        steps, returns, *of_heads = by_minute(f"{runs}/{agent}-{seed}", agent)
         minutes, linestyle = np.arange(len(steps)), _STYLES[seed - 1]
         style = dict(color=_COLOURS[agent], linestyle=linestyle)
         by_time.append(Line(minutes, returns, f"{agent}, seed {seed}", style=style))
         by_steps.append(Line(steps / 1e6, returns, style=style))
-        for label, values in zip(_TUNED, of_heads, strict=True):
-            name, _, head = label.partition("/")
+        for column, values in zip(_TUNED, of_heads, strict=False):
+            name, _, head = column.partition("/")
+            label = f"head {head}" if seed == _SEEDS[0] else None
             style = dict(color=f"C{int(head) - 1}", linestyle=linestyle)
-            shown = f"head {head}" if seed == _SEEDS[0] and agent == "stacx" else None
-            tuned[name].append(Line(minutes, values, shown, style=style))
+            tuned[name].append(Line(minutes, values, label, style=style))
+        for minute, count, returned, *numbers in zip(
+            minutes, steps, returns, *of_heads, strict=True
+        ):
+            told = [f"{number:.5f}" for number in numbers] or [""] * len(_TUNED)
+            rows.append([agent, seed, minute, f"{count:.0f}", f"{returned:.2f}", *told])
+        last = np.nanmean(returns[-6:-1])
+        print(f"{agent}, seed {seed}: {steps[-1]:,.0f} steps, {last:.2f} in the last minutes")
+    with open(data, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["agent", "seed", "minute", "actor_steps", "episode_return", *_TUNED])
+        writer.writerows(rows)
     panels = [
         Panel(by_time, dict(title="return", xlabel="minutes"), {}),
         Panel(by_steps, dict(title="return", xlabel="actor steps (millions)")),
-        *(
-            Panel(lines, dict(title=f"σ(η) of {name}", xlabel="minutes"), {} if i == 0 else None)
-            for i, (name, lines) in enumerate(tuned.items())
-        ),
     ]
-    figures.draw(panels, path, (13, 6), columns=4)
+    for name, lines in tuned.items():
+        words = dict(title=f"σ(η) of {name}", xlabel="minutes")
+        panels.append(Panel(lines, words, None if len(panels) > 2 else {}))
+    figures.draw(panels, pathlib.Path(output), (13, 6), columns=4)
+
+
+def by_minute(run_dir: str, agent: str) -> list[np.ndarray]:
+    """Steps, returns and what was self-tuned, if anything: `[minutes]` each, NaN where none is."""
+    walltime, *logged = _read(run_dir, "episodes", "walltime", "actor_steps", RETURN)
+    minutes = int(walltime[-1] // 60) + 1
+    found = [study.mean_by_minute(walltime, values, minutes) for values in logged]
+    for name in _TUNED if agent == "stacx" else ():
+        at, values = _read(run_dir, learner_label(agent), "walltime", name)
+        found.append(study.mean_by_minute(at, values, minutes))
+    return found
 
 
 PLOTS: dict[str, Callable[..., None]] = {

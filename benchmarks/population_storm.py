@@ -1,13 +1,14 @@
-"""Kills a population at random moments, and says what became of it.
+"""Kills a population at random moments, and checks that it loses nothing.
 
     python -m benchmarks.population_storm /tmp/storm --kills=20
 
-trains members on catch that decide every few seconds. SIGKILL meets, as often: the launcher and all
-below it; the launcher alone, whose members then end in order; members alone, which the launcher has
-to notice. Who is killed, and when, follows from the seed. Whoever has killed the launcher resumes.
-Each time, every decision has to be whole and as it was, no member may be gone, and no member may
-have saved fewer steps or updates than before. In the end the population has to reach a limit by
-itself, with nothing decided twice, no step logged twice, and nobody left. The exit code says so.
+trains members on catch that decide every few seconds. SIGKILL is sent equally often to the launcher
+and all processes below it, to the launcher alone, whose members then end in order, and to members
+alone, which the launcher has to notice. The victims and the times follow from the seed. A launcher
+that was killed is resumed. After each kill every decision must be whole and as it was, no member
+may be gone, and no member may have saved fewer steps or updates than before. In the end the
+population must reach a limit by itself, with nothing decided twice, no step logged twice, and no
+process left. The exit code tells whether all of this held.
 """
 
 import contextlib
@@ -43,7 +44,7 @@ FLAGS = (
 
 
 class Seen(NamedTuple):
-    """All that a population has done, which nothing may undo."""
+    """The progress of a population, which nothing may undo."""
 
     made: list[list[Decision]]  # of each member
     saved: list[tuple[int, int]]  # actor steps and updates, of each member
@@ -62,7 +63,7 @@ class Outcome(NamedTuple):
 
 
 def look(folder: PopulationFolder, members: int) -> Seen:
-    """All that a population has done.
+    """The progress of a population.
 
     Raises:
       SettingsError: a decision is damaged or missing.
@@ -77,7 +78,7 @@ def look(folder: PopulationFolder, members: int) -> Seen:
 
 
 def undone(before: Seen, after: Seen) -> Iterator[str]:
-    """All that a population had done and has not any more, in sentences."""
+    """The progress that a population has lost, in sentences."""
     for member in sorted(before.runs - after.runs):
         yield f"Member {name_of(member)} is gone."
     for member, (old, new) in enumerate(zip(before.made, after.made, strict=True)):
@@ -89,7 +90,7 @@ def undone(before: Seen, after: Seen) -> Iterator[str]:
 
 
 def contradictions(folder: PopulationFolder, last: Seen) -> Iterator[str]:
-    """All in an ended population that does not follow from its own decisions, in sentences."""
+    """Everything in an ended population that contradicts its own decisions, in sentences."""
     population = settings.load(folder.path)
     for member, made in enumerate(last.made):
         name = name_of(member)
@@ -118,7 +119,7 @@ def contradictions(folder: PopulationFolder, last: Seen) -> Iterator[str]:
 
 
 def plan(kills: int, seed: int, seconds: tuple[float, float]) -> list[tuple[str, float]]:
-    """Who is killed, and after how many seconds."""
+    """The victims of each kill, and the seconds before it."""
     chance = random.Random(seed)
     return [
         (chance.choice((ALL, LAUNCHER, MEMBERS)), chance.uniform(*seconds)) for _ in range(kills)
@@ -136,8 +137,9 @@ def run(
 ) -> Outcome:
     """Kills a population so many times, then lets it run to its end.
 
-    Who is killed, and when, follows from the seed; `seconds` pass from a launch, or a kill that it
-    survived, to the next kill, from least to most. Each member makes `more_steps` after the last.
+    The victims and the times follow from the seed. From a launch, or from a kill that the launcher
+    survived, to the next kill, `seconds` pass, from least to most. After the last kill each member
+    makes `more_steps`.
     """
     folder, chance = PopulationFolder(run_dir), random.Random(seed + 1)
     begun, struck, wrong = time.monotonic(), list[str](), list[str]()
@@ -188,7 +190,7 @@ def _launch(run_dir: pathlib.Path, members: int, *flags: str) -> "subprocess.Pop
 
 
 def _kill(launcher: "subprocess.Popen[bytes]", kind: str, chance: random.Random) -> int:
-    """Kills in any order; returns how many processes."""
+    """Kills the victims in a random order; returns how many processes they were."""
     above = psutil.Process(launcher.pid)
     playing = above.children()
     if kind == MEMBERS and playing:

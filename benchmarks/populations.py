@@ -1,13 +1,13 @@
-"""Populations and sweeps in small, as IMPALA's and PopArt's papers show theirs.
+"""Small populations and sweeps, as IMPALA's and PopArt's papers show theirs.
 
     python -m benchmarks.populations evolution RUNS
     python -m benchmarks.populations corrections RUNS
     python -m benchmarks.populations popart RUNS --minutes=120
 
-trains what RUNS does not hold yet, writes docs/data/populations_<study>.csv, then draws and prints
-it. What was cut short goes on. The first is four members on catch that evolve, beside the same four
-that do not; the second Figure D.2 of Espeholt et al. 2018, twelve samples of each correction; the
-third PopArt on four games, for as long as it is given.
+trains the populations that RUNS lacks, goes on with those that were cut short, writes
+docs/data/populations_<study>.csv, then draws and prints it. The first study is four members on
+catch that evolve, beside the same four that do not. The second is Figure D.2 of Espeholt et al.
+2018, twelve samples of each correction. The third is PopArt on four games, for the given minutes.
 """
 
 import csv
@@ -25,7 +25,6 @@ from environments import suites
 from population import decisions, scores, settings
 from population.folder import PopulationFolder, is_population
 from run_folder import checkpoints
-from run_folder.log_reader import Log
 
 SEEDS = range(3)
 ARMS = {"all": ("evolves", "tab:red"), "none": ("does not", "tab:gray")}
@@ -62,7 +61,7 @@ class Row(NamedTuple):
     member: int
     actor_steps: float  # of the member, in the middle
     score: float  # of the episodes that ended in it
-    adopted_from: str  # whose weights it took over in it; of several the last, of none empty
+    adopted_from: str  # the last member whose weights it took over in this part; empty for none
     values: Mapping[str, str]  # at its end
 
     def value(self, name: str) -> float:
@@ -75,7 +74,7 @@ Key = tuple[str, int]  # a population and a member
 
 
 def has_ended(path: pathlib.Path) -> bool:
-    """Whether every member of a population has reached its limit; without one it never has."""
+    """Tells whether all members of a population have reached a limit; without one they never do."""
     if not is_population(path):
         return False
     found, folder = settings.load(path), PopulationFolder(path)
@@ -90,8 +89,7 @@ def rows_of(path: pathlib.Path, fields: Sequence[str], points: int) -> Iterator[
     found, folder = settings.load(path), PopulationFolder(path)
     tasks = suites.tasks(found.env)
     for member in range(found.members):
-        log = _in_order(scores.episodes(folder.member(member)))
-        curve = score_curve(log, tasks, points)
+        curve = score_curve(scores.episodes(folder.member(member)), tasks, points)
         made = decisions.of_member(folder, member)
         before = 0.0
         for x, y in zip(curve.x, curve.y, strict=True):
@@ -100,18 +98,6 @@ def rows_of(path: pathlib.Path, fields: Sequence[str], points: int) -> Iterator[
             values = {name: str(until[-1].new[name]) for name in fields}
             yield Row(path.name, member, x, y, str(took[-1]) if took else "", values)
             before = x
-
-
-def _in_order(log: Log) -> Log:
-    """Episodes by the steps that they and those before them took.
-
-    The log says how many were counted when a row was written, which many rows may share.
-    """
-    steps = np.cumsum(log["episode_length"])
-    counted = log["actor_steps"]
-    if len(log):
-        steps = steps * counted[-1] / steps[-1]  # with those of episodes that were undone
-    return Log({**log.numbers, "actor_steps": steps}, log.texts)
 
 
 def write(path: pathlib.Path, fields: Sequence[str], rows: Rows) -> None:
@@ -156,7 +142,7 @@ def final(rows: Rows) -> float:
 
 
 def tell_evolution(rows: Rows) -> str:
-    """Tables: of both arms the final scores by seed, and how far each rate led."""
+    """Tables: the final scores of both arms, and each member's learning rates and final scores."""
     members = by_member(rows)
     arms = []
     for arm, (what, _) in ARMS.items():
@@ -290,10 +276,10 @@ def draw_popart(rows: Rows, path: pathlib.Path) -> None:
 
 
 class Study(NamedTuple):
-    """Populations, and what is shown of them."""
+    """Populations, and how they are shown."""
 
-    populations: Mapping[str, Flags]  # name -> as they are begun
-    fields: tuple[str, ...]  # whose values are kept
+    populations: Mapping[str, Flags]  # by name, the flags with which each begins
+    fields: tuple[str, ...]  # those whose values are written
     points: int  # of each member's score
     draw: Callable[[Rows, pathlib.Path], None]
     tell: Callable[[Rows], str]
@@ -327,9 +313,9 @@ STUDIES = {
 }
 
 
-def data(name: str, docs: pathlib.Path = study.DOCS) -> pathlib.Path:
+def data(name: str) -> pathlib.Path:
     """The file of a study's rows."""
-    return docs / "data" / f"populations_{name}.csv"
+    return study.DOCS / "data" / f"populations_{name}.csv"
 
 
 def main() -> None:
@@ -349,8 +335,8 @@ def main() -> None:
         for name in chosen.populations
         for row in rows_of(asked.runs / name, chosen.fields, chosen.points)
     ]
-    write(data(asked.study, asked.docs), chosen.fields, rows)
-    chosen.draw(rows, asked.docs / "images" / f"populations_{asked.study}.png")
+    write(data(asked.study), chosen.fields, rows)
+    chosen.draw(rows, study.DOCS / "images" / f"populations_{asked.study}.png")
     print(chosen.tell(rows))
 
 

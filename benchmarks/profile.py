@@ -1,10 +1,10 @@
-"""Where the time of a learner's step goes: python -m benchmarks.profile --agent=impala
+"""Profiles a learner's step: python -m benchmarks.profile --agent=impala
 
 TensorFlow's profiler gives the time of every operation of some steps, and the graph says where in
-the source each was made. Operations may overlap, so their shares are of their own sum; what Python
-does between them is a share of the step. The agent's Config is its paper's, and the batch full of
-noise: what a replay's batches cost beside the step, `benchmarks.learner --with_replay` measures. It
-is of the processor, where a GPU is too: there XLA leaves nothing of single operations.
+the source each was made. Operations may overlap, so their shares are of their own sum; Python's
+share is of the step. The Config is the paper's and the batch is noise: `benchmarks.learner
+--with_replay` measures the cost of a replay's batches. The profile is of the processor even where
+there is a GPU: there XLA fuses the operations.
 """
 
 import itertools

@@ -1,14 +1,13 @@
-"""What the R2D2 paper found, in small: Kapturowski et al. 2019, Sections 3 and 5.
+"""The findings of the R2D2 paper, in small: Kapturowski et al. 2019, Sections 3 and 5.
 
     python -m benchmarks.reproduction
 
 trains what docs/data/reproduction.csv does not hold yet, with a row for each run that ended, then
 draws the plots and writes the tables of docs/reproduction.md. A quick look goes elsewhere:
 
-    python -m benchmarks.reproduction --study feedforward --seeds=1 --steps=900 --out=/tmp/quick
+    python -m benchmarks.reproduction --study feedforward --quick=/tmp/quick
 """
 
-import argparse
 import dataclasses
 import itertools
 import math
@@ -20,15 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from agents.actor import make_evaluator
 from agents.contract import Agent
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.single_process import InProcess, pace_of
 from analysis.playing import intervals
 from analysis.playing.intervals import Interval
-from benchmarks import figures, ripening, study
+from benchmarks import figures, ripening, study, training
 from benchmarks.figures import Line, Panel
-from benchmarks.study import DOCS, markdown, replace_block
+from benchmarks.study import DOCS, Run, markdown, replace_block
 from environments import suites
 from environments.dm import make_environment_spec
 from r2d2 import agent as r2d2
@@ -36,22 +34,14 @@ from run_folder import catalogue
 
 DATA = DOCS / "data/reproduction.csv"
 PAGE = DOCS / "reproduction.md"
-SEEDS = 5
+SEEDS = range(5)
+QUICK_STEPS = 900
 NUM_ENVIRONMENTS = 32
-EVALUATION_EPISODES = 200
 POINTS = 20  # windows of equal length that a training is cut into for its learning curve
 FEEDFORWARD = "feed-forward"
 # Half an item, as in the paper: so much is R2D2's burn-in.
 BURN_INS = {"memory:recall": 2, "memory:cartpole": 8}
 REWARDS = (ripening.NAME, "catch:large_rewards")
-
-
-class Run(NamedTuple):
-    """What tells one training from the others."""
-
-    task: str
-    arm: str
-    seed: int
 
 
 class Result(NamedTuple):
@@ -134,11 +124,11 @@ def arms(name: str) -> Arms:
     return found
 
 
-def runs(studies: Iterable[str], seeds: int) -> list[Run]:
+def runs(studies: Iterable[str], seeds: Iterable[int]) -> list[Run]:
     """The trainings of some studies, all arms of a seed before the next seed."""
     found = [
         Run(task, arm, seed)
-        for seed in range(seeds)
+        for seed in seeds
         for name in studies
         for task, compared in arms(name).items()
         for arm in compared
@@ -171,24 +161,19 @@ def train(run: Run, steps: int) -> Result:
         taken += made
         if taken >= steps:
             break
-    evaluator = make_evaluator(
-        agent, process.network, num_environments=EVALUATION_EPISODES, seed=run.seed
-    )
-    environments = suites.make(run.task, EVALUATION_EPISODES, seed=SEEDS + run.seed)
-    loop = VectorEnvironmentLoop(environments, evaluator, [run.task] * EVALUATION_EPISODES)
-    final = loop.run_episodes()
+    final = training.final_return(agent, process.network, run.task, run.seed)
     process.close()
     return Result(
         taken,
         process.learner.learner_steps,
         time.process_time() - began,
-        final_return=float(np.mean([episode.episode_return for episode in final])),
+        final,
         curve=tuple(float(np.mean(found)) if found else np.nan for found in windows),
     )
 
 
 class Estimate(NamedTuple):
-    """A mean and its 95% interval, which of one value there is none."""
+    """A mean and its 95% interval; a single value has none."""
 
     mean: float
     interval: Interval
@@ -201,51 +186,47 @@ class Estimate(NamedTuple):
 
 
 def mean(values: Sequence[float]) -> Estimate:
-    """Of a mean, with the percentile bootstrap's interval.
+    """Estimates a mean, with the percentile bootstrap's interval.
 
-    Of five values it is too short: it holds a normal distribution's mean 83 times in 100, not 95.
+    For five values that is too short: it holds a normal distribution's mean 83 times in 100.
     """
     return Estimate(float(np.mean(values)), intervals.of_mean(values))
 
 
 def difference(values: Sequence[float], others: Sequence[float]) -> Estimate:
-    """Of mean(values) − mean(others)."""
+    """Estimates mean(values) − mean(others)."""
     found = float(np.mean(values) - np.mean(others))
     return Estimate(found, intervals.of_difference(values, others))
 
 
-def returns(results: Results, task: str, arm: str) -> list[tuple[float, float]]:
-    """Of all seeds of an arm: the evaluation's return, and that of training's last quarter.
+def returns(results: Results, task: str, arm: str) -> tuple[list[float], list[float]]:
+    """For each seed of an arm: the evaluation's return, and the return of training's last quarter.
 
     One evaluation meets a learner in a good moment or in a bad one.
     """
-    return [
-        (result.final_return, float(np.mean(result.curve[-POINTS // 4 :])))
-        for run, result in results.items()
-        if (run.task, run.arm) == (task, arm)
-    ]
+    found = [result for run, result in results.items() if (run.task, run.arm) == (task, arm)]
+    late = [float(np.mean(result.curve[-POINTS // 4 :])) for result in found]
+    return [result.final_return for result in found], late
 
 
 def table(results: Results, arms: Arms) -> str:
     """In Markdown: a row for each arm of each task that was run."""
     rows = []
-    for task, names in arms.items():
-        for arm in names:
-            if found := returns(results, task, arm):
-                final, late = map(mean, zip(*found, strict=True))
-                rows.append([task, arm, str(final), str(late), str(len(found))])
+    for task, arm in ((task, arm) for task, names in arms.items() for arm in names):
+        final, late = returns(results, task, arm)
+        if final:
+            rows.append([task, arm, str(mean(final)), str(mean(late)), str(len(final))])
     return markdown(["task", "arm", "final return", "in the last quarter", "seeds"], rows)
 
 
 def verdicts(results: Results, comparisons: Sequence[Comparison]) -> str:
-    """In Markdown: the differences between arms, and whether they are those of the paper."""
+    """In Markdown: the differences between arms, and whether they agree with the paper."""
     rows = []
     for task, better, worse in comparisons:
-        found, others = returns(results, task, better), returns(results, task, worse)
-        if found and others:
-            pairs = zip(zip(*found, strict=True), zip(*others, strict=True), strict=True)
-            differences = [difference(*pair) for pair in pairs]
-            cells = [text for x in differences for text in (str(x), _verdict(x))]
+        pairs = zip(returns(results, task, better), returns(results, task, worse), strict=True)
+        found = [difference(*pair) for pair in pairs if all(pair)]
+        if found:
+            cells = [text for x in found for text in (str(x), _verdict(x))]
             rows.append([task, f"{better} > {worse}", *cells])
     header = ["task", "the paper's direction", "final return", "", "in the last quarter", ""]
     return markdown(header, rows)
@@ -324,8 +305,8 @@ def image(folder: pathlib.Path, name: str) -> pathlib.Path:
     return folder / f"images/reproduction_{name}.png"
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The flags; one that cannot be ends the program with a sentence."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Trains what is missing, then draws and writes everything."""
     parser = study.parser(__doc__)
     parser.add_argument(
         "--study",
@@ -335,34 +316,26 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="STUDY",
         help=f"all by default: {', '.join(STUDIES)}",
     )
-    parser.add_argument("--seeds", type=int, default=SEEDS, help=f"runs of each arm: {SEEDS}")
-    parser.add_argument("--steps", type=int, help="environment steps of each run; needs --out")
-    parser.add_argument("--out", type=pathlib.Path, help="folder of data and plots, not docs/")
+    parser.add_argument(
+        "--quick",
+        type=pathlib.Path,
+        metavar="FOLDER",
+        help=f"trains one seed for {QUICK_STEPS} steps; data and plots go into the folder",
+    )
     flags = parser.parse_args(argv)
-    for name in ("seeds", "steps"):
-        value = getattr(flags, name)
-        if value is not None and value < 1:
-            parser.error(f"--{name} must be at least 1, got {value}.")
-    if flags.steps and not flags.out:
-        parser.error(f"--steps={flags.steps} makes no runs of the study: give --out=<folder> too.")
-    return flags
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """Trains what is missing, then draws and writes everything."""
-    flags = parse(argv)
-    folder = flags.out or DOCS
+    folder = flags.quick or DOCS
 
     def make(run: Run) -> Result:
-        return train(run, flags.steps or TASKS[run.task].steps)
+        return train(run, QUICK_STEPS if flags.quick else TASKS[run.task].steps)
 
     data = folder / DATA.relative_to(DOCS)
-    results = study.complete(data, runs(flags.study, flags.seeds), make, Result)
+    asked = runs(flags.study, SEEDS[:1] if flags.quick else SEEDS)
+    results = study.complete(data, asked, make, Result)
     for name in flags.study:
         draw(results, arms(name), image(folder, name))
         print(table(results, arms(name)))
         print(verdicts(results, STUDIES[name]))
-    if not flags.out:
+    if not flags.quick:
         PAGE.write_text(written(PAGE.read_text(), results))
 
 

@@ -12,13 +12,13 @@ from gymnasium import spaces
 NAME = "gym:docs/Ripening-v0"
 STEPS = 16
 WORTH = (1.0, 4.0, 16.0, 64.0)
-"""What a fruit pays, by the number of steps it was left to ripen; it ripens no further."""
+"""The reward for a fruit, by the steps it was left to ripen; it ripens no further."""
 
 BEST_RETURN = STEPS / len(WORTH) * WORTH[-1]
-"""Of picking ripe fruit only, which is optimal."""
+"""The return of picking ripe fruit only, which is optimal."""
 
 CLIPPED_RETURN = STEPS * WORTH[0]
-"""Of picking at every step: optimal where each reward is clipped to 1."""
+"""The return of picking at every step: optimal where each reward is clipped to 1."""
 
 
 class Ripening(gymnasium.Env):

@@ -11,15 +11,34 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from benchmarks.local_replay import cpu_seconds
 from run_folder import progress
+from run_folder.layout import RunFolder
 
 _POLL_SECONDS = 0.2
 _END_SECONDS = 60
 
 
+def cpu_seconds(process: psutil.Process) -> float:
+    """Seconds of a core that a process has used."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def nodes(launcher: int, run_dir: pathlib.Path) -> dict[str, psutil.Process]:
+    """The nodes that run, by label: those processes that print into files of the run folder."""
+    folder, found = str(RunFolder(run_dir.resolve()).nodes), dict[str, psutil.Process]()
+    for process in psutil.Process(launcher).children(recursive=True):
+        try:
+            path = os.readlink(f"/proc/{process.pid}/fd/1")
+        except OSError:
+            continue
+        if path.startswith(folder) and process.ppid() != launcher:
+            found.setdefault(path[len(folder) + 1 :], process)
+    return found
+
+
 class Moment(NamedTuple):
-    """How far a run was at one time."""
+    """The progress of a run at one time."""
 
     counts: dict[str, float]  # steps of actors and learner, walltime
     cpu_seconds: dict[str, float]  # by node
@@ -28,7 +47,7 @@ class Moment(NamedTuple):
 class Run:
     """`python -m launch.train` in a session of its own. A context manager: its end ends it.
 
-    It is that of another work tree where one is given.
+    Where another work tree is given, the command is that tree's.
     """
 
     def __init__(
@@ -82,14 +101,13 @@ class Run:
         return time.perf_counter() - self._started
 
     def moment(self) -> Moment:
-        """How far it is now."""
-        launcher, *children = self._processes()
-        spent = {self._node(child): cpu_seconds(child) for child in children}
-        spent.pop("", None)
-        return Moment(self._state().get("counts", {}), {"launcher": cpu_seconds(launcher)} | spent)
+        """Its progress now."""
+        found = {"launcher": psutil.Process(self._process.pid), **self._nodes()}
+        spent = {name: cpu_seconds(process) for name, process in found.items()}
+        return Moment(self._state().get("counts", {}), spent)
 
     def memory(self) -> float:
-        """Bytes of all its processes, of a page that several share each one's part."""
+        """Bytes of all its processes; a page that several share is divided among them."""
         return float(sum(process.memory_full_info().pss for process in self._processes()))
 
     def seconds_to_end(self, node: str | None = None) -> float:
@@ -99,7 +117,7 @@ class Run:
           RuntimeError: something is left after a minute.
         """
         launcher, *children = self._processes()
-        victims = [child for child in children if node and self._node(child).startswith(node)]
+        victims = [own for name, own in self._nodes().items() if node and name.startswith(node)]
         began = time.perf_counter()
         if victims:
             victims[0].kill()
@@ -117,9 +135,5 @@ class Run:
     def _state(self) -> dict[str, Any]:
         return progress.read(self._folder) or {}
 
-    def _node(self, process: psutil.Process) -> str:
-        """A node's name, that of the file it prints into; of another process none."""
-        nodes = (self._folder / "nodes").resolve()
-        paths = (pathlib.Path(file.path) for file in process.open_files())
-        names = [str(path.relative_to(nodes)) for path in paths if nodes in path.parents]
-        return names[0] if names else ""
+    def _nodes(self) -> dict[str, psutil.Process]:
+        return nodes(self._process.pid, self._folder)

@@ -7,7 +7,7 @@ back priorities and hands out parameters. Every link and every group of cores is
 
 import dataclasses
 import heapq
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from benchmarks import study
@@ -19,19 +19,17 @@ SECONDS = 60.0  # of every simulated run
 Process = Generator[float, None, None]  # yields the times at which it goes on
 
 
-class Costs(NamedTuple):
-    """Of what is sent: bytes on the wire, and seconds of one core at either end."""
+class Cost(NamedTuple):
+    """The cost of one thing that is sent."""
 
-    item_bytes: float
-    item_server: float
-    sample_bytes: float
-    sample_server: float
-    sample_client: float
-    priority_bytes: float
-    priority_server: float
-    priority_client: float
-    parameter_bytes: float
-    parameter_server: float
+    bytes: float  # on the wire
+    server: float  # seconds of a core in the server's process
+    client: float  # seconds of a core in the client's process
+
+
+ITEM, SAMPLE, PRIORITY = "item written", "item sampled", "priority"
+PARAMETERS = "parameters fetched"
+Costs = Mapping[str, Cost]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,14 +92,18 @@ class Simulation:
         self._now = 0.0
         self._steps = self._updates = 0
         self._waited: list[float] = []
-        self._node_in = [Server() for _ in range(plan.num_nodes)]
-        self._node_out = [Server() for _ in range(plan.num_nodes)]
-        self._shard_in = [Server() for _ in range(plan.num_shards)]
-        self._shard_out = [Server() for _ in range(plan.num_shards)]
-        self._shard_cores = [Server(plan.shard_cores) for _ in range(plan.num_shards)]
-        self._learner_in, self._learner_out = Server(), Server()
-        self._learner_cores = Server(plan.learner_cores)
-        self._accelerator = Server()
+        nodes, shards = range(plan.num_nodes), range(plan.num_shards)
+        self._resources = {  # of each kind one on every host
+            "actor node's link, in": [Server() for _ in nodes],
+            "actor node's link, out": [Server() for _ in nodes],
+            "shard's link, in": [Server() for _ in shards],
+            "shard's link, out": [Server() for _ in shards],
+            "shard's cores": [Server(plan.shard_cores) for _ in shards],
+            "learner's link, in": [Server()],
+            "learner's link, out": [Server()],
+            "learner's cores": [Server(plan.learner_cores)],
+            "learner's accelerator": [Server()],
+        }
 
     def run(self, seconds: float) -> Result:
         """Simulates so many seconds."""
@@ -110,21 +112,13 @@ class Simulation:
         while waiting[0][0] < seconds:
             self._now, number, process = waiting[0]
             heapq.heapreplace(waiting, (next(process), number, process))
-        groups = {
-            "actor node's link, in": self._node_in,
-            "actor node's link, out": self._node_out,
-            "shard's link, in": self._shard_in,
-            "shard's link, out": self._shard_out,
-            "shard's cores": self._shard_cores,
-            "learner's link, in": [self._learner_in],
-            "learner's link, out": [self._learner_out],
-            "learner's cores": [self._learner_cores],
-            "learner's accelerator": [self._accelerator],
-        }
         return Result(
             self._steps / seconds,
             self._updates / seconds,
-            {name: max(s.utilisation(seconds) for s in group) for name, group in groups.items()},
+            {
+                name: max(server.utilisation(seconds) for server in alike)
+                for name, alike in self._resources.items()
+            },
             sum(self._waited) / max(len(self._waited), 1),
         )
 
@@ -135,10 +129,14 @@ class Simulation:
         for _ in range(self._plan.batches_ahead):
             yield self._learn()
 
-    def _send(self, out: Server, into: Server, size: float) -> Process:
-        """A message from one host to another: it takes both their links."""
-        yield out.done(self._now, size / self._plan.link)
-        yield into.done(self._now, size / self._plan.link)
+    def _use(self, resource: str, seconds: float, host: int = 0) -> float:
+        """The time at which a host's resource has done a job that comes now."""
+        return self._resources[resource][host].done(self._now, seconds)
+
+    def _send(self, size: float, out: tuple[str, int], into: tuple[str, int]) -> Process:
+        """A message from one host to another, each a kind and its number: it takes both links."""
+        for (kind, host), way in ((out, "out"), (into, "in")):
+            yield self._use(f"{kind}'s link, {way}", size / self._plan.link, host)
 
     def _first(self, node: int, every: float) -> float:
         """When a node first does what it does so often: nodes did not start at once."""
@@ -146,7 +144,7 @@ class Simulation:
 
     def _write(self, node: int) -> Process:
         """An item of each environment every period; it goes on when all have arrived."""
-        plan, costs = self._plan, self._costs
+        plan, cost = self._plan, self._costs[ITEM]
         envs = min(plan.actors_per_node, plan.actors - node * plan.actors_per_node)
         shard = node % plan.num_shards
         every = plan.period / plan.steps_per_second
@@ -154,39 +152,38 @@ class Simulation:
         while True:
             acted = self._now + every
             for _ in range(envs):
-                yield from self._send(self._node_out[node], self._shard_in[shard], costs.item_bytes)
-                yield self._shard_cores[shard].done(self._now, costs.item_server)
+                yield from self._send(cost.bytes, ("actor node", node), ("shard", shard))
+                yield self._use("shard's cores", cost.server, shard)
             self._steps += envs * plan.period
             yield max(acted, self._now)
 
     def _fetch(self, node: int) -> Process:
-        plan, costs = self._plan, self._costs
+        """Parameters, again and again."""
+        plan, cost = self._plan, self._costs[PARAMETERS]
         every = plan.variable_update_period / plan.steps_per_second
         yield self._first(node, every)
         while True:
             asked = self._now
-            yield self._learner_cores.done(self._now, costs.parameter_server)
-            yield from self._send(self._learner_out, self._node_in[node], costs.parameter_bytes)
+            yield self._use("learner's cores", cost.server)
+            yield from self._send(cost.bytes, ("learner", 0), ("actor node", node))
             self._waited.append(self._now - asked)
             yield max(asked + every, self._now)
 
     def _learn(self) -> Process:
         """One of the batches that are on their way at the same time."""
-        plan, costs = self._plan, self._costs
+        plan, sample, priority = self._plan, self._costs[SAMPLE], self._costs[PRIORITY]
         share = plan.batch_size / plan.num_shards
         while True:
             for shard in range(plan.num_shards):
-                yield self._shard_cores[shard].done(self._now, share * costs.sample_server)
-                size = share * costs.sample_bytes
-                yield from self._send(self._shard_out[shard], self._learner_in, size)
-            yield self._learner_cores.done(self._now, plan.batch_size * costs.sample_client)
-            yield self._accelerator.done(self._now, plan.update_seconds)
+                yield self._use("shard's cores", share * sample.server, shard)
+                yield from self._send(share * sample.bytes, ("shard", shard), ("learner", 0))
+            yield self._use("learner's cores", plan.batch_size * sample.client)
+            yield self._use("learner's accelerator", plan.update_seconds)
             self._updates += 1
-            yield self._learner_cores.done(self._now, plan.batch_size * costs.priority_client)
+            yield self._use("learner's cores", plan.batch_size * priority.client)
             for shard in range(plan.num_shards):
-                size = share * costs.priority_bytes
-                yield from self._send(self._learner_out, self._shard_in[shard], size)
-                yield self._shard_cores[shard].done(self._now, share * costs.priority_server)
+                yield from self._send(share * priority.bytes, ("learner", 0), ("shard", shard))
+                yield self._use("shard's cores", share * priority.server, shard)
 
 
 PAPER = Plan()  # 256 actors of 65 steps/s, five updates a second
@@ -206,42 +203,40 @@ PLANS = {
 
 def costs(line: Mapping[str, Any]) -> Costs:
     """The costs that a line of `benchmarks.wire` tells."""
-    value = {name: float(figure["value"]) for name, figure in line["figures"].items()}
-    return Costs(
-        item_bytes=value["item written, on the wire"],
-        item_server=value["item written, server"] / 1e3,
-        sample_bytes=value["item sampled, on the wire"],
-        sample_server=value["item sampled, server"] / 1e3,
-        sample_client=value["item sampled, client"] / 1e3,
-        priority_bytes=value["priority, on the wire"],
-        priority_server=value["priority, server"] / 1e3,
-        priority_client=value["priority, client"] / 1e3,
-        parameter_bytes=value["parameters fetched, on the wire"],
-        parameter_server=value["parameters fetched, server"] / 1e3,
-    )
+
+    def value(name: str) -> float:
+        return float(line["figures"][name]["value"])
+
+    return {
+        sent: Cost(
+            value(f"{sent}, on the wire"),
+            value(f"{sent}, server") / 1e3,
+            value(f"{sent}, client") / 1e3,
+        )
+        for sent in (ITEM, SAMPLE, PRIORITY, PARAMETERS)
+    }
 
 
 def rates(plan: Plan, of: Costs) -> dict[str, float]:
     """Bytes per second on each kind of link, where nothing holds anything up."""
-    steps = plan.actors * plan.steps_per_second
-    items = steps / plan.period
+    items = plan.actors * plan.steps_per_second / plan.period
     sampled = plan.batch_size / plan.update_seconds
-    fetches = plan.num_nodes * plan.steps_per_second / plan.variable_update_period
+    fetched = plan.steps_per_second / plan.variable_update_period  # by one node
     return {
-        "items, from an actor node": items * of.item_bytes / plan.num_nodes,
-        "items, into a shard": items * of.item_bytes / plan.num_shards,
-        "items, from a shard to the learner": sampled * of.sample_bytes / plan.num_shards,
-        "items, into the learner": sampled * of.sample_bytes,
-        "priorities, from the learner to a shard": sampled * of.priority_bytes / plan.num_shards,
-        "parameters, into an actor node": fetches * of.parameter_bytes / plan.num_nodes,
-        "parameters, from the learner": fetches * of.parameter_bytes,
+        "items, from an actor node": items * of[ITEM].bytes / plan.num_nodes,
+        "items, into a shard": items * of[ITEM].bytes / plan.num_shards,
+        "items, from a shard to the learner": sampled * of[SAMPLE].bytes / plan.num_shards,
+        "items, into the learner": sampled * of[SAMPLE].bytes,
+        "priorities, from the learner to a shard": sampled * of[PRIORITY].bytes / plan.num_shards,
+        "parameters, into an actor node": fetched * of[PARAMETERS].bytes,
+        "parameters, from the learner": plan.num_nodes * fetched * of[PARAMETERS].bytes,
     }
 
 
 def serving_share(plan: Plan, of: Costs) -> float:
     """The share of the learner's cores that handing out parameters takes."""
     fetches = plan.num_nodes * plan.steps_per_second / plan.variable_update_period
-    return fetches * of.parameter_server / plan.learner_cores
+    return fetches * of[PARAMETERS].server / plan.learner_cores
 
 
 def rates_table(of: Costs) -> str:
@@ -257,22 +252,19 @@ def rates_table(of: Costs) -> str:
 
 def simulated_table(results: Mapping[str, Result]) -> str:
     """The outcome of each plan, and its three busiest resources."""
-    rows = [
-        [
-            name,
-            f"{result.steps_per_second:,.0f}",
-            f"{result.updates_per_second:.2f}",
-            f"{1e3 * result.parameter_seconds:,.0f} ms",
-            ", ".join(_busiest(result, 3)),
-        ]
-        for name, result in results.items()
-    ]
+    rows = []
+    for name, result in results.items():
+        busiest = sorted(result.utilisation.items(), key=lambda item: -item[1])[:3]
+        rows.append(
+            [
+                name,
+                f"{result.steps_per_second:,.0f}",
+                f"{result.updates_per_second:.2f}",
+                f"{1e3 * result.parameter_seconds:,.0f} ms",
+                ", ".join(f"{resource} {share:.0%}" for resource, share in busiest),
+            ]
+        )
     return study.markdown(["", "steps/s", "updates/s", "a fetch takes", "busiest"], rows)
-
-
-def _busiest(result: Result, number: int) -> Iterable[str]:
-    known = sorted(result.utilisation.items(), key=lambda item: -item[1])
-    return [f"{name} {share:.0%}" for name, share in known[:number]]
 
 
 def _bytes(value: float) -> str:

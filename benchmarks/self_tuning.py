@@ -6,7 +6,6 @@ trains what docs/data/stac.csv does not hold yet, then draws and prints all of i
 learner take turns in one process, so a run follows from its seed.
 """
 
-import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,25 +34,18 @@ SUBSETS: dict[str, tuple[str, ...]] = {
 
 # As `benchmarks.corrections` trains IMPALA, with heads of a hidden layer. The paper's 78,125
 # updates are 500 times as many as these: so Adam's steps on η are larger than its 0.001.
-CONFIG: dict[str, Any] = dict(
-    torso="mlp",
-    hidden_sizes=(64,),
+CONFIG: dict[str, Any] = training.SMALL | dict(
     head_hidden_sizes=(32,),
-    frame_stack=1,
     frames_per_step=1,
-    length=16,
-    batch_size=32,
     lstm_size=32,
     learning_rate=0.01,
-    rmsprop_decay=0.9,
-    rmsprop_epsilon=1e-3,
     max_gradient_norm=40.0,
     meta_learning_rate=0.05,
 )
 
 
 class Run(NamedTuple):
-    """What tells one training from the others."""
+    """The settings by which one training differs from the others."""
 
     agent: str
     self_tuned: str  # names with + between them
@@ -99,24 +91,14 @@ GRIDS = [
         {name: dict(self_tuned="+".join(subset)) for name, subset in SUBSETS.items()},
     ),
 ]
+RUNS = training.runs(Run, GRIDS, SEEDS)
+RUNS = training.runs(Run, GRIDS, SEEDS)
 TUNED = {
     "alpha": "α, head 1",
     "auxiliary_alpha": "α, heads 2 and 3",
     "gamma": "γ, head 1",
     "auxiliary_gamma": "γ, heads 2 and 3",
 }
-
-
-def runs() -> list[Run]:
-    """The runs of all grids, each once."""
-    found = [
-        Run(**{**line, **column}, seed=seed)
-        for grid in GRIDS
-        for line, seed, column in itertools.product(
-            grid.lines.values(), SEEDS, grid.columns.values()
-        )
-    ]
-    return list(dict.fromkeys(found))
 
 
 def train(run: Run) -> Result:
@@ -155,6 +137,6 @@ def tuned(results: dict[Run, Result]) -> str:
 
 if __name__ == "__main__":
     study.positional(__doc__)
-    found = study.complete(DATA, runs(), train, Result)
+    found = study.complete(DATA, RUNS, train, Result)
     training.tell(found, GRIDS, PLOT)
     print(f"\n{tuned(found)}")

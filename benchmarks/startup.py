@@ -1,7 +1,7 @@
-"""How soon a run acts, and ends: python -m benchmarks.startup --agent=impala --env=catch
+"""Measures how soon a run acts and ends: python -m benchmarks.startup --agent=impala --env=catch
 
 Starts `launch.train` and waits until every actor has acted, then interrupts it; starts it again,
-kills its learner, which `--restarts=0` makes the run's end, and says how long each end takes.
+kills its learner, which ends a run with `--restarts=0`, and says how long each end takes.
 """
 
 import pathlib

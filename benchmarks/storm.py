@@ -1,4 +1,4 @@
-"""Kills and stops a run's processes at random, and says what became of the run.
+"""Kills and stops a run's processes at random, and says how the run ended.
 
     python -m benchmarks.storm r2d2,impala /tmp/storm --minutes=60 --per_hour=60 --steps=4000000
 
@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import psutil
 
 from benchmarks import study
+from benchmarks.run import nodes
 from run_folder import checkpoints, progress
 from run_folder.layout import RunFolder
 
@@ -43,7 +44,7 @@ class Outcome(NamedTuple):
     seconds: float
     counts: dict[str, float]
     struck: list[str]  # a signal and the group of nodes that it met
-    mended: int  # deaths of which a file is kept
+    mended: int  # deaths that left a file in `crashes/`
     begun_again: int  # launches but the first
     redone: list[float]  # seconds of play, each time that it went back
     stood: list[float]  # seconds without a step before that, each time
@@ -126,12 +127,12 @@ def storm(
             if due is None or now < due:
                 continue
             due = next(moments, None)
-            nodes = _nodes(launcher.pid, run_dir)
-            seen.update(nodes.values())
-            if nodes:
-                label = chance.choice(sorted(nodes))
+            found = nodes(launcher.pid, run_dir)
+            seen.update(found.values())
+            if found:
+                label = chance.choice(sorted(found))
                 number = chance.choice([signal.SIGKILL, signal.SIGSTOP])
-                nodes[label].send_signal(number)
+                found[label].send_signal(number)
                 struck.append(f"{number.name} to {label.split('/')[0]}")
                 print(f"{now:.0f} s: {number.name} to {label}", flush=True)
         # The number of one that is long gone may be a thread's by now, for which nobody can wait.
@@ -158,19 +159,6 @@ def _moments(chance: random.Random, first: float, last: float, per_hour: float) 
     moment = first
     while (moment := moment + chance.expovariate(per_hour / 3600)) < last:
         yield moment
-
-
-def _nodes(launcher: int, run_dir: pathlib.Path) -> dict[str, psutil.Process]:
-    """The nodes that run, by label: those processes that print into files of the run folder."""
-    folder, found = str(RunFolder(run_dir).nodes), dict[str, psutil.Process]()
-    for process in psutil.Process(launcher).children(recursive=True):
-        try:
-            path = os.readlink(f"/proc/{process.pid}/fd/1")
-        except OSError:
-            continue
-        if path.startswith(folder) and process.ppid() != launcher:
-            found.setdefault(path[len(folder) + 1 :], process)
-    return found
 
 
 def repeated(folder: RunFolder) -> list[str]:

@@ -1,7 +1,7 @@
-"""The harness of the studies that docs/ prints: arms that are trained, resumed, kept and told.
+"""The harness of the studies in docs/: it trains their arms, resumes them and keeps results.
 
-A study names its arms and trains one of them; this module trains those that a file of docs/data
-lacks, each for so many minutes where that is its measure, and adds what came of it to the file.
+A study names its arms and says how to train one. This module trains the arms that a file of
+docs/data lacks, for so many minutes each where the study asks for that, and adds the results.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar, get_origin
 
 import numpy as np
 
+from analysis.playing import files
 from run_folder import checkpoints
 from run_folder.layout import RunFolder
 
@@ -34,6 +35,14 @@ STUDENT_T = {3: 4.303, 5: 2.776}  # 97.5% quantiles, by the number of values
 RunType = TypeVar("RunType", bound=NamedTuple)
 ResultType = TypeVar("ResultType", bound=NamedTuple)
 Job = TypeVar("Job")
+
+
+class Run(NamedTuple):
+    """The names of one training of a study."""
+
+    task: str
+    arm: str
+    seed: int
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -68,7 +77,6 @@ def parser_of_trainings(
     found.add_argument(
         "--minutes", type=float, default=minutes, help=f"of each of the {runs}; 0 only draws"
     )
-    found.add_argument("--docs", type=pathlib.Path, default=DOCS, help="folder of data and images")
     return found
 
 
@@ -177,11 +185,6 @@ def train(
         run(["launch.train", f"--run_dir={path}", *how], minutes, before)
 
 
-def alone(core: int) -> tuple[str, ...]:
-    """The words before a command that has one core for itself."""
-    return ("taskset", "--cpu-list", str(core))
-
-
 def on_cores(jobs: Sequence[Job], work: Callable[[Job, int], None]) -> Iterator[Job]:
     """Does jobs, each on a core that it is given, and yields each that is done."""
     cores: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -229,6 +232,29 @@ def episodes_by_minute(
     for minute, found in enumerate(zip(*means, strict=True)):
         if math.isfinite(found[0]):
             yield minute, Episodes(*found)
+
+
+class Evaluation(NamedTuple):
+    """The outcome of an evaluation."""
+
+    actor_steps: int  # of the training before it
+    evaluated: float  # mean return
+    standard_error: float  # of the mean; NaN of a single episode
+
+    @classmethod
+    def of(cls, actor_steps: int, returns: np.ndarray) -> "Evaluation":
+        """The outcome of episodes with these returns `[E]`."""
+        error = returns.std(ddof=1) / np.sqrt(len(returns)) if len(returns) > 1 else np.nan
+        return cls(actor_steps, float(returns.mean()), float(error))
+
+
+def newest_evaluation(run_dir: pathlib.Path) -> Evaluation | None:
+    """The newest evaluation of a run folder; None before the first."""
+    found = sorted((run_dir / "evaluations").glob("*.csv"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        return None
+    rows = files.read(found[-1])
+    return Evaluation.of(rows[0].actor_steps, np.array([row.episode_return for row in rows]))
 
 
 class Interval(NamedTuple):

@@ -1,4 +1,4 @@
-"""The agent that is measured, on Atari where nothing else is asked for, and a batch for it."""
+"""The agent that is measured, by default on Atari, and a batch for it."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -42,7 +42,7 @@ class Subject(NamedTuple):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All of it, for the record."""
+        """Name, preset and Config, for the report."""
         return {
             "agent": self.agent.name,
             "preset": self.preset,
@@ -90,7 +90,8 @@ def synthetic_batch(subject: Subject) -> Batch:
         return tf.constant(rng.normal(size=[rows, size]), tf.float32)
 
     none = tf.zeros([steps + 1, size], tf.bool)
-    frames = rng.integers(256, size=[steps + 1, size, *subject.image], dtype=np.uint8)
+    shape = [agent.frame_stack + steps, size, *subject.spec.observations.shape]
+    frames = rng.integers(256, size=shape, dtype=np.uint8)
     return Batch(
         inputs=NetworkInput(
             observation=tf.constant(frames),

@@ -5,8 +5,10 @@ as they are.
 """
 
 import dataclasses
+import itertools
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +16,7 @@ import tensorflow as tf
 import tree
 
 from agents.actor import RecurrentActor, make_evaluator
-from agents.contract import Agent, Update
+from agents.contract import Agent, Network
 from agents.environment_loop import VectorEnvironmentLoop
 from benchmarks import figures, study
 from benchmarks.figures import Line, Panel
@@ -24,24 +26,19 @@ from replay.frames import FrameStack
 from replay.structures import FIRST, LAST, NO_ACTION, Batch, Nest, NetworkInput, Step
 
 EVALUATION_EPISODES = 200
-_EVALUATION_SEED = 5  # its environments' seeds begin there
-_UNKNOWN = (  # without a table
-    *("key", "shard", "probability", "table_size", "learner_step", "task", "actor", "agent"),
+_EVALUATION_SEED = 5  # added to a run's: no run trains on an environment that it is evaluated on
+# The settings of short trainings of small networks. The optimizer soon forgets the mean square of 1
+# that it begins with.
+SMALL: dict[str, Any] = dict(
+    torso="mlp",
+    hidden_sizes=(64,),
+    frame_stack=1,
+    length=16,
+    batch_size=32,
+    rmsprop_decay=0.9,
+    rmsprop_epsilon=1e-3,
 )
-
-
-class Unrolls(NamedTuple):
-    """B unrolls of T rows and the observation after them, batch first."""
-
-    observation: np.ndarray  # [B, T + 1, ...]
-    step_type: np.ndarray  # [B, T + 1]
-    previous_action: np.ndarray  # [B, T + 1]
-    previous_reward: np.ndarray  # [B, T + 1]
-    action: np.ndarray  # [B, T]
-    log_probability: np.ndarray  # [B, T]
-    reward: np.ndarray  # [B, T]
-    continuation: np.ndarray  # [B, T]
-    core_state: Nest  # [B, ...] before row 0
+_OF_ITEMS = ("key", "shard", "probability", "table_size", "learner_step", "task", "actor", "agent")
 
 
 class Collector:
@@ -71,65 +68,46 @@ class Collector:
         row = (step._replace(observation=observation), core_state)
         self._rows += [row] if self._rows else [row, row]
 
-    def take(self) -> Unrolls | None:
-        """The next unroll of every environment; None until it is complete."""
+    def take(self) -> Batch | None:
+        """The next unroll of every environment, batch-major `[N, T, ...]`; None until complete."""
         if len(self._rows) < self._length + 2:
             return None
         steps = tree.map_structure(lambda *x: np.stack(x, axis=1), *(row[0] for row in self._rows))
         core_state = self._rows[1][1]
         self._rows = self._rows[-2:]
         first = steps.step_type[:, 1:] == FIRST  # [N, T + 1]
-        return Unrolls(
-            observation=steps.observation[:, 1:],
-            step_type=steps.step_type[:, 1:],
-            previous_action=np.where(first, np.int32(NO_ACTION), steps.action[:, :-1]),
-            previous_reward=np.where(first, np.float32(0), steps.reward[:, :-1]),
+        return Batch(
+            inputs=NetworkInput(
+                steps.observation[:, 1:],
+                np.where(first, np.int32(NO_ACTION), steps.action[:, :-1]),
+                np.where(first, np.float32(0), steps.reward[:, :-1]),
+            ),
+            reset=first,
+            valid=np.ones_like(first),
+            life_lost=np.zeros_like(first),
             action=steps.action[:, 1:-1],
             log_probability=steps.log_probability[:, 1:-1],
             reward=steps.reward[:, 1:-1],
             continuation=steps.continuation[:, 1:-1],
+            mask=(steps.step_type[:, 1:-1] != LAST).astype(np.float32),
             core_state=core_state,
+            **dict.fromkeys(_OF_ITEMS, np.zeros(len(first), np.int64)),  # there is no table
         )
 
 
-class UniformReplay:
-    """The newest unrolls, so many at most, each drawn with equal probability."""
-
-    def __init__(self, size: int, seed: int) -> None:
-        self._size = size
-        self._random = np.random.default_rng(seed)
-        self._held: list[Unrolls] = []  # one unroll each
-
-    def add(self, unrolls: Unrolls) -> None:
-        """Takes B unrolls; the oldest leave first."""
-        for i in range(len(unrolls.action)):
-            self._held.append(tree.map_structure(lambda x, i=i: x[i : i + 1], unrolls))
-        del self._held[: -self._size]
-
-    def sample(self, count: int) -> list[Unrolls]:
-        """So many draws, one unroll each."""
-        return [self._held[i] for i in self._random.integers(len(self._held), size=count)]
+def single_unrolls(batch: Batch) -> list[Batch]:
+    """The unrolls of a batch-major batch, a batch of one each."""
+    return [
+        tree.map_structure(lambda x, i=i: x[i : i + 1], batch) for i in range(len(batch.action))
+    ]
 
 
-def to_batch(parts: Sequence[Unrolls]) -> Batch:
-    """All these unrolls as a learner sees them: time-major tensors."""
-    unrolls = tree.map_structure(lambda *x: np.concatenate(x), *parts)
-    rows = tree.map_structure(
-        lambda x: np.swapaxes(x, 0, 1), unrolls._replace(core_state=())
-    )  # [T + 1, B, ...]
-    batch = Batch(
-        inputs=NetworkInput(rows.observation, rows.previous_action, rows.previous_reward),
-        reset=rows.step_type == FIRST,
-        valid=np.ones(rows.step_type.shape, bool),
-        life_lost=np.zeros(rows.step_type.shape, bool),
-        action=rows.action,
-        log_probability=rows.log_probability,
-        reward=rows.reward,
-        continuation=rows.continuation,
-        mask=(rows.step_type[:-1] != LAST).astype(np.float32),
-        core_state=unrolls.core_state,
-        **dict.fromkeys(_UNKNOWN, np.zeros(len(unrolls.action), np.int64)),
-    )
+def to_batch(parts: Sequence[Batch]) -> Batch:
+    """Several batch-major batches as a learner sees them: one of time-major tensors."""
+    joined = tree.map_structure(lambda *x: np.concatenate(x), *parts)
+    kept = {name: getattr(joined, name) for name in ("core_state", *_OF_ITEMS)}  # [B, ...]
+    rows = joined._replace(**dict.fromkeys(kept, ()))
+    batch = tree.map_structure(lambda x: np.swapaxes(x, 0, 1), rows)._replace(**kept)
     return tree.map_structure(tf.convert_to_tensor, batch)
 
 
@@ -150,14 +128,16 @@ def train(make: Callable[[Any], Agent], config: Any, task: str, updates: int, se
       config: its Config; entropy is annealed over the whole training.
       task: name of an environment.
       updates: how many.
-      seed: of parameters, policy and environments.
+      seed: of parameters, policy, environments and replay.
     """
     config = dataclasses.replace(config, annealing_frames=updates * config.frames_per_update)
     agent = make(config)
     tf.random.set_seed(seed)
     update = agent.make_update(make_environment_spec(task))
     num_environments = config.batch_size - config.num_replayed
-    collector, replay = Collector(config.length), UniformReplay(config.replay_size, seed)
+    collector = Collector(config.length)
+    replay: deque[Batch] = deque(maxlen=config.replay_size)
+    chance = np.random.default_rng(seed)
     actor = RecurrentActor(
         agent.make_policy(update.network, np.arange(num_environments), num_environments, seed),
         update.network.initial_state(num_environments),
@@ -173,18 +153,20 @@ def train(make: Callable[[Any], Agent], config: Any, task: str, updates: int, se
             new_steps, episodes = loop.step()
             steps += new_steps
             returns += [episode.episode_return for episode in episodes]
-        replay.add(unrolls)
-        _, metrics = update(to_batch([unrolls, *replay.sample(config.num_replayed)]))
+        replay.extend(single_unrolls(unrolls))
+        drawn = chance.integers(len(replay), size=config.num_replayed)
+        _, metrics = update(to_batch([unrolls, *(replay[i] for i in drawn)]))
+    network = getattr(update, "learned_network", update.network)  # not the one that lags
     return Trained(
         steps,
-        _final_return(agent, update, task, seed),
+        final_return(agent, network, task, seed),
         float(np.mean(returns)),
         {name: float(value) for name, value in metrics.items()},
     )
 
 
-def _final_return(agent: Agent, update: Update, task: str, seed: int) -> float:
-    network = getattr(update, "learned_network", update.network)  # not the one that lags
+def final_return(agent: Agent, network: Network, task: str, seed: int) -> float:
+    """The mean return of `EVALUATION_EPISODES` that an agent plays after training."""
     evaluator = make_evaluator(agent, network, num_environments=EVALUATION_EPISODES, seed=seed)
     environments = suites.make(task, EVALUATION_EPISODES, seed=_EVALUATION_SEED + seed)
     loop = VectorEnvironmentLoop(environments, evaluator, [task] * EVALUATION_EPISODES)
@@ -211,6 +193,18 @@ class Grid(NamedTuple):
             study.over_seeds(results, measure, **{**self.lines[line], **column})
             for column in self.columns.values()
         ]
+
+
+def runs(kind: Callable[..., Any], grids: Sequence[Grid], seeds: Iterable[int]) -> list[Any]:
+    """The runs of all grids, each once."""
+    found = [
+        kind(**{**line, **column}, seed=seed)
+        for grid in grids
+        for line, seed, column in itertools.product(
+            grid.lines.values(), seeds, grid.columns.values()
+        )
+    ]
+    return list(dict.fromkeys(found))
 
 
 def draw(results: Mapping[Any, Any], grids: Sequence[Grid], path: pathlib.Path) -> None:

@@ -1,4 +1,4 @@
-"""What a run sends: python -m benchmarks.wire --agent=r2d2 --num_items=2000
+"""The cost of all that a run sends: python -m benchmarks.wire --agent=r2d2 --num_items=2000
 
 Bytes on the wire and processor time for each item that is written, each that is sampled, each new
 priority, and each copy of the parameters. Bytes are what the loopback device has counted, headers
@@ -9,7 +9,6 @@ unshare --net sh -c 'ip link set lo up && python -m benchmarks.wire --agent=r2d2
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import psutil
@@ -19,20 +18,13 @@ from agents.actor import with_variables
 from benchmarks import measuring
 from benchmarks.local_replay import Clients, LocalReplay
 from benchmarks.measuring import Report, single
+from benchmarks.scale import ITEM, PARAMETERS, PRIORITY, SAMPLE, Cost
 from benchmarks.subject import Subject
 
 _BATCHES = 30  # sampled, and of priorities written back
 _FETCHES = 20  # of the parameters
 
 _NUM_ITEMS = flags.DEFINE_integer("num_items", 2_000, "Items to write, about.", lower_bound=1)
-
-
-class Cost(NamedTuple):
-    """The cost of one thing that was sent."""
-
-    bytes: float
-    server: float  # seconds of a core in the server's process
-    client: float  # seconds of a core in the client's process
 
 
 def cost(
@@ -60,7 +52,7 @@ def main(measured: Subject, report: Report) -> None:
         _measure_replay(replay, report)
     parameters = _parameters(measured)
     report.add("parameters", single(sum(p.nbytes for p in parameters), "bytes"))
-    _add(report, "parameters fetched", _fetching_cost(parameters))
+    _add(report, PARAMETERS, _fetching_cost(parameters))
 
 
 def _add(report: Report, name: str, found: Cost) -> None:
@@ -88,11 +80,11 @@ def _measure_replay(replay: LocalReplay, report: Report) -> None:
             client.mutate_priorities(replay.table.name, updates=updates)
         return sum(map(len, keys))
 
-    _add(report, "item written", cost(write, replay.cpu_seconds, time.process_time))
+    _add(report, ITEM, cost(write, replay.cpu_seconds, time.process_time))
     batches = iter(replay.batches())
     keys = [next(batches).key.numpy()]  # connected, and the pipeline is full
-    _add(report, "item sampled", cost(sample, replay.cpu_seconds, time.process_time))
-    _add(report, "priority", cost(write_back, replay.cpu_seconds, time.process_time))
+    _add(report, SAMPLE, cost(sample, replay.cpu_seconds, time.process_time))
+    _add(report, PRIORITY, cost(write_back, replay.cpu_seconds, time.process_time))
 
 
 def _parameters(measured: Subject) -> list[np.ndarray]:

@@ -14,7 +14,7 @@ from gymnasium.vector.utils import batch_space
 from environments.copies.vector import Begun, Step, spread
 
 HEIGHT = WIDTH = 84
-SCREEN = (210, 160)  # height and width of what a television would show
+SCREEN = (210, 160)  # height and width of a television's picture
 FRAMES_PER_STEP = 4
 MAX_FRAMES_PER_EPISODE = 108_000
 """Emulator frames, half an hour of play. The no-op frames at an episode's start do not count."""

@@ -1,6 +1,6 @@
 """Environments in Acme's terms: their specs, and one of `suites` behind dm_env's interface.
 
-Apart from `suites`, which answers a misspelt name in less time than Acme takes to be imported.
+It is not part of `suites`, which refuses a misspelt name sooner than Acme can be imported.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from environments.copies.spec import spec_of
 
 
 def make_environment_spec(name: str, *, full_action_space: bool = True) -> specs.EnvironmentSpec:
-    """Describes one environment in Acme's terms; of a suite, what all its tasks share.
+    """The spec of one environment in Acme's terms, or the spec that a suite's tasks share.
 
     Args:
       name: for example `atari:pong` or `atari57`.
@@ -50,7 +50,7 @@ def _samples(
 def make(
     name: str, *, seed: int = 0, full_action_space: bool = True, full_rendering: bool = False
 ) -> "DmEnvironment":
-    """Makes one environment by its name; arguments and errors are those of `suites.make`."""
+    """Makes one environment by its name, with the arguments and errors of `suites.make`."""
     environment = suites.make(
         name, 1, seed=seed, full_action_space=full_action_space, full_rendering=full_rendering
     )

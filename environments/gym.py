@@ -36,19 +36,19 @@ def ids() -> list[str]:
 
 
 def may_register(env_id: str) -> bool:
-    """Whether an id has the form `<module>:<id>`, whose module may then register it."""
+    """Returns whether an id has the form `<module>:<id>`; the module may register it."""
     module, _, rest = env_id.partition(":")
     return import_path.is_module(module) and bool(rest)
 
 
 class Description(NamedTuple):
-    """Describes an environment that was made and tried.
+    """An environment that was made and tried.
 
     Attributes:
-      observations: the space of what one copy shows in `make`.
+      observations: the space of one copy's observations in `make`.
       actions: the space of its actions there.
-      frames_per_second: steps of it that people should see in a second.
-      draws: whether it offers to draw itself, as an array of pixels.
+      frames_per_second: its steps a second, for people.
+      draws: whether it can draw itself, as an array of pixels.
     """
 
     observations: spaces.Box | spaces.Dict
@@ -61,7 +61,7 @@ _known: dict[str, Description | str] = {}  # or why there is none
 
 
 def describe(name: str) -> Description:
-    """Makes, resets and steps an environment, and makes another, unless that was done before.
+    """Makes, resets and steps an environment, and makes a second one, on its first call only.
 
     Args:
       name: `gym:<id>`, or an import path.
@@ -170,7 +170,7 @@ def _described(name: str) -> Description:
         speed = int(env.metadata.get("render_fps", 30))
         _play_one_step(env, act)
     close(env)
-    another = _make(name, drawing=False)  # what a constructor draws by chance may differ
+    another = _make(name, drawing=False)  # a constructor may draw its spaces by chance
     other_seen, other_act = _converted(name, another)
     close(another)
     try:
@@ -191,7 +191,7 @@ def _converted(name: str, env: gymnasium.Env) -> tuple[conversion.Observed, conv
 
 @contextlib.contextmanager
 def _told(name: str) -> Iterator[None]:
-    """Raises, for whatever somebody's code raises, a sentence."""
+    """Turns any exception of somebody's code into a sentence, a ValueError."""
     try:
         yield
     except Exception as error:
@@ -203,11 +203,11 @@ def _told(name: str) -> Iterator[None]:
 def _play_one_step(env: gymnasium.Env, act: conversion.Acted) -> None:
     """Resets an environment and steps it once, by an action of an agent's.
 
-    Nobody else has checked it: what is wrong with it is not to be found out by a run.
+    Nobody else has checked it, and a run is a late place to find out.
 
     Raises:
-      ValueError: what it gives is not what gymnasium asks for, or what its spaces say.
-      Exception: whatever it raises.
+      ValueError: its results break gymnasium's interface, or are not in its spaces.
+      Exception: any that it raises.
     """
     begun = env.reset(seed=0)
     if not (isinstance(begun, tuple) and len(begun) == 2 and isinstance(begun[1], dict)):
@@ -238,7 +238,7 @@ def _check_observation(env: gymnasium.Env, observation: Any) -> None:
 
 
 def _is(condition: Callable[[Any], Any], value: Any) -> bool:
-    """Whether one number fulfils a condition; what is no number does not."""
+    """Returns whether a value is one number that fulfils a condition."""
     try:
         return np.ndim(value) == 0 and bool(condition(value))
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""`package.module:name` names a user's own code: whether a text has that form, and its import."""
+"""Import paths, `package.module:name`, by which a user's own code is named."""
 
 import contextlib
 import contextvars
@@ -15,9 +15,9 @@ _not_here = contextvars.ContextVar("_not_here", default=False)
 
 @contextlib.contextmanager
 def nothing_imported() -> Iterator[None]:
-    """Imports no code of a user's own within, whatever names it, and makes no environment.
+    """Within it no code of a user's own is imported and no environment made, whatever is named.
 
-    Settings that somebody else has written are read so: a name is all that it takes to run code.
+    It is for settings that somebody else has written, since a name suffices to run code.
     """
     before = _not_here.set(True)
     try:
@@ -27,28 +27,28 @@ def nothing_imported() -> Iterator[None]:
 
 
 def imports_nothing() -> bool:
-    """Whether this is within `nothing_imported`."""
+    """Returns whether this is within `nothing_imported`."""
     return _not_here.get()
 
 
 def is_import_path(text: str) -> bool:
-    """Whether a text has the form `package.module:name`; imports nothing."""
+    """Returns whether a text has the form `package.module:name`; imports nothing."""
     module, _, name = text.partition(":")
     return is_module(module) and name.isidentifier()
 
 
 def is_module(text: str) -> bool:
-    """Whether a text has the form `package.module`; imports nothing."""
+    """Returns whether a text has the form `package.module`; imports nothing."""
     return all(part.isidentifier() for part in text.split("."))
 
 
 def load(path: str, *, what: str, example: str) -> Any:
-    """Imports a module and gives what it has under a name.
+    """Imports the object at an import path.
 
     Args:
       path: for example `my_package.tasks:make`.
-      what: is wanted, for the errors: for example "an environment".
-      example: a path that would be right, for the errors.
+      what: is wanted, as the errors name it: for example "an environment".
+      example: a correct path, for the errors.
 
     Raises:
       ValueError: the path has another form, there is no such module or no such name in it, or the
@@ -87,11 +87,11 @@ def advice(error: BaseException, module: str) -> str:
 
 
 def near(package: str) -> str:
-    """The module that could be imported whose name is most like a missing one's, or nothing."""
+    """The importable module with the name nearest to a missing one's, or nothing."""
     there = sorted(found.name for found in pkgutil.iter_modules())
     return next(iter(difflib.get_close_matches(package, there, n=1, cutoff=0.75)), "")
 
 
 def _leads_to(missing: str | None, module: str) -> bool:
-    """Whether a missing module is one wanted, or a package that it would be in."""
+    """Returns whether a missing module is the wanted one or a package around it."""
     return missing is not None and f"{module}.".startswith(f"{missing}.")

@@ -73,9 +73,7 @@ class MultiTaskEnv(VectorEnv):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Begun:
         count = len(self._envs)
         seeds = [None] * count if seed is None else spread(seed, count).tolist()
-        begun = self._of_each(
-            lambda task: self._envs[task].reset(seed=seeds[task], options=options)
-        )
+        begun = self._of_each(lambda env, own: env.reset(seed=own, options=options), seeds)
         observations, infos = zip(*begun, strict=True)
         return _concatenate(observations), self._join(infos)
 
@@ -84,30 +82,25 @@ class MultiTaskEnv(VectorEnv):
         if not self.action_space.contains(actions):
             raise ValueError(f"Actions must lie in {self.action_space}, got {actions!r}.")
         parts = np.split(actions, self._ends[:-1])
-        self._of_each(lambda task: self._send(task, parts[task]))
-        stepped = self._of_each(lambda task: self._recv(task, parts[task]))
+        self._of_each(lambda env, part: env.send(part) if isinstance(env, TwoPart) else None, parts)
+        stepped = self._of_each(
+            lambda env, part: env.recv() if isinstance(env, TwoPart) else env.step(part), parts
+        )
         observations, *arrays, infos = zip(*stepped, strict=True)
         rewards, terminated, truncated = map(np.concatenate, arrays)
         return _concatenate(observations), rewards, terminated, truncated, self._join(infos)
 
-    def _send(self, task: int, actions: np.ndarray) -> None:
-        env = self._envs[task]
-        if isinstance(env, TwoPart):
-            env.send(actions)
-
-    def _recv(self, task: int, actions: np.ndarray) -> Step:
-        env = self._envs[task]
-        return env.recv() if isinstance(env, TwoPart) else env.step(actions)
-
-    def _of_each(self, function: Callable[[int], Any]) -> list[Any]:
-        """Calls a function with the index of each task."""
-        found: list[Any] = []
-        try:
-            for task in range(len(self._names)):
-                found.append(function(task))
-        except CannotPlayError as error:
-            error.task = self._names[len(found)]
-            raise
+    def _of_each(
+        self, call: Callable[[VectorEnv, Any], Any], arguments: Sequence[Any]
+    ) -> list[Any]:
+        """Calls a function with each task's environments and its argument."""
+        found = []
+        for name, env, argument in zip(self._names, self._envs, arguments, strict=True):
+            try:
+                found.append(call(env, argument))
+            except CannotPlayError as error:
+                error.task = name
+                raise
         return found
 
     def _join(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:

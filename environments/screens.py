@@ -1,4 +1,4 @@
-"""One environment as people see it: a picture of every step, and what its actions are called."""
+"""One environment as people see it: a picture of every step, and the names of its actions."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Screen:
     Attributes:
       env: one copy, as `suites.make` makes it; `render()` returns its present picture as the
         only element of a tuple, uint8 [H, W, 3].
-      action_names: what each action is called; none where an action is several numbers.
+      action_names: a name for each action; none where an action is several numbers.
       frames_per_second: steps of a second, for people; real time where there is such a thing.
     """
 
@@ -53,9 +53,9 @@ def make(
 ) -> Screen:
     """Makes one environment that can be watched.
 
-    What it shows the agent, and pays, is what `suites.make` of the same arguments does. A picture
-    comes from the emulator's own screen, MuJoCo's, or what an environment's `render()` gives by
-    the mode `rgb_array`, where there is one; else the observation is drawn.
+    Observations and rewards are those of `suites.make` with the same arguments. A picture
+    comes from the emulator's own screen, MuJoCo's, or an environment's `render()` in the mode
+    `rgb_array`, where there is one; else the observation is drawn.
 
     Args:
       name: of one environment.
@@ -145,7 +145,7 @@ class _Drawn(VectorWrapper):
             return rendered
         parts = self._observation
         shown = parts if isinstance(parts, Mapping) else {"": parts}
-        # The part most like a picture; a dictionary's order is that of its names.
+        # The part most like a picture; a dictionary is ordered by name.
         return (drawn(max((part[0] for part in shown.values()), key=np.ndim)),)
 
 

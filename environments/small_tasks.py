@@ -132,7 +132,7 @@ class LargeRewards(Catch):
 
 
 class Recall(BatchedEnv):
-    """Delayed recall: name at the end what was shown at the start.
+    """Delayed recall: name at the end the cue shown at the start.
 
     An episode has `DELAY + 2` steps. The first observation shows one of `NUM_CUES` cues, drawn
     uniformly; the next `DELAY` show nothing; the last shows only the query, which is the same for
@@ -218,10 +218,10 @@ class MemoryTask(NamedTuple):
 
 
 CATCH = {"": Catch, "large_rewards": LargeRewards}
-"""What `catch` and `catch:<task>` make."""
+"""The environments of `catch` and `catch:<task>`."""
 
 MEMORY = {
     "recall": MemoryTask(Recall, memoryless_optimum=2 / NUM_CUES - 1, pass_mark=0.8),
     "cartpole": MemoryTask(PositionCartPole, memoryless_optimum=52.0, pass_mark=150.0),
 }
-"""What `memory:<task>` makes."""
+"""The tasks of `memory:<task>`."""

@@ -3,15 +3,14 @@
 `catch`, `catch:large_rewards`, `memory:<task>`, `atari:<game>`, `dmlab:<level>`,
 `control:<domain>/<task>`, `control-pixels:<domain>/<task>`, `rwrl:<domain>/<task>/<level>`,
 `gym:<id>` and `gym:<module>:<id>` can be made, and a user's own task,
-`<package.module>:<function>`. The words before the first colon that are listed here are never
-modules.
+`<package.module>:<function>`. A word listed here is never taken for a module.
 
 A *suite* is several tasks with the same observations and actions: names joined by commas, as in
 `atari:pong,atari:breakout`; `atari57`, the 57 games on which the papers report; or `dmlab30`, the
 30 levels of theirs. A task is known by its index in the suite.
 
-Only functions that make or check look whether a name is one; of a suite, others tell what its first
-task is.
+Only functions that make or check refuse unknown names; of a suite, the others answer for its first
+task.
 """
 
 import contextlib
@@ -51,8 +50,8 @@ class Task(NamedTuple):
 
     Attributes:
       name: the whole, for example `atari:pong`.
-      word: what stands before the first colon.
-      rest: what follows it; nothing where there is none.
+      word: the part before the first colon.
+      rest: the part after it, or nothing.
     """
 
     name: str
@@ -66,7 +65,7 @@ class Task(NamedTuple):
 
     @property
     def is_made_singly(self) -> bool:
-        """Whether copies are made one at a time, by `environments.gym`."""
+        """True where copies are made one at a time, by `environments.gym`."""
         return self.kind in ("gym", _OWN)
 
 
@@ -95,7 +94,7 @@ def frames_per_step(name: str) -> int:
 
 
 def is_continuous(name: str) -> bool:
-    """Whether actions are vectors: by the name, or else by what can be made here."""
+    """Returns whether actions are vectors, by the name or by making the environment here."""
     first = parse(name)[0]
     if first.kind in control_tasks.TASKS:  # so that no engine has to be there to ask
         return True
@@ -107,7 +106,7 @@ def is_continuous(name: str) -> bool:
 
 
 def shows_pixels(name: str) -> bool:
-    """Whether an environment that is continuous shows images."""
+    """Returns whether an environment that is continuous shows images."""
     first = parse(name)[0]
     if first.kind in control_tasks.TASKS:
         return first.kind == "control-pixels"
@@ -246,7 +245,7 @@ def check(name: str) -> None:
 
 
 def check_names(name: str) -> None:
-    """Refuses as `check` does, but accepts what lacks only an installation of what it needs."""
+    """Refuses as `check` does, but accepts names that only lack an installed package."""
     names = tasks(name)
     for task in parse(name):
         _check_name(task)
@@ -275,7 +274,7 @@ def _check_name(task: Task) -> None:
 
 
 def _check_here(task: Task) -> None:
-    """Refuses what this machine cannot make."""
+    """Refuses a task that this machine cannot make."""
     name, word, rest = task
     if word == "dmlab":
         dmlab.check(rest)
@@ -297,12 +296,12 @@ def _check_here(task: Task) -> None:
 
 
 def _near(word: str) -> list[str]:
-    """The kind of environment whose name is most like a word, if one is like it."""
+    """The kind of environment with the name nearest to a word, if any is near."""
     return difflib.get_close_matches(word, [*_WITHOUT_TASK, *_TASKS], n=1)
 
 
 def _with_kind(task: str) -> list[str]:
-    """The whole names of tasks that a text is, or else is most like, without their kind."""
+    """The full names of the tasks that a text without a kind names, or else is nearest to."""
     whole = {f"{kind}:{known}": known for kind, tasks in _TASKS.items() for known in tasks()}
     meant = [name for name, known in whole.items() if known.lower() == task.lower()]
     near = difflib.get_close_matches(task, set(whole.values()), n=1, cutoff=0.75)

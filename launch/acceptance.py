@@ -1,4 +1,4 @@
-"""Whether members' runs would be accepted, found out before a population writes that they are.
+"""Tries whether members' runs would be accepted, before a population's settings are written.
 
 Importing this takes seconds: TensorFlow and Launchpad.
 """
@@ -32,7 +32,7 @@ def check_here(said: Mapping[str, Any], path: pathlib.Path, members: Sequence[in
     population, folder = Population(**said), PopulationFolder(path)
     runs = {member: _run_of(population, folder, member) for member in members}
     saved = [member for member in members if _can_be_read(runs[member])]
-    member = saved[0] if saved else members[0]  # what networks are made of is the same for all
+    member = saved[0] if saved else members[0]  # one stands for all
     try:
         updates = starting.make_updates(runs[member])
         if saved:
@@ -59,7 +59,7 @@ def _run_of(population: Population, folder: PopulationFolder, member: int) -> Se
 
 
 def _can_be_read(run: Settings) -> bool:
-    """Whether a run has saved something, and does not save just now, outliving its population."""
+    """Tells whether a run has saved something, and is not running on without its population."""
     return run.folder.checkpoints.exists() and not run_lock.is_held(run.path)
 
 

@@ -4,6 +4,7 @@ python -m launch.population --agent=popart --env=atari57 --members=24 --run_dir=
 """
 
 import contextlib
+import dataclasses
 import pathlib
 import shlex
 import signal
@@ -24,7 +25,7 @@ from run_folder.settings import SettingsError
 _RULE = {
     name: command_line.define(name, field)
     for name, field in fields.declared(Population).items()
-    if name not in ("agent", "env", "seed", "sweep", "train")
+    if field.default is not dataclasses.MISSING
 }
 _SWEEP = flags.DEFINE_multi_string(
     "sweep",
@@ -88,7 +89,7 @@ def _try_each(typed: Asked, *, is_begun: bool) -> None:
 
 
 def _check_place(run_dir: str) -> None:
-    """Raises SettingsError for what one run can be told, and a population cannot."""
+    """Raises SettingsError for flags and places that a run takes and a population does not."""
     for name in _NEVER:
         if flags.FLAGS[name].present and flags.FLAGS[name].value is not False:
             raise SettingsError(f"--{name} is for one run: a population takes none.")
@@ -127,10 +128,10 @@ def _run(population: Population, path: pathlib.Path, member: int | None) -> int:
 
 
 def _lock(population: Population, folder: PopulationFolder, member: int | None) -> None:
-    """Sees to it that one process at a time trains a member, until `run_lock.release`.
+    """Locks a member, or all of them, for this process until `run_lock.release`.
 
     Raises:
-      SettingsError: another one trains it, or all.
+      SettingsError: another process trains one of them.
     """
     mine = range(population.members) if member is None else (member,)
     for path in (folder.path, *map(folder.host, mine)):
@@ -151,7 +152,7 @@ def _raised(population: Population) -> str:
 
 
 def _describe(scores: dict[int, float], path: pathlib.Path, further: str) -> None:
-    """Says who is best, and what can be done with it; to resume it takes some flags further."""
+    """Prints the best member and the commands to type next; `further` are flags of resuming."""
     found = {member: score for member, score in scores.items() if score == score}
     shown = shlex.quote(str(path))
     if found:

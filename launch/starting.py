@@ -8,6 +8,7 @@ import os
 import pathlib
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -16,9 +17,8 @@ from absl import flags
 from agents.contract import Agent, Update
 from agents.networks.network import is_discrete
 from environments.copies.dead_simulators import first_line
-from launch import command_line, trial
-from launch.gcp import options
-from launch.local import fork_server, processes, supervisor, temporary_files, tracker
+from launch import command_line, gcp_flags, trial
+from launch.local import fork_server, processes, supervisor, temporary_files
 from replay import dataset, tables
 from run_folder import (
     building,
@@ -38,7 +38,9 @@ from tensor_ops import llvm
 
 flags.FLAGS.set_default("lp_launch_type", "local_mp")  # Launchpad's own default is threads
 flags.FLAGS.set_default("lp_termination_notice_secs", -1)  # the launching process has its own
-_ARTEFACT, _LAUNCHER = "launch.hosts.artefact", "launch.gcp.launcher"  # which most runs do without
+# Which most runs do without.
+_ARTEFACT, _TRACKER = "launch.hosts.artefact", "launch.local.tracker"
+_OPTIONS, _LAUNCHER = "launch.gcp.options", "launch.gcp.launcher"
 _NETWORK = ("actions", "initial_state", "step", "unroll", "trainable_variables", "variables")
 
 
@@ -71,7 +73,7 @@ def start(asked: Settings | Resumption, job: str | None) -> int:
     resumption = asked if isinstance(asked, Resumption) else None
     try:
         run = _accept(asked, job)
-        if job is None and not options.wanted():
+        if job is None and not gcp_flags.wanted():
             return _run_here(run, resumption)
         tf.config.set_visible_devices([], "GPU")  # no node runs here
         manifests = _manifests(run, resumption)
@@ -80,7 +82,7 @@ def start(asked: Settings | Resumption, job: str | None) -> int:
             _begin(run, manifests, resumption)
             command_line.later(_ARTEFACT).write(run, manifests, pathlib.Path(job))
             return 0
-        wanted = options.check(run.run_dir)
+        wanted = command_line.later(_OPTIONS).check(run.run_dir)
         if not wanted.dry_run:
             _begin(run, manifests, resumption)
         code: int = command_line.later(_LAUNCHER).launch(run, manifests, wanted)
@@ -105,7 +107,9 @@ def _run_here(run: Settings, resumption: Resumption | None) -> int:
     ):
         manifests = server.call(_manifests, run, resumption)
         _make_folder("run_dir", run.path)
-        tracked = stack.enter_context(tracker.Tracker(run))
+        report: Callable[[], None] = lambda: None  # noqa: E731
+        if run.wandb:
+            report = stack.enter_context(command_line.later(_TRACKER).Tracker(run)).update
         _begin(run, manifests, resumption)
 
         def go_on() -> Manifests:
@@ -114,7 +118,7 @@ def _run_here(run: Settings, resumption: Resumption | None) -> int:
             _begin(run, manifests, again)
             return manifests
 
-        return supervisor.run(run, manifests, server, go_on, tracked.update)
+        return supervisor.run(run, manifests, server, go_on, report)
 
 
 def _accept(asked: Settings | Resumption, job: str | None) -> Settings:
@@ -129,8 +133,9 @@ def _accept(asked: Settings | Resumption, job: str | None) -> Settings:
         run = asked
         settings.check_vacant(run)  # of a bucket, only now is it known
     check_shares(run)
-    tracker.check(run, here=job is None and not options.wanted())
-    if options.wanted():
+    if run.wandb:
+        command_line.later(_TRACKER).check(run, here=job is None and not gcp_flags.wanted())
+    if gcp_flags.wanted():
         command_line.later(_LAUNCHER).check_program(run)
     if job is not None:
         if not job:
@@ -141,20 +146,21 @@ def _accept(asked: Settings | Resumption, job: str | None) -> Settings:
 
 def _check_place(run_dir: str | None, *, resume: bool) -> None:
     """Accepts a place for a run and a run folder that belong together."""
-    if options.wanted():
-        command_line.later(_LAUNCHER).check(options.check(run_dir), run_dir or "", resume=resume)
+    if gcp_flags.wanted():
+        wanted = command_line.later(_OPTIONS).check(run_dir)
+        command_line.later(_LAUNCHER).check(wanted, run_dir or "", resume=resume)
     elif (launch_type := flags.FLAGS.lp_launch_type) != "local_mp":
         raise SettingsError(
-            f"--lp_launch_type must be local_mp or {options.LAUNCH_TYPE}, got {launch_type}."
+            f"--lp_launch_type must be local_mp or {gcp_flags.LAUNCH_TYPE}, got {launch_type}."
         )
-    elif options.given():
+    elif gcp_flags.given():
         raise SettingsError(
-            f"{' and '.join(options.given())} must come with "
-            f"--lp_launch_type={options.LAUNCH_TYPE}, got --lp_launch_type=local_mp."
+            f"{' and '.join(gcp_flags.given())} must come with "
+            f"--lp_launch_type={gcp_flags.LAUNCH_TYPE}, got --lp_launch_type=local_mp."
         )
     elif layout.is_bucket(run_dir or ""):
         raise SettingsError(
-            f"--run_dir={run_dir} is for --lp_launch_type={options.LAUNCH_TYPE}; "
+            f"--run_dir={run_dir} is for --lp_launch_type={gcp_flags.LAUNCH_TYPE}; "
             "a run on hosts of your own needs a folder on a disk."
         )
 

@@ -10,8 +10,7 @@ from absl import flags
 
 from agents import fields
 from agents.requirements import LARGEST
-from launch import command_line, trial
-from launch.gcp import options
+from launch import command_line, gcp_flags, trial
 from run_folder import catalogue, layout, places, run_lock, settings
 from run_folder.settings import Settings, SettingsError
 
@@ -49,8 +48,8 @@ _SECTIONS: command_line.Sections = {
         *("num_actors", "actors_per_node", "num_replay_shards", "learners_per_agent"),
         *("max_actor_steps", "max_learner_steps", _ANNEALING_FRAMES.name),
     ),
-    f"On several hosts: docs/clusters.md; docs/gcp.md, --lp_launch_type={options.LAUNCH_TYPE}": (
-        *("job", *options.NAMES),
+    f"On several hosts: docs/clusters.md; docs/gcp.md, --lp_launch_type={gcp_flags.LAUNCH_TYPE}": (
+        *("job", *gcp_flags.NAMES),
     ),
     "What it does meanwhile": (
         *("evaluation_minutes", "evaluation_episodes", "checkpoint_minutes"),

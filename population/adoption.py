@@ -1,14 +1,14 @@
-"""How a member takes another's learner: parameters, optimizer, statistics; never the replay.
+"""A member adopts another's learner: parameters, optimizer, statistics; never the replay.
 
     checkpoints/learner-impala/1201.*     of the member, whose own learner was at update 1200
 
-The adoption counts as an update, so that the learner it had stays among those that are kept. First
-the files are linked to where they belong; while no manifest names them, they belong to
-nobody. Then the decision is made (`population.decisions`). Then the manifest names them. Who is
-killed in between finds all that is needed: a decision's files are whole before it is made.
+The adoption counts as an update, so the learner that the member had stays among the kept ones.
+First the files are linked to where they belong; until a manifest names them, they belong to nobody.
+Then the decision is made (`population.decisions`). Then the manifest names the files. A process
+that is killed in between loses nothing: a decision's files are whole before it is made.
 
-The other may be learning meanwhile and remove what it has saved before: a link keeps the file, and
-where one is gone before it was linked, its newest manifest is read again.
+The other member may be learning meanwhile, and remove what it saved earlier. A link keeps a file.
+Where a file is gone before it is linked, the other's newest manifest is read again.
 """
 
 import contextlib
@@ -29,21 +29,21 @@ class AdoptionError(SettingsError):
 
 
 def stage(source: RunFolder, target: RunFolder, agent: str, step: int) -> int:
-    """Brings the newest learner of a run beside those of another, unnamed.
+    """Links the newest learner of a run beside another run's, where no manifest names it yet.
 
     Args:
-      source: the run whose learner it is.
-      target: the run that gets it, and has saved a learner; nobody is running it.
-      agent: whose learner.
-      step: the update that it will be there.
+      source: the run that the learner is taken from.
+      target: the run that gets it. It has saved a learner, and nobody is running it.
+      agent: the agent's name.
+      step: the update that the learner is to be in the target.
 
     Returns:
-      Which update it is of its own run.
+      The update that it is in the source.
 
     Raises:
-      AdoptionError: there is none, it is damaged, or of a network of other sizes; nothing of it
-        stays.
-      OSError: it cannot be written; nothing of it stays.
+      AdoptionError: there is no learner, it is damaged, or its network has other sizes. Nothing of
+        it stays.
+      OSError: it cannot be written. Nothing of it stays.
     """
     prefix, reason = f"{learner_label(agent)}/{step}", ""
     for _ in range(_ATTEMPTS):
@@ -108,16 +108,16 @@ def _remove(target: RunFolder, prefix: str) -> None:
 
 
 def publish(target: RunFolder, agent: str, step: int, actor_steps: int) -> None:
-    """Makes the learner that was staged at an update the one that a run goes on from.
+    """Has a run go on from the learner that was staged at an update; does nothing a second time.
 
-    What the run has counted stays, and its replay. It does nothing where it was done before.
+    The run's counts and its replay stay.
 
     Args:
       target: the run.
-      agent: whose learner.
-      step: where it was staged.
-      actor_steps: actor steps that the run had made then; its learner may not have heard of the
-        last. Those of the learner that it adopts come after them.
+      agent: the agent's name.
+      step: the update at which the learner was staged.
+      actor_steps: actor steps that the run had made then, of which its learner may not have heard
+        the last. The steps of the adopted learner come after them.
 
     Raises:
       AdoptionError: it is not there.

@@ -1,7 +1,7 @@
 """Decisions of members, each in a file that is made once and never changed.
 
-A file is made whole and under its name at once, or not at all: who comes second finds it there. So
-it is the lock, one that no dead process can hold. What it says is done afterwards
+A file appears whole and under its name at once, or not at all, and whoever comes second finds it
+there. So it is a lock that no dead process can hold. What it says is done afterwards
 (`population.adoption`), and done again by whoever finds it not done.
 """
 
@@ -14,10 +14,8 @@ import os
 import pathlib
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
-
-import numpy as np
 
 from agents import fields
 from agents.fields import required
@@ -33,7 +31,6 @@ from run_folder.texts import SettingsError, reading
 
 LABEL = "values"  # of the log in which a member says which values hold, and from which step on
 _COUNTED = whole(0)
-_DECIDES = 1  # so that a decision draws nothing again that `ranges.draw` has drawn
 # What file systems without hard links say of one.
 _LINKLESS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
@@ -58,6 +55,9 @@ class Decision:
     rival_learner_step: int | None = required(
         or_none(_COUNTED), "The update of the rival's learner that it took."
     )
+    ancestor: int = required(
+        _COUNTED, "The member that began with the weights from which its own descend from then on."
+    )
     old: dict[str, Any] = required(None, "Its values until then, by field.")
     new: dict[str, Any] = required(None, "Its values from then on.")
 
@@ -68,11 +68,11 @@ class Decision:
 
 
 def write(folder: PopulationFolder, decision: Decision) -> bool:
-    """Makes the file of a decision; returns whether it was not there.
+    """Makes the file of a decision; returns False where there is one already.
 
     Raises:
-      SettingsError: it never can be written here: the file system has no hard links.
-      OSError: it cannot be written. Nothing is left of it.
+      SettingsError: the file system has no hard links, so no decision can be made here.
+      OSError: the file cannot be written. Nothing is left of it.
     """
     path = _path(folder, decision.member, decision.number)
     path.parent.mkdir(exist_ok=True)
@@ -99,7 +99,7 @@ def write(folder: PopulationFolder, decision: Decision) -> bool:
 
 def list_all(folder: PopulationFolder) -> None:
     """Writes population.jsonl anew: a line for each decision, in the order of time."""
-    made = sorted(map(_read, folder.decisions.glob("*.json")), key=_when)
+    made = in_order(map(_read, folder.decisions.glob("*.json")))
     lines = (json.dumps(dataclasses.asdict(decision)) + "\n" for decision in made)
     with contextlib.suppress(OSError):  # another host lists them now, or the next decision will
         disk.write(folder.listing, "".join(lines))
@@ -122,14 +122,40 @@ def of_member(folder: PopulationFolder, member: int) -> list[Decision]:
     return found
 
 
-def every(folder: PopulationFolder, members: int) -> list[Decision]:
-    """All decisions, in the order of time."""
-    found = [decision for member in range(members) for decision in of_member(folder, member)]
-    return sorted(found, key=_when)
+def checked(folder: PopulationFolder, member: int, population: Population) -> list[Decision]:
+    """A member's decisions, in order, each of which is one of this population's.
+
+    Raises:
+      SettingsError: one is missing, damaged, or another population's.
+    """
+    made = of_member(folder, member)
+    for decision in made:
+        try:
+            population.check(decision.new)
+            others: dict[str, int | None] = dict(ancestor=decision.ancestor)
+            if decision.number or decision.adopted is not None:
+                others["rival"] = decision.rival
+            for name, other in others.items():
+                if other not in range(population.members):
+                    raise ValueError(
+                        f"its {name} must be from 0 to {population.members - 1}, got {other}."
+                    )
+        except ValueError as error:
+            raise SettingsError(
+                f"Decision {decision.number} of member {name_of(member)} in {folder.decisions} is "
+                f"none of this population's: {error}"
+            ) from None
+    return made
 
 
-def _when(decision: Decision) -> tuple[float, int, int]:
-    return decision.time, decision.member, decision.number
+def since_adoption(made: Iterable[Decision]) -> int:
+    """Actor steps of a member since which it has had the weights that it has."""
+    return max((each.actor_steps for each in made if each.adopted is not None), default=0)
+
+
+def in_order(made: Iterable[Decision]) -> list[Decision]:
+    """Decisions of several members, in the order of time."""
+    return sorted(made, key=lambda each: (each.time, each.member, each.number))
 
 
 def _path(folder: PopulationFolder, member: int, number: int) -> pathlib.Path:
@@ -148,9 +174,9 @@ class Member:
     """A member between its turns.
 
     Attributes:
-      decision: its newest.
-      manifest: of what it saved last; None before that.
-      score: of its weights; NaN without any.
+      decision: the newest.
+      manifest: of the newest checkpoint; None before the first.
+      score: of its weights; NaN where there is none.
       failures: turns in a row that ended by an error.
       left_out: why it has no more turns; empty while it has.
     """
@@ -163,7 +189,7 @@ class Member:
 
     @property
     def actor_steps(self) -> int:
-        """Actor steps that it has saved."""
+        """Actor steps in its newest checkpoint."""
         return self.manifest.actor_steps if self.manifest else 0
 
 
@@ -181,7 +207,7 @@ class State:
         self._tasks = suites.tasks(population.env)
 
     def begin(self, member: int) -> Member:
-        """A member as it is found; what it had decided and was kept from doing is done.
+        """A member as it is found. A decision of its that was not carried out is carried out.
 
         Raises:
           SettingsError: a file is damaged, or the learner that it decided to take is gone.
@@ -197,36 +223,16 @@ class State:
           SettingsError: a file is damaged.
         """
         made, run = self._made(member), self._folder.member(member)
-        manifest = checkpoints.parse(run.checkpoints)
-        adoptions = [decision.actor_steps for decision in made if decision.adopted is not None]
-        since = adoptions[-1] if adoptions else 0  # it has had the weights that it has
-        return Member(made[-1], manifest, scores.score(run, self._tasks, since))
+        score = scores.score(run, self._tasks, since_adoption(made))
+        return Member(made[-1], checkpoints.parse(run.checkpoints), score)
 
     def _made(self, member: int) -> list[Decision]:
         """A member's decisions; its first is made here, where nobody has trained it yet."""
-        made = of_member(self._folder, member)
+        made = checked(self._folder, member, self._population)
         if not made:
             write(self._folder, _decision(member, 0, self._population.draw(member)))
-            made = of_member(self._folder, member)
-        for decision in made:
-            try:
-                self._population.check(decision.new)
-            except ValueError as error:
-                raise SettingsError(
-                    f"Decision {decision.number} of member {name_of(member)} in "
-                    f"{self._folder.decisions} is none of this population's: {error}"
-                ) from None
+            made = checked(self._folder, member, self._population)
         return made
-
-    def frames(self, actor_steps: int) -> int:
-        """Frames of so many actor steps."""
-        return actor_steps * suites.frames_per_step(self._population.env)
-
-    def is_ready(self, decision: Decision, actor_steps: int, episodes: int) -> bool:
-        """Whether a member that has counted this much since it began is to decide."""
-        return self._population.evolves and rule.is_ready(
-            self._population, self.frames(actor_steps), episodes - decision.episodes
-        )
 
     def decide(self, member: int, *, has_failed: bool = False) -> Decision:
         """Makes and carries out a decision of a member that has saved something and does not run.
@@ -263,13 +269,10 @@ class State:
             verdict = rule.decide(
                 population,
                 member,
+                number,
                 found,
                 [other.decision.new for other in everyone],
-                population.evolving,
-                population.mutable,
                 lambda values: self._takes(member, own.decision.new, values),
-                np.random.default_rng([population.seed, member, number, _DECIDES]),
-                normalised=scores.is_normalised(self._tasks),
             )
             made = _decision(
                 member,
@@ -281,6 +284,7 @@ class State:
                 score=_or_none(found[member]),
                 rival=verdict.rival,
                 rival_score=_or_none(found[verdict.rival]),
+                ancestor=own.decision.ancestor,
                 old=own.decision.new,
             )
             if not verdict.adopts:
@@ -296,11 +300,12 @@ class State:
                 # Episodes until then are none of the weights that it takes.
                 actor_steps=max(made.actor_steps, scores.last_logged(run)),
                 adopted=everyone[verdict.rival].decision.number,
+                ancestor=everyone[verdict.rival].decision.ancestor,
                 rival_learner_step=taken,
             )
 
     def _takes(self, member: int, own: dict[str, Any], values: Mapping[str, Any]) -> bool:
-        """Whether a member's run could go on with these values, and the replay that it has."""
+        """Tells whether a member's run could go on with these values and with its replay."""
         population = self._population
         try:
             before, after = (
@@ -323,7 +328,7 @@ class State:
 
 def _decision(member: int, number: int, new: dict[str, Any], **other: Any) -> Decision:
     """A decision that is made now; without others, that a member begins with."""
-    counted = dict(actor_steps=0, episodes=0, learner_step=0, old={})
+    counted = dict(actor_steps=0, episodes=0, learner_step=0, ancestor=member, old={})
     undefined = dict.fromkeys(("score", "rival", "rival_score", "adopted", "rival_learner_step"))
     now = time.time()  # noqa: TID251 (for people)
     values: dict[str, Any] = {**counted, **undefined, **other}

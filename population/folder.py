@@ -1,4 +1,4 @@
-"""Where everything is in a population's folder; its report is in `report/`."""
+"""The paths in a population's folder."""
 
 import pathlib
 
@@ -14,7 +14,7 @@ class PopulationFolder:
 
     def __init__(self, path: pathlib.Path) -> None:
         self.path = path
-        self.settings = path / "population.json"  # what it is: `population.settings`
+        self.settings = path / "population.json"  # `population.settings`
         self.listing = path / "population.jsonl"  # every decision, a line each
         self.decisions = path / "decisions"  # each in a file, 03-0002.json: `population.decisions`
         self.report = path / "report"  # the page that `launch.report` made
@@ -28,7 +28,7 @@ class PopulationFolder:
         return self.path / "hosts" / name_of(member)
 
     def output(self, member: int) -> pathlib.Path:
-        """The words that the runs of a member printed."""
+        """The output of a member's runs."""
         return self.path / "outputs" / f"{name_of(member)}.txt"
 
 
@@ -38,5 +38,5 @@ def name_of(member: int) -> str:
 
 
 def is_population(path: pathlib.Path) -> bool:
-    """Whether a folder is a population's."""
+    """Tells whether a folder is a population's."""
     return PopulationFolder(path).settings.exists()

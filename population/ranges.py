@@ -1,4 +1,4 @@
-"""Where a hyperparameter's values come from: as typed after `--sweep=<field>=`.
+"""Ranges from which hyperparameters are drawn, as typed after `--sweep=<field>=`.
 
 log:5e-5:1e-2        log-uniform
 uniform:10:100       uniform
@@ -36,7 +36,7 @@ class Range:
 
     @property
     def mutates(self) -> bool:
-        """Whether its values can be multiplied."""
+        """Tells whether its values are floats, which evolution can multiply."""
         return all(isinstance(value, float) for value in self.values)
 
 
@@ -79,15 +79,15 @@ def _check_interval(name: str, kind: str, values: tuple[Any, ...], text: str) ->
 
 
 def cells(ranges: Mapping[str, Range]) -> int:
-    """How many combinations the grids have; 1 where there is none."""
+    """The number of combinations of all grids' values; 1 where there is no grid."""
     return math.prod(len(found.values) for found in ranges.values() if found.kind == "grid")
 
 
 def draw(ranges: Mapping[str, Range], member: int, seed: int) -> dict[str, Any]:
     """The values that a member begins with.
 
-    Members that differ in their place on the grids alone draw the same of all else: so each cell
-    of the grids is tried with the same draws.
+    Members that differ only in their place on the grids draw the same values of all other fields,
+    so each cell of the grids is tried with the same draws.
     """
     sample, cell = divmod(member, cells(ranges))
     found = {}

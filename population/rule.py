@@ -6,21 +6,25 @@ it did, each value is then multiplied by a factor, or divided by it, with some p
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from environments import suites
+from population.scores import is_normalised
 from population.settings import Population
+
+_DECIDES = 1  # so that a decision draws nothing again that `ranges.draw` has drawn
 
 
 class Verdict(NamedTuple):
     """A member's decision by the rule.
 
     Attributes:
-      rival: the other that it looked at.
-      adopts: whether it takes that one's weights and values.
-      values: with which it goes on.
+      rival: the other member that it looked at.
+      adopts: whether it takes the rival's weights and values.
+      values: the values with which it goes on.
     """
 
     rival: int
@@ -28,25 +32,36 @@ class Verdict(NamedTuple):
     values: dict[str, Any]
 
 
-def is_ready(rule: Population, frames: int, episodes: int) -> bool:
-    """Whether a member is to decide that has played these frames in all, episodes since it did."""
-    return frames >= rule.burn_in_frames and episodes >= rule.ready_episodes
+def until_decision(population: Population, actor_steps: int, episodes: int) -> str:
+    """How far a member is from its next decision, in words; nothing where it is ready.
+
+    Args:
+      population: its settings.
+      actor_steps: that the member has made in all.
+      episodes: that have ended since it decided last.
+    """
+    frames = actor_steps * suites.frames_per_step(population.env)
+    if not population.evolves:
+        return "never"
+    if frames < population.burn_in_frames:
+        return f"burn-in, {frames:,} of {population.burn_in_frames:,} frames"
+    left = population.ready_episodes - episodes
+    return f"after {left:,} episodes" if left > 0 else ""
 
 
 def is_better(rival: float, own: float, margin: float, *, normalised: bool) -> bool:
-    """Whether a rival's score is so much higher that it is worth adopting.
+    """Tells whether a rival's score is higher than a member's own by the margin.
 
     Human-normalised scores are compared as they are: 0.05 is five hundredths of the way from random
-    play to a human's. Returns that nothing is known of have no such unit. Then the difference has
-    to exceed that share of the greater magnitude of the two: of returns of -20 and -19 neither is
-    better by 0.05, of 0 and anything positive the second is, and scaling all rewards changes
-    nothing.
+    to human play. Plain returns have no such unit. There the difference must exceed the margin's
+    share of the greater magnitude of the two. So neither of -20 and -19 is better by 0.05, anything
+    positive is better than 0, and scaling all rewards changes nothing.
 
     Args:
-      rival: its score.
-      own: the member's. NaN, where it has none, loses to any score; a rival's NaN never wins.
-      margin: by which the rival's has to be higher.
-      normalised: whether both are human-normalised.
+      rival: the rival's score. NaN, where it has none, never wins.
+      own: the member's score. NaN loses to any score.
+      margin: the least difference, exclusive.
+      normalised: whether both scores are human-normalised.
     """
     if math.isnan(rival):
         return False
@@ -57,48 +72,46 @@ def is_better(rival: float, own: float, margin: float, *, normalised: bool) -> b
 
 
 def decide(
-    rule: Population,
+    population: Population,
     member: int,
+    number: int,
     scores: Sequence[float],
     values: Sequence[Mapping[str, Any]],
-    evolving: Collection[str],
-    mutable: Collection[str],
     accepts: Callable[[Mapping[str, Any]], bool],
-    rng: np.random.Generator,
-    *,
-    normalised: bool,
 ) -> Verdict:
     """Decides for a member that is ready.
 
+    All that is drawn, the rival and the mutations, follows from the population's seed, the member
+    and the number.
+
     Args:
-      rule: the population, which has the numbers.
-      member: who decides.
-      scores: of every member; NaN of one that has none.
-      values: of every member's fields.
-      evolving: the fields that are taken over with the weights; the others stay each member's own.
-      mutable: those of them that are multiplied.
-      accepts: whether a member can be trained with values: what one field takes may depend on
+      population: its settings, with the rule's numbers.
+      member: the member that decides.
+      number: of this decision among the member's, from 1.
+      scores: of every member; NaN where it has none.
+      values: every member's values, by field.
+      accepts: tells whether a member can be trained with values: what one field takes may depend on
         another's. All of `values` are accepted.
-      rng: draws the rival and the mutations.
-      normalised: whether scores are human-normalised.
     """
+    rng = np.random.default_rng([population.seed, member, number, _DECIDES])
+    normalised = is_normalised(suites.tasks(population.env))
     rival = int(rng.integers(len(scores) - 1))
     rival += rival >= member
     found = dict(values[member])
-    adopts = is_better(scores[rival], scores[member], rule.margin, normalised=normalised)
+    adopts = is_better(scores[rival], scores[member], population.margin, normalised=normalised)
     if adopts:
-        taken = found | {name: values[rival][name] for name in evolving}
+        taken = found | {name: values[rival][name] for name in population.evolving}
         adopts = accepts(taken)
         found = taken if adopts else found
-    for name in [name for name in found if name in mutable]:
-        mutated = {**found, name: _mutated(rule, found[name], rng)}
+    for name in [name for name in found if name in population.mutable]:
+        mutated = {**found, name: _mutated(population, found[name], rng)}
         found = mutated if accepts(mutated) else found
     return Verdict(rival, adopts, found)
 
 
-def _mutated(rule: Population, value: float, rng: np.random.Generator) -> float:
+def _mutated(population: Population, value: float, rng: np.random.Generator) -> float:
     """A value, perhaps multiplied or divided."""
-    changes, up = rng.random() < rule.mutation_probability, rng.random() < 0.5
+    changes, up = rng.random() < population.mutation_probability, rng.random() < 0.5
     if not changes:
         return value
-    return value * rule.mutation_factor if up else value / rule.mutation_factor
+    return value * population.mutation_factor if up else value / population.mutation_factor

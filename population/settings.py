@@ -14,7 +14,7 @@ import numpy as np
 
 from agents import fields
 from agents.fields import Field, field, required
-from agents.requirements import COUNT, FRACTION, number, of_type, whole
+from agents.requirements import COUNT, FRACTION, number, whole
 from environments import suites
 from population import ranges
 from population.folder import PopulationFolder, is_population
@@ -25,15 +25,14 @@ from run_folder.settings import EVERY_AGENT, Overrides, Settings, SettingsError
 from run_folder.texts import reading
 
 _HORIZON = "annealing_frames"
-_OWN = ("agent", "env", "seed", "run_dir")  # of the population; members share all else
+_OWN = ("agent", "env", "seed", "run_dir", "configs")  # no flags that members share
 _FIXED = ("preset", "act_with", "paced_by", "num_replay_shards")  # of a run that goes on
 NOTHING, EVERYTHING = "none", "all"  # that is evolved
-_FLAGS, _FIELDS = "values", "fields"  # of `train`
 
 
 @dataclasses.dataclass(frozen=True)
 class Population:
-    """The settings of a population; its rule's are those of Espeholt et al. 2018, Appendix E."""
+    """The settings of a population; the rule's defaults are Espeholt et al. 2018, Appendix E."""
 
     agent: str = required(None, "What every member learns with.")
     env: str = required(None, "What every member plays.")
@@ -41,8 +40,9 @@ class Population:
     sweep: dict[str, str] = required(
         None, "Where the fields' first values come from: field -> range, as it was typed."
     )
-    train: dict[str, dict[str, Any]] = required(
-        None, "What launch.train is told beside: `values` by flag, `fields` of the agent."
+    flags: dict[str, Any] = required(None, "Other flags of launch.train, for every member.")
+    overrides: dict[str, dict[str, str]] = required(
+        None, "Hyperparameters of every member, as they were typed: agent -> field -> text."
     )
     members: int = field(24, whole(2, 1_000), "Runs that learn side by side, as in the paper.")
     evolve: str = field(
@@ -67,20 +67,16 @@ class Population:
             fields.check(self)
         except ValueError as error:  # which begins with the field's name
             raise SettingsError(f"--{error}") from None
-        self._check_train()
+        self._check_flags()
         self._check_sweep()
 
-    def _check_train(self) -> None:
-        """Refuses what no population would record."""
-        known = fields.declared(Settings)
-        for name, value in self.train.get(_FLAGS, {}).items():
-            if name not in known or name == "configs":
+    def _check_flags(self) -> None:
+        known = [name for name in fields.declared(Settings) if name not in _OWN]
+        for name, value in self.flags.items():
+            if name not in known:
                 hint = texts.suggest(name, known)
-                raise SettingsError(f"--train has {name!r}, no flag that members share.{hint}")
+                raise SettingsError(f"--flags has {name!r}, no flag that members share.{hint}")
             runs.check_value(name, value)
-        for of, typed in self.train.get(_FIELDS, {}).items():
-            if not of_type(dict[str, str]).holds(typed):
-                raise SettingsError(f"--train has {of!r}, not text by field: {typed!r}.")
 
     def _check_sweep(self) -> None:
         if not self.sweep:
@@ -123,23 +119,11 @@ class Population:
         except ValueError as error:
             raise SettingsError(f"--sweep: {error}") from None
 
-    @property
-    def flags(self) -> dict[str, Any]:
-        """Launch settings of every member by name, for `launch.train`."""
-        shared = self.train.get(_FLAGS, {})
-        own = dict(agent=self.agent, env=self.env)
-        return {name: shared[name] for name in shared if name not in ("run_dir", "seed")} | own
-
     def is_at_limit(self, actor_steps: float, learner_steps: float) -> bool:
-        """Whether a member that has counted this much has reached a limit; NaN is no count yet."""
+        """Tells whether a member with these counts has reached a limit; NaN is no count yet."""
         counted = {"max_actor_steps": actor_steps, "max_learner_steps": learner_steps}
         limits = {name: self.flags.get(name) for name in counted}
         return any(limit is not None and counted[name] >= limit for name, limit in limits.items())
-
-    @property
-    def overrides(self) -> Overrides:
-        """Hyperparameters of every member, for `launch.train`."""
-        return self.train.get(_FIELDS, {})
 
     @property
     def evolves(self) -> bool:
@@ -160,7 +144,7 @@ class Population:
         return tuple(name for name in self.evolving if found[name].mutates)
 
     def check(self, values: Mapping[str, Any]) -> None:
-        """Raises ValueError for what cannot be a member's values, by their fields."""
+        """Raises ValueError for values, by field, that no member can have."""
         if set(values) != set(self.sweep):
             raise ValueError(f"it must be of {', '.join(self.sweep)}, got {list(values)}.")
         for name, value in values.items():
@@ -189,9 +173,14 @@ class Population:
         Raises:
           SettingsError: `launch.train` takes no such run.
         """
-        run_dir, seed = str(folder.member(member).path), self.seed_of(member)
-        given = dict(preset=catalogue.PRESETS[0]) | self.flags | dict(run_dir=run_dir, seed=seed)
+        own = self.own_flags(folder, member)
+        given = dict(preset=catalogue.PRESETS[0]) | self.flags | own
         return runs.resolve(given, self.overrides_of(values))
+
+    def own_flags(self, folder: PopulationFolder, member: int) -> dict[str, Any]:
+        """The flags of a member's first launch that `flags` does not have."""
+        run_dir, seed = str(folder.member(member).path), self.seed_of(member)
+        return dict(agent=self.agent, env=self.env, run_dir=run_dir, seed=seed)
 
     @property
     def agent_name(self) -> str:
@@ -252,7 +241,7 @@ class Asked(NamedTuple):
 
 
 def new(asked: Asked) -> Population:
-    """The settings of a population that begins, of which every member's are checked.
+    """The settings of a population that begins. The settings of every member are checked.
 
     Raises:
       SettingsError: they cannot be used.
@@ -278,8 +267,8 @@ def new(asked: Asked) -> Population:
         )
     rule = dict(members=default_members(agent, env)) | dict(asked.rule)
     seed = asked.values["seed"] or 0
-    found = Population(agent=agent, env=env, seed=seed, sweep=sweep, train={}, **rule)
-    return _checked(found, asked, {}, asked.overrides)
+    found = Population(agent=agent, env=env, seed=seed, sweep=sweep, flags={}, overrides={}, **rule)
+    return _checked(found, asked)
 
 
 def resumed(asked: Asked) -> Population:
@@ -300,10 +289,7 @@ def resumed(asked: Asked) -> Population:
             raise SettingsError(
                 f"--{found.agent_name}.{name} is what --sweep draws, and each member's own."
             )
-    overrides = {of: dict(typed) for of, typed in found.overrides.items()}
-    for of, typed in asked.overrides.items():
-        overrides[of] = {**overrides.get(of, {}), **typed}
-    made = _checked(dataclasses.replace(found, **asked.rule), asked, found.flags, overrides)
+    made = _checked(dataclasses.replace(found, **asked.rule), asked)
     one, other = (each.run_of(asked.folder, 0, found.draw(0)) for each in (found, made))
     _check_same(asked.folder, one, {name: getattr(other, name) for name in _FIXED})
     return made
@@ -321,14 +307,21 @@ def joined(asked: Asked) -> Population:
     return resumed(asked._replace(sweep=()))
 
 
-def _checked(
-    population: Population, asked: Asked, before: Mapping[str, Any], overrides: Overrides
-) -> Population:
-    """A population whose members are told what was typed beside what they were told before."""
-    given = {name: value for name, value in asked.values.items() if value is not None}
-    shared = {name: value for name, value in {**before, **given}.items() if name not in _OWN}
-    train = dict(values=shared, fields=_without_annealing(population, overrides))
-    made = dataclasses.replace(population, train=train)
+def _checked(population: Population, asked: Asked) -> Population:
+    """A population whose members are told what was typed now, too."""
+    typed = {
+        name: value
+        for name, value in asked.values.items()
+        if value is not None and name not in _OWN
+    }
+    overrides = {of: dict(said) for of, said in population.overrides.items()}
+    for of, said in asked.overrides.items():
+        overrides[of] = {**overrides.get(of, {}), **said}
+    made = dataclasses.replace(
+        population,
+        flags=population.flags | typed,
+        overrides=_without_annealing(population, overrides),
+    )
     for member in range(made.members):
         made.run_of(asked.folder, member, made.draw(member))
     return made
@@ -381,24 +374,25 @@ def default_sweep(agent: str, env: str) -> dict[str, str]:
 
 
 def default_members(agent: str, env: str) -> int:
-    """How many members the papers' populations had."""
+    """The number of members that the papers' populations had."""
     found: int = fields.declared(Population)["members"].default
     of_dmlab = catalogue.entry(agent).dmlab_members
     return of_dmlab if of_dmlab is not None and suites.kind(env) == "dmlab" else found
 
 
-def _without_annealing(population: Population, overrides: Overrides) -> dict[str, dict[str, str]]:
+def _without_annealing(
+    population: Population, overrides: dict[str, dict[str, str]]
+) -> dict[str, dict[str, str]]:
     """Hyperparameters of all members: a rate that evolves does not fall by itself, too."""
-    found = {of: dict(typed) for of, typed in overrides.items()}
     if not population.evolves:
-        return found
+        return overrides
     for of in (EVERY_AGENT, population.agent_name):
-        given = found.get(of, {}).get(_HORIZON, "none")
+        given = overrides.get(of, {}).get(_HORIZON, "none")
         if given.lower() != "none":
             raise SettingsError(
                 f"--{_HORIZON}={given} is for members that do not evolve: leave it out, or add "
                 f"--evolve={NOTHING}."
             )
     if _HORIZON in population.declared:
-        found[EVERY_AGENT] = {_HORIZON: "none"}
-    return found
+        overrides[EVERY_AGENT] = {_HORIZON: "none"}
+    return overrides

@@ -37,6 +37,11 @@ def make(config: Config, name: str = "r2d2") -> Agent:
       config: hyperparameters; `VARIANTS` holds the paper's.
       name: of the agent, its table and its log.
     """
+
+    def make_network(environment_spec: specs.EnvironmentSpec) -> RecurrentNetwork:
+        network = networks.make_network(config, environment_spec)
+        return with_variables(network, environment_spec, config.frame_stack)
+
     table = TableSpec(
         name=name,
         kind="prioritized",
@@ -54,23 +59,13 @@ def make(config: Config, name: str = "r2d2") -> Agent:
         frame_stack=config.frame_stack,
         resets_on_life_loss=config.life_loss == "reset",
         variable_update_period=config.variable_update_period,
-        make_network=functools.partial(_make_network, config),
+        make_network=make_network,
         make_policy=functools.partial(policy.make_policy, config),
         make_evaluation_policy=functools.partial(policy.make_evaluation_policy, config),
-        make_update=functools.partial(_make_update, config),
+        make_update=lambda spec: R2D2Update(make_network(spec), make_network(spec), config),
         initial_priority=targets.make_initial_priority(config),
         estimates=lambda update, values, task: policy.estimates(config, values),
         can_be_several=True,
         has_action_values=True,
         is_recurrent=config.lstm_size > 0,
     )
-
-
-def _make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> RecurrentNetwork:
-    network = networks.make_network(config, environment_spec)
-    return with_variables(network, environment_spec, config.frame_stack)
-
-
-def _make_update(config: Config, environment_spec: specs.EnvironmentSpec) -> R2D2Update:
-    make_network = functools.partial(_make_network, config, environment_spec)
-    return R2D2Update(make_network(), make_network(), config)

@@ -1,19 +1,19 @@
 """Measurements of a trained network in R2D2's paper (Kapturowski et al. 2019, Sections 3 and 5).
 
-*Q-value discrepancy* (Figure 1): how far action values are from those of the true recurrent state,
-where training has to find that state from a sequence out of replay. ĥ is unrolled with the
-learner's parameters from zero or from the stored state; what it is compared with is, as the paper
-has it, the stored state of that very step: the one an actor held, which older parameters made. So
-the stored state is exact where an unroll begins, and drifts from there.
+*Q-value discrepancy* (Figure 1): the distance of action values from those of the true recurrent
+state, where training has to find that state from a sequence out of replay. ĥ is unrolled with the
+learner's parameters from zero or from the stored state. As in the paper, it is compared with the
+stored state of that very step: the one that an actor held, computed by older parameters. So the
+stored state is exact where an unroll begins, and drifts from there.
 
 The actors play with the parameters of an older snapshot; the updates since then are the parameter
-lag. At lag 0 the stored state is exact everywhere, and the zero state's discrepancy is what not
-knowing it costs.
+lag. At lag 0 the stored state is exact everywhere, and the zero state's discrepancy is the cost of
+not knowing it.
 
-*Limited memory* (Figure 5): what a policy does that remembers its last k inputs, compared with what
-it would do in the same situation if it remembered all.
+*Limited memory* (Figure 5): the actions of a policy that remembers its last k inputs, compared with
+those that it would choose in the same situation if it remembered all.
 
-Replay stores one core state with an item, and the discrepancy takes one with each step: so actors
+Replay stores one core state with an item, and the discrepancy takes one at each step: so actors
 play once more, and their streams are cut into sequences as replay's are.
 """
 
@@ -122,7 +122,7 @@ def network_inputs(
 
 
 class Strategy(NamedTuple):
-    """A way to find the recurrent state of a sequence's first trained step (Section 3)."""
+    """A way to recover the recurrent state of a sequence's first trained step (Section 3)."""
 
     stored_state: bool  # the unroll begins with the stored state, or else with zero
     burn_in: int  # l, steps that are unrolled before the first trained one
@@ -151,9 +151,9 @@ def q_discrepancies(
 
     Args:
       network: θ, the learner's; its outputs are action values `[M, A]`.
-      played: what h is, perhaps with older parameters.
+      played: the actors' rows and h, perhaps of older parameters.
       sequences: M of them, of at least the longest burn-in.
-      strategies: how ĥ begins.
+      strategies: of recovering ĥ.
       frame_stack: frames of one network input.
     """
     unroll = _Unroll(network, played, sequences, frame_stack)
@@ -198,7 +198,7 @@ class _Unroll:
     def trained(self, strategy: Strategy) -> Iterator[np.ndarray]:
         """Action values `[M, A]` of the trained steps, as many as the longest sequence has.
 
-        What comes after a shorter one's last means nothing.
+        Values after the last step of a shorter sequence mean nothing.
         """
         sequences = self._sequences
         last = sequences.end - 1
@@ -229,7 +229,7 @@ def make_limited_policy(limited: Network, network: Network) -> Policy:
       network: the same without a limit; their outputs are action values `[N, A]`.
 
     Returns:
-      A policy whose core state is both networks'.
+      A policy with the core states of both networks.
     """
 
     @tf.function(autograph=False)

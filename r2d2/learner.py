@@ -56,7 +56,7 @@ class R2D2Update(tf.Module):
     """One R2D2 update. Implements `agents.contract.Update`.
 
     Args:
-      network: whose parameters are learned; its variables exist.
+      network: the one that learns; its variables exist.
       target_network: another of the same make; it starts with the same parameters.
       config: hyperparameters.
     """
@@ -122,8 +122,8 @@ class R2D2Update(tf.Module):
     def _importance_weights(self, batch: Batch) -> tf.Tensor:
         """The weights of this learner's items `[B]`; the largest among all learners' is 1.
 
-        Where learners sample shards of their own, a table has as many items as all of them say
-        together. What their probabilities and sizes are all too large by does not matter.
+        Where learners sample shards of their own, a table has the items of all of them together. A
+        common factor of their probabilities and sizes does not matter.
         """
         learners, exponent = current(), self._config.importance_exponent
         if learners.size == 1:

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import sonnet as snt
 import tensorflow as tf
 from acme import specs
@@ -17,7 +18,7 @@ MOST_ACTIONS = 1_024  # each has a value of its own, and is seldom tried if ther
 class JointActions:
     """Numbers the actions of an environment; replay, actor and environment have them as they are.
 
-        i = (... (a_1 A_2 + a_2) A_3 + ...) + a_D
+        i = Σ_d a_d s_d,   a_d = ⌊i / s_d⌋ mod A_d,   s_d = A_{d+1} A_{d+2} ... A_D
 
     Args:
       actions: the spec of the environment's: one number from 0, or several `[D]`.
@@ -30,34 +31,27 @@ class JointActions:
     """
 
     def __init__(self, actions: specs.BoundedArray) -> None:
-        self._counts = choices_of(actions)
+        counts = choices_of(actions)
         self._is_one = not actions.shape
-        self.count = math.prod(self._counts)
+        self.count = math.prod(counts)
         if not self._is_one and self.count > MOST_ACTIONS:
             raise ValueError(
-                f"The agent gives each of {' x '.join(map(str, self._counts))} = {self.count:,} "
+                f"The agent gives each of {' x '.join(map(str, counts))} = {self.count:,} "
                 f"combinations of actions a value, and takes {MOST_ACTIONS:,} at most; impala has "
                 "a policy for each number."
             )
+        self._counts = np.array(counts, np.int32)
+        self._strides = np.array([math.prod(counts[d + 1 :]) for d in range(len(counts))], np.int32)
 
     def index(self, action: tf.Tensor) -> tf.Tensor:
         """Actions `[...]` or `[..., D]` -> `[...]` int32 in 0..count-1."""
-        if self._is_one:
-            return action
-        index = action[..., 0]
-        for d, count in enumerate(self._counts[1:], start=1):
-            index = index * count + action[..., d]
-        return index
+        return action if self._is_one else tf.reduce_sum(action * self._strides, axis=-1)
 
     def action(self, index: tf.Tensor) -> tf.Tensor:
         """`[...]` int32 -> actions `[...]` or `[..., D]`."""
         if self._is_one:
             return index
-        numbers = []
-        for count in reversed(self._counts):
-            numbers.append(index % count)
-            index //= count
-        return tf.stack(numbers[::-1], axis=-1)
+        return index[..., tf.newaxis] // self._strides % self._counts
 
 
 class DuelingHead(snt.Module):
@@ -68,7 +62,7 @@ class DuelingHead(snt.Module):
     Args:
       num_actions: A.
       hidden_size: units of the hidden layer that value and advantages each have.
-      dtype: of the hidden layers' arithmetic; that of the outputs is float32.
+      dtype: of the hidden layers' arithmetic; outputs are float32.
     """
 
     def __init__(self, num_actions: int, hidden_size: int, dtype: tf.DType = tf.float32) -> None:

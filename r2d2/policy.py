@@ -1,4 +1,4 @@
-"""How R2D2 acts: epsilon-greedily, each actor with its own epsilon."""
+"""R2D2 acts epsilon-greedily, each actor with its own epsilon."""
 
 from collections.abc import Mapping
 
@@ -25,13 +25,7 @@ def epsilon_ladder(indices: np.ndarray, num_actors: int, base: float, alpha: flo
 
     Returns:
       `[n]` float32.
-
-    Raises:
-      ValueError: when an index is not in 0..N-1.
     """
-    outside = [int(i) for i in indices if not 0 <= i < num_actors]
-    if outside:
-        raise ValueError(f"indices must lie in 0..{num_actors - 1}, got {outside}.")
     exponent = 1.0 + alpha * np.asarray(indices) / max(num_actors - 1, 1)
     return (base**exponent).astype(np.float32)
 
@@ -63,19 +57,19 @@ def epsilon_greedy(
 def make_policy(
     config: Config, network: Network, indices: np.ndarray, num_actors: int, seed: int
 ) -> Policy:
-    """How the actors with these indices behave."""
+    """The policy of the actors with these indices."""
     epsilon = epsilon_ladder(indices, num_actors, config.epsilon_base, config.epsilon_alpha)
     return _epsilon_greedy_policy(network, epsilon, seed)
 
 
 def make_evaluation_policy(config: Config, network: Network, seed: int) -> Policy:
-    """How the agent is evaluated, in any number of environments."""
+    """The policy of evaluation, in any number of environments."""
     epsilon = np.array([config.evaluation_epsilon], np.float32)
     return _epsilon_greedy_policy(network, epsilon, seed)
 
 
 def estimates(config: Config, values: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """The return that a policy's values `[N]` tell: Q of the actions taken, without h."""
+    """The return that a policy's values `[N]` estimate: Q of the actions taken, without h."""
     q = values["q_taken"]
     return {"Q": h_inverse(q, config.rescaling_epsilon) if config.rescale else q}
 

@@ -76,7 +76,7 @@ def n_step_returns(
 
     Args:
       value: `[L + 1, B]`, v_t: the value of row t.
-      reward: `[L, B]`, r_t: what followed the action of row t.
+      reward: `[L, B]`, r_t: the one that followed the action of row t.
       discount: `[L, B]`, γ_t: of row t + 1 as seen from row t; 0 where the environment terminated.
       mask: `[L, B]`, 1 on real steps.
       n: the largest number of rewards.
@@ -105,20 +105,20 @@ def item_targets(
     life_lost: tf.Tensor,
     mask: tf.Tensor,
 ) -> tf.Tensor:
-    """The targets of an item's trained rows, from what the stream holds (Section 2.3).
+    """The targets of an item's trained rows, from the stream's fields (Section 2.3).
 
         y_t = h(Σ_{k<m} γ^k r_{t+k} + γ^m h⁻¹(v_{t+m}))
 
     Args:
-      config: says how rewards, lost lives and values are treated.
-      value: `[L + 1, B]`, v: what each row would be bootstrapped with.
+      config: the treatment of rewards, lost lives and values.
+      value: `[L + 1, B]`, v: each row's value for bootstrapping.
       reward: `[L, B]` raw.
       continuation: `[L, B]` 0 or 1.
       life_lost: `[L + 1, B]` bool: a life was lost between the row before and this one.
       mask: `[L, B]` 1 on real steps.
 
     Returns:
-      y, `[L, B]`; m and the rows that mean nothing are those of `n_step_returns`.
+      y, `[L, B]`; for m and the rows that mean nothing see `n_step_returns`.
     """
     discount = config.discount * continuation
     if config.life_loss != "none":
@@ -133,7 +133,7 @@ def item_targets(
 
 
 def make_initial_priority(config: Config) -> Callable[[PriorityInput], np.ndarray]:
-    """How an actor computes first priorities `[M]` of M items.
+    """Makes an actor's function for the first priorities `[M]` of M items.
 
     The actor's own parameters stand for online and target network both, so the double-Q value of a
     row is its largest action value.

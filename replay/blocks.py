@@ -1,16 +1,16 @@
-"""Blocks: rows of N environments become them, small parts packed and observations compressed.
+"""Blocks: packed rows of N environments, with compressed observations.
 
-Reverb stores, sends and unpacks each column of a block by itself, and a small one costs it as much
-as some frames of Atari do. So all of a row that is small shares one column, int32 `[..., W]`:
+Reverb stores, sends and unpacks each column of a block by itself, and a small column costs as much
+as some frames of Atari. So the small parts of a row share one column, int32 `[..., W]`:
 
     step_type  lives  action, or each of its components  log_probability  reward  continuation
 
 Floats are there by their bits, so nothing is rounded.
 
-Reverb compresses what it stores with Snappy, one of whose copies is of 64 bytes at most, and
-unpacks an array by way of two more copies. A screen differs from the last one in few bytes, and LZ4
-copies all between them at once. So a block of Pong has 4 kB and not 17, and is unpacked in a fifth
-of the time, to where it is wanted. Reverb takes strings as they are.
+Reverb compresses its chunks with Snappy, which copies 64 bytes at most at a time, and unpacks an
+array with two more copies. A screen differs from the last one in few bytes, and LZ4 copies all
+between them at once. So a block of Pong has 4 kB and not 17, and is unpacked in a fifth of the
+time, straight to its place. Reverb takes strings as they are.
 """
 
 import numpy as np
@@ -23,12 +23,12 @@ from replay.layout import BlockLayout
 from replay.structures import LAST, Block, Record, Step
 
 _CODEC = LZ4()
-_SIZE_BYTES = 4  # with which what it compressed begins
-_ALIGNMENT = 64  # bytes, without which TensorFlow copies an array to have it
+_SIZE_BYTES = 4  # at the beginning of a compressed string: the size of the array
+_ALIGNMENT = 64  # bytes; TensorFlow copies an array that is not aligned so
 
 
 def width(actions: specs.Array) -> int:
-    """W, the numbers of a row whose action is of these specs."""
+    """W, the numbers of a row, from the spec of its action."""
     return len(Record._fields) - 1 + int(np.prod(actions.shape))
 
 
@@ -63,57 +63,24 @@ def compressed(block: Block) -> Block:
     return block._replace(observation=tree.map_structure(_compress, block.observation))
 
 
-def decompressed(
-    blocks: Block, environment_spec: specs.EnvironmentSpec, layout: BlockLayout
-) -> Block:
-    """Blocks `[..., M]`, their observations as they were, `[..., M, rows, *]`.
-
-    Args:
-      blocks: as `compressed` made them. An empty string gives a block whose first row is zeros. Its
-        other rows are left unwritten, which saves time: nothing may read them.
-      environment_spec: of one environment, with single frames as its observation.
-
-    Raises:
-      ValueError, RuntimeError: a string is no array of that size. Within a dataset whoever reads it
-        has a tf.errors.OpError.
-    """
-
-    def decompress(strings: tf.Tensor, spec: specs.Array) -> tf.Tensor:
-        shape = [layout.num_rows, *spec.shape]
-        arrays = tf.numpy_function(
-            lambda strings: _decompress(strings, shape, spec.dtype), [strings], spec.dtype
-        )
-        return tf.ensure_shape(arrays, [*strings.shape, *shape])
-
-    observation = tree.map_structure(decompress, blocks.observation, environment_spec.observations)
-    return blocks._replace(observation=observation)
-
-
 def _compress(rows: np.ndarray) -> np.ndarray:
     return np.array(_CODEC.encode(np.ascontiguousarray(rows)), dtype=object)
 
 
-def _decompress(strings: np.ndarray, shape: list[int], dtype: np.dtype) -> np.ndarray:
-    arrays = _aligned([*strings.shape, *shape], dtype)
-    for string, into in zip(strings.flat, arrays.reshape(strings.size, *shape), strict=True):
-        if not string:
-            into[:1] = 0
-            continue
-        found = int.from_bytes(string[:_SIZE_BYTES], "little")
-        if found != into.nbytes:
-            raise ValueError(
-                f"A stored observation of {found} bytes is none of {into.nbytes}, {shape} {dtype}."
-            )
-        if found:
-            _CODEC.decode(string, into)
-    return arrays
+def decompress(string: bytes, into: np.ndarray) -> None:
+    """Writes what one string of `compressed` holds.
 
-
-def _aligned(shape: list[int], dtype: np.dtype) -> np.ndarray:
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    memory = np.empty(size + _ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % _ALIGNMENT
-    return memory[start : start + size].view(dtype).reshape(shape)
+    Raises:
+      ValueError, RuntimeError: the string is no array of that size.
+    """
+    found = int.from_bytes(string[:_SIZE_BYTES], "little")
+    if found != into.nbytes:
+        raise ValueError(
+            f"A stored observation of {found} bytes is none of {into.nbytes}, {list(into.shape)} "
+            f"{into.dtype}."
+        )
+    if found:
+        _CODEC.decode(string, into)
 
 
 class BlockBuffer:
@@ -136,7 +103,7 @@ class BlockBuffer:
         self._full, self._ends = np.zeros((2, num_environments), bool)  # with the newest row
 
     def write(self, step: Step) -> np.ndarray:
-        """Takes the next row `[N, ...]`; returns the environments whose blocks it completes."""
+        """Takes the next row `[N, ...]`; returns the environments with a complete block."""
         row = Block(step.observation, pack(step))
         if self._block is None:
             self._block = tree.map_structure(self._zeros, row)

@@ -11,9 +11,9 @@ order. After an item's blocks stands one that begins with a row of zeros: paddin
 
 A table may be spread over several servers, its shards. Each gives the same part of every batch.
 
-An iterator of TensorFlow's that waits for replay's next item cannot be given up: the thread that
-waits, and those of Reverb that sample for it, would go on until the process ends. Each of the
-latter wakes up all the time once its server is gone. A `Stream` can be closed.
+An iterator of TensorFlow's cannot be given up while it waits for replay's next item: its thread and
+Reverb's sampling threads would go on until the process ends, and the latter wake up all the time
+once their server is gone. A `Stream` can be closed.
 """
 
 import os
@@ -25,8 +25,9 @@ import tree
 from acme import specs
 from tensorflow.python.eager import cancellation
 
-from replay.blocks import decompressed, unpack
-from replay.frames import frame_exists, gather_stacks, is_image
+from replay.blocks import unpack
+from replay.decoding import Columns, decoded
+from replay.frames import is_image
 from replay.layout import BlockLayout, Layout
 from replay.structures import (
     FIRST,
@@ -58,20 +59,19 @@ def make_dataset(
 ) -> tf.data.Dataset:
     """Samples the tables of one reader for ever; a batch holds so many items of each of them.
 
-    No more than one batch is asked for ahead of need: what waits here has old priorities, and a
-    queue's items are lost with their reader. A queue is read by one worker, or its order would be
-    lost.
+    No more than one batch is requested ahead of need: a batch that waits has old priorities, and a
+    queue's items are lost with their reader. One worker reads a queue, to keep its order.
 
     Args:
       server_addresses: `host:port` of each shard.
       tables: what to sample, all of one layout, with the sizes of all shards together; a batch
-        holds their items in this order, and those of one table in the order of the shards.
+        holds their items in this order, and a table's items in the order of the shards.
       environment_spec: of one environment, with single frames as its observation.
       core_state: the tables' reader's recurrent state for one environment; () without a core.
       batch_sizes: items of each table, from all shards together; their sum is B.
-      same_process: whether the servers are of this process. Reverb then waits for items in rounds
-        of three seconds, and may drop those that came of several when a round ends: of a queue
-        they are gone. So a queue's are asked for one by one, which over a network would be slow.
+      same_process: whether the servers are in this process. Reverb then waits for items in rounds
+        of three seconds, and may drop items of an incomplete request when a round ends; a queue
+        has lost them. So a queue's items are requested singly, which is slow over a network.
 
     Returns:
       A dataset of `Batch`.
@@ -101,14 +101,11 @@ def make_dataset(
         samples.append(tuple(x.padded_batch(share, padded, drop_remainder=True) for x in items))
     shards = tf.concat([tf.repeat(tf.range(num_shards), share) for share in shares], axis=0)  # [B]
 
-    # Nothing here depends on a tensor's value; to look for what does would take seconds.
+    # No branch here depends on a tensor's value; AutoGraph would look for one, for seconds.
     @tf.autograph.experimental.do_not_convert
     def joined(*parts: tuple[reverb.ReplaySample, ...]) -> Batch:
         whole = _concatenated([_as_one_table(of_shards) for of_shards in parts])
-        items = whole.data._replace(
-            blocks=decompressed(whole.data.blocks, environment_spec, blocks)
-        )
-        return to_batch(whole.info, items, shards, layout, blocks, environment_spec.actions)
+        return to_batch(whole.info, whole.data, shards, layout, blocks, environment_spec)
 
     batches = tf.data.Dataset.zip(tuple(samples)).map(
         joined, num_parallel_calls=batches_at_a_time(num_rows), deterministic=True
@@ -117,7 +114,7 @@ def make_dataset(
 
 
 def batches_at_a_time(num_rows: int) -> int:
-    """How many batches of so many rows are put together beside each other, each by one core.
+    """The number of batches of so many rows that are made in parallel, each by one core.
 
     Two keep a processor's learner busy. An accelerator learns from R2D2's batches four times as
     fast as a core makes them; small ones would only wait for it and grow old.
@@ -214,15 +211,15 @@ def to_batch(
     shard: Array,
     layout: Layout,
     blocks: BlockLayout,
-    actions: specs.Array,
+    environment_spec: specs.EnvironmentSpec,
 ) -> Batch:
-    """Turns B stored items into what a learner sees.
+    """Turns B stored items into a learner's batch.
 
     Args:
-      info: `[B]` each, what Reverb says of the samples.
+      info: `[B]` each, Reverb's record of the samples.
       items: `[B, ...]`; the header is `[B, 7]`, and blocks are padded to one common number, at
-        least one more than the longest item's, with such as begin with a row of zeros.
-      shard: `[B]` int32, index of the server that gave each.
+        least one more than the longest item's, with blocks that begin with a row of zeros.
+      shard: `[B]` int32, the index of each item's server.
     """
     header = Header(*tf.unstack(items.header, axis=-1))
     rows = _Rows(items.blocks, header, blocks)
@@ -233,11 +230,11 @@ def to_batch(
     acted = ((t >= header.padding) & (t < end))[:-1]  # [T, B]
 
     def recorded(t: tf.Tensor, wanted: tf.Tensor) -> Record:
-        return unpack(rows.gather(items.blocks.records, t, wanted), actions)
+        return unpack(rows.gather(items.blocks.records, t, wanted), environment_spec.actions)
 
     observed, done = recorded(t, valid), recorded(t[:-1], acted)
     first = valid & (observed.step_type == FIRST)
-    follows = valid & ~first  # rows whose row before is of the same episode
+    follows = valid & ~first  # rows that follow another of the same episode
     before = recorded(t - 1, follows)
     previous_action: tf.Tensor = before.action
     if previous_action.dtype.is_integer:  # bounded ones are zero there already
@@ -246,7 +243,7 @@ def to_batch(
         previous_action = tf.where(begins, NO_ACTION, previous_action)
     return Batch(
         inputs=NetworkInput(
-            observation=_observations(rows, items.blocks, t, valid, layout.frame_stack),
+            observation=_observations(rows, items, header, layout, environment_spec),
             previous_action=previous_action,
             previous_reward=before.reward,
         ),
@@ -271,58 +268,52 @@ def to_batch(
 
 
 def _observations(
-    rows: "_Rows", blocks: Block, t: tf.Tensor, valid: tf.Tensor, num_frames: int
+    rows: "_Rows",
+    items: Item,
+    header: Header,
+    layout: Layout,
+    environment_spec: specs.EnvironmentSpec,
 ) -> Nest:
-    # Rows of the batch and the k - 1 before them; those before the first block read as zeros, not
-    # FIRST.
-    window = tf.range(1 - num_frames, tf.shape(t)[0], dtype=tf.int64)[:, None]  # [k + T, 1]
-    step_type = rows.gather(blocks.records, window, rows.is_stored(window))[..., 0]
-    exists = frame_exists(step_type == FIRST, num_frames) & valid  # [k, T + 1, B]
-    ages = tf.range(num_frames - 1, -1, -1, dtype=tf.int64)[:, None, None]  # [k, 1, 1]
+    """Single frames, from the k - 1 before the first row on; what is no image has the rows."""
+    # Of the frames before an item's first row those that are of that row's episode.
+    ages = tf.range(layout.frame_stack - 1, dtype=tf.int64)[:, None]
+    begins = rows.gather(items.blocks.records, header.padding - ages, True)[..., 0] == FIRST
+    older = tf.reduce_sum(tf.math.cumprod(tf.cast(~begins, tf.int64)), axis=0)  # [B]
+    last = header.start + header.num_rows
 
-    def gather(field: tf.Tensor) -> tf.Tensor:
-        if not is_image(field.shape.rank - 3):
-            return rows.gather(field, t, valid)
-        return gather_stacks(rows.flatten(field), rows.index(field, t - ages, exists))
+    def read(strings: tf.Tensor, spec: specs.Array) -> tf.Tensor:
+        k = layout.frame_stack if is_image(len(spec.shape)) else 1
+        shown = Columns(rows.begin - (k - 1), header.start - (older if k > 1 else 0), last)
+        num_rows = k + layout.burn_in + layout.length
+        return decoded(strings, spec.shape, spec.dtype, shown, rows.layout, num_rows)
 
-    return tree.map_structure(gather, blocks.observation)
+    return tree.map_structure(read, items.blocks.observation, environment_spec.observations)
 
 
 class _Rows:
-    """Where the rows of a batch are in the blocks of its items."""
+    """The places of a batch's rows in the blocks of its items."""
 
     def __init__(self, blocks: Block, header: Header, layout: BlockLayout) -> None:
         self._num_blocks = blocks.records.shape[1]
-        self._layout = layout
+        self.layout = layout
         # The item's first block's row, its own first one being 0, that is batch row 0.
-        self._begin = header.start - header.padding  # [B]
+        self.begin = header.start - header.padding  # [B]
         self._last_block = (header.start + header.num_rows - 1) // layout.length  # [B]
 
-    def is_stored(self, t: tf.Tensor) -> tf.Tensor:
-        """Whether batch rows `[..., 1]` are rows of the item's blocks at all, `[..., B]`."""
-        row = self._begin + t
-        return (row >= -self._layout.context) & (
-            row <= (self._last_block + 1) * self._layout.length
-        )
+    def gather(self, field: tf.Tensor, t: tf.Tensor, wanted: Array | bool) -> tf.Tensor:
+        """The field `[B, num_blocks, rows, *]` at batch rows `t` `[..., 1]`: `[..., B, *]`.
 
-    def index(self, field: tf.Tensor, t: tf.Tensor, wanted: tf.Tensor) -> tf.Tensor:
-        """Rows `t` `[..., 1]` -> rows of the flattened field `[..., B]`, zeros if not `wanted`."""
-        row = self._begin + t
+        It is zero where not `wanted` `[..., B]`.
+        """
+        row = self.begin + t
         # Rows before the first block and after the last one are those blocks' own.
-        block = tf.clip_by_value(row // self._layout.length, 0, self._last_block)
-        slot = self._layout.context + row - block * self._layout.length
+        block = tf.clip_by_value(row // self.layout.length, 0, self._last_block)
+        slot = self.layout.context + row - block * self.layout.length
         block = tf.where(wanted, block, self._num_blocks - 1)
         slot = tf.where(wanted, slot, 0)
         item = tf.range(tf.shape(field)[0], dtype=tf.int64)  # [B]
-        return (item * self._num_blocks + block) * field.shape[2] + slot
-
-    def flatten(self, field: tf.Tensor) -> tf.Tensor:
-        """`[B, num_blocks, rows, ...]` -> `[B * num_blocks * rows, ...]`."""
-        return tf.reshape(field, [-1, *field.shape[3:]])
-
-    def gather(self, field: tf.Tensor, t: tf.Tensor, wanted: tf.Tensor) -> tf.Tensor:
-        """The field at batch rows `t` `[..., 1]`, zero where not `wanted`: `[..., B, *]`."""
-        return tf.gather(self.flatten(field), self.index(field, t, wanted))
+        index = (item * self._num_blocks + block) * field.shape[2] + slot
+        return tf.gather(tf.reshape(field, [-1, *field.shape[3:]]), index)
 
 
 class Stream(Iterator[Batch]):
@@ -351,6 +342,6 @@ class Stream(Iterator[Batch]):
         return batch
 
     def close(self) -> None:
-        """Ends the stream, for a thread too that waits for its next batch."""
-        self._iterator = None  # what samples for it ends with it
+        """Ends the stream, also for a thread that waits for its next batch."""
+        self._iterator = None  # Reverb's samplers end with it
         self._manager.start_cancel()

@@ -11,15 +11,18 @@ An observation leaf of two axes `[H, W]` becomes `[H, W, k]` and one of three `[
 `[H, W, C * k]`; anything else, a vector or a number, has no frames and stays as it is.
 """
 
+import functools
+from collections.abc import Sequence
+
 import numpy as np
 import tensorflow as tf
 import tree
 
-from replay.structures import Nest
+from replay.structures import Batch, Nest
 
 
 def is_image(leaf_rank: int) -> bool:
-    """Whether an observation leaf of that many axes (batch axes excluded) is stacked."""
+    """Returns whether an observation leaf of that many axes (batch axes excluded) is stacked."""
     return leaf_rank in (2, 3)
 
 
@@ -71,64 +74,68 @@ def _push(stacks: np.ndarray, newest: np.ndarray, first: np.ndarray) -> np.ndarr
     return pushed
 
 
-def frame_exists(first: tf.Tensor, num_frames: int) -> tf.Tensor:
-    """Which frames of each row's stack belong to the row's own episode.
+def stacked(batch: Batch) -> Batch:
+    """The batch, its images' single frames joined to stacks of k, `[T + 1, B, H, W, C * k]`.
 
-    The frame `a` rows before row t does if none of the rows t - a + 1, ..., t begins an episode.
-
-    Args:
-      first: `[k - 1 + T, B]` bool; the first k - 1 rows are only context.
-      num_frames: k.
-
-    Returns:
-      `[k, T, B]` bool, oldest frame first.
+    Frames travel once, and a learner's device joins them: `[k + T, B, H, W]` or `[..., C]`, from
+    the k - 1 before the first row on. Those are zero where they are not of the first row's episode.
+    A batch whose images are stacks already stays as it is.
     """
-    num_rows = tf.shape(first)[0] - (num_frames - 1)
-    exists = [tf.ones_like(first[num_frames - 1 :])]  # the newest frame always does
-    for age in range(1, num_frames):
-        newer_is_first = first[num_frames - age :][:num_rows]
-        exists.append(tf.logical_and(exists[-1], tf.logical_not(newer_is_first)))
-    return tf.stack(exists[::-1])
-
-
-def gather_stacks(frames: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
-    """Gathers frames by row number and joins k of them on the last axis.
-
-    Args:
-      frames: `[M, H, W]` or `[M, H, W, C]`.
-      index: `[k, T, B]` rows of `frames`, oldest first.
-
-    Returns:
-      `[T, B, H, W, C * k]`.
-    """
-    num_frames = index.shape[0]
-    height, width = frames.shape[1:3]
-    channels = 1 if frames.shape.rank == 3 else frames.shape[3]
-    if num_frames == 4 and channels == 1 and frames.dtype == tf.uint8:
-        each = [tf.reshape(tf.gather(frames, index[k]), [-1]) for k in range(4)]
-        pixels = tf.bitcast(_as_words(*each), tf.uint8)  # [T * B * H * W, 4]
-    else:
-        stacks = tf.gather(frames, index)  # [k, T, B, H, W(, C)]
-        # One flat [k, M] -> [M, k] transposition is several times faster than tf.stack(axis=-1).
-        pixels = tf.reshape(stacks, [num_frames, -1, channels])
-        pixels = tf.transpose(pixels, [1, 0, 2]) if num_frames > 1 else pixels
-    shape = tf.concat([tf.shape(index)[1:], [height, width, channels * num_frames]], axis=0)
-    return tf.ensure_shape(
-        tf.reshape(pixels, shape), [*index.shape[1:], height, width, channels * num_frames]
+    observation = tree.map_structure(
+        lambda leaf: _stacks(leaf, batch.valid, batch.reset), batch.inputs.observation
     )
+    return batch._replace(inputs=batch.inputs._replace(observation=observation))
+
+
+def _stacks(frames: tf.Tensor, valid: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
+    """The stacks `[T + 1, B, H, W, C * k]` of an image, and what is none as it is.
+
+    The frame `a` rows before row t is of its episode if none of rows t - a + 1, ..., t begins one.
+
+    Args:
+      frames: `[k + T, B, H, W]` or `[..., C]`.
+      valid: `[T + 1, B]` bool, rows that have a stack at all.
+      first: `[T + 1, B]` bool, rows that begin an episode.
+    """
+    num_rows, num_frames = valid.shape[0], frames.shape[0] - valid.shape[0] + 1
+    if not is_image(frames.shape.rank - 2) or (num_frames == 1 and frames.shape.rank == 5):
+        return frames
+    shown, newest_first = valid, []
+    for age in range(num_frames):
+        newest_first.append((frames[num_frames - 1 - age :][:num_rows], shown))
+        begins = tf.pad(first[: num_rows - age], [[age, 0], [0, 0]])
+        shown = tf.logical_and(shown, tf.logical_not(begins))
+    parts, masks = zip(*newest_first[::-1], strict=True)
+    channels = frames.shape[4] if frames.shape.rank == 5 else 1
+    shape = [*parts[0].shape[:4], channels * num_frames]
+    if num_frames == 4 and channels == 1 and frames.dtype == tf.uint8:
+        return tf.ensure_shape(tf.bitcast(_as_words(parts, masks), tf.uint8), shape)
+    pixels = tf.stack(
+        [
+            tf.reshape(_masked(part, mask), [-1, channels])
+            for part, mask in zip(parts, masks, strict=True)
+        ]
+    )
+    # One flat [k, M] -> [M, k] transposition is several times faster than tf.stack(axis=-1).
+    return tf.reshape(tf.transpose(pixels, [1, 0, 2]), shape)
+
+
+def _masked(part: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
+    axes = part.shape.rank - shown.shape.rank
+    return tf.where(tf.reshape(shown, [*shown.shape, *[1] * axes]), part, tf.zeros([], part.dtype))
 
 
 @tf.function(jit_compile=True, autograph=False)
-def _as_words(*frames: tf.Tensor) -> tf.Tensor:
-    """Joins the bytes of four arrays, the first one's as the lowest: uint8 `[M]` -> uint32 `[M]`.
+def _as_words(parts: Sequence[tf.Tensor], masks: Sequence[tf.Tensor]) -> tf.Tensor:
+    """Joins the bytes of four images, the first one's as the lowest: uint32 `[T + 1, B, H, W]`.
 
     One compiled pass writes a stack of four frames as one word; to transpose its bytes takes five
     times as long.
     """
     words = [
-        tf.bitwise.left_shift(tf.cast(frame, tf.uint32), tf.constant(8 * k, tf.uint32))
-        for k, frame in enumerate(frames)
+        tf.bitwise.left_shift(
+            tf.cast(_masked(part, shown), tf.uint32), tf.constant(8 * k, tf.uint32)
+        )
+        for k, (part, shown) in enumerate(zip(parts, masks, strict=True))
     ]
-    return tf.bitwise.bitwise_or(
-        tf.bitwise.bitwise_or(words[0], words[1]), tf.bitwise.bitwise_or(words[2], words[3])
-    )
+    return functools.reduce(tf.bitwise.bitwise_or, words)

@@ -1,11 +1,11 @@
-"""Reverb servers that may be restarted or cut off for a while: who needs them waits, and says so.
+"""Waits for Reverb servers that are restarted or cut off for a while, and says so.
 
-Reverb's own streams, of writers and samplers, find their server again, and what they send is sent
-again; they say nothing. Its single calls do not: they end in a RuntimeError, whether the server was
-out of reach or refused.
+Reverb's own streams, of writers and samplers, find their server again and repeat what was lost, in
+silence. Its single calls do not: they end in a RuntimeError, whether the server was out of reach or
+refused.
 
 A stream that only waits does not hear that the server's side of its connection is gone, as it is
-20 s after a cable was pulled. Reverb has nobody ask; so whoever waits long has the kernel ask.
+20 s after a cable was pulled. Reverb sends no probes; so after a long wait the kernel is told to.
 """
 
 import contextlib
@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import psutil
 import reverb
 
-ASK_SECONDS = 10  # that a server may take to answer before it is said that it does not
-LOOK_SECONDS = 1  # the same while others wait for who asks
+ASK_SECONDS = 10  # for a server's answer, before its silence is reported
+LOOK_SECONDS = 1  # the same while others wait for the caller
 
 _PROBES = (
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def insist(client: reverb.Client, call: Callable[[], T]) -> T:
-    """Makes a call, and where it fails makes it once more as soon as the server answers.
+    """Makes a call, and if it fails once more, as soon as the server answers.
 
     Raises:
       RuntimeError: the server answers, and the call fails again.
@@ -45,7 +45,7 @@ def insist(client: reverb.Client, call: Callable[[], T]) -> T:
 
 
 def wait_for(client: reverb.Client) -> dict[str, Any]:
-    """A server's account of its tables, as soon as it answers."""
+    """Returns a server's account of its tables, as soon as it answers."""
     began = time.monotonic()
     while True:
         tables = _ask(client, ASK_SECONDS)
@@ -56,7 +56,7 @@ def wait_for(client: reverb.Client) -> dict[str, Any]:
 
 
 class Watch:
-    """Says which servers are away, for one who waits for a stream of theirs.
+    """Reports which servers are away while a stream of theirs stands still.
 
     Args:
       clients: of the servers.
@@ -90,7 +90,7 @@ class Watch:
 
 
 def _have_connections_probed(clients: Sequence[reverb.Client]) -> None:
-    """Breaks off those of this process's connections to servers at whose other end nobody is."""
+    """Has the kernel break off this process's connections to servers that are gone."""
     ports = {int(client.server_address.rpartition(":")[2]) for client in clients}
     for connection in psutil.Process().net_connections("tcp"):
         if not connection.raddr or connection.raddr.port not in ports:

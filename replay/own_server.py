@@ -1,9 +1,9 @@
-"""A Reverb server within a user's process: for that alone, and silent.
+"""A Reverb server within a user's process: closed to others, and silent.
 
-Reverb listens on every address of a machine and asks nobody who they are. It cannot be told another
-address, and a process with threads cannot move to a network of its own. But all that a process
-wants of its server goes over connections that it made at first, one for each of Reverb's two copies
-of gRPC, and they last as long as both of their ends. So then the door can be shut.
+Reverb listens on every address of a machine, without authentication. It cannot be told another
+address, and a process with threads cannot move to a network of its own. But a process talks to its
+own server over connections made at first, one for each of Reverb's two copies of gRPC, which last
+as long as both of their ends. So after them the port can be closed.
 """
 
 import contextlib
@@ -24,10 +24,10 @@ _CLEAR = "_ZNSt9basic_iosIcSt11char_traitsIcEE5clearESt12_Ios_Iostate"
 
 
 def shut(server: reverb.Server) -> None:
-    """Lets nobody connect to a server of this process any more; whoever is connected stays so.
+    """Refuses new connections to a server of this process; those that exist stay.
 
-    What the process itself needs is to be connected by then: a client, which its first call does,
-    and the iterators of datasets. Warns where the system does not allow it.
+    The process itself has to be connected by then: its client, by a first call, and its datasets'
+    iterators. Warns where the system does not allow it.
     """
     program = ctypes.create_string_buffer(_DROP_ALL)
     all_of_it = struct.pack("HL", 1, ctypes.addressof(program))  # struct sock_fprog
@@ -46,11 +46,11 @@ def shut(server: reverb.Server) -> None:
 
 
 def silence() -> None:
-    """Lets Reverb's C++ no longer tell what it does; of errors it tells still.
+    """Silences the messages of Reverb's C++, but for errors.
 
-    Reverb has no setting for it. It writes such lines to std::clog, and errors to std::cerr, so the
-    former stream alone is put into the state in which it takes nothing. Where the C++ library is
-    another one, the lines stay.
+    Reverb has no setting for it. It writes messages to std::clog and errors to std::cerr, so only
+    the former stream is put into the state in which it takes nothing. With another C++ library the
+    messages stay.
     """
     with contextlib.suppress(OSError, AttributeError, ValueError):
         library = ctypes.CDLL("libstdc++.so.6")

@@ -60,8 +60,8 @@ def importance_weights(probability: tf.Tensor, table_size: tf.Tensor, beta: floa
 class PriorityUpdater:
     """Writes priorities back to the shards of one table from a thread of its own, in order.
 
-    The learner does not wait for the server, except when it is a few batches ahead of it: nothing
-    is ever dropped. An error of the server reaches the learner with its next call.
+    The learner waits for the server only when it is a few batches ahead: nothing is ever dropped.
+    An error of the server reaches the learner at its next call.
     """
 
     _POLL_SECONDS = 0.1
@@ -82,10 +82,10 @@ class PriorityUpdater:
         self._thread.start()
 
     def update(self, shard: np.ndarray, key: np.ndarray, priority: np.ndarray) -> None:
-        """Hands over a batch of new priorities; of an item that occurs twice the later one counts.
+        """Hands over a batch of new priorities; of an item that occurs twice the later counts.
 
         Args:
-          shard: `[B]` integers, as the batch holds them: whose key it is.
+          shard: `[B]` integers, as the batch holds them: the shard of each key.
           key: `[B]` uint64, as the batch holds it.
           priority: `[B]`, finite and not negative.
 
@@ -106,7 +106,7 @@ class PriorityUpdater:
         self._put(updates)
 
     def close(self) -> None:
-        """Writes what still waits, then ends the thread.
+        """Writes the priorities that still wait, then ends the thread.
 
         Raises:
           RuntimeError: if the server refused an update.

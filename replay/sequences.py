@@ -1,4 +1,4 @@
-"""Where items begin and end in N streams, and the short memory they are described from.
+"""Cuts N streams into items, and remembers their newest rows to describe the items.
 
 Everything here counts rows of the stream from 0, which is every environment's first row.
 """
@@ -68,7 +68,7 @@ class Cutter:
 
     def __init__(self, layout: Layout, num_environments: int) -> None:
         self._layout = layout
-        # Before which no item reaches: the episode's first row.
+        # The episode's first row, before which no item reaches.
         self._origin = [0] * num_environments
         self._trained = [0] * num_environments  # of the next item
 
@@ -78,9 +78,9 @@ class Cutter:
         """Returns the items that became complete.
 
         Args:
-          newest: the newest row of which the observation is known.
-          environments: whose items are wanted, in ascending order.
-          last_rows: of each of them its `LAST` rows since it was last asked about, in order.
+          newest: the newest row with a known observation.
+          environments: those to be cut, in ascending order.
+          last_rows: the `LAST` rows of each since its previous cut, in order.
         """
         items = []
         for n, rows in zip(environments, last_rows, strict=True):
@@ -103,14 +103,6 @@ class Cutter:
         start = max(self._origin[n], trained - self._layout.burn_in)
         self._trained[n] += self._layout.period
         return n, start, trained, end
-
-
-def oldest_learner_step(cuts: Cuts, facts: History) -> np.ndarray:
-    """The learner step of the oldest parameters that acted in each item, `[M]`.
-
-    Parameters only ever get newer, so that is the item's first row's.
-    """
-    return facts.read(cuts.start, cuts.environment).learner_step
 
 
 def priority_input(cuts: Cuts, length: int, facts: History) -> PriorityInput:

@@ -8,7 +8,7 @@ nothing is learned from it.
     step_type   FIRST  MID  MID  LAST   FIRST  MID
     observation o0     o1   o2   o3     o0'    o1'
     action      a0     a1   a2   -      a0'    a1'     taken on the row's observation
-    reward      r0     r1   r2   -      r0'    r1'     what followed the action
+    reward      r0     r1   r2   -      r0'    r1'     that followed the action
     continuation 1     1    0    -      1      1       0 at a termination; truncation keeps 1
 
 N environments advance together, so each row of all of them fills a buffer with plain numpy, and
@@ -18,9 +18,9 @@ of its columns. It is shared by every item, in every table, that covers any of i
 items into one time-major `Batch`.
 
 An action is a whole number, int32, where the environment's are discrete, several `[D]` where it
-takes several at once, and a vector `[D]`, float32, where they are bounded. It is what the policy
-chose: `agents.contract.Agent` says what the environment is given for it, which of a squashed
-Gaussian's vectors is the squashed one.
+takes several at once, and a vector `[D]`, float32, where they are bounded. It is the policy's
+choice: `Agent.environment_action` turns it into the environment's, which for a squashed Gaussian is
+the squashed vector.
 """
 
 import dataclasses
@@ -65,8 +65,8 @@ class Record(NamedTuple):
 class Block(NamedTuple):
     """K consecutive rows of one environment, the C before them, and the row after them.
 
-    Of the row after them only what is observed counts. A block that an episode's end cut short
-    holds zeros behind it, and the first block of an episode or stream may hold zeros before it.
+    Of the row after them only the observation counts. A block that an episode's end cut short holds
+    zeros behind it, and the first block of an episode or stream may hold zeros before it.
     """
 
     observation: Nest  # [C + K + 1, ...]
@@ -74,7 +74,7 @@ class Block(NamedTuple):
 
 
 class Header(NamedTuple):
-    """Where an item's rows lie inside its blocks, and where they came from: int64 scalars.
+    """The place of an item's rows in its blocks, and their origin: int64 scalars.
 
     An item stores them as one column: seven would cost 6 kB more of the server's memory.
     """
@@ -85,7 +85,7 @@ class Header(NamedTuple):
     learner_step: Array  # the learner step of the oldest parameters that acted in it
     task: Array
     actor: Array
-    agent: Array  # index, in the program, of the agent whose policy acted
+    agent: Array  # index, in the program, of the agent that acted
 
 
 class Item(NamedTuple):
@@ -151,7 +151,7 @@ class Batch(NamedTuple):
 class PriorityInput(NamedTuple):
     """An actor's record of M finished items, for their first priorities: trained rows only."""
 
-    values: dict[str, np.ndarray]  # [L + 1, M] each: what the policy put into `PolicyOutput.values`
+    values: dict[str, np.ndarray]  # [L + 1, M] each: the policy's `PolicyOutput.values`
     reward: np.ndarray  # [L, M] float32
     continuation: np.ndarray  # [L, M] float32
     life_lost: np.ndarray  # [L + 1, M] bool
@@ -165,8 +165,8 @@ class TableSpec:
     Attributes:
       name: unique in a program; by convention the reading agent's name, with a suffix if it reads
         several.
-      kind: `prioritized` samples by priority, `queue` hands out each item once, in order, `uniform`
-        any.
+      kind: `prioritized` samples by priority, `queue` hands out each item once, in order,
+        `uniform` samples evenly.
       layout: how the stream is cut.
       max_size: items; the oldest leaves first.
       min_size: items before anything is sampled.

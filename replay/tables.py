@@ -31,7 +31,7 @@ _KINDS = ("prioritized", "queue", "uniform")
 
 
 def block_layout(tables: Sequence[TableSpec]) -> BlockLayout:
-    """How a stream is cut into blocks: as long as the largest divisor, at most 40, of every period.
+    """Cuts a stream into blocks as long as the largest divisor, at most 40, of every period.
 
     Items then begin and end with blocks, and consecutive items share whole ones. Longer blocks
     compress better and cost less each. A block repeats the rows that any table needs before an
@@ -69,7 +69,7 @@ def shard_of(spec: TableSpec, shard: int, num_shards: int) -> TableSpec:
 
     Args:
       spec: the whole table.
-      shard: which of the servers, of which there are `num_shards`.
+      shard: index of the server, in 0..`num_shards` - 1.
 
     Raises:
       ValueError: if nothing would be left for some.
@@ -88,19 +88,19 @@ def shard_of(spec: TableSpec, shard: int, num_shards: int) -> TableSpec:
 
 
 def num_items(servers: Sequence[reverb.Client], timeout: int | None = None) -> int:
-    """Items in all tables of all servers; arguments and errors are those of `fills`."""
+    """Items in all tables of all servers; arguments and errors as for `fills`."""
     return sum(fill.items for fill in fills(servers, timeout).values())
 
 
 class Fill(NamedTuple):
-    """How full a table is, all its shards together."""
+    """The fill of a table, all its shards together."""
 
     items: int
-    min_size: int  # below which nothing is sampled; 0 of a queue, which gives whatever it has
+    min_size: int  # nothing is sampled below it; 0 for a queue, which gives any item
 
 
 def fills(servers: Sequence[reverb.Client], timeout: int | None = None) -> dict[str, Fill]:
-    """How full each table is, by name.
+    """The fill of each table, by name.
 
     Args:
       timeout: seconds that each server may take to answer; None waits, and says so.
@@ -124,8 +124,6 @@ def signature(
 ) -> Item:
     """The shapes and types of a stored item, its blocks' observations compressed.
 
-    The header's fields share one `[7]` column: seven columns would cost 6 kB more per item.
-
     Args:
       environment_spec: of one environment, with single frames as its observation.
       core_state: the reader's recurrent state for one environment: anything with shape and dtype.
@@ -133,7 +131,7 @@ def signature(
 
     def strings(leaf: specs.Array) -> tf.TensorSpec:
         shape = (blocks.num_rows, *leaf.shape)
-        return tf.TensorSpec([None], tf.string, name=f"{leaf.dtype}{shape}")  # told by nothing else
+        return tf.TensorSpec([None], tf.string, name=f"{leaf.dtype}{shape}")  # not told else
 
     block = Block(
         observation=tree.map_structure(strings, environment_spec.observations),

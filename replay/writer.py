@@ -13,14 +13,13 @@ LAST one:
     block 4                                .|15 . . .|19
     item 1  xxxx[0 ...... 7]8       x: padding, the part of the burn-in that does not exist
     item 2       0 1 2 3[4 ....... 11]12
-    item 3                 4 5 6 7[8 ....... 13]14   only observed; the dataset pads what is missing
+    item 3                 4 5 6 7[8 ....... 13]14   only observed; the dataset pads the rest
 
 Where a table of V-trace's (`crosses_episodes`) reads the stream too, every block has K rows, and
 its items are [0 1 2 3]4, [4 5 6 7]8, ... whatever they are. An item of either kind refers to whole
 blocks, from the one with its first step to the one with its last, and its header says which rows
-are its own. The rows before its first one, of which it needs the frames, the action and the reward,
-are in its first block. Reverb stores a block once, however many items of however many tables refer
-to it.
+are its own. The rows before its first one, which give it frames, action and reward, are in its
+first block. Reverb stores a block once, however many items of however many tables refer to it.
 
 Each `append` writes one row of all N environments at once: no Python runs per environment and step.
 When the row after a block is known the block leaves, one cell per column, and so do the items that
@@ -39,7 +38,7 @@ from reverb.trajectory_writer import TrajectoryColumn
 
 from replay.blocks import BlockBuffer, compressed
 from replay.layout import BlockLayout
-from replay.sequences import Cuts, Cutter, Facts, History, oldest_learner_step, priority_input
+from replay.sequences import Cuts, Cutter, Facts, History, priority_input
 from replay.structures import FIRST, LAST, UNKNOWN, Header, Nest, PriorityInput, Step, TableSpec
 from replay.tables import max_blocks
 
@@ -56,9 +55,9 @@ class WriterStopped(Exception):
 class _SentBlock(NamedTuple):
     """A block that has left."""
 
-    start: int  # the row of the stream that is its first own one
+    start: int  # its first own row, counted in the stream
     stop: int  # the row after its last own one
-    cells: list[Cell]  # where Reverb has each of its leaves
+    cells: list[Cell]  # Reverb's, one for each of its leaves
 
 
 class SequenceWriter:
@@ -93,7 +92,7 @@ class SequenceWriter:
           initial_priorities: by table name, how its items get their first priority; 1 where it is
             missing.
           foreign_core_states: by table name, the initial core state (one environment's) of a reader
-            whose network is not the one that acts. Other tables' items hold the acting network's
+            with another network than the acting one. Other tables' items hold the acting network's
             state.
           should_stop: asked twice a second while a rate limiter blocks.
         """
@@ -128,9 +127,9 @@ class SequenceWriter:
         are in their tables: this is where a rate limiter blocks.
 
         Args:
-          step: `[N, ...]`; on `LAST` rows the action and what follows it mean nothing.
+          step: `[N, ...]`; on `LAST` rows the action and its outcome mean nothing.
           core_state: `[N, ...]`, the acting network's state before this row, resets applied.
-          values: `[N]` each, what the tables' first priorities are made from.
+          values: `[N]` each, from which the tables' first priorities are computed.
           learner_step: of the parameters that acted.
 
         Raises:
@@ -246,7 +245,8 @@ class SequenceWriter:
 
     def _headers(self, spec: TableSpec, cuts: Cuts, first_rows: np.ndarray) -> np.ndarray:
         foreign = spec.name in self._foreign_core_states
-        learner_step = oldest_learner_step(cuts, self._facts)
+        # Parameters only get newer: the oldest that acted are the first row's.
+        learner_step = self._facts.read(cuts.start, cuts.environment).learner_step
         header = Header(
             start=cuts.start - first_rows,
             padding=cuts.padding(spec.layout.burn_in),

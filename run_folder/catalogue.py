@@ -9,27 +9,42 @@ scales replay, batch, sequence and rates so that two cores learn something in an
 """
 
 import dataclasses
+import importlib
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, NoReturn
 
+import r2d2  # noqa: F401 (its check of the installation; its entry is imported later)
 from agents.entry import EXAMPLE, Entry, Kind
-from agents.impala import entry as impala
 from agents.networks.named import CONVOLUTIONS, least_side
-from agents.popart import entry as popart
-from agents.stac import entry as stac
 from environments import import_path, suites
 from environments.copies import conversion
-from r2d2 import entry as r2d2
 from run_folder import texts
 
 PRESETS = ("local", "paper")
 _LONGEST = 64
-
-AGENTS: dict[str, Entry] = {
-    **r2d2.ENTRIES,
-    **impala.ENTRIES,
-    **popart.ENTRIES,
-    **stac.ENTRIES,
+_MODULES = {  # of the entries, `ENTRIES`, by the names that these have in it
+    **dict.fromkeys(("r2d2", "r2d2_plus", "r2d2_feedforward"), "r2d2.entry"),
+    "impala": "agents.impala.entry",
+    **dict.fromkeys(("multihead_impala", "popart"), "agents.popart.entry"),
+    **dict.fromkeys(("stac", "stacx"), "agents.stac.entry"),
 }
+
+
+class _Agents(Mapping[str, Entry]):
+    """The project's agents by name. A run imports those that it names, and no others."""
+
+    def __getitem__(self, name: str) -> Entry:
+        entry: Entry = importlib.import_module(_MODULES[name]).ENTRIES[name]
+        return entry
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_MODULES)
+
+    def __len__(self) -> int:
+        return len(_MODULES)
+
+
+AGENTS = _Agents()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -38,7 +38,7 @@ def conv2d(
     plus: tf.Tensor | None = None,
     pool: bool = False,
 ) -> tf.Tensor:
-    """A convolution with square kernels, and what stands around it.
+    """A convolution with square kernels, and the operations around it.
 
     Args:
       x: `[B, H, W, C]`; bytes are fractions of 255.
@@ -52,7 +52,7 @@ def conv2d(
       pool: the outputs are max-pooled; then there is no `plus`.
 
     Returns:
-      `[B, H', W', F]`, to be differentiated as often as one likes.
+      `[B, H', W', F]`, differentiable any number of times.
     """
     x = tf.convert_to_tensor(x)
     kernel, features = w.shape[0], w.shape[3]
@@ -96,7 +96,7 @@ def _convolve(x: tf.Tensor, w: tf.Tensor, stride: int, padding: str) -> tf.Tenso
 
 
 def _has_blocks(image: tf.Tensor, kernel: int, stride: int, padding: str) -> bool:
-    """Whether the kernel strides over whole blocks of more than one pixel."""
+    """Returns whether the kernel strides over whole blocks of more than one pixel."""
     if padding != "VALID" or stride == 1:
         return False
     return not any(side % stride for side in (kernel, *image.shape[1:3]))
@@ -118,7 +118,7 @@ def to_blocks(image: tf.Tensor, stride: int, dtype: tf.DType = tf.float32) -> tf
     return tf.reshape(_to_blocks(lines, dtype), [-1, rows, columns, stride**2 * channels])
 
 
-# What is reshaped in here, its loop would find number by number.
+# XLA would compute a reshape within the loop number by number.
 @xla.compiled
 def _to_blocks(lines: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     return as_float(tf.transpose(lines, [0, 1, 3, 2, 4]), dtype)

@@ -18,7 +18,7 @@ _AT_ONCE = 4  # vectors of a row, whose sums stay in registers
 
 
 def as_float(x: tf.Tensor, dtype: tf.DType = tf.float32) -> tf.Tensor:
-    """`uint8` scaled to [0, 1], anything else as it is; in that floating type."""
+    """`uint8` scaled to [0, 1], any other type unscaled; in floating type `dtype`."""
     x = tf.convert_to_tensor(x)
     return _fractions(x, dtype) if x.dtype == tf.uint8 else tf.cast(x, dtype)
 
@@ -44,7 +44,7 @@ def add_bias(
 
 @tf.custom_gradient
 def of_sum(of_y: tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[..., tf.Tensor]]:
-    """The gradients of x + b by x and b; its own is again a sum, in which b is not written out."""
+    """The gradients of x + b by x and b; its own gradient is a sum too, without b written out."""
     return (of_y, _sum_of_rows(of_y)), add_bias
 
 
@@ -52,9 +52,9 @@ def of_sum(of_y: tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[..., 
 def add_beside(
     x: tf.Tensor, y: tf.Tensor, b: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]]:
-    """x + y + b, of `[..., C]`, `[..., C]` and `[C]`: what passes by a layer, the layer, its bias.
+    """x + y + b, of `[..., C]`, `[..., C]` and `[C]`: a skip connection, a layer, its bias.
 
-    In one loop, where TensorFlow would make two.
+    One loop, where TensorFlow would make two.
     """
     return _add_three(x, y, b), lambda of_z: (of_z, *of_sum(of_z))
 
@@ -95,7 +95,7 @@ def _loop_of_sums(features: int, kind: str) -> Callable[..., None]:
 
     Args:
       features: whole vectors.
-      kind: of the numbers of x, as `Code.load` says.
+      kind: of the numbers of x, as for `Code.load`.
     """
     code = Code([Pointer] * 2 + [Index, Index, Shared])
     x, all_sums, size, parts, taken = code.arguments

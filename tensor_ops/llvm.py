@@ -1,7 +1,7 @@
-"""LLVM, as llvmlite has it. Whatever compiles takes it from here.
+"""LLVM by llvmlite, for all modules that compile.
 
-Where it cannot be used, `features` says so once, and TensorFlow's operations stand in for what
-would be compiled.
+Where it cannot be used, `features` says so once, and TensorFlow's operations stand in for the
+loops.
 """
 
 import functools
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class _Absent:
-    """Stands for llvmlite where there is none, so that what would use it can be imported."""
+    """Stands for llvmlite where there is none, so that modules that use it can be imported."""
 
     def __getattr__(self, name: str) -> "_Absent":
         return self
@@ -38,7 +38,7 @@ except (ImportError, OSError) as error:  # not installed, or its library cannot 
 
 @functools.cache
 def features() -> Mapping[str, bool]:
-    """The processor's features by LLVM's names; empty where LLVM cannot be used."""
+    """The processor's features, in LLVM's names; empty where LLVM cannot be used."""
     try:
         if _why_not:
             raise RuntimeError(_why_not)

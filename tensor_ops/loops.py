@@ -1,4 +1,4 @@
-"""Where TensorFlow calls loops of `vector_code`, and how: for parts of a batch, on all cores."""
+"""TensorFlow's calls of loops of `vector_code`: for parts of a batch, on all cores."""
 
 import concurrent.futures
 import contextlib
@@ -32,10 +32,10 @@ def without_loops() -> Iterator[None]:
 
 
 def fits(*sizes: int) -> bool:
-    """Whether loops over so many floats are compiled here, each being whole vectors.
+    """Returns whether loops over so many floats are compiled here, each being whole vectors.
 
-    They are where operations of TensorFlow's run on a processor: not in what XLA compiles, nor
-    beside a GPU, nor in what is traced `without_loops`.
+    They are compiled where TensorFlow's operations run on a processor: not within XLA, nor beside a
+    GPU, nor in functions that are traced `without_loops`.
     """
     if _has_none.get() or within_xla():
         return False
@@ -58,18 +58,18 @@ def in_parts(
     outputs: Sequence[Output],
     most_parts: int | None = None,
 ) -> list[tf.Tensor]:
-    """Calls a loop for parts of a batch on all cores; returns what it writes.
+    """Calls a loop for parts of a batch on all cores; returns its outputs.
 
     Args:
       run: void (inputs, outputs, batch size, parts, parts taken), for `Code.parts`. Python's lock
         is taken once for each thread and not for each part: it may be long in coming.
       inputs: the first of them is `[B, ...]`.
-      outputs: what it writes, whole.
-      most_parts: of a batch that has as many items, where outputs have a row for each.
+      outputs: the tensors that it writes, for the whole batch.
+      most_parts: the most parts, where outputs have a row for each; a batch has as many items.
     """
     most = num_parts() if most_parts is None else most_parts
     num_inputs = len(inputs)  # no tensor of a graph is kept by what that graph calls
-    # TensorFlow keeps the memory of what it frees; numpy would ask the kernel for cleared pages.
+    # TensorFlow keeps freed memory; numpy would ask the kernel for cleared pages.
     empty = [tf.raw_ops.Empty(shape=out.shape, dtype=out.dtype) for out in outputs]
 
     def call(*arrays: np.ndarray) -> Sequence[np.ndarray]:
@@ -107,11 +107,11 @@ def num_threads() -> int:
 
 
 def num_parts() -> int:
-    """Some for each thread, since a core may be wanted by others."""
+    """Several for each thread, since other processes may want a core."""
     return 8 * num_threads()
 
 
 @functools.cache
 def _threads(process: int) -> concurrent.futures.ThreadPoolExecutor:
-    """One pool in a process, and another in its fork, which has no threads."""
+    """The process's pool of threads; a fork, which has none, makes another."""
     return concurrent.futures.ThreadPoolExecutor(num_threads())

@@ -6,14 +6,14 @@ product over all T x B rows gives the gradient of the weights:
 
     ∂L/∂W = Σ_t h_{t−1}ᵀ ∂L/∂z_t = [h_0 … h_{T−1}]ᵀ [∂L/∂z_1 … ∂L/∂z_T]
 
-On a processor with vectors for the units all steps are one loop, forwards and backwards, in which a
-core goes its own way with some items (`lstm_code`). Elsewhere, and for second derivatives,
-steps are operations of TensorFlow's: what one does between two matrix products is compiled into one
-loop over its elements, as single operations would be too short for two cores. Backwards computes a
-step's activations again, which costs less than to have stored them.
+On a processor with vectors for the units all steps are one loop, forwards and backwards, in which
+each core takes some items through all steps (`lstm_code`). Elsewhere, and for second derivatives,
+steps are operations of TensorFlow's: those between two matrix products are compiled into one loop
+over elements, since single operations would be too short for two cores. The way back computes a
+step's activations again, which costs less than storing them.
 
 Where XLA compiles a whole update, as for a GPU, the steps are a loop of its own, forwards and
-backwards: written out they would take it minutes.
+backwards: unrolled, they would take it minutes to compile.
 """
 
 import functools
@@ -78,7 +78,7 @@ def unroll(
         results, backwards = make(gates, w_hidden, hidden, cell, valids, following)
 
         def gradient(*of_results: tf.Tensor) -> Gradients:
-            # Of rows that were gathered TensorFlow gives the rows and their numbers.
+            # TensorFlow gives the gradient of gathered rows as slices.
             of_gates, *of_others = backwards(*map(tf.convert_to_tensor, of_results))
             return tf.cast(of_gates, gates.dtype), *of_others
 
@@ -97,7 +97,7 @@ def project(inputs: tf.Tensor, w: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
 
 
 def _aligned(x: tf.Tensor, w: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """x and w with as many columns and rows more, of zeros, as a GPU's units for matrices like.
+    """x and w, padded by columns and rows of zeros for a GPU's matrix units.
 
     With an odd number of columns cuBLAS takes twice the time.
     """
@@ -128,7 +128,7 @@ def _advance(step: Step) -> Gradients:
 
 
 def _gradients_of_step(step: Step, of_results: Gradients) -> Gradients:
-    """Those of z_t, and of the state before the step apart from h_{t−1} W."""
+    """The gradients of z_t, and of the state before the step without the part by h_{t−1} W."""
     arguments = (step.product, step.hidden, step.cell)
     with tf.GradientTape(watch_accessed_variables=False) as tape:
         tape.watch(arguments)
@@ -146,8 +146,8 @@ def _retreat(step: Step, of_results: Gradients) -> Gradients:
 def _turned(w: tf.Tensor) -> tf.Tensor:
     """`[H, 4H]` -> `[4H, H]`, once for all steps.
 
-    oneDNN's product of few rows with a matrix that it has to turn takes two to seven times as long,
-    and TensorFlow would join a turn that it can see to every product.
+    oneDNN's product of few rows with a transposed matrix takes two to seven times as long, and
+    TensorFlow would fuse a transposition that it can see into every product.
     """
     return tf.transpose(w)
 
@@ -160,8 +160,8 @@ def _steps(
     valids: Sequence[tf.Tensor],
     resets: Sequence[tf.Tensor],
 ) -> tuple[Gradients, Callable[..., Gradients]]:
-    """Outputs `[T, B, H]`, hidden and cell after T steps, and what makes of their gradients those
-    of gates, W, hidden and cell."""
+    """Outputs `[T, B, H]`, hidden and cell after T steps, and the function from their gradients to
+    those of gates, W, hidden and cell."""
     steps, outputs = [], []
     for t, row in enumerate(tf.unstack(gates)):
         product = tf.matmul(hidden, w_hidden)
@@ -272,7 +272,7 @@ def _loop(
     valids: Sequence[tf.Tensor],
     resets: Sequence[tf.Tensor],
 ) -> tuple[Gradients, Callable[..., Gradients]]:
-    """As `_steps`; what went into the steps is in one tensor `[T, ...]` of each kind."""
+    """As `_steps`; the inputs of all steps are one tensor `[T, ...]` of each kind."""
     valid, reset = tf.stack(valids), tf.stack(resets)
 
     def advance(t: tf.Tensor, hidden: tf.Tensor, cell: tf.Tensor) -> tuple[Gradients, Gradients]:
@@ -318,7 +318,7 @@ def _scan(
 ) -> tuple[Gradients, Gradients]:
     """Calls (t, *state) -> (values of row t, state) for each of T rows, one after the other.
 
-    How often it was called is all that ends the loop: XLA then need not ask the GPU whether to.
+    Only a count ends the loop: so XLA need not ask the GPU for a condition.
 
     Args:
       function: its values are of the types and shapes of `like`.

@@ -1,7 +1,7 @@
 """The LSTM's recurrence as loops over vectors of units, all steps in one.
 
 The steps of an item follow one another, but items do not wait for each other: a core takes some of
-a batch through all steps, and what a product makes is used where it was made.
+a batch through all steps, and uses a product's result in its own cache.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tensor_ops.llvm import ir
 from tensor_ops.vector_code import Code, Index, Place, Pointer, Shared, Vector, compiled_once
 
-# Items at a time: as many sums as there are registers for, of four gates each and then of one.
+# Items at a time: as many sums as fit the registers, of four gates each and then of one.
 # AVX-512 has 32 registers, AVX2 has 16.
 _ITEMS, _ITEMS_BACK = {16: 4, 8: 2}, 8
 
@@ -25,7 +25,7 @@ class Unroll(NamedTuple):
 
 @compiled_once
 def forwards(unroll: Unroll) -> Callable[..., None]:
-    """T steps, each as `recurrence.unroll` says.
+    """T steps, each as in `lstm.unroll`.
 
     Returns:
       The loop for `in_parts`. It reads hidden and cell `[B, H]`, gates `[T, B, 4H]`, `packed` W,

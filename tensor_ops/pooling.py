@@ -1,7 +1,7 @@
 """Max-pooling of 3 x 3 pixels at every other one, with a gradient that loops gather.
 
-Which of its window's nine places each output stood at is found once. The gradient gathers at each
-pixel what belongs to the windows that found it:
+The place of each output among its window's nine pixels is found once. The gradient gathers at each
+pixel the gradients of the windows that found it:
 
     x [B, H, W, C]  -->  y and uint8 places [B, h, w, C];   places, ∂y  -->  ∂x [B, H, W, C]
 
@@ -34,7 +34,7 @@ def max_pool(
     """The largest of 3 x 3 pixels of x + b, at every other: `[B, H, W, C]` and `[C]` ->
     `[B, ⌈H/2⌉, ⌈W/2⌉, C]`.
 
-    The first of equal ones is the one that is learned from. What several windows give a pixel is
+    Of equal pixels the first one has the gradient. The gradients of several windows at a pixel are
     added in float32. Each window gives its whole gradient to one pixel. So the gradient of the
     bias is a sum over windows, which are a quarter as many as pixels.
     """
@@ -59,13 +59,13 @@ def max_pool(
 
 
 def _has_loops(x: tf.Tensor) -> bool:
-    """They keep some rows of an image: where a core's own cache holds those."""
+    """Returns whether there are loops: a core's own cache must hold some rows of an image."""
     height, width, channels = x.shape[1:]
     return bool(height and width) and fits(channels) and width * channels <= _LINE
 
 
 def _pooled(x: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The outputs, and where in its window each stood."""
+    """The outputs, and the place of each in its window."""
     height, width, channels = x.shape[1:]
     shape = [tf.shape(x)[0], -(-height // 2), -(-width // 2), channels]
     run = _loop_of_pool(height, width, channels, x.dtype.name)
@@ -84,7 +84,7 @@ def _gathered(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) -> tf
 
 @xla.compiled
 def _places(padded: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """The first place, row by row from 0 to 8, where each output is in its window: uint8."""
+    """The first place of each output in its window, row by row from 0 to 8: uint8."""
     found = tf.zeros_like(y, tf.uint8)
     for place, candidate in reversed(list(enumerate(_windows(padded)))):
         found = tf.where(candidate == y, tf.constant(place, tf.uint8), found)
@@ -93,7 +93,7 @@ def _places(padded: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
 
 @xla.compiled
 def _at_places(places: tf.Tensor, padded: tf.Tensor) -> tf.Tensor:
-    """Of each window, what stands at its place."""
+    """The number at each window's place."""
     found = tf.zeros_like(places, padded.dtype)
     for place, value in enumerate(_windows(padded)):
         found = tf.where(places == place, value, found)
@@ -101,7 +101,7 @@ def _at_places(places: tf.Tensor, padded: tf.Tensor) -> tf.Tensor:
 
 
 def _to_places(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) -> tf.Tensor:
-    """At each pixel the sum of what belongs to the windows that have their place there."""
+    """At each pixel, the sum over the windows with their place there."""
     sides = map(_margins, (height, width))
     around = [[0, 0], *([1 - before, before] for before, _ in sides), [0, 0]]
     places = tf.pad(places, around, constant_values=_NOWHERE)
@@ -125,7 +125,7 @@ def _of_neighbours(places: tf.Tensor, of_y: tf.Tensor, height: int, width: int) 
 
 
 def _place(rows: _Offsets, columns: _Offsets) -> np.ndarray:
-    """Where in a window each of 2 x 2 pixels stands: `[2, 1, 2, 1]`."""
+    """The place in a window of each of 2 x 2 pixels: `[2, 1, 2, 1]`."""
     places = [
         [_OUTSIDE if row is None or column is None else 3 * row + column for column in columns]
         for row in rows
@@ -145,13 +145,13 @@ def _windows(padded: tf.Tensor) -> list[tf.Tensor]:
 
 
 def _offsets(side: int) -> tuple[_Offsets, _Offsets]:
-    """Where two windows, one after the other, have pixels 2a and 2a + 1."""
+    """The places of pixels 2a and 2a + 1 in two neighbouring windows."""
     before, _ = _margins(side)
     return ((1, 2), (None, 0)) if before else ((2, None), (0, 1))
 
 
 def _margins(side: int) -> list[int]:
-    """How many pixels `max_pool` thinks before and after so many: 2 ⌈n/2⌉ + 1 with them."""
+    """The pixels that `max_pool` assumes before and after n: 2 ⌈n/2⌉ + 1 with them."""
     missing = 2 * -(-side // 2) + 1 - side
     return [missing // 2, missing - missing // 2]
 
@@ -201,7 +201,7 @@ def _loop_of_pool(height: int, width: int, channels: int, kind: str) -> Callable
                 for i in range(3)
                 for j in range(3)
             ]
-            # What the next rows of windows are made of.
+            # The rows of the next windows.
             for ahead in (1, 2):
                 pixel = image * height + first * 2 + (2 * _ROWS - above)
                 pixel = pixel + row * 2 + ahead
@@ -209,7 +209,7 @@ def _loop_of_pool(height: int, width: int, channels: int, kind: str) -> Callable
                 for beside in (0, 1):
                     at = (pixel + beside) * channels
                     code.prefetch(x, at + channel, kind)
-            # From the middle, which is inside, so that what is no number stays that.
+            # From the middle, which is inside, so that NaN stays NaN.
             found, place = of[4], code.bytes(4)
             for earlier in (3, 2, 1, 0):
                 found, place = code.larger(

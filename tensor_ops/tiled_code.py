@@ -2,14 +2,13 @@
 
     ∂w_{i,j} = Σ_p x_p ∂y_{p-s(i,j)}ᵀ,   s(i, j) = (i - m) L + j - m
 
-p counts the pixels of some images as one line: rows of L pixels follow one another, and where a row
-of ∂y ends there are zeros, which are also what is before the next row. So a kernel's pixel is a
-shift of the line.
+p counts the pixels of some images as one line: rows of L pixels follow one another, and a row of ∂y
+ends with zeros, which also stand before the next row. So a kernel's pixel is a shift of the line.
 
 A product of tiles sums over 32 pixels. They have to be next to each other for each channel of x,
 and in pairs for each feature of ∂y. So x is turned once for all shifts, and ∂y is paired twice, for
-even shifts and for odd ones: tiles whose rows do not begin with a line of the cache take several
-times as long to load.
+even shifts and for odd ones: a tile takes several times as long to load where its rows do not begin
+with a line of the cache.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,12 +36,12 @@ class Layer(NamedTuple):
 
     @property
     def depth(self) -> int:
-        """Numbers of a block, which are row by row of its pixels."""
+        """Numbers of a block, row by row of its pixels."""
         return self.block**2 * self.channels
 
     @property
     def size(self) -> int:
-        """How many weights there are."""
+        """The number of weights."""
         return self.kernel**2 * self.depth * self.features
 
 
@@ -68,7 +67,7 @@ class _Line(NamedTuple):
 
 
 def fits(layer: Layer) -> bool:
-    """Whether channels and features fill tiles, and images the cache."""
+    """Returns whether channels and features fill tiles, and images the cache."""
     numbers = _line(layer).pixels * (layer.depth + layer.features)
     return numbers <= _MOST and not layer.depth % ROWS and not layer.features % ROWS
 
@@ -147,7 +146,7 @@ def _copy(
 def _copy_image(
     code: Code, layer: Layer, x: ir.Value, image: Place, to: ir.Value, number: Place
 ) -> None:
-    """Cuts an image into blocks, which are number `number` of the line."""
+    """Cuts an image, number `number` of the line, into blocks."""
     line, of_block = _line(layer), layer.block * layer.channels  # numbers of a row of a block
     pieces = layer.columns if layer.block > 1 else 1  # of a row
     of_piece = layer.columns * of_block // pieces
@@ -170,7 +169,7 @@ def _turn_images(
     rest: ir.Value,
     turned: ir.Value,
 ) -> None:
-    """As `_turn`, so many images where they are; the last pixels fill no tile and go by `rest`."""
+    """As `_turn`, so many images in place; the last pixels fill no tile and use `rest`."""
     size, depth = layer.rows * layer.columns, layer.depth
     of, pixels = first * (size * depth), count * size
     left = pixels % COLUMNS
@@ -259,7 +258,7 @@ class _Columns(NamedTuple):
 
 
 class _Coming(NamedTuple):
-    """The place that the next images will be read from."""
+    """The place of the next images."""
 
     array: ir.Value
     begin: Place
@@ -275,9 +274,9 @@ def _multiply(
     coming: Sequence[_Coming],
     sums: ir.Value,
 ) -> None:
-    """Adds what these images have of the gradient to the sums.
+    """Adds these images' part of the gradient to the sums.
 
-    Memory is asked for the next images meanwhile: it would be waited for as long as this takes.
+    The next images are prefetched meanwhile: to wait for memory would take as long as this.
     """
     line, kernel = _line(layer), layer.kernel
     columns = [

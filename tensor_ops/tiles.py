@@ -1,8 +1,8 @@
-"""Tiles: matrices in registers, whose product a processor with AMX makes in one instruction.
+"""Tiles: matrices in registers, multiplied by one instruction on a processor with AMX.
 
 A tile has 16 rows of 16 floats, or of 32 numbers of bfloat16. Where the processor has none, tiles
-are arrays and their product is a loop over vectors: what is written with them runs everywhere, and
-is tested there, but would not pay.
+are arrays and their product is a loop over vectors: code with tiles runs everywhere, and is tested
+there, but would not pay.
 """
 
 import contextlib

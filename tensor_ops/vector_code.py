@@ -1,7 +1,7 @@
 """Loops over vectors of floats, written in Python and compiled by LLVM for this processor.
 
-A learner spends most of its time in loops that TensorFlow's libraries have no kernel for. Such a
-loop is written with `Code`, for one shape, so that every stride is a constant:
+A learner spends most of its time in loops without a kernel in TensorFlow's libraries. Such a loop
+is written with `Code`, for one shape, so that every stride is a constant:
 
     code = Code([Pointer, Pointer, Index])      # void (float *x, float *y, int64 n)
     x, y, n = code.arguments
@@ -62,13 +62,13 @@ def lanes() -> int:
 
 
 def has_tiles() -> bool:
-    """Whether what follows is compiled for a processor that multiplies tiles."""
+    """Returns whether code is compiled for a processor that multiplies tiles."""
     return multiplies_tiles()
 
 
 @functools.cache
 def multiplies_tiles() -> bool:
-    """Whether the processor multiplies matrices of bfloat16 tile by tile (AMX).
+    """Returns whether the processor multiplies matrices of bfloat16 tile by tile (AMX).
 
     Linux gives the registers for it to a process that asks, and to its forks.
     """
@@ -81,7 +81,7 @@ def multiplies_tiles() -> bool:
 def compiled_once(
     write: Callable[_Given, Callable[..., None]],
 ) -> Callable[_Given, Callable[..., None]]:
-    """As `functools.cache`, of what is compiled for a processor with these `lanes` and tiles."""
+    """As `functools.cache`, for code compiled for a processor with these `lanes` and tiles."""
     compiled: dict[Hashable, Callable[..., None]] = {}
 
     @tf.autograph.experimental.do_not_convert  # a loop may be wanted first by a traced function
@@ -96,7 +96,7 @@ def compiled_once(
 
 
 class Vector:
-    """As many floats as `lanes()` says, with arithmetic."""
+    """A vector of `lanes()` floats, with arithmetic."""
 
     def __init__(self, builder: ir.IRBuilder, value: ir.Value) -> None:
         self._builder = builder
@@ -137,7 +137,7 @@ class Number:
         return self._with(self._builder.mul, other)
 
     def __floordiv__(self, other: "Place") -> "Number":
-        """Of one that is not negative, as is %."""
+        """Of a number that is not negative, as is %."""
         return self._with(self._builder.udiv, other)
 
     def __mod__(self, other: "Place") -> "Number":
@@ -216,7 +216,7 @@ class Code:
         Args:
           size: of the batch.
           parts: of it.
-          taken: how many are, an int64 that all threads share, from 0 on.
+          taken: the number that are taken, an int64 that all threads share, from 0 on.
         """
         builder = self.builder
         head, body, after = (builder.append_basic_block(name) for name in ("next", "part", "done"))
@@ -273,18 +273,18 @@ class Code:
         self.builder.store(found, where, align=SIZES[kind])
 
     def prefetch(self, array: ir.Value, place: Place, kind: str = "float32") -> None:
-        """Asks for what stands there, to be in the core's cache when it is loaded."""
+        """Asks for the memory there, to be in the core's cache when it is loaded."""
         to_read, second_cache, of_data = (ir.Constant(_Int32, number) for number in (0, 2, 1))
         where = self._at(array, place, _TYPES[kind])
         self.call("llvm.prefetch.p0", where, to_read, second_cache, of_data)
 
     def as_bfloat16(self, vector: Vector) -> Vector:
-        """The numbers that bfloat16 has for these."""
+        """These numbers as bfloat16."""
         high = self.builder.and_(self._rounded(vector), _constant(self._bits, -(2**16)))
         return Vector(self.builder, self.builder.bitcast(high, self._vector))
 
     def _rounded(self, vector: Vector) -> ir.Value:
-        """Bits whose upper half is the nearest bfloat16; of two as near, the even one."""
+        """Bits with the nearest bfloat16 as their upper half; of two as near, the even one."""
         builder = self.builder
         bits = builder.bitcast(vector.value, self._bits)
         high = builder.lshr(bits, _constant(self._bits, 16))
@@ -320,7 +320,7 @@ class Code:
         return ir.Constant(ir.VectorType(Half, len(numbers)), list(numbers))
 
     def load_halves(self, array: ir.Value, place: Place, count: int) -> ir.Value:
-        """So many numbers of bfloat16, to be moved as they are."""
+        """So many numbers of bfloat16, for moving them."""
         where = self._at(array, place, Half)
         return self.builder.load(where, typ=ir.VectorType(Half, count), align=2)
 
@@ -353,7 +353,7 @@ class Code:
         return self._at(array, place, _TYPES[kind])
 
     def call(self, name: str, *arguments: ir.Value) -> None:
-        """Calls what LLVM or the processor has by that name, which returns nothing."""
+        """Calls a function of LLVM's or the processor's by name; it returns nothing."""
         if name not in self._module.globals:
             of = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
             ir.Function(self._module, of, name)
@@ -422,7 +422,7 @@ class Code:
         return Vector(self.builder, self.builder.shuffle_vector(first, undefined, everywhere))
 
     def positive(self, x: Vector) -> Vector:
-        """max(x, 0); what is no number stays that."""
+        """max(x, 0); NaN stays NaN."""
         negative = self.builder.fcmp_ordered("<", x.value, self.zeros().value)
         return Vector(self.builder, self.builder.select(negative, self.zeros().value, x.value))
 
@@ -498,8 +498,8 @@ def _machine_code(assembly: str) -> Any:
     module = llvm.binding.parse_assembly(assembly)
     module.verify()
     options = llvm.binding.create_pipeline_tuning_options(speed_level=3)
-    # Loops are written with vectors, and unrolled where that pays: more of it takes LLVM as long
-    # again, and runs no faster.
+    # Loops are written with vectors, and unrolled where that pays: LLVM's own passes would take as
+    # long again, and gain nothing.
     options.loop_unrolling = options.loop_vectorization = options.loop_interleaving = False
     passes = llvm.binding.create_pass_builder(machine, options)
     passes.getModulePassManager().run(module, passes)

@@ -1,10 +1,10 @@
 """Convolutions with a half to a quarter of the multiplications (Lavin & Gray 2015).
 
 Winograd's F(m x m, r x r): a tile of m x m outputs needs (m + r - 1)² products of numbers that are
-sums of its inputs, where a convolution as it is written needs m² r²: 36 and not 144 for m = 4 and
-r = 3. The equations and the loops are in `winograd_code`; what is here is what a layer needs around
-them. A convolution that strides over s pixels is one with stride 1 over blocks of s x s pixels
-(`convolution`); the loops read blocks where they stand in the image.
+sums of its inputs, where a direct convolution needs m² r²: 36 and not 144 for m = 4 and r = 3. The
+equations and the loops are in `winograd_code`; here are a layer's operations around them. A
+convolution that strides over s pixels is one with stride 1 over blocks of s x s pixels
+(`convolution`); the loops read blocks directly from the image.
 
 The arithmetic is float32, also where images are bfloat16 or bytes. Errors are some 1e-6 of the
 outputs' size.
@@ -20,13 +20,14 @@ from tensor_ops.loops import Output, fits, in_parts, sums_of_parts
 from tensor_ops.winograd_code import ARRAYS, Extras, Images, Layer, forwards, weights
 
 _KERNELS = (2, 3)  # blocks of a side: beyond, the sums lose digits
-_CACHE = 2**20  # what a loop may need of a core's own, in bytes
+_CACHE = 2**20  # bytes that a loop may use of a core's own cache
 
 
 def convolves(x: tf.Tensor, kernel: int, stride: int, padding: str, features: int) -> bool:
-    """Whether `convolve` has a loop for such images `[B, H, W, C]`, and it is the quicker way.
+    """Returns whether `convolve` has a loop for such images `[B, H, W, C]`, which is quicker then.
 
-    It has, on processors with vectors, where whole vectors fill a line of a block and the features.
+    There is one on processors with vectors, where whole vectors fill a line of a block and the
+    features.
     """
     shape = tf.TensorShape(x.shape)
     if shape.rank != 4 or None in shape[1:]:
@@ -54,7 +55,7 @@ def convolve(
     after_relu: bool = False,
     beside: tf.Tensor | None = None,
 ) -> tf.Tensor:
-    """A convolution and what stands around it, for what `convolves` says yes to.
+    """A convolution and the operations around it, where `convolves` is true.
 
     Args:
       x: `[B, H, W, C]`: bytes, which are fractions, or of the outputs' type.
@@ -67,7 +68,7 @@ def convolve(
       beside: `[B, H', W', F]`, to be added.
 
     Returns:
-      `[B, H', W', F]`, to be differentiated as often as one likes.
+      `[B, H', W', F]`, differentiable any number of times.
     """
     around = _Around(_margin(padding), stride, after_relu=after_relu)
     return _convolve(x, w, dtype, around, {"b": b, "beside": beside})
@@ -82,7 +83,7 @@ class _Around(NamedTuple):
     after_relu: bool = False
 
     def turned(self, kernel: int) -> "_Around":
-        """Of a gradient's way back to the inputs."""
+        """The description of the gradient's way back to the inputs."""
         return _Around(kernel - 1 - self.margin, self.output_block, self.block)
 
 

@@ -31,8 +31,8 @@ from tensor_ops.vector_code import (
     compiled_once,
 )
 
-# Where polynomials are evaluated, besides infinity, for so many sums of a side: sums of few digits,
-# whose errors are half of those for 0, 1, -1, 2 and -2 (measured; Barabasz et al. 2020 say why).
+# The points of evaluation, besides infinity, for so many sums of a side: numbers of few digits,
+# with half the errors of 0, 1, -1, 2 and -2 (measured; Barabasz et al. 2020 say why).
 _POINTS: Mapping[int, Sequence[float]] = {
     3: (0, 1),
     4: (0, 1, -1),
@@ -40,8 +40,8 @@ _POINTS: Mapping[int, Sequence[float]] = {
     6: (0, 5 / 8, -5 / 8, 3 / 2, -3 / 2),
 }
 _TILES = (4, 3, 2)  # outputs of a tile's side, to choose from
-# Tiles at a time: as many sums as there are registers for, and for the weights' gradient, whose
-# sums are loaded and stored each time, more. Measured.
+# Tiles at a time: as many sums as fit the registers; more for the weights' gradient, since its sums
+# are loaded and stored each time. Measured.
 _SUMS, _SUMS_OF_WEIGHTS = 12, 24
 
 T = TypeVar("T", bound=Any)
@@ -78,8 +78,8 @@ def matrices(tile: int, kernel: int) -> Matrices:
 def transform(matrix: np.ndarray, x: Sequence[T]) -> list[T]:
     """M x, of numbers, arrays or vectors.
 
-    Rows and columns for a point and for its negative differ in each other sign: what both have in
-    common is computed once.
+    Rows and columns for a point and for its negative differ in every other sign: their common part
+    is computed once.
     """
     signs = (-1.0) ** np.arange(max(matrix.shape))
     terms: list[list[tuple[float, T]]] = [[] for _ in matrix]
@@ -133,7 +133,7 @@ def transform_both(matrix: np.ndarray, x: Callable[[int, int], T]) -> list[list[
 
 
 class Images(NamedTuple):
-    """How images stand in memory: `[B, rows * block, columns * block, channels / block²]`.
+    """The layout of images in memory: `[B, rows * block, columns * block, channels / block²]`.
 
     A block's channels are its pixels', row by row.
     """
@@ -150,7 +150,7 @@ class Images(NamedTuple):
         return self.channels // self.block
 
     def place(self, image: Place, row: Place, line: Place) -> Place:
-        """Where a row of pixels begins, the `line`-th of a row of blocks."""
+        """The place of a row of pixels, the `line`-th of a row of blocks."""
         return ((image * self.rows + row) * self.block + line) * (self.columns * self.line)
 
 
@@ -188,7 +188,7 @@ class Layer(NamedTuple):
 
     @property
     def num_products(self) -> int:
-        """Weights when they are transformed."""
+        """The number of transformed weights."""
         return self.side**2 * self.inputs.channels * self.outputs.channels
 
     @property
@@ -231,7 +231,7 @@ ARRAYS = Extras._fields[1:]
 class _Strip:
     """Rows of tiles that are computed together, and the arrays for them.
 
-    `image` has inputs with zeros around them, `outputs` what tiles make or are made of: row by row.
+    `image` has inputs with zeros around them, `outputs` the tiles' outputs: row by row.
     `of_inputs` and `of_outputs` have a matrix for each number of a tile, tiles x channels.
     """
 
@@ -304,7 +304,7 @@ class _Strip:
     def write_outputs(
         self, y: ir.Value, image: Place, first: Place, arrays: Mapping[str, Any]
     ) -> None:
-        """Rows of y, with what is added to them."""
+        """Writes rows of y, with the additions."""
         code, outputs = self.code, self.layer.outputs
         with (
             self._rows_inside(first) as (row, of_image),
@@ -326,7 +326,7 @@ class _Strip:
 
     @contextlib.contextmanager
     def _channels(self, images: Images, image: Place, row: Place) -> Iterator[tuple[Place, Place]]:
-        """A loop over vectors of a block's channels: where the row's first is, and which it is."""
+        """A loop over vectors of a block's channels: the place of each, and its number."""
         code = self.code
         with (
             code.loop(images.block) as line,
@@ -337,7 +337,7 @@ class _Strip:
 
     @contextlib.contextmanager
     def _rows_inside(self, first: Place) -> Iterator[tuple[Place, Place]]:
-        """A loop over rows of `outputs` that an image has: where one begins, and its number."""
+        """A loop over the rows of `outputs` within an image: the place of each, and its number."""
         code = self.code
         with code.loop(self._num_inside(first)) as row:
             place = row * (self.output_columns * self.layer.outputs.channels)
@@ -493,8 +493,8 @@ def forwards(layer: Layer, extras: Extras) -> Callable[..., None]:
     """beside + (conv(x or max(x, 0)) + b, where positive > 0, or else 0).
 
     Returns:
-      What `in_parts` calls with x, G w Gᵀ, b, positive, beside and y; a number of G w Gᵀ is
-      `[channels, features]`.
+      The loop for `in_parts`, called with x, G w Gᵀ, b, positive, beside and y; a number of G w Gᵀ
+      is `[channels, features]`.
     """
     code = Code([Pointer] * 6 + [Index, Index, Shared])
     x, w, *given, y, size, parts, taken = code.arguments
@@ -523,7 +523,7 @@ def weights(layer: Layer, after_relu: bool) -> Callable[..., None]:
     """Σ (Bᵀ x B) · (A ∂y Aᵀ) over tiles and images, and Σ ∂y.
 
     Returns:
-      What `in_parts` calls with x, ∂y and the sums of each part, a row each.
+      The loop for `in_parts`, called with x, ∂y and the sums of each part, a row each.
     """
     code = Code([Pointer] * 3 + [Index, Index, Shared])
     x, of_y, all_sums, size, parts, taken = code.arguments

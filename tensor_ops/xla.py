@@ -1,4 +1,4 @@
-"""XLA: what it compiles on processors too, what a network asks of it, and its flags."""
+"""XLA: functions that it compiles on processors too, and its flags."""
 
 import contextlib
 import functools
@@ -26,14 +26,14 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.cache
 def introduce() -> None:
-    """Has XLA compile something in silence: the first time, it tells of itself at any log level."""
+    """Has XLA compile something in silence: at first it prints a banner at any log level."""
     with tf.init_scope(), tf.device("CPU"), _silence():
         tf.function(tf.exp, jit_compile=True)(0.0)
 
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Lets nothing of this process's reach its standard error."""
+    """Keeps this process's output from its standard error."""
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:
@@ -45,12 +45,12 @@ def _silence() -> Iterator[None]:
 
 
 def within_xla() -> bool:
-    """Whether what is traced now is part of something larger that XLA will compile."""
+    """Returns whether the code being traced is part of a function that XLA will compile."""
     return bool(control_flow_util.GraphOrParentsInXlaContext(ops.get_default_graph()))
 
 
 def xla_flags(given: str) -> str:
-    """XLA's flags, with what is not among those given.
+    """XLA's flags: the given ones, and this project's where they are not given.
 
     cuDNN's kernels for TensorFloat-32 want channels last, and XLA would give them floats with
     channels first, to be turned before and after. The wheel has CUDA's assembler and mathematics,

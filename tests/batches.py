@@ -126,3 +126,9 @@ def inputs_after(action: int, reward: float) -> NetworkInput:
     return NetworkInput(
         tf.ones([2, OBSERVATION_SIZE]), tf.fill([2], action), tf.fill([2], np.float32(reward))
     )
+
+
+def bare(**fields: Any) -> Batch:
+    """A batch that has these fields, and () for the others."""
+    nothing = dict.fromkeys(Batch._fields, ()) | {"inputs": NetworkInput((), (), ())}
+    return Batch(**nothing | fields)

@@ -1,7 +1,7 @@
 """How much of this project some modules import, all together.
 
     python -m tests.closure r2d2.agent
-    python -m tests.closure launch.train r2d2.agent --without=tensor_ops   # a run of R2D2
+    python -m tests.closure launch.train r2d2.entry r2d2.agent --without=tensor_ops  # a run of R2D2
 
 Every import counts, also one within a function; `--without=tensor_ops` leaves a room out.
 """

@@ -187,11 +187,7 @@ class Config:
         fields.check(self)
         if self.c_bar > self.rho_bar:
             raise ValueError(f"c_bar must be at most rho_bar ({self.rho_bar}), got {self.c_bar}.")
-        if self.period is not None and self.period > self.length:
-            raise ValueError(
-                f"period must be at most length ({self.length}), or steps would never be trained; "
-                f"got {self.period}."
-            )
+        _ = self.layout  # which refuses what does not fit
         if self.log_sigma_min > self.log_sigma_max:
             raise ValueError(
                 f"log_sigma_min must be at most log_sigma_max ({self.log_sigma_max:g}), "
@@ -256,8 +252,8 @@ OF_DMLAB: dict[str, Any] = dict(
 )
 DMLAB = Config(**OF_DMLAB)
 
-# Zahavy et al. 2020, Tables 2 and 3: their IMPALA for continuous control, whose heads have no
-# hidden layers here. Rewards there are from 0 to 1, and nothing is said of clipping gradients.
+# Zahavy et al. 2020, Tables 2 and 3: their IMPALA for continuous control, without the heads'
+# hidden layers. Rewards there are from 0 to 1, and nothing is said of clipping gradients.
 OF_CONTROL: dict[str, Any] = dict(
     length=40,
     period=10,

@@ -1,9 +1,9 @@
-"""The policies that a network can speak of: chances of numbered actions, squashed Gaussians.
+"""The policies that a network can give: chances of numbered actions, squashed Gaussians.
 
 A distribution is a named tuple of tensors, so graphs, tapes and `tree.map_structure` take it as it
-is. The actions that it samples, and those whose probabilities it gives, are the ones in replay: of
-a squashed Gaussian they are the vectors before they are squashed, u, and `squashed` makes of u what
-the environment is given. Nothing ever has to be inverted: near a bound tanh(u) no longer tells u.
+is. It samples actions as replay holds them, and gives their probabilities: for a squashed Gaussian
+these are the vectors before squashing, u, of which `squashed` makes the environment's actions.
+Nothing ever has to be inverted: near a bound tanh(u) no longer tells u.
 """
 
 import functools
@@ -16,7 +16,7 @@ import tensorflow as tf
 import tree
 from acme import specs
 
-from agents.networks.network import bounds_of, choices_of, is_discrete, num_discrete
+from agents.networks.network import choices_of, is_discrete
 from replay.structures import Array
 
 LOG_SIGMA_MIN, LOG_SIGMA_MAX = -5.0, 2.0
@@ -165,7 +165,7 @@ class SquashedGaussian(NamedTuple):
         return {"standard_kl": mean}
 
     def divergence(self, other: "SquashedGaussian") -> tf.Tensor:
-        """KL(π, π'), that of the Gaussians: squashing both alike changes nothing of it.
+        """KL(π, π'), which is the Gaussians': squashing both alike does not change it.
 
         Σ_d log σ'_d / σ_d + (σ_d² + (μ_d − μ'_d)²) / (2 σ'_d²) − ½
         """
@@ -176,7 +176,7 @@ class SquashedGaussian(NamedTuple):
 
 
 class Form(NamedTuple):
-    """How the outputs of a network's layer are read as a policy."""
+    """The reading of a network layer's outputs as a policy."""
 
     size: int  # N, numbers for an observation
     make: Callable[[tf.Tensor], Distribution]  # of `[..., N]`
@@ -189,20 +189,19 @@ def form_of(
 ) -> Form:
     """A logit for each of A actions, or of each of several numbers; 2 D numbers for vectors `[D]`.
 
-    Raises:
-      ValueError: actions are neither numbers from 0 nor vectors within finite bounds.
+    Args:
+      actions: the spec of the environment's, as `environments.copies.spec.spec_of` makes it.
     """
-    if isinstance(actions, specs.DiscreteArray):
-        return Form(num_discrete(actions), Categorical)
-    if is_discrete(actions):
-        counts = choices_of(actions)
-        return Form(sum(counts), functools.partial(several, counts=counts))
-    bounds = dict(log_sigma_min=log_sigma_min, log_sigma_max=log_sigma_max)
-    return Form(2 * bounds_of(actions)[0].size, functools.partial(squashed_gaussian, **bounds))
+    if not is_discrete(actions):
+        bounds = dict(log_sigma_min=log_sigma_min, log_sigma_max=log_sigma_max)
+        return Form(2 * actions.shape[0], functools.partial(squashed_gaussian, **bounds))
+    counts = choices_of(actions)
+    several_numbers = functools.partial(several, counts=counts)
+    return Form(sum(counts), several_numbers if actions.shape else Categorical)
 
 
 def several(outputs: tf.Tensor, counts: Sequence[int]) -> Several:
-    """The policies of outputs `[..., Σ_d A_d]`: A_d logits of one number after those of another."""
+    """The policies of outputs `[..., Σ_d A_d]`: A_d logits of each number, one after another."""
     return Several(tuple(map(Categorical, tf.split(outputs, counts, axis=-1))))
 
 
@@ -233,7 +232,7 @@ def squashed(u: Array, actions: specs.BoundedArray) -> Array:
 
     u is `[..., D]`, an actor's array or an exported policy's tensor.
     """
-    low, high = bounds_of(actions)
+    low, high = actions.minimum, actions.maximum
     tanh, clip = (tf.tanh, tf.clip_by_value) if tf.is_tensor(u) else (np.tanh, np.clip)
     share = 0.5 * (tanh(u) + 1)
     # Each bound's part by itself, since high − low may be beyond float32; clipped for rounding.

@@ -73,7 +73,7 @@ RIVALS = dict.fromkeys(("pytorch", "pytorch_tuned", "pytorch_compiled"), "pytorc
 
 
 def horizon(env: str) -> Values:
-    """The frames by the end of which the learning rate has fallen, and those of a step.
+    """The frames after which the learning rate has fallen, and the frames of a step.
 
     Espeholt et al. 2018, Section 5.3.2: 200 million of one Atari game, and of each of 57 (F.1). A
     DMLab level has a billion (the authors' code), 30 levels ten billion (the code, and Hessel et
@@ -92,8 +92,10 @@ def horizon(env: str) -> Values:
 
 
 def evolved(env: str) -> Mapping[str, str]:
-    """The ranges of what the papers' populations tune (Espeholt et al. 2018, Table C.1; Hessel et
-    al. 2018, Table 9): the gradient's norm on Atari alone, where only the second gives a range.
+    """The ranges of the fields that the papers' populations tune.
+
+    Espeholt et al. 2018, Table C.1; Hessel et al. 2018, Table 9. Only the second gives a range of
+    the gradient's norm, on Atari.
 
     Args:
       env: name of an environment or suite.

@@ -1,8 +1,8 @@
 """The V-trace learner step: actor-critic with RMSProp (Espeholt et al. 2018, Section 4.2).
 
-IMPALA has one value output. A multi-task agent has one for each task, of which an unroll trains
-that of its own task alone; the policy is the same for all tasks and never sees which one it plays.
-What else an agent adds comes as an object: a normaliser of the values, an auxiliary loss.
+IMPALA has one value output. A multi-task agent has one for each task, and an unroll trains its own
+task's alone; the policy is the same for all tasks and never sees which one it plays. Other parts of
+an agent are objects: a normaliser of the values, an auxiliary loss.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,16 +25,16 @@ from replay.structures import UNKNOWN, Batch, TrainedRows
 
 
 class LaggedCopy(tf.Module):
-    """Keeps the parameters of `copy` those that `network` had `lag` updates ago.
+    """Sets the parameters of `copy` to the parameters of `network` `lag` updates ago.
 
-    Before there were that many, they are those it began with.
+    Before there were that many, they are the initial ones.
 
         updates of network   0   1   2   3   4        lag = 2
         copy's parameters    0   0   0   1   2
         rows of history     0 0 0 0 0 1 2 1 2 3       row n mod lag is overwritten by update n + 1
 
     Args:
-      network: is updated; its variables exist.
+      network: the one that is updated; its variables exist.
       copy: another of the same make.
       lag: at least 1.
     """
@@ -52,7 +52,7 @@ class LaggedCopy(tf.Module):
             mine.assign(theirs)
 
     def before_update(self, learner_steps: tf.Tensor) -> None:
-        """Remembers the network's parameters, and sets the copy's to what they are due to be.
+        """Remembers the network's parameters, and sets the copy's.
 
         Args:
           learner_steps: the network's so far, the one that follows excluded.
@@ -76,11 +76,11 @@ class Normaliser(Protocol):
 
 
 class VTraceUpdate(tf.Module):
-    """The common part of V-trace learners' updates: all of `agents.contract.Update` but the call.
+    """The common part of V-trace learners' updates: `agents.contract.Update` without the call.
 
     Args:
       name: of the module.
-      network: whose parameters are learned; its variables exist.
+      network: the one that learns; its variables exist.
       config: hyperparameters.
       lagging_network: another of the same make, for actors to fetch, where the config has a policy
         lag; None where actors are to have the newest parameters.
@@ -125,6 +125,11 @@ class VTraceUpdate(tf.Module):
         """
         return clip_by_global_norm(current().sum(gradients), self._config.max_gradient_norm)
 
+    def values_of_task(self, outputs: tf.Tensor, task: int) -> tf.Tensor:
+        """The network's value outputs `[N, K]` as V of one task, `[N]`, in the rewards' units."""
+        tasks = tf.fill(tf.shape(outputs)[:1], task)
+        return outputs_of_tasks(outputs[tf.newaxis], tasks)[0]
+
     def _core_output(self, batch: Batch) -> tf.Tensor:
         """The core's outputs on a batch's trained rows and the last, `[L + 1, B, H]`."""
         config = self._config
@@ -144,7 +149,7 @@ class VTraceUpdate(tf.Module):
         return rows._replace(continuation=tf.where(rows.life_lost[1:], nothing, rows.continuation))
 
     def _parameter_lag(self, batch: Batch) -> tf.Tensor:
-        """Updates since those whose parameters acted, on average.
+        """The age of the parameters that acted, in updates, on average.
 
         Items know when they were fetched; a policy lag had made them older than that.
         """
@@ -159,7 +164,7 @@ class ImpalaUpdate(VTraceUpdate):
     Args:
       network: as for `VTraceUpdate`; so are `config` and `lagging_network`.
       normaliser: of the values; None takes the network's outputs as they are.
-      pixel_control: the auxiliary loss, whose own parameters are learned too; None for none.
+      pixel_control: the auxiliary loss, with parameters that are learned too; None for none.
     """
 
     def __init__(
@@ -237,10 +242,8 @@ class ImpalaUpdate(VTraceUpdate):
         )
 
     def values_of_task(self, outputs: tf.Tensor, task: int) -> tf.Tensor:
-        """The network's value outputs `[N, K]` as V of one task, `[N]`, in the rewards' units."""
-        tasks = tf.fill(tf.shape(outputs)[:1], task)
-        shift, scale = self._shift_and_scale(tasks)
-        return scale * outputs_of_tasks(outputs[tf.newaxis], tasks)[0] + shift
+        shift, scale = self._shift_and_scale(tf.fill(tf.shape(outputs)[:1], task))
+        return scale * super().values_of_task(outputs, task) + shift
 
     def _shift_and_scale(self, task: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         if self._normaliser is None:
@@ -254,7 +257,7 @@ class ImpalaUpdate(VTraceUpdate):
 
 
 def is_sum(metric: str) -> bool:
-    """Whether a V-trace learner's metric is a sum over the batch; the others are means."""
+    """Returns whether a V-trace learner's metric is a sum over the batch; others are means."""
     return metric.endswith("loss") or metric == "kl"
 
 

@@ -1,5 +1,6 @@
 """IMPALA's network: torso, core, policy and baseline (Espeholt et al. 2018, Figure 4)."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import sonnet as snt
@@ -24,21 +25,23 @@ class PolicyAndValue(NamedTuple):
 
 
 class ActorCriticHead(snt.Module):
-    """One linear layer for the policy, one for the values.
+    """A layer for the policy, one for the values.
 
     Args:
       form: of the policy.
       num_values: K.
+      layer: makes one of so many outputs.
     """
 
-    def __init__(self, form: Form, num_values: int = 1) -> None:
+    def __init__(
+        self, form: Form, num_values: int = 1, layer: Callable[[int], snt.Module] = snt.Linear
+    ) -> None:
         super().__init__()
         self._make_policy = form.make
-        self._policy = snt.Linear(form.size)
-        self._value = snt.Linear(num_values)
+        self._policy, self._value = layer(form.size), layer(num_values)
 
     @property
-    def value_layer(self) -> snt.Linear:
+    def value_layer(self) -> snt.Module:
         """The values' layer; its variables exist from the first call on."""
         return self._value
 
@@ -50,15 +53,11 @@ class ActorCriticHead(snt.Module):
 def make_network(
     config: Config, environment_spec: specs.EnvironmentSpec, num_values: int = 1
 ) -> RecurrentNetwork:
-    """The network of a config.
-
-    Raises:
-      ValueError: the environment's actions are neither discrete nor vectors within finite bounds.
-    """
+    """The network of a config."""
     head = ActorCriticHead(policy_form(config, environment_spec), num_values)
     return network_under(head, config, environment_spec, KEEPS_VARIANCE)
 
 
 def policy_form(config: Config, environment_spec: specs.EnvironmentSpec) -> Form:
-    """The form of a config's policy over an environment's actions; raises as `make_network`."""
+    """The form of a config's policy over an environment's actions."""
     return form_of(environment_spec.actions, config.log_sigma_min, config.log_sigma_max)

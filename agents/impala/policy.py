@@ -1,7 +1,6 @@
-"""How IMPALA acts: it samples from its policy.
+"""IMPALA acts by samples from its policy.
 
-When it is evaluated it samples too where actions are numbers, and acts by the mean where they are
-vectors.
+In evaluation too where actions are numbers; where they are vectors, by the mean.
 """
 
 from collections.abc import Callable
@@ -19,13 +18,13 @@ Choose = Callable[[Distribution, tf.random.Generator], tf.Tensor]
 
 
 def make_policy(network: Network, indices: np.ndarray, num_actors: int, seed: int) -> Policy:
-    """How the actors with these indices behave: all alike (Section 3)."""
+    """The policy of the actors with these indices: all act alike (Section 3)."""
     del indices, num_actors
     return _policy(network, seed, lambda pi, generator: pi.sample(generator), lambda output: {})
 
 
 def make_evaluation_policy(network: Network, seed: int) -> Policy:
-    """How the agent is evaluated, in any number of environments.
+    """The policy of evaluation, in any number of environments.
 
     Its `value`, `[N, K]`, is the network's.
     """
@@ -38,7 +37,7 @@ def make_evaluation_policy(network: Network, seed: int) -> Policy:
 
 
 def environment_action(action: Array, actions: specs.BoundedArray) -> Array:
-    """The environment's action where the policy chose `action`; a vector is squashed.
+    """The environment's action for the policy's `action`; a vector is squashed.
 
     Args:
       action: `[N]` or `[N, D]` int32, or `[N, D]` float32 before it is squashed.

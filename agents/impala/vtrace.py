@@ -4,13 +4,13 @@ Espeholt et al. 2018, Sections 4 and 5.2.2.
 
 Leaky V-trace is its generalisation (Zahavy et al. 2020, Section 3.1): α_ρ = α_c = 1 is V-trace.
 
-Pure functions: their gradient, too, can be differentiated by hyperparameters. Rows whose mask is 0
+Pure functions: their gradient, too, can be differentiated by hyperparameters. Rows with a mask of 0
 hold no step: an episode's last observation, after a time limit, or padding. Such a row's value
 bootstraps the row before it, and nothing passes through it from the episode that follows.
 
-What leaks is unbounded, and of vectors a ratio may be beyond float32. So no ratio, and no product
-of ratios in a target, is more than `MAX_WEIGHT`: a gradient of which one row weighs a hundred times
-what all others do together has that row's direction, whatever it weighs.
+A leaking ratio is unbounded, and for vectors it may be beyond float32. So no ratio, and no product
+of ratios in a target, is more than `MAX_WEIGHT`: where one row of a gradient weighs a hundred times
+as much as all others together, the gradient has that row's direction, whatever it weighs.
 """
 
 import math
@@ -38,7 +38,7 @@ class Weights(NamedTuple):
 
 
 class Returns(NamedTuple):
-    """The lessons of an unroll, `[T, B]` each; on masked rows both are the value."""
+    """The targets of an unroll, `[T, B]` each; on masked rows both are the value."""
 
     value: tf.Tensor  # v_s, the target of V(x_s)
     q: tf.Tensor  # q_s, an estimate of Q(x_s, a_s)
@@ -114,7 +114,7 @@ def vtrace_returns(
 
     Args:
       value: `[T + 1, B]`, V(x_t).
-      reward: `[T, B]`, r_t: what followed the action of row t.
+      reward: `[T, B]`, r_t: the one that followed the action of row t.
       discount: `[T, B]`, γ_t: of row t + 1 as seen from row t; 0 where the environment terminated.
       weights: `[T, B]`, ρ and c.
       mask: `[T, B]`, 1 on real steps.
@@ -139,8 +139,8 @@ def vtrace_returns(
 def _discounted_sums(x: tf.Tensor, decay: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
     """y_t = x_t + decay_t y_{t+1} down the rows of `[T, B]`; the number of rows must be known.
 
-    A decay is less where else the weight of some x, which a row's y has times all decays from that
-    row on, would be more than `MAX_WEIGHT`.
+    A decay is reduced where otherwise the weight of some x, times all decays on its way to a row's
+    y, would be more than `MAX_WEIGHT`.
     """
     rows, decays, weights = tf.unstack(x), tf.unstack(decay), tf.unstack(weight)
     sums, largest = [rows[-1]], weights[-1]  # largest: weight in the last of the sums
@@ -188,7 +188,7 @@ def fixed_hyperparameters(config: Config) -> Hyperparameters:
 
 
 class Evaluation(NamedTuple):
-    """The loss of a batch, and what it is made of."""
+    """The loss of a batch, and its parts."""
 
     loss: tf.Tensor  # []
     metrics: dict[str, tf.Tensor]  # [] each, for the log
@@ -213,7 +213,7 @@ def vtrace_losses(
     through them only to those hyperparameters that are tensors; IMPALA has none.
 
     Args:
-      rows: what was played, with the learner's own rewards and continuations.
+      rows: the steps, with the learner's own rewards and continuations.
     """
     h, mask = hyperparameters, rows.mask
     # 0 times the NaN of a masked row would be NaN in a derivative by a hyperparameter.

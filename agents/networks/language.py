@@ -11,7 +11,6 @@ Table 7; R2D2 has the same (Kapturowski et al. 2019, Appendix).
 import numpy as np
 import sonnet as snt
 import tensorflow as tf
-from acme import specs
 
 from agents.networks.core import LSTM
 from tensor_ops.xla import within_xla
@@ -67,17 +66,3 @@ def _padded(distinct: tf.Tensor, most: tf.Tensor) -> tf.Tensor:
     number = tf.shape(distinct)[0]
     enough = tf.gather(_POWERS, tf.searchsorted(_POWERS, [number]))[0]
     return tf.pad(distinct, [[0, tf.minimum(enough, most) - number], [0, 0]])
-
-
-def vocabulary_size(words: specs.Array) -> int:
-    """The vocabulary's size, from the specs of the words in an observation.
-
-    Raises:
-      ValueError: they have no maximum.
-    """
-    if not isinstance(words, specs.BoundedArray):
-        raise ValueError(
-            f"An instruction must be a vector of whole numbers with a maximum, the last word's "
-            f"number; got {words!r}."
-        )
-    return int(np.max(words.maximum))

@@ -1,4 +1,4 @@
-"""The torsos by name: words and numbers alone, so that no TensorFlow is needed to ask."""
+"""The torsos by name, without TensorFlow, so that settings can ask for them."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -15,8 +15,7 @@ class Convolution(NamedTuple):
 
 
 # `dqn`: the three convolutions of DQN (Mnih et al. 2015). `shallow`: IMPALA's small torso (Espeholt
-# et al. 2018, Figure 4, left), whose 1.2 million parameters at 72 x 96 x 3 come out without
-# padding, not with it.
+# et al. 2018, Figure 4, left); its 1.2 million parameters at 72 x 96 x 3 mean no padding.
 CONVOLUTIONS: Mapping[str, Sequence[Convolution]] = {
     "dqn": (Convolution(32, 8, 4), Convolution(64, 4, 2), Convolution(64, 3, 1)),
     "shallow": (Convolution(16, 8, 4), Convolution(32, 4, 2)),
@@ -24,7 +23,7 @@ CONVOLUTIONS: Mapping[str, Sequence[Convolution]] = {
 
 
 def least_side(layers: Sequence[Convolution]) -> int:
-    """Pixels of the shorter side of the smallest image that convolutions can be given."""
+    """Pixels of the shorter side of the smallest image for these convolutions."""
     side = 1
     for layer in reversed(layers):
         side = (side - 1) * layer.stride + layer.kernel

@@ -52,13 +52,8 @@ class RecurrentNetwork(snt.Module):
         self._torso = torso
         self._core = core
         self._head = head
-        self._actions = actions
+        self.actions = actions
         self._sees_previous_step = sees_previous_step
-
-    @property
-    def actions(self) -> specs.BoundedArray:
-        """The spec of the environment's actions."""
-        return self._actions
 
     @property
     def head(self) -> Callable[[tf.Tensor], Nest]:
@@ -76,7 +71,7 @@ class RecurrentNetwork(snt.Module):
             self._torso,
             core,
             self._head,
-            self._actions,
+            self.actions,
             sees_previous_step=self._sees_previous_step,
         )
 
@@ -95,12 +90,6 @@ class RecurrentNetwork(snt.Module):
         """T steps: inputs `[T, B, ...]` -> outputs `[T, B, ...]` and the state after row T - 1."""
         x, core_state = self.unroll_core(inputs, core_state, reset, valid)
         return apply_to_rows(self._head, x), core_state
-
-    def warm_up(
-        self, inputs: NetworkInput, core_state: Nest, reset: tf.Tensor, valid: tf.Tensor
-    ) -> Nest:
-        """The state after T steps whose outputs nobody wants; arguments as for `unroll`."""
-        return self.unroll_core(inputs, core_state, reset, valid)[1]
 
     def unroll_core(
         self, inputs: NetworkInput, core_state: Nest, reset: tf.Tensor, valid: tf.Tensor
@@ -122,11 +111,11 @@ class RecurrentNetwork(snt.Module):
 
     def _code(self, action: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
         """Actions `[B]`, `[B, D]`, or vectors `[B, A]` -> `[B, A]`."""
-        if not is_discrete(self._actions):
+        if not is_discrete(self.actions):
             return tf.cast(action, dtype)
         # NO_ACTION is outside 0..A-1, so its code is all zero.
-        counts = choices_of(self._actions)
-        if not self._actions.shape:
+        counts = choices_of(self.actions)
+        if not self.actions.shape:
             return tf.one_hot(action, counts[0], dtype=dtype)
         codes = [tf.one_hot(action[:, d], n, dtype=dtype) for d, n in enumerate(counts)]
         return tf.concat(codes, axis=-1)
@@ -159,76 +148,45 @@ def network_under(
 
 
 def is_discrete(actions: specs.Array) -> bool:
-    """Whether an action is a whole number, or several of them `[D]`."""
+    """Returns whether an action is a whole number, or several of them `[D]`."""
     return actions.dtype.kind in "iu"
 
 
-def choices_of(actions: specs.Array, who: str = "The agent") -> tuple[int, ...]:
-    """How many values each number of a discrete action has, which begin at 0.
+def choices_of(actions: specs.BoundedArray, who: str = "The agent") -> tuple[int, ...]:
+    """The number of values of each number of a discrete action; they begin at 0.
 
     Args:
-      actions: the spec of the environment's.
-      who: as for `num_discrete`.
+      actions: the spec of the environment's, as `environments.copies.spec.spec_of` makes it.
+      who: needs them discrete, as a sentence begins.
 
     Raises:
-      ValueError: they are not discrete, or do not begin at 0.
+      ValueError: they are vectors.
     """
-    if isinstance(actions, specs.DiscreteArray):
-        return (int(actions.num_values),)
-    is_vector = isinstance(actions, specs.BoundedArray) and len(actions.shape) == 1
-    if is_discrete(actions) and is_vector and actions.shape[0] and not np.any(actions.minimum):
-        last = np.broadcast_to(actions.maximum, actions.shape)
-        return tuple(int(number) + 1 for number in last)
-    wanted = "whole numbers from 0" if is_discrete(actions) else "discrete actions"
-    raise ValueError(f"{who} needs {wanted}, but this environment's are {_told(actions)}.")
+    if not is_discrete(actions):
+        raise ValueError(
+            f"{who} needs discrete actions, but this environment's are {_told(actions)}."
+        )
+    return tuple(int(last) + 1 for last in np.broadcast_to(actions.maximum, actions.shape).flat)
 
 
-def num_discrete(actions: specs.Array, who: str = "The agent") -> int:
-    """How many actions there are to choose from.
-
-    Args:
-      actions: the spec of the environment's.
-      who: needs to know, as a sentence begins.
+def num_discrete(actions: specs.BoundedArray, who: str) -> int:
+    """The number of actions to choose from; arguments as for `choices_of`.
 
     Raises:
-      ValueError: if they are not discrete.
+      ValueError: they are vectors, or several numbers each.
     """
-    if isinstance(actions, specs.DiscreteArray):
-        return int(actions.num_values)
-    wanted = "one discrete action" if is_discrete(actions) else "discrete actions"
-    raise ValueError(f"{who} needs {wanted}, but this environment's are {_told(actions)}.")
+    counts = choices_of(actions, who)
+    if actions.shape:
+        raise ValueError(
+            f"{who} needs one discrete action, but this environment's are {_told(actions)}."
+        )
+    return counts[0]
 
 
-def bounds_of(actions: specs.Array) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the greatest value of each number of an action, `[D]` float32 each.
-
-    Raises:
-      ValueError: actions are not vectors of floats within finite bounds.
-    """
-    if isinstance(actions, specs.BoundedArray) and not isinstance(actions, specs.DiscreteArray):
-        with np.errstate(over="ignore"):  # what float32 cannot hold is unbounded
-            low, high = (
-                np.broadcast_to(bound, actions.shape).astype(np.float32)
-                for bound in (actions.minimum, actions.maximum)
-            )
-        is_vector = len(actions.shape) == 1 and actions.shape[0] and actions.dtype.kind == "f"
-        if is_vector and np.isfinite([low, high]).all():
-            return low, high
-    raise ValueError(
-        "The agent needs discrete actions, or one vector of floats within finite bounds, but this "
-        f"environment's are {actions.dtype.name} of shape {actions.shape}{_range(actions)}."
-    )
-
-
-def _told(actions: specs.Array) -> str:
+def _told(actions: specs.BoundedArray) -> str:
     size = math.prod(actions.shape)
-    return f"{size} number{'s' * (size != 1)}{_range(actions)}"
-
-
-def _range(actions: specs.Array) -> str:
-    if not isinstance(actions, specs.BoundedArray) or not np.size(actions.minimum):
-        return " without bounds"
-    return f" from {np.min(actions.minimum):g} to {np.max(actions.maximum):g}"
+    least, greatest = np.min(actions.minimum), np.max(actions.maximum)
+    return f"{size} number{'s' * (size != 1)} from {least:g} to {greatest:g}"
 
 
 def unroll_trained(
@@ -243,7 +201,7 @@ def unroll_trained(
     """A network's outputs on a batch's trained rows and the last, `[L + 1, B, ...]`.
 
     Args:
-      network: also warms up its own state on the burn-in, through which no gradient flows.
+      network: warms up its own state on the burn-in, through which no gradient flows.
       batch: T = `burn_in` + L.
       core_state: `[B, ...]`, before row 0.
       reset: `[T + 1, B]` bool; the core state becomes the initial one before such a row.
@@ -266,7 +224,7 @@ def unroll_trained_core(
     no gradient here: so the torso is not differentiated on it for nothing, which for items of 20
     rows costs more than a short unroll of its own.
 
-    The arguments are those of `unroll_trained`.
+    Arguments as for `unroll_trained`.
     """
     rows = (batch.inputs, reset, batch.valid)
     rows, core_state = _warmed_up(network, rows, core_state, burn_in)
@@ -284,7 +242,7 @@ def _warmed_up(
     if not burn_in:
         return rows, core_state
     inputs, resets, valid = tree.map_structure(lambda x: x[:burn_in], rows)
-    core_state = network.warm_up(inputs, core_state, resets, valid)
+    _, core_state = network.unroll_core(inputs, core_state, resets, valid)
     following: Rows = tree.map_structure(lambda x: x[burn_in:], rows)
     return following, tree.map_structure(tf.stop_gradient, core_state)
 

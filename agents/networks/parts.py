@@ -5,18 +5,20 @@
     vector [B, N]          --fully connected layers----+
 
 An observation is one array or a dictionary of them, as `environments.copies.conversion` makes it.
-Its spec says what an array is: words are integers other than bytes, an image has two axes or three.
+An array's kind follows from its spec: words are integers other than bytes, an image has two axes
+or three.
 The torso that a config names is the images', or the vector's where there is no image.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import sonnet as snt
 import tensorflow as tf
 from acme import specs
 
-from agents.networks.language import Language, vocabulary_size
+from agents.networks.language import Language
 from agents.networks.torsos import MLPTorso, make_torso
 from replay.frames import is_image
 from replay.structures import Nest
@@ -79,21 +81,21 @@ def torso_of(
     """The torso of an environment's observations.
 
     Args:
-      observations: specs of one environment's.
+      observations: specs of one environment's, as `environments.copies.spec.spec_of` makes them.
       kind: as `make_torso` takes it.
       hidden_sizes: the layers of an `mlp`, and of a vector beside images.
       w_init: as `make_torso` takes it.
       dtype: of the arithmetic.
 
     Raises:
-      ValueError: as `make_torso`; for observations of another structure, or words without a
-        vocabulary.
+      ValueError: as `make_torso`; several parts, all of them words.
     """
-    parts = _parts(observations)
+    is_one = isinstance(observations, specs.Array)
+    parts = {"observation": observations} if is_one else observations
     words = sorted(name for name, part in parts.items() if _is_words(part))
     arrays = sorted(name for name in parts if name not in words)
     images = [name for name in arrays if is_image(len(parts[name].shape))]
-    num_words = max((vocabulary_size(parts[name]) for name in words), default=0)
+    num_words = max((int(np.max(parts[name].maximum)) for name in words), default=0)
     if not arrays and len(words) == 1:
         return Words(num_words)
     if not arrays:
@@ -106,7 +108,7 @@ def torso_of(
             if is_named
             else MLPTorso(hidden_sizes, dtype)
         )
-    if len(parts) == 1 and not isinstance(observations, Mapping):
+    if is_one:
         return torsos[arrays[0]]
     return Parts(torsos, words, Language(num_words) if words else None)
 
@@ -124,16 +126,6 @@ def image_of(observation: Nest) -> Any:
             f"Pixel control needs a part called {IMAGE!r}, got {', '.join(observation)}."
         )
     return observation[IMAGE]
-
-
-def _parts(observations: Nest) -> dict[str, specs.Array]:
-    if isinstance(observations, specs.Array):
-        return {"observation": observations}
-    if isinstance(observations, Mapping) and all(
-        isinstance(part, specs.Array) for part in observations.values()
-    ):
-        return dict(observations)
-    raise ValueError(f"Observations must be one array, or a dict of arrays, got {observations!r}.")
 
 
 def _is_words(part: specs.Array) -> bool:

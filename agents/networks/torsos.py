@@ -80,33 +80,6 @@ class ResidualSection(snt.Module):
         return self._blocks(self._convolution(x))
 
 
-class ResidualTorso(snt.Module):
-    """IMPALA's deep torso, 15 convolutions (Espeholt et al. 2018, Figure 4, right).
-
-    Args:
-      channels: of each section.
-      output_size: units of the fully connected layer at the end.
-      dtype: of the arithmetic.
-    """
-
-    def __init__(
-        self,
-        channels: Sequence[int] = (16, 32, 32),
-        output_size: int = 256,
-        dtype: tf.DType = tf.float32,
-    ) -> None:
-        super().__init__()
-        self._sections = snt.Sequential([ResidualSection(c, dtype) for c in channels])
-        self._output = Linear(output_size, dtype=dtype)
-        self._dtype = dtype
-
-    def __call__(self, observation: tf.Tensor) -> tf.Tensor:
-        """Images `[B, H, W, C]` -> `[B, output_size]`."""
-        x = as_float(observation, self._dtype)
-        _check_images(x, least_side=1)
-        return relu(self._output(snt.flatten(relu(self._sections(x)))))
-
-
 class StridedSection(snt.Module):
     """A convolution that halves the image, and a residual block."""
 
@@ -120,28 +93,38 @@ class StridedSection(snt.Module):
         return self._block(self._convolution(x))
 
 
-class StridedTorso(snt.Module):
-    """The torso for control from pixels: residual sections without pooling, and no layer more.
+class ResidualTorso(snt.Module):
+    """Residual sections, then perhaps a fully connected layer.
 
-    Zahavy et al. 2020, Table 2, where Section 9.3 gives the sections' layers.
+    With `ResidualSection` it is IMPALA's deep torso of 15 convolutions (Espeholt et al. 2018,
+    Figure 4, right); with `StridedSection` and no such layer, that for control from pixels (Zahavy
+    et al. 2020, Table 2, where Section 9.3 gives the sections' layers).
 
     Args:
+      section: makes a section of so many channels.
       channels: of each section.
+      output_size: units of the fully connected layer; 0 gives the flattened last section.
       dtype: of the arithmetic.
     """
 
     def __init__(
-        self, channels: Sequence[int] = (32, 32, 32), dtype: tf.DType = tf.float32
+        self,
+        section: Callable[[int, tf.DType], snt.Module],
+        channels: Sequence[int],
+        output_size: int,
+        dtype: tf.DType = tf.float32,
     ) -> None:
         super().__init__()
-        self._sections = snt.Sequential([StridedSection(c, dtype) for c in channels])
+        self._sections = snt.Sequential([section(c, dtype) for c in channels])
+        self._output = Linear(output_size, dtype=dtype) if output_size else None
         self._dtype = dtype
 
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
-        """Images `[B, H, W, C]` -> `[B, ⌈H / 8⌉ ⌈W / 8⌉ channels]` with three sections."""
+        """Images `[B, H, W, C]` -> `[B, D]`; each section halves height and width, rounded up."""
         x = as_float(observation, self._dtype)
         _check_images(x, least_side=1)
-        return snt.flatten(relu(self._sections(x)))
+        x = snt.flatten(relu(self._sections(x)))
+        return x if self._output is None else relu(self._output(x))
 
 
 class MLPTorso(snt.Module):
@@ -171,7 +154,7 @@ class OwnTorso(snt.Module):
     Args:
       torso: observations `[B, ...]`, float32 or bytes as fractions -> `[B, D]`. Its own arithmetic
         and variables are float32.
-      name: what it was named by.
+      name: its import path, for errors.
       dtype: of what this one gives.
     """
 
@@ -214,7 +197,7 @@ def make_torso(
     """A torso.
 
     Args:
-      kind: `dqn` or `shallow`, which are `kernels.CONVOLUTIONS`; `resnet`, IMPALA's deep one;
+      kind: `dqn` or `shallow`, which are `named.CONVOLUTIONS`; `resnet`, IMPALA's deep one;
         `strided`, STAC's for control; `mlp`; or `package.module:Torso`, what makes a `tf.Module`
         when it is called: Sonnet's and Keras's are such.
       hidden_sizes: the layers of an `mlp`.
@@ -228,9 +211,9 @@ def make_torso(
         output_size = 256 if kind == "shallow" else 0
         return ConvolutionalTorso(CONVOLUTIONS[kind], output_size, w_init=w_init, dtype=dtype)
     if kind == "resnet":
-        return ResidualTorso(dtype=dtype)
+        return ResidualTorso(ResidualSection, (16, 32, 32), 256, dtype)
     if kind == "strided":
-        return StridedTorso(dtype=dtype)
+        return ResidualTorso(StridedSection, (32, 32, 32), 0, dtype)
     return OwnTorso(_own(kind), kind, dtype) if ":" in kind else MLPTorso(hidden_sizes, dtype)
 
 

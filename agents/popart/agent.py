@@ -1,22 +1,18 @@
 """PopArt-IMPALA as the rest of the system sees it (Hessel et al., AAAI 2019)."""
 
-import dataclasses
 import functools
-from collections.abc import Callable
-from typing import TypeVar
 
 from acme import specs
 
 from agents.contract import Agent
 from agents.impala import agent as impala
-from agents.networks.network import choices_of
+from agents.impala import network as networks
+from agents.networks.network import RecurrentNetwork, choices_of
 from agents.popart.config import ATARI, DMLAB, MULTIHEAD_ATARI, MULTIHEAD_DMLAB, Config
 from agents.popart.statistics import PopArt
 from agents.single_process import SingleProcessAgent
 
 __all__ = ["ATARI", "DMLAB", "MULTIHEAD_ATARI", "MULTIHEAD_DMLAB", "Config", "PopArtIMPALA", "make"]
-
-Made = TypeVar("Made")
 
 
 class PopArtIMPALA(SingleProcessAgent):
@@ -45,26 +41,12 @@ def make(config: Config, name: str = "popart") -> Agent:
         scale_min=config.scale_min,
         scale_max=config.scale_max,
     )
-    agent = impala.make(
-        config,
-        name,
-        num_values=config.num_tasks,
-        make_normaliser=normaliser if config.normalise else None,
+    make_update = functools.partial(
+        impala.make_update, make_normaliser=normaliser if config.normalise else None
     )
-    return dataclasses.replace(
-        agent,
-        make_network=_of_discrete(agent.make_network),
-        make_update=_of_discrete(agent.make_update),
-    )
+    return impala.make(config, name, make_network=_make_network, make_update=make_update)
 
 
-def _of_discrete(
-    make: Callable[[specs.EnvironmentSpec], Made],
-) -> Callable[[specs.EnvironmentSpec], Made]:
-    """The same, which raises ValueError for actions that are not discrete."""
-
-    def made(environment_spec: specs.EnvironmentSpec) -> Made:
-        choices_of(environment_spec.actions)
-        return make(environment_spec)
-
-    return made
+def _make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> RecurrentNetwork:
+    choices_of(environment_spec.actions)  # raises ValueError for vectors
+    return networks.make_network(config, environment_spec, config.num_tasks)

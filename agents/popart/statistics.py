@@ -1,4 +1,4 @@
-"""PopArt: values normalised per task, whose outputs survive the normalisation's changes.
+"""PopArt: values normalised per task, unchanged when the normalisation changes.
 
 Van Hasselt et al. 2016; Hessel et al. 2018, "Adaptive normalisation" and "Implementation notes".
 """
@@ -112,7 +112,7 @@ def moving_average(
       decay: β.
 
     Returns:
-      `[K]`; the average of a task without values is what it was, bit for bit.
+      `[K]`; the average of a task without values does not change by a bit.
     """
     tf.debugging.assert_shapes([(average, ("K",)), (values, ("B",)), (is_task, ("B", "K"))])
     kept = tf.constant(1.0 - decay, average.dtype)

@@ -1,20 +1,13 @@
 """STAC and STACX as the rest of the system sees them (Zahavy et al., NeurIPS 2020)."""
 
-import dataclasses
-import functools
-from collections.abc import Callable, Mapping
-
-import tensorflow as tf
 from acme import specs
 
-from agents.actor import with_variables
 from agents.contract import Agent
 from agents.impala import agent as impala
-from agents.networks.network import RecurrentNetwork
 from agents.single_process import SingleProcessAgent
-from agents.stac import network as networks
 from agents.stac.config import ATARI, Config
 from agents.stac.learner import StacUpdate
+from agents.stac.network import make_network
 
 
 class STAC(SingleProcessAgent):
@@ -36,31 +29,11 @@ def make(config: Config, name: str = "stac") -> Agent:
       config: hyperparameters; `agents.stac.config` has the paper's.
       name: of the agent, its queue and its log; its replay, if any, is `<name>_replay`.
     """
-    make_network = functools.partial(_make_network, config)
-    return dataclasses.replace(
-        impala.make(config, name),
-        make_network=make_network,
-        make_update=functools.partial(_make_update, config, make_network),
-        estimates=_estimates,
-    )
-
-
-def _estimates(
-    update: StacUpdate, values: Mapping[str, tf.Tensor], task: int
-) -> dict[str, tf.Tensor]:
-    del update, task
-    return {"V": values["value"][:, 0]}
-
-
-def _make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> RecurrentNetwork:
-    network = networks.make_network(config, environment_spec)
-    return with_variables(network, environment_spec, config.frame_stack)
+    return impala.make(config, name, make_network=make_network, make_update=_make_update)
 
 
 def _make_update(
-    config: Config,
-    make_network: Callable[[specs.EnvironmentSpec], RecurrentNetwork],
-    environment_spec: specs.EnvironmentSpec,
+    config: Config, make_network: impala.MakeNetwork, environment_spec: specs.EnvironmentSpec
 ) -> StacUpdate:
     network = make_network(environment_spec)
     lagging = make_network(environment_spec) if config.policy_lag else None

@@ -6,8 +6,8 @@ parameters θ. The outer loss is V-trace's with fixed hyperparameters ζ, on the
     ∂L_outer / ∂η = (∂θ̃ / ∂η)ᵀ ∂L_outer / ∂θ̃
 
 The right factor is an ordinary gradient, once the network has the parameters θ̃. The left one is
-linear in what the losses' gradient is by the network's outputs, so nothing but the way back from
-there to the parameters is differentiated a second time: no second derivative of the network.
+linear in the losses' gradient by the network's outputs, so only the way back from there to the
+parameters is differentiated a second time: no second derivative of the network.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ import tensorflow as tf
 from agents.compilation import update_function
 from agents.impala.distributions import Distribution, without_last
 from agents.impala.learner import VTraceUpdate, is_sum
-from agents.impala.network import PolicyAndValue
+from agents.impala.network import ActorCriticHead, PolicyAndValue
 from agents.impala.vtrace import (
     Evaluation,
     Hyperparameters,
@@ -30,7 +30,7 @@ from agents.networks.network import RecurrentNetwork, apply_to_rows
 from agents.optimization import Adam, create_slots
 from agents.several_learners import current, whole_metrics
 from agents.stac.config import OUTER_COSTS, Config
-from agents.stac.network import Head, Heads
+from agents.stac.network import Heads
 from replay.structures import Batch, TrainedRows
 
 _FIELDS = {
@@ -55,7 +55,7 @@ class Metaparameters(tf.Module):
     """η: for each head, a number for each hyperparameter that is self-tuned.
 
     Args:
-      config: which are tuned, how many heads there are, and where η begins.
+      config: says which are tuned, the number of heads, and the initial η.
 
     Attributes:
       names: M of them, in the order of η's columns.
@@ -92,7 +92,7 @@ class Metaparameters(tf.Module):
         }
 
     def _of_head(self, values: tf.Tensor) -> Hyperparameters:
-        """`[M]` -> what they stand for."""
+        """`[M]` -> the hyperparameters that they stand for."""
         tuned = {}
         for name, value in zip(self.names, tf.unstack(values), strict=True):
             for field in _FIELDS[name]:
@@ -175,11 +175,11 @@ class StacUpdate(VTraceUpdate):
     def evaluate_outer(
         self, batch: Batch, old_policy: Distribution
     ) -> tuple[Evaluation, tf.Tensor]:
-        """The outer loss of a batch (Equation 3) without its KL, and that.
+        """The outer loss of a batch (Equation 3) without its KL, and the KL.
 
         Args:
-          batch: that was learned from.
-          old_policy: `[L, B]`, of the acting head before it was.
+          batch: the one that was learned from.
+          old_policy: `[L, B]`, of the acting head before the update.
         """
         rows, (outputs,) = self._trained_rows(batch), self._outputs(batch, self._heads[:1])
         divergence = without_last(outputs.policy).divergence(old_policy)
@@ -195,10 +195,10 @@ class StacUpdate(VTraceUpdate):
         """Moves η by the metagradient (Algorithm 2, lines 13 to 15).
 
         Args:
-          batch: that was learned from.
-          old_policy: `[L, B]`, of the acting head before it was.
-          values: θ̃(η), which the network's parameters are already.
-          meta_tape: knows how η made them.
+          batch: the one that was learned from.
+          old_policy: `[L, B]`, of the acting head before the update.
+          values: θ̃(η), already the network's parameters.
+          meta_tape: recorded θ̃(η).
 
         Returns:
           Metrics of this learner's part of the batch, and those that all of them share.
@@ -228,11 +228,11 @@ class StacUpdate(VTraceUpdate):
         }
 
     @property
-    def _heads(self) -> Sequence[Head]:
+    def _heads(self) -> Sequence[ActorCriticHead]:
         assert isinstance(self.learned_network.head, Heads)
         return self.learned_network.head.heads
 
-    def _outputs(self, batch: Batch, heads: Sequence[Head]) -> list[PolicyAndValue]:
+    def _outputs(self, batch: Batch, heads: Sequence[ActorCriticHead]) -> list[PolicyAndValue]:
         """The heads' outputs on the trained rows and the last, `[L + 1, B, ...]`."""
         core_output = self._core_output(batch)
         return [apply_to_rows(head, core_output) for head in heads]
@@ -244,7 +244,7 @@ def losses(
     """One head's losses; its value is in the rewards' units.
 
     Args:
-      rows: L of them, what was played.
+      rows: L steps.
       outputs: `[L + 1, B, ...]`, of the head.
       hyperparameters: of the inner or the outer loss.
     """

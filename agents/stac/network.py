@@ -1,13 +1,13 @@
 """STAC's network: IMPALA's, with heads that have hidden layers, and with several for STACX."""
 
+import functools
 from collections.abc import Sequence
 
 import sonnet as snt
 import tensorflow as tf
 from acme import specs
 
-from agents.impala.distributions import Form
-from agents.impala.network import KEEPS_VARIANCE, PolicyAndValue, policy_form
+from agents.impala.network import KEEPS_VARIANCE, ActorCriticHead, PolicyAndValue, policy_form
 from agents.networks.layers import Linear
 from agents.networks.network import RecurrentNetwork, network_under
 from agents.stac.config import Config
@@ -15,9 +15,12 @@ from tensor_ops.elementwise import relu
 
 
 class Perceptron(snt.Module):
-    """Hidden layers with ReLUs, whose arithmetic is `dtype`, then a linear one of N, `size`."""
+    """Hidden layers with ReLUs, computed in `dtype`, then a linear one of N, `size`.
 
-    def __init__(self, hidden_sizes: Sequence[int], size: int, dtype: tf.DType) -> None:
+    Policy and value of a head are one each (Zahavy et al. 2020, Section 9.3).
+    """
+
+    def __init__(self, size: int, hidden_sizes: Sequence[int], dtype: tf.DType) -> None:
         super().__init__()
         self._hidden = [Linear(h, w_init=KEEPS_VARIANCE, dtype=dtype) for h in hidden_sizes]
         self._output = snt.Linear(size)
@@ -30,24 +33,10 @@ class Perceptron(snt.Module):
         return self._output(tf.cast(hidden, x.dtype))
 
 
-class Head(snt.Module):
-    """A policy and a value, each with hidden layers (Zahavy et al. 2020, Section 9.3)."""
-
-    def __init__(self, form: Form, hidden_sizes: Sequence[int], dtype: tf.DType) -> None:
-        super().__init__()
-        self._make_policy = form.make
-        self._policy = Perceptron(hidden_sizes, form.size, dtype)
-        self._value = Perceptron(hidden_sizes, 1, dtype)
-
-    def __call__(self, x: tf.Tensor) -> PolicyAndValue:
-        """`[B, H]` -> policies `[B]` and `[B, 1]`."""
-        return PolicyAndValue(self._make_policy(self._policy(x)), self._value(x))
-
-
 class Heads(snt.Module):
     """P heads on one torso; the first is the one that acts (Section 3.2)."""
 
-    def __init__(self, heads: Sequence[Head]) -> None:
+    def __init__(self, heads: Sequence[ActorCriticHead]) -> None:
         super().__init__()
         self.heads = tuple(heads)
 
@@ -58,12 +47,10 @@ class Heads(snt.Module):
 
 
 def make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> RecurrentNetwork:
-    """The network of a config. It acts by its first head; `head.heads` are all.
-
-    Raises:
-      ValueError: the environment's actions are neither discrete nor vectors within finite bounds.
-    """
+    """The network of a config. It acts by its first head; `head.heads` are all."""
     form = policy_form(config, environment_spec)
-    dtype = tf.as_dtype(config.precision)
-    heads = [Head(form, config.head_hidden_sizes, dtype) for _ in range(config.num_heads)]
+    layer = functools.partial(
+        Perceptron, hidden_sizes=config.head_hidden_sizes, dtype=tf.as_dtype(config.precision)
+    )
+    heads = [ActorCriticHead(form, layer=layer) for _ in range(config.num_heads)]
     return network_under(Heads(heads), config, environment_spec, KEEPS_VARIANCE)

@@ -1,6 +1,6 @@
 """Plays the frozen parameters of a run by the papers' protocol.
 
-For notebooks and other commands; `launch.evaluate` prints what comes of it:
+For notebooks and other commands; `launch.evaluate` prints the results:
 
     run = settings.load(pathlib.Path("runs/pong"))
     player = evaluation.load(run, "r2d2", memory_steps=8)
@@ -38,13 +38,13 @@ _MAX_ENGINES = 8  # of DeepMind Lab, each a process of hundreds of megabytes
 
 @dataclasses.dataclass(frozen=True)
 class Player:
-    """An agent's parameters, and how they are to be played."""
+    """An agent's parameters, ready to play."""
 
-    run: Settings  # the settings of the run that they are from
-    agent: Agent  # whose they are; its config has the epsilon to play with
-    update: Update  # holds them
-    network: Network  # acts with them, from limited memory if that is asked for
-    played: Played  # what to write over the episodes
+    run: Settings  # of the run that the parameters are from
+    agent: Agent  # its config has the epsilon to play with
+    update: Update  # holds the parameters
+    network: Network  # acts with them, with a limited memory if that was asked for
+    played: Played  # describes the evaluation in its file
 
     @property
     def tasks(self) -> list[str]:
@@ -77,7 +77,7 @@ def load(
       run: as `settings.load` reads it.
       name: of the agent.
       checkpoint: the learner step whose parameters play; None for the newest.
-      epsilon: probability of a random action; None for what the agent's config says.
+      epsilon: probability of a random action; None for that of the agent's config.
       memory_steps: inputs that it remembers (`agents.limited_memory`); None for all.
       seed: of environments and policy.
 

@@ -10,11 +10,11 @@ short, whole tasks are there, never only the short episodes of one. Columns are 
 an empty cell is None.
 """
 
-import contextlib
 import csv
 import dataclasses
 import itertools
 import pathlib
+import typing
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,7 +27,7 @@ from run_folder.settings import SettingsError
 
 @dataclasses.dataclass(frozen=True)
 class Played:
-    """All that an evaluation's numbers depend on."""
+    """Everything that an evaluation's numbers depend on."""
 
     agent: str  # its name
     learner_steps: int  # updates made when its parameters were saved
@@ -43,15 +43,13 @@ class Played:
 class Row(Played):
     """One episode."""
 
-    task: str  # what was played: of a level with a held-out twin, the twin
+    task: str  # of a level with a held-out twin, the twin
     episode: int  # from 0, for each task
     episode_return: float  # undiscounted, unclipped
     episode_length: int  # actor steps
 
 
-# In this order, which is that of the rows that `File` writes.
-_COLUMNS = [field.name for field in dataclasses.fields(Row)]
-_TEXTS = ("agent", "task")
+_COLUMNS = typing.get_type_hints(Row)  # in the order in which `File` writes a row's cells
 
 
 class File:
@@ -59,7 +57,7 @@ class File:
 
     Args:
       run_dir: the run folder.
-      played: what the file is to hold.
+      played: the evaluation.
     """
 
     def __init__(self, run_dir: pathlib.Path, played: Played) -> None:
@@ -76,7 +74,7 @@ class File:
         how = dataclasses.astuple(self._played)
         with self.path.open("x" if is_new else "a", newline="") as file:
             writer = csv.writer(file)
-            writer.writerows([_COLUMNS] * is_new)
+            writer.writerows([list(_COLUMNS)] * is_new)
             for i, episode in enumerate(episodes):
                 writer.writerow([*how, task, i, episode.episode_return, episode.length])
 
@@ -94,8 +92,8 @@ def read(path: pathlib.Path) -> list[Row]:
         raise SettingsError(f"{path} cannot be read: {error.strerror}.") from None
     if lines and not lines[-1].endswith("\n"):  # a crash leaves half a row
         del lines[-1]
-    header, *rows = log_reader.rows(lines) if lines else [_COLUMNS]
-    if header != _COLUMNS:
+    header, *rows = log_reader.rows(lines) if lines else [list(_COLUMNS)]
+    if header != list(_COLUMNS):
         raise SettingsError(
             f"{path} cannot be read: line 1 must be {','.join(_COLUMNS)}, got {','.join(header)!r}."
         )
@@ -119,30 +117,20 @@ def _parse(path: pathlib.Path, number: int, cells: Sequence[str]) -> Row:
     try:
         if len(cells) != len(_COLUMNS):
             raise ValueError(f"there must be {len(_COLUMNS)} cells, got {len(cells)}")
-        values = {name: _value(name, text) for name, text in zip(_COLUMNS, cells, strict=True)}
-        return Row(**texts.fields_of(Row, values))
+        typed = zip(_COLUMNS.items(), cells, strict=True)
+        return Row(**{name: texts.value_of(name, cell or "none", of) for (name, of), cell in typed})
     except ValueError as error:
         said = str(error).removesuffix(".")
         raise SettingsError(f"{path} cannot be read: of line {number}, {said}.") from None
 
 
-def _value(column: str, text: str) -> str | float | None:
-    """A cell as its column has it, if it can be: else as it stands there."""
-    if column in _TEXTS:
-        return text
-    for number in (int, float):
-        with contextlib.suppress(ValueError):
-            return number(text)
-    return text or None
-
-
 def name(played: Played) -> str:
-    """The name of files of this, without a suffix."""
+    """The name of a file of such an evaluation, without a suffix."""
     return "-".join([played.agent, str(played.learner_steps), *variation(played)])
 
 
 def variation(played: Played) -> list[str]:
-    """In what way an agent was made to act that is not the usual one, in words for names."""
+    """The ways in which an agent did not act as it is usually evaluated, as words of a name."""
     parts = []
     if played.epsilon:
         parts.append(f"epsilon{played.epsilon:g}")
@@ -152,7 +140,7 @@ def variation(played: Played) -> list[str]:
 
 
 def vacant(folder: pathlib.Path, name: str, suffix: str) -> pathlib.Path:
-    """A path that no file has: of this name, or of the first numbered one that is free."""
+    """A path at which there is no file: of this name, or else of this name with a number."""
     numbers = itertools.count(2)
     path = folder / f"{name}{suffix}"
     while path.exists():

@@ -1,7 +1,7 @@
-"""Films an episode: what is seen, and beside it what the agent does and thinks.
+"""Films an episode: the picture, and beside it the agent's actions and estimates.
 
-`shoot` gives it step by step, as somebody sees it who looks on; `Captions` draws a frame, and
-`write` makes an mp4 of them that a browser plays.
+`shoot` plays and yields a frame for each step, `Captions` draws a frame, and `write` makes an mp4
+of the drawn frames that a browser plays.
 """
 
 import contextlib
@@ -41,18 +41,18 @@ _FROM_THE_START = {"movflags": "faststart"}  # a browser shows it before it has 
 
 
 class Frame(NamedTuple):
-    """The sight of one step."""
+    """One step of an episode."""
 
     picture: np.ndarray  # uint8 [H, W, 3]
     step: int  # actor steps made so far
     score: float  # undiscounted return so far
-    action: str  # what is done now; empty once the episode has ended
+    action: str  # in words; empty once the episode has ended
     probability: float  # with which the policy chose it
-    estimates: dict[str, float]  # Q of the action or V, in the rewards' units; last the last ones
+    estimates: dict[str, float]  # Q of the action, or V, in the rewards' units
 
 
 class _Onlooker:
-    """Sees what the actor does. Implements `agents.actor.Writer`."""
+    """Keeps the newest row of an actor. Implements `agents.actor.Writer`."""
 
     row: Step
     values: dict[str, np.ndarray]
@@ -64,14 +64,15 @@ class _Onlooker:
 
 
 def shoot(player: Player, task: str) -> tuple[int, Iterator[Frame]]:
-    """Plays one episode in front of a camera.
+    """Plays and films one episode.
 
     Args:
       player: who plays.
       task: one of `player.tasks`.
 
     Returns:
-      Frames per second, and the frames: one for each step, then the last picture.
+      Frames per second, and the frames: one for each step, then one of the last picture, with the
+      estimates of the step before.
     """
     screen = screens.make(
         task,
@@ -143,14 +144,14 @@ class Captions:
 
 
 def _enlarged(picture: np.ndarray) -> Image.Image:
-    """In whole multiples, so that every pixel stays a square."""
+    """A picture enlarged by a whole factor, so that every pixel stays a square."""
     height, width = picture.shape[:2]
     factor = max(1, min(round(_TARGET_HEIGHT / height), _MAX_WIDTH // width))
     return Image.fromarray(picture.repeat(factor, axis=0).repeat(factor, axis=1))
 
 
 def _even(length: int) -> int:
-    """H.264 halves the resolution of colours."""
+    """A length made even, since H.264 halves the resolution of colours."""
     return length + length % 2
 
 
@@ -201,7 +202,7 @@ class _Panel:
 
 
 def write(path: pathlib.Path, frames: Iterable[np.ndarray], frames_per_second: int) -> None:
-    """Writes a film. It is there when it is whole.
+    """Writes a film. Its file appears when it is complete.
 
     Args:
       path: of the file, whose folder is made.

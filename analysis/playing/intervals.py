@@ -1,7 +1,7 @@
 """Percentile bootstrap intervals: how far a mean over episodes may be from the true one.
 
-Efron and Tibshirani 1993, Section 13.3. They speak of one set of parameters, played again and
-again; how much another training run would differ takes other training runs.
+Efron and Tibshirani 1993, Section 13.3. They tell of one set of parameters that is played again and
+again, and nothing of how much another training run would differ.
 """
 
 from collections.abc import Sequence
@@ -37,13 +37,13 @@ def of_difference(values: Values, others: Values) -> Interval:
 
 
 def of_aggregate(normalised: Sequence[np.ndarray]) -> dict[str, Interval]:
-    """The intervals of what `scores.aggregate` makes of the tasks' means, by its fields.
+    """The intervals of `scores.aggregate` over the tasks' means, by its fields.
 
-    The tasks stay what they are; of each, its own episodes are resampled.
+    Each task's own episodes are resampled; the tasks are not.
 
     Args:
-      normalised: of each task human-normalised returns `[n]`; NaN comes back where a task has but
-        one.
+      normalised: each task's human-normalised returns `[n]`. Where one has a single episode, the
+        intervals are NaN.
     """
     aggregates = np.array([scores.aggregate(row) for row in _resampled_means(*normalised).T])
     names = scores.Aggregate._fields

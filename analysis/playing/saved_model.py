@@ -1,15 +1,15 @@
 """A policy as TensorFlow's SavedModel, which plays where nothing of this project is installed.
 
-What the model does in a step is what `agents.actor.RecurrentActor` does for an evaluation, the
-stacking of frames and the squashing of bounded actions among it. All that lasts from step to step
-is in the state that it takes and gives:
+A step of the model does all that `agents.actor.RecurrentActor` does for an evaluation, including
+the stacking of frames and the squashing of bounded actions. Everything that lasts from step to step
+is in the state that it takes and returns:
 
     state = policy.initial_state(N)
     action, state = policy.step(observation, reward, first, state)
 
 `first` `[N]` says where an episode begins: there the state begins anew, and the reward before it is
-ignored. Where lives are lost, an agent whose memory that clears (`Agent.resets_on_life_loss`) has
-`step_with_lives` too, which takes those that are left, `[N]`, after `first`.
+ignored. An agent whose memory is cleared when a life is lost (`Agent.resets_on_life_loss`) also has
+`step_with_lives`, which takes the lives that are left, `[N]`, after `first`.
 """
 
 import pathlib
@@ -136,7 +136,7 @@ def write(player: Player, folder: pathlib.Path) -> None:
 def _with_its_variables(
     agent: Agent, network: Network, seed: int
 ) -> tuple[Policy, list[tf.Variable]]:
-    """The policy by which an agent is evaluated, and what it draws random numbers with."""
+    """The policy by which an agent is evaluated, and the variables of its random numbers."""
     drawn: list[tf.Variable] = []
 
     def note(make: Callable[..., tf.Variable], **arguments: Any) -> tf.Variable:

@@ -1,4 +1,4 @@
-"""Plays and films what a run has learned; prints and records what comes of it."""
+"""Plays and films what a run has learned; prints and records the results."""
 
 import contextlib
 import math
@@ -17,7 +17,7 @@ from environments import scores, screens
 from run_folder import log_writer
 from run_folder.settings import SettingsError
 
-LINE_SECONDS = 10.0  # between lines that say how far it is, where there is no terminal
+LINE_SECONDS = 10.0  # between lines of progress, where there is no terminal
 
 Step = Callable[[int, int], None]  # is told of actor steps, and of episodes that ended
 
@@ -32,7 +32,7 @@ def check_film(player: Player) -> None:
 
 
 def play_all(player: Player, episodes: int | None) -> None:
-    """Plays task after task, of each so many episodes, or as many as the papers play."""
+    """Plays so many episodes of each task, by default as many as the papers play."""
     agent, played = player.agent.name, player.played
     file = files.File(player.run.path, played)
     who = [played.agent] if len(player.run.agents) > 1 else []
@@ -77,9 +77,9 @@ def _drawn(
 
 @contextlib.contextmanager
 def progressing(title: str, episodes: int, console: Console | None = None) -> Iterator[Step]:
-    """Shows how far it is: a bar where the console is a terminal, else a line now and then.
+    """Shows progress: by a bar where the console is a terminal, else by a line now and then.
 
-    By default it is standard error's, so that standard output has results alone.
+    The console is standard error by default, so that standard output has the results alone.
     """
     console = console or Console(stderr=True)
     bar = progress.Progress(
@@ -111,7 +111,7 @@ def progressing(title: str, episodes: int, console: Console | None = None) -> It
 
 
 def of_task(agent: str, task: str, returns: np.ndarray) -> str:
-    """A task's mean return with its interval, and in units of human play where that is known."""
+    """A line of a task's mean return with its interval; of a game, human-normalised too."""
     interval = intervals.of_mean(returns)
     line = (
         f"{agent} on {task}: mean return {returns.mean():.2f} over {len(returns)} episodes"
@@ -126,7 +126,7 @@ def of_task(agent: str, task: str, returns: np.ndarray) -> str:
 
 
 def of_suite(agent: str, returns: Mapping[str, np.ndarray]) -> Iterator[str]:
-    """The aggregates over all tasks that have human scores; nothing where fewer than two have."""
+    """A line of the aggregates over all tasks that have human scores; none for fewer than two."""
     each = []
     for task, values in returns.items():
         normalised = [scores.human_normalised(task, float(value)) for value in values]

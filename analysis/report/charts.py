@@ -1,4 +1,4 @@
-"""Charts: few points of many, drawn for the page, in its colours, and for a file beside it."""
+"""Charts of few points: drawn in the colours of a page for it, and for a file beside it."""
 
 import html
 import io
@@ -68,7 +68,7 @@ _styled = matplotlib.rc_context(
     }
 )
 
-Legend = Sequence[tuple[str, int]]  # what each line is, and its colour
+Legend = Sequence[tuple[str, int]]  # each line's label and colour
 
 
 class Trace(NamedTuple):
@@ -102,7 +102,7 @@ def binned(
     bins: int = BINS,
     least: int = 1,
 ) -> Trace:
-    """Means over bins of equal width, for a chart must not grow with a run's length.
+    """Means over bins of equal width: a chart must not grow with a run's length.
 
     Args:
       x: `[N]`.
@@ -128,7 +128,7 @@ def binned(
 
 
 def bin_places(x: np.ndarray, bins: int) -> np.ndarray:
-    """In which of so many bins of equal width each x is, `[N]`."""
+    """The bin in which each x is, `[N]`, of so many bins of equal width."""
     edges = np.linspace(x.min(), x.max(), bins + 1)
     return np.clip(np.searchsorted(edges, x, side="right") - 1, 0, bins - 1)
 
@@ -266,7 +266,7 @@ def _frame(
 
 
 def _widen(axes: Axes) -> None:
-    """Lets what hardly changes look so: else its ticks would differ in their last digits only."""
+    """Widens a vertical axis of nearly equal values: its ticks would differ in the last digits."""
     low, high = axes.get_ylim()
     least = _LEAST_RANGE * max(abs(low), abs(high))
     if high - low < least:
@@ -308,7 +308,7 @@ def clock(seconds: int, *, with_seconds: bool = False) -> str:
 
 
 def short(value: float, _: int | None = None) -> str:
-    """1.5M for 1,500,000; what is smaller than a thousand as it is."""
+    """A number as an axis shows it: 1.5M for 1,500,000; one below a thousand as it is."""
     text = f"{value:.4g}" if abs(value) < 1_000 else EngFormatter(sep="")(value)
     return text.replace("-", "−")
 
@@ -355,7 +355,7 @@ def _tidied(attribute: re.Match[str]) -> str:
 
 @_styled
 def png(figure: Figure, legend: Legend) -> bytes:
-    """The figure as a file; below it a legend where there are several lines, for which it grows."""
+    """The figure as a file; for several lines it grows, and a legend stands below."""
     if len(legend) > 1:
         longest = max(len(label) for label, _ in legend)
         columns = max(1, int(figure.get_figwidth() / (_HANDLE + _LETTER * longest)))

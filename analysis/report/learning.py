@@ -94,7 +94,7 @@ class Priorities(NamedTuple):
 
 
 def replay(page: Page, lines: Sequence[Line]) -> None:
-    """The data that learners were given: how often, how old, and by which priorities."""
+    """The data that learners were given: how often, how old, with which priorities."""
     page.section("Replay")
     page.text(
         "Replays per observation: how many times each step was learned from. Parameter lag: "
@@ -138,7 +138,7 @@ def replay(page: Page, lines: Sequence[Line]) -> None:
 
 
 def priorities(line: Line) -> Priorities | None:
-    """An agent's items in the newest checkpoint; None where it samples without priorities."""
+    """An agent's items in the newest checkpoint; None where its table has no priorities."""
     if (agent := line.made) is None:
         return None
     table = agent.tables[0]
@@ -158,15 +158,13 @@ def bins(found: Sequence[Priorities]) -> np.ndarray:
     if not len(positive):
         return positive
     low, high = positive.min(), positive.max()
-    edges = np.geomspace(low, high if high > low else 2 * low, BINS + 1)
-    edges[[0, -1]] = min(edges[0], low), max(edges[-1], high)  # whatever was rounded
-    return edges
+    return np.geomspace(low, high if high > low else 2 * low, BINS + 1)
 
 
 def shares(held: Priorities, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of the items, and of the samples, how much is in each bin of the priority: `[BINS]` each.
+    """The shares of all items, and of all samples, in each bin of the priority: `[BINS]` each.
 
-    Items of priority 0 are in no bin, and in the total all the same.
+    Items of priority 0 are in no bin, but count in the total.
     """
     items = np.histogram(held.priority, edges)[0] / len(held.priority)
     return items, np.histogram(held.priority, edges, weights=held.probability)[0]
@@ -232,10 +230,10 @@ def groups(page: Page, lines: Sequence[Line]) -> None:
 
 
 def _group(page: Page, lines: Sequence[Line], group: Group, names: Sequence[str]) -> None:
-    """A chart for each name, then what the runs came to.
+    """A chart for each name, then the returns of the runs.
 
-    One run's members have a colour each; those of several runs, whose colours tell the runs apart,
-    a style.
+    Members have a colour each in a page of one run. In a page of several runs, whose colours tell
+    the runs apart, members have a style each.
     """
     page.section(group.title)
     page.text(group.note)
@@ -267,7 +265,7 @@ def _group(page: Page, lines: Sequence[Line], group: Group, names: Sequence[str]
 
 
 def _members(log: Log, name: str) -> list[int]:
-    """Of which members a log has a column of that name."""
+    """The members of which a log has a column of that name."""
     found = (column.partition("/") for column in log.numbers)
     return sorted(int(member) for of, _, member in found if of == name and member.isdecimal())
 
@@ -349,10 +347,10 @@ def flat(run: Settings) -> dict[str, str]:
 
 
 def as_in_paper(run: Settings) -> Settings:
-    """The same agents on the same tasks, with what `--preset=paper` stands for.
+    """The settings of `--preset=paper` for the same agents on the same tasks.
 
-    Who acts, and where, is no matter of papers and stays. So does what cannot be played here: its
-    engine may be on another machine.
+    Which agents act, and where, is no matter of papers and stays. So does an environment that
+    cannot be played here: its engine may be on another machine.
     """
     agents = catalogue.named(run.agent)
     values, made = run_settings.of_preset("paper", run.env, agents, run.acting, {})
@@ -362,12 +360,12 @@ def as_in_paper(run: Settings) -> Settings:
 
 
 def _nearest(run: Settings, agent: str, paper: Any) -> Any:
-    """Of an agent's papers the one that a run is most like, where nobody looks at what it played.
+    """The one of an agent's papers that a run is most like; its environment is not made for that.
 
     Args:
-      run: its settings.
-      agent: its name in the run.
-      paper: what is known by the name of the environment alone.
+      run: the settings of the run.
+      agent: the agent's name.
+      paper: the Config that follows from the environment's name alone.
     """
     entry, own = run.entry(agent), run.configs[agent]
     if entry is catalogue.NOT_IMPORTED:

@@ -1,4 +1,4 @@
-"""A page that is filled from the top, and what it is written as: HTML, and its figures as files."""
+"""A page that is filled from the top, and written as HTML with its figures as files beside it."""
 
 import contextlib
 import html
@@ -14,7 +14,7 @@ from analysis.report import charts
 from analysis.report.charts import COLOURS, Legend
 from run_folder import places
 
-MANY = 8  # of what is shown one by one
+MANY = 8  # things of one kind that are shown; more are folded
 FEW = 3  # columns of a table that a phone shows side by side
 
 _SHEET = pathlib.Path(__file__).with_name("style.css")
@@ -29,16 +29,16 @@ _HEAD = """<!DOCTYPE html>
 
 
 class Page:
-    """Sections of text, charts and tables: text goes in as it is.
+    """Sections of text, charts and tables. Text is escaped here.
 
     Args:
       title: of the page.
       folder: where it is written.
-      legend: what colours mean, where nothing else is said.
+      legend: the meaning of colours, unless a chart has a legend of its own.
 
     Attributes:
       sections: title -> markup, and figures in their places.
-      figures: by the name of the file, without .png, with the legend of that.
+      figures: name of the file, without .png -> figure, and the file's legend.
     """
 
     def __init__(self, title: str, folder: pathlib.Path, legend: Legend = ()) -> None:
@@ -49,7 +49,7 @@ class Page:
         self._title = title
 
     def section(self, title: str) -> None:
-        """Begins a section, to which all belongs that follows."""
+        """Begins a section; whatever is added next belongs to it."""
         self.sections[title] = []
 
     def heading(self, text: str) -> None:
@@ -61,7 +61,7 @@ class Page:
         self._add(f"<p>{html.escape(text)}</p>\n")
 
     def key(self, legend: Legend | None = None) -> None:
-        """The meaning of each colour; nothing where there is one."""
+        """The meaning of each colour; nothing where there is a single one."""
         legend = self.legend if legend is None else legend
         items = "".join(
             f'<li><span class="line" style="background: var(--line-{colour})"></span>'
@@ -111,7 +111,7 @@ class Page:
         self._add("</details>\n" * (count > MANY))
 
     def links(self, places: Iterable[tuple[str, str]]) -> None:
-        """A list of texts, each of which leads to a file whose path is relative to the page's."""
+        """A list of links: the text and the path of each, relative to the page."""
         items = (
             f'<li><a href="{html.escape(urllib.parse.quote(path))}">{html.escape(text)}</a></li>\n'
             for text, path in places
@@ -119,7 +119,7 @@ class Page:
         self._add("<ul>\n", *items, "</ul>\n")
 
     def commands(self, lines: Iterable[str]) -> None:
-        """Lines that were typed, or can be."""
+        """Lines of commands."""
         self._add(f"<pre><code>{html.escape(chr(10).join(lines))}</code></pre>\n")
 
     def _add(self, *parts: str | Figure) -> None:

@@ -11,14 +11,14 @@ from run_folder.settings import SettingsError
 
 
 def of_folders(folders: Sequence[str], output: pathlib.Path | None = None) -> Page:
-    """The page of what is in folders.
+    """The page of some folders.
 
     Args:
       folders: of runs, or of a population.
-      output: where it goes; by default into the run's or population's own folder.
+      output: the folder of the page; by default in the run's or population's own folder.
 
     Raises:
-      SettingsError: they hold nothing of which there is a page.
+      SettingsError: the folders hold neither runs nor a single population.
     """
     populations = [folder for folder in folders if is_population(pathlib.Path(folder))]
     if not populations:

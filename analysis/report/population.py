@@ -1,10 +1,11 @@
-"""All that a population's folder tells a report."""
+"""The content of a population's folder, as its page needs it."""
 
 import dataclasses
+import itertools
 import math
 import pathlib
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,8 +13,7 @@ from analysis.report import charts, run
 from analysis.report.charts import BINS, COLOURS, Legend, Segment, Trace
 from analysis.report.run import EPISODES_PER_BIN
 from environments import suites
-from population import ancestry, decisions, scores, settings
-from population.ancestry import Stretch
+from population import decisions, scores, settings
 from population.decisions import Decision
 from population.folder import PopulationFolder, name_of
 from population.ranges import Range
@@ -21,11 +21,20 @@ from population.settings import Population
 from run_folder import log_reader, progress
 from run_folder.layout import RunFolder
 from run_folder.log_reader import Log
-from run_folder.settings import SettingsError
 
 OTHERS = len(COLOURS) - 1  # a grey: of all who have no colour of their own
 
+Colour = Callable[[int], int]
+"""(the member that began with some weights) -> the colour of all that descend from them."""
+
 _POINTS, _LEAST_BINS = 4_000, 20  # of all members' scores together; of each member's
+
+
+class Stretch(NamedTuple):
+    """A part of a member's life in which its weights descend from one member's first ones."""
+
+    actor_steps: int  # of the member, from which on they do
+    ancestor: int  # that member
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,15 +44,20 @@ class Member:
     number: int  # from 0 on
     state: str  # how its run stands
     actor: Log  # the log of its actors
-    score: float  # of the weights that it has; NaN where no episode has ended since it has them
+    score: float  # of its present weights; NaN where no episode has ended with them
     scores: Trace  # over its life, few points
     decisions: Sequence[Decision]  # its own, in order; none before its population has begun
-    stretches: Sequence[Stretch]  # whom its weights descended from, in order
 
     @property
     def name(self) -> str:
         """As its folder is called."""
         return name_of(self.number)
+
+    @property
+    def stretches(self) -> list[Stretch]:
+        """The stretches of its life, in order: an adoption ends one and begins the next."""
+        later = [Stretch(made.actor_steps, made.ancestor) for made in self.adoptions]
+        return [Stretch(0, self.number), *later]
 
     @property
     def ancestor(self) -> int:
@@ -62,7 +76,7 @@ class Member:
 
     @property
     def end(self) -> float:
-        """Actor steps up to which something is known of it."""
+        """The last actor steps at which it logged or decided anything."""
         decided = self.decisions[-1].actor_steps if self.decisions else 0
         return float(np.fmax(self.actor.last("actor_steps"), decided))  # before the first NaN
 
@@ -72,15 +86,15 @@ class Members:
     """A population."""
 
     folder: PopulationFolder  # where it is now
-    settings: Population  # what it is
-    # The members, the best first; who has no score comes after all that have one.
+    settings: Population
+    # The members, the best first; those without a score come last.
     ranked: Sequence[Member]
     decisions: Sequence[Decision]  # of all, in the order of time
-    colours: Mapping[int, int]  # of each ancestor that has one of its own
+    colours: Mapping[int, int]  # by ancestor; one that is missing has no colour of its own
 
     @property
     def evolves(self) -> bool:
-        """Whether its members learn from each other."""
+        """Tells whether its members learn from each other."""
         return self.settings.evolves
 
     @property
@@ -108,9 +122,9 @@ class Members:
             return "Return" if len(tasks) == 1 else "Mean return"
         return "Mean capped human-normalised score"
 
-    def of_member(self, member: Member) -> list[int]:
-        """The colours of a member's stretches."""
-        return [self.colours.get(stretch.ancestor, OTHERS) for stretch in member.stretches]
+    def colour(self, ancestor: int) -> int:
+        """The colour of weights that descend from a member's first ones."""
+        return self.colours.get(ancestor, OTHERS)
 
 
 def load(path: pathlib.Path) -> Members:
@@ -120,39 +134,17 @@ def load(path: pathlib.Path) -> Members:
       SettingsError: it holds none, or its settings or a decision are damaged.
     """
     found, folder = settings.load(path), PopulationFolder(path)
-    made = decisions.every(folder, found.members)
-    own: list[list[Decision]] = [[] for _ in range(found.members)]
-    for decision in made:
-        _check(folder, decision, found)
-        own[decision.member].append(decision)
+    made = [decisions.checked(folder, number, found) for number in range(found.members)]
     members = [
-        _member(found, folder.member(number), number, own[number], stretches)
-        for number, stretches in enumerate(ancestry.trace(made, found.members))
+        _member(found, folder.member(number), number, own) for number, own in enumerate(made)
     ]
     ranked = sorted(members, key=lambda m: math.inf if math.isnan(m.score) else -m.score)
-    return Members(folder, found, ranked, made, _colours(ranked))
-
-
-def _check(folder: PopulationFolder, decision: Decision, found: Population) -> None:
-    """Raises SettingsError about a decision that is none of this population's."""
-    which = f"Decision {decision.number} of member {name_of(decision.member)} in {folder.decisions}"
-    adopts = decision.adopted is not None
-    if decision.rival not in range(found.members) and (adopts or decision.rival is not None):
-        raise SettingsError(
-            f"{which} must name a rival from 0 to {found.members - 1}, got {decision.rival}."
-        )
-    for name, given in found.ranges.items():
-        value = decision.new.get(name)
-        if name not in decision.new or (given.mutates and not isinstance(value, int | float)):
-            raise SettingsError(f"{which} must have a value of {name}, got {value!r}.")
+    in_order = decisions.in_order(itertools.chain.from_iterable(made))
+    return Members(folder, found, ranked, in_order, _colours(ranked))
 
 
 def _member(
-    population: Population,
-    folder: RunFolder,
-    number: int,
-    made: Sequence[Decision],
-    stretches: Sequence[Stretch],
+    population: Population, folder: RunFolder, number: int, made: Sequence[Decision]
 ) -> Member:
     tasks = suites.tasks(population.env)
     episodes, actor = scores.episodes(folder), log_reader.read(folder.log("actor"))
@@ -163,19 +155,13 @@ def _member(
         counts = actor.last("actor_steps"), actor.last("learner_steps")
         if state.startswith(run.ENDED) and not population.is_at_limit(*counts):
             state = "waits for its turn"  # the end of a turn is none of the run
-    return Member(
-        number,
-        state,
-        actor,
-        score=scores.of_returns(scores.recent_of(episodes, tasks, stretches[-1].actor_steps)),
-        scores=score_curve(episodes, tasks, bins),
-        decisions=sorted(made, key=lambda decision: decision.number),
-        stretches=stretches,
-    )
+    returns = scores.recent_of(episodes, tasks, decisions.since_adoption(made))
+    score, curve = scores.of_returns(returns), score_curve(episodes, tasks, bins)
+    return Member(number, state, actor, score, curve, made)
 
 
 def _colours(ranked: Sequence[Member]) -> dict[int, int]:
-    """A colour for each ancestor, where there are enough; else for those of the best members."""
+    """A colour for each ancestor; where there are too few, for those of the best members."""
     living = list(dict.fromkeys(member.ancestor for member in ranked))
     if len(ranked) <= len(COLOURS):
         living = list(dict.fromkeys([*living, *range(len(ranked))]))
@@ -187,8 +173,8 @@ def _colours(ranked: Sequence[Member]) -> dict[int, int]:
 def score_curve(log: Log, tasks: Sequence[str], bins: int = BINS) -> Trace:
     """A member's score in each of at most `bins` parts of its life, by the log of its episodes.
 
-    A task of which no episode ended in a part counts there as in the part before. There is a point
-    for each part in which an episode ended and there is a score.
+    In a part in which no episode of a task ended, the task counts as in the part before. There is a
+    point for each part in which an episode ended and there is a score.
     """
     kept = np.isfinite(log["actor_steps"]) & np.isfinite(log["episode_return"])
     if not kept.any():
@@ -218,41 +204,38 @@ def _means(places: np.ndarray, values: np.ndarray, bins: int) -> np.ndarray:
     return np.divide(sums, counts, out=np.full(bins, np.nan), where=counts > 0)
 
 
-def cut(curve: Trace, begins: Sequence[float], colours: Sequence[int]) -> list[Trace]:
-    """A curve over a member's actor steps, in pieces by the member's stretches, which meet."""
+def cut(curve: Trace, stretches: Sequence[Stretch], colour: Colour) -> list[Trace]:
+    """A curve over a member's actor steps, in pieces by its stretches, which meet."""
     x = curve.x
-    begins = [-np.inf, *begins[1:]]
+    begins = [-np.inf, *(stretch.actor_steps for stretch in stretches[1:])]
     pieces = []
-    for begin, end, colour in zip(begins, [*begins[1:], np.inf], colours, strict=True):
+    for begin, end, stretch in zip(begins, [*begins[1:], np.inf], stretches, strict=True):
         inside = (begin < x) & (x <= end)  # as scores count
         # A line through a cut has a point there, which belongs to the pieces on both sides.
         cuts = [at for at in (begin, end) if len(x) and x[0] < at < x[-1]]
         found = np.unique(np.concatenate([x[inside], cuts]))
         if len(found) and begin < end:
-            pieces.append(Trace(found, np.interp(found, x, curve.y), colour))
+            y = np.interp(found, x, curve.y)
+            pieces.append(Trace(found, y, colour(stretch.ancestor)))
     return pieces
 
 
-def held(made: Sequence[Decision], colours: Sequence[int], field: str, end: float) -> list[Trace]:
-    """A value in pieces, held from each of a member's decisions to the next, the last to `end`.
-
-    The colours are those of the member's stretches, of which each adoption begins one.
-    """
-    pieces, adoptions = [], 0
+def held(made: Sequence[Decision], field: str, end: float, colour: Colour) -> list[Trace]:
+    """A value in pieces, held from each of a member's decisions to the next, the last to `end`."""
+    pieces = []
     ends = [*(decision.actor_steps for decision in made[1:]), end]
-    for i, (decision, until) in enumerate(zip(made, ends, strict=False)):
-        adoptions += decision.adopted is not None
+    for before, decision, until in zip([*made[:1], *made], made, ends, strict=False):
         begin, value = decision.actor_steps, decision.new[field]
-        x = [begin, begin, max(begin, until)]
-        y = [made[max(i - 1, 0)].new[field], value, value]
-        pieces.append(Trace(np.asarray(x, float), np.asarray(y, float), colours[adoptions]))
+        x = np.asarray([begin, begin, max(begin, until)], float)
+        y = np.asarray([before.new[field], value, value], float)
+        pieces.append(Trace(x, y, colour(decision.ancestor)))
     return pieces
 
 
 def joined(pieces: Sequence[Trace]) -> list[Trace]:
-    """Pieces as they are drawn: those of one colour in one line, the first colour above all others.
+    """Pieces as they are drawn: one line for each colour, the first colour above all others.
 
-    A piece that takes no steps is a dot, too.
+    A piece that takes no steps is also a dot.
     """
     found = []
     for colour in sorted({piece.colour for piece in pieces}, reverse=True):
@@ -271,7 +254,7 @@ def joined(pieces: Sequence[Trace]) -> list[Trace]:
 
 
 def by_family(ranked: Sequence[Member]) -> list[Member]:
-    """Members with those of the same ancestor together, the family of the best member first."""
+    """Members sorted into families of the same ancestor, the family of the best member first."""
     families = list(dict.fromkeys(member.ancestor for member in ranked))
     return sorted(ranked, key=lambda member: families.index(member.ancestor))
 
@@ -281,23 +264,22 @@ def segments(members: Members, lanes: Sequence[Member]) -> list[Segment]:
     places = {member.number: place for place, member in enumerate(lanes)}
     found = []
     for place, member in enumerate(lanes):
-        colours = members.of_member(member)
-        begins = [stretch.actor_steps for stretch in member.stretches]
-        ends = [*begins[1:], member.end]
-        for begin, end, colour in zip(begins, ends, colours, strict=True):
-            found.append(Segment(place, begin, place, end, colour))
-        for decision, colour in zip(member.adoptions, colours[1:], strict=True):
-            assert decision.rival is not None
-            rival = places[decision.rival]
-            saved = _saved(lanes[rival], decision)
-            found.append(Segment(rival, saved, place, decision.actor_steps, colour))
+        stretches = member.stretches
+        ends = [*(stretch.actor_steps for stretch in stretches[1:]), member.end]
+        for (begin, ancestor), end in zip(stretches, ends, strict=True):
+            found.append(Segment(place, begin, place, end, members.colour(ancestor)))
+        for made in member.adoptions:
+            assert made.rival is not None
+            rival, colour = places[made.rival], members.colour(made.ancestor)
+            saved = _saved(lanes[rival], made)
+            found.append(Segment(rival, saved, place, made.actor_steps, colour))
     return found
 
 
 def _saved(rival: Member, adoption: Decision) -> float:
     """Actor steps of a rival at the update that was taken over.
 
-    It is after one of its decisions, before the next.
+    By its log, but between the decision that the adoption names and the rival's next one.
     """
     number, learner_step = adoption.adopted, adoption.rival_learner_step
     assert number is not None

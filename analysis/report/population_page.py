@@ -124,7 +124,7 @@ def _verdict(decision: Decision) -> str:
 
 def _settings(page: Page, found: Population) -> None:
     """The settings of a population, with the numbers of its rule where it evolves."""
-    left_out = ("sweep", "train") if found.evolves else ("sweep", "train", *_OF_RULE)
+    left_out = ("sweep", "flags", "overrides", *(() if found.evolves else _OF_RULE))
     page.heading("Settings")
     rows = []
     for name, field in fields.declared(Population).items():
@@ -134,8 +134,8 @@ def _settings(page: Page, found: Population) -> None:
             rows.append((name, text, field.meaning))
     page.table(("setting", "value", "what it is"), rows)
     page.heading("Of every member")
-    told = [f"--{name}={value}" for name, value in found.train.get("values", {}).items()]
-    for agent, given in found.train.get("fields", {}).items():
+    told = [f"--{name}={value}" for name, value in found.flags.items()]
+    for agent, given in found.overrides.items():
         told += [f"--{agent}{'.' if agent else ''}{name}={text}" for name, text in given.items()]
     page.commands(told)
     page.heading("Values")
@@ -148,7 +148,7 @@ def _settings(page: Page, found: Population) -> None:
 
 
 def shown(value: Any) -> str:
-    """A value of a field as it is read."""
+    """A value of a field as text."""
     if isinstance(value, float):
         return number(value, digits=3)
     return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
@@ -159,8 +159,7 @@ def over_steps(page: Page, members: Members) -> None:
     page.section("Scores")
     pieces = []
     for member in reversed(members.ranked):
-        begins = [stretch.actor_steps for stretch in member.stretches]
-        pieces += cut(member.scores, begins, members.of_member(member))
+        pieces += cut(member.scores, member.stretches, members.colour)
     drawn = charts.curves(joined(pieces), f"{members.score}, by steps", "actor steps")
     if not drawn:
         page.text("No episode has ended yet.")
@@ -215,7 +214,7 @@ def _value_over_steps(members: Members, name: str) -> list[Figure]:
     """Every member's value over its actor steps (Espeholt et al. 2018, Figure E.1)."""
     pieces = []
     for member in reversed(members.ranked):
-        pieces += held(member.decisions, members.of_member(member), name, member.end)
+        pieces += held(member.decisions, name, member.end, members.colour)
     drawn = [value for piece in pieces for value in piece.y.tolist()]
     log = "y" if is_wide(members.ranges[name], drawn) else ""
     return charts.curves(joined(pieces), name, "actor steps", log=log)
@@ -231,7 +230,7 @@ def _score_by_value(members: Members, name: str) -> list[Figure]:
 
 
 def is_wide(given: Range, values: Sequence[float]) -> bool:
-    """Whether values are to be seen on a logarithmic axis."""
+    """Tells whether values need a logarithmic axis."""
     finite = [value for value in values if math.isfinite(value)]
     if not finite or min(finite) <= 0:
         return False
@@ -239,7 +238,7 @@ def is_wide(given: Range, values: Sequence[float]) -> bool:
 
 
 def family_tree(page: Page, members: Members) -> None:
-    """Lanes of all members, and the adoptions between them: who took over whose weights, when."""
+    """A lane for each member, and a line for each adoption of another's weights."""
     page.section("Family tree")
     lanes = by_family(members.ranked)
     found = segments(members, lanes)
@@ -257,7 +256,7 @@ def family_tree(page: Page, members: Members) -> None:
 
 
 def in_the_end(page: Page, members: Members) -> None:
-    """The scores that the members have now; those of a sweep by its grids, too."""
+    """The members' present scores; in a sweep also by the values of its grids."""
     page.section("Final scores")
     scored = members.scored
     if not scored:
@@ -270,7 +269,7 @@ def in_the_end(page: Page, members: Members) -> None:
     if members.evolves:  # dots in the colours of their ancestors
         page.key()
         x, y, *_ = traces[0]
-        colours = [members.of_member(member)[-1] for member in scored]
+        colours = [members.colour(member.ancestor) for member in scored]
         traces = joined([Trace(x[i : i + 1], y[i : i + 1], c) for i, c in enumerate(colours)])
     title = f"{members.score}, the best first"
     page.grid(charts.curves(traces, title, "rank"), members.legend if members.evolves else ())
@@ -304,7 +303,7 @@ def _by_grid(page: Page, members: Members, name: str, values: Sequence[object]) 
 
 
 def decided(page: Page, members: Members) -> None:
-    """The newest decisions, and below them those before."""
+    """The newest decisions, and folded below them the earlier ones."""
     page.section("Decisions")
     if not members.decisions:
         page.text("No member has decided anything yet.")
@@ -336,7 +335,7 @@ def decided(page: Page, members: Members) -> None:
 
 
 def _changes(decision: Decision) -> str:
-    """The values that a decision changed; of a first one, those with which a member begins."""
+    """The values that a decision changed; of a first one, all values."""
     found = []
     for name, value in decision.new.items():
         if name not in decision.old:

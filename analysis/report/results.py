@@ -28,7 +28,7 @@ _TOGETHER = "Median human-normalised return"
 
 
 def summary(page: Page, lines: Sequence[Line]) -> None:
-    """A column for each line."""
+    """The table of the newest results, a column for each line."""
     page.section("Summary")
     columns = [_at_a_glance(line) for line in lines]
     rows = [[name, *(column[name] for column in columns)] for name in columns[0]]
@@ -68,7 +68,7 @@ def _return(run: Run, value: float) -> str:
 
 
 def percent(task: str, value: float) -> float:
-    """A return in hundredths of the way from random to human play; NaN where that is unknown."""
+    """A return in percent of the way from random to human play; NaN where that is unknown."""
     score = scores.human_normalised(task, value)
     return math.nan if score is None else 100 * score
 
@@ -144,7 +144,7 @@ def _columns(log: Log, axis: Axis, column: str) -> tuple[np.ndarray, np.ndarray]
 
 
 def tasks(page: Page, lines: Sequence[Line]) -> None:
-    """The last returns of every task: bars, and the table of what they show."""
+    """The last returns of every task: as bars, and as a table."""
     page.section("Tasks")
     source, found = returns(lines)
     named = list(dict.fromkeys(task for of_line in found for task in of_line))
@@ -183,10 +183,10 @@ def tasks(page: Page, lines: Sequence[Line]) -> None:
 
 
 def returns(lines: Sequence[Line]) -> tuple[str, list[Returns]]:
-    """The measurement that is compared, and by it each line's mean return of every task.
+    """The measurement to compare by, and by it each line's mean return of every task.
 
-    It is the best that all lines have, so that none looks better by how it was measured: there is
-    no exploration in an evaluation.
+    It is the best one that all lines have. So no line looks better only because it was measured
+    without exploration.
     """
     sources: dict[str, Callable[[Line], Returns]] = {
         "the newest launch.evaluate": _evaluated,
@@ -221,7 +221,7 @@ def _known(returns: Returns) -> Returns:
 
 
 def evaluations(page: Page, runs: Sequence[Run]) -> None:
-    """The evaluations of `launch.evaluate`, with intervals: a row for each task; links to films."""
+    """The evaluations of `launch.evaluate` with intervals, a row for each task; links to films."""
     page.section("Evaluations")
 
     def named(run: Run, name: str) -> str:
@@ -259,7 +259,7 @@ def _measured(task: str, returns: np.ndarray) -> list[str]:
 
 
 def commands(page: Page, runs: Sequence[Run]) -> None:
-    """Each run's launches, in order: what was typed, below when, from where and on what."""
+    """Each run's launches, in order: the command, below its time, version, host and processor."""
     page.section("Commands")
     for run in runs:
         if len(runs) > 1:

@@ -1,4 +1,4 @@
-"""All that a run folder tells a report."""
+"""The content of a run folder, as a report needs it."""
 
 import dataclasses
 import math
@@ -39,24 +39,24 @@ class Run:
 
     name: str  # short, and no other run's on the page
     settings: settings.Settings  # as its config.json records them
-    launches: Sequence[launches.Launch]  # what was typed
+    launches: Sequence[launches.Launch]  # the commands that were typed
     actor: Log  # the coordinator's log, all actors together
     episodes: Log  # a row for each episode that ended in training
-    tasks: Log  # what all tasks together amount to; no rows of a run with a single task
+    tasks: Log  # the aggregates over all tasks; no rows of a run with a single task
     learners: Mapping[str, Log]  # each agent's log
     evaluators: Mapping[str, Log]  # likewise, of the evaluations that the run makes of itself
-    # Those that `launch.evaluate` made of it, by file name.
+    # By `launch.evaluate`, by file name.
     evaluations: Mapping[str, Sequence[files.Row]]
-    replay: Mapping[str, saved_replay.Stored]  # what the newest checkpoint holds, by table
+    replay: Mapping[str, saved_replay.Stored]  # the items in the newest checkpoint, by table
     progress: Mapping[str, Any] | None  # the coordinator's newest; None before the first
 
     @property
     def has_tasks(self) -> bool:
-        """Whether it plays several tasks, whose returns are told in units of human play."""
+        """Tells whether it plays several tasks, whose returns are shown human-normalised."""
         return len(self.settings.tasks) > 1
 
     def recent_return(self) -> float:
-        """A task's mean return lately, of several the median normalised one; NaN of none."""
+        """The newest mean return; of several tasks, the median normalised one. NaN of none."""
         return self.tasks.last("median_normalised") if self.has_tasks else recent(self.episodes)
 
 
@@ -70,7 +70,7 @@ class Line(NamedTuple):
 
     @property
     def paces(self) -> bool:
-        """Whether what the run's agents share, its actors' rate for one, is drawn as this line."""
+        """Tells whether what all agents share, such as the actors' rate, is drawn as this line."""
         return self.agent == self.run.settings.paced_by
 
     @property
@@ -93,7 +93,7 @@ class Line(NamedTuple):
     def episodes(self, task: str) -> Log:
         """Training episodes of one task in which the agent acted.
 
-        Who did follows from the settings, which are those of the run's last launch.
+        The settings of the run's last launch tell which actors followed it.
         """
         log, recorded = self.run.episodes, self.run.settings
         if not len(log):
@@ -110,7 +110,7 @@ class Line(NamedTuple):
         return f"return/{suites.evaluation_task(task)}" if several else "episode_return"
 
     def evaluations(self) -> list[tuple[int, dict[str, float]]]:
-        """The evaluations of `launch.evaluate` of the agent as its paper has it, by update.
+        """The agent's evaluations by `launch.evaluate`, played as in its paper, by update.
 
         Each is the update that played, and the mean return of each task.
         """
@@ -126,9 +126,9 @@ class Line(NamedTuple):
         return played.epsilon == usual and played.memory_steps is None
 
     def evaluation_curve(self) -> list[float]:
-        """The result of every evaluation, by update: a task's mean, of several the median.
+        """The result of every evaluation, by update: the mean; of several tasks the median.
 
-        Of two of the same update, that of `launch.evaluate`, which plays more, is the later one.
+        Where there are two of an update, that of `launch.evaluate`, which plays more, comes later.
         """
         column = "median_normalised" if self.run.has_tasks else "episode_return"
         steps, values = self.evaluator.defined("learner_steps", column)

@@ -1,1 +1,1 @@
-"""What a rival's own process runs, in an interpreter that has the rival installed."""
+"""Code for a rival's own process, in an interpreter that has the rival installed."""

@@ -39,7 +39,7 @@ def _make_network(settings: Settings) -> base.RNNCore:
 
 
 class _UnpaddedNetwork(base.RNNCore):
-    """As Acme's own `R2D2AtariNetwork`, but unpadded, of any size, and on frames as stored."""
+    """Acme's own `R2D2AtariNetwork`, but unpadded, of any size, and on frames as stored."""
 
     def __init__(self, config: Settings, num_actions: int) -> None:
         super().__init__(name="r2d2")

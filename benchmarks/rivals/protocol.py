@@ -1,4 +1,4 @@
-"""How a benchmark and a rival's process talk: lines of JSON on the rival's stdin and stdout.
+"""The protocol between a benchmark and a rival: lines of JSON on the rival's stdin and stdout.
 
     benchmark                                   rival
     python -m benchmarks.rivals.<module> SETTINGS <name>
@@ -38,7 +38,7 @@ def serve(makers: Mapping[str, MakeStep], packages: Sequence[str]) -> None:
 
 
 def versions(packages: Sequence[str]) -> dict[str, str]:
-    """Of packages that are installed."""
+    """The versions of installed packages."""
     return {name: importlib.metadata.version(name) for name in packages}
 
 

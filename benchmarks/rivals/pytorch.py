@@ -33,7 +33,7 @@ def _keep_freed_memory() -> None:
 
 
 def _device() -> str:
-    """Where there is a GPU, float32 products may take TensorFloat-32 there, as TensorFlow's do."""
+    """The device. On a GPU float32 products may take TensorFloat-32, as TensorFlow's do."""
     if not torch.cuda.is_available():
         return "cpu"
     torch.set_float32_matmul_precision("high")
@@ -119,7 +119,7 @@ def _torso(kind: str, channels: int) -> nn.Sequential:
 
 
 class _Batch:
-    """Noise of an agent's shapes: R rows and the one to bootstrap from, of which L are trained."""
+    """Noise of an agent's shapes: R rows, L of them trained, and the one to bootstrap from."""
 
     def __init__(self, settings: Settings, device: str) -> None:
         config, num_actions = settings["config"], settings["num_actions"]
@@ -342,7 +342,7 @@ class Impala(Update):
 class PopArt:
     """Moving averages for each task, and the value layer that is kept in step with them.
 
-    The layer gives a number for each of K tasks; `task` has those of the batch's unrolls, `[B]`.
+    The layer gives a number for each of K tasks; `task` is the task of each unroll, `[B]`.
     """
 
     def __init__(self, value_layer: nn.Linear, config: Settings, task: Tensor) -> None:
@@ -413,7 +413,7 @@ class PixelControl(nn.Module):
         return 0.5 * (torch.stack(targets[::-1]) - taken).square().sum()
 
     def _rewards(self, frames: Tensor) -> Tensor:
-        """How much each cell changed, `[L, B, h, w]`."""
+        """The mean absolute change of each cell, `[L, B, h, w]`."""
         sides = [_CELL * side for side in self._grid]
         top, left = (
             (whole - side) // 2 for whole, side in zip(frames.shape[2:4], sides, strict=True)

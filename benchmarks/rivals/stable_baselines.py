@@ -9,7 +9,7 @@
 The first is PPO on a task of the Control Suite, from features; its last line of stdout is JSON: the
 actor steps a second from the second rollout on. Policy and value have a network of these sizes
 each. With `log` it is RecurrentPPO, which writes a line for each episode. All else is its own
-default, but for environments beside each other and the LSTM's size, which are those of a run here.
+default, but for the number of environments and the LSTM's size, which are as in a run here.
 They need the packages stable-baselines3, sb3-contrib, shimmy, and what the environment needs.
 """
 
@@ -71,7 +71,7 @@ class _Watch(BaseCallback):
         return len(self._begun) < 3 or self._begun[-1][0] - self._begun[1][0] < self._seconds
 
     def steps_per_second(self) -> float:
-        """Of whole rollouts with their updates."""
+        """The rate over whole rollouts with their updates."""
         (began, before), (ended, after) = self._begun[1], self._begun[-1]
         return (after - before) / (ended - began)
 

@@ -1,4 +1,4 @@
-"""DeepMind Control and the Real-World RL suite, for whoever has their packages.
+"""DeepMind Control and the Real-World RL suite, where their packages are installed.
 
 A task shows one float32 vector, the numbers of its observation in the order of their sorted names,
 or a picture of itself. An action is a vector within the task's own bounds, which are not -1 and 1
@@ -21,23 +21,23 @@ from environments.copies.from_dm import FromDm
 from environments.copies.made_singly import Copies
 from recurrent_replay import addition
 
-HEIGHT = WIDTH = 84  # of what an agent sees
-FILM_SIZE = (240, 320)  # height and width of what people see
+HEIGHT = WIDTH = 84  # of an agent's picture
+FILM_SIZE = (240, 320)  # height and width of people's picture
 _NEEDS_RENDERER = ("quadruped/escape",)  # hands its terrain to one at every reset
 _CAMERAS = {"quadruped": 2}  # the first one stands too far away
 
 
 def check(kind: str, task: str) -> None:
-    """Refuses what this machine cannot make.
+    """Refuses a task that this machine cannot make.
 
-    Nothing is drawn in this process. What is needed is imported in it, so that its forks share it.
+    Nothing is drawn in this process. The packages are imported in it, so that its forks share them.
 
     Args:
       kind: `control`, `control-pixels` or `rwrl`.
       task: one that `tasks.TASKS` lists for it.
 
     Raises:
-      ValueError: a sentence that says what to install, or what an import raises.
+      ValueError: a sentence with the package to install, or with an import's exception.
     """
     name = f"{kind}:{task}"
     if not _is_installed("dm_control"):
@@ -189,7 +189,7 @@ class RealWorldTask(Task):
     ) -> tuple[Any, dict[str, Any]]:
         if seed is not None:
             self._chance = np.random.RandomState(seed).get_state()
-            self._has_begun = True  # by whoever asked what it shows: its delays hold that already
+            self._has_begun = True  # the call for its spec stepped it: its delays hold that already
         with self._own_chance():
             return super().reset(seed=seed)
 
@@ -221,5 +221,5 @@ def _suite(kind: str) -> Any:
 
 
 def _is_installed(package: str) -> bool:
-    """Whether a package is there, without importing it."""
+    """Returns whether a package is installed, without importing it."""
     return importlib.util.find_spec(package) is not None

@@ -1,4 +1,4 @@
-"""Whether MuJoCo can draw here, and with what.
+"""MuJoCo's renderer: whether there is one here, and its choice.
 
 dm_control chooses its renderer when it is imported, by the variable MUJOCO_GL. A renderer's threads
 do not survive a fork: a process that is forked later hangs at its first picture. So dm_control is
@@ -29,10 +29,10 @@ print("drawn")
 
 
 def check(name: str) -> None:
-    """Refuses to draw where nothing can be drawn. Another process tries it, once.
+    """Refuses to draw where nothing can be drawn, which another process tries once.
 
     Args:
-      name: of what is to be drawn, for the sentence.
+      name: of the task to be drawn, for the sentence.
 
     Raises:
       ValueError: a sentence with the packages to install.
@@ -70,7 +70,7 @@ def _failure(chosen: str | None) -> str:
 
 @contextlib.contextmanager
 def without() -> Iterator[None]:
-    """Keeps a renderer from whatever is imported meanwhile; one that is in use stays."""
+    """Imports within it find no renderer; one that is in use stays."""
     chosen = os.environ.get(_VARIABLE)
     os.environ[_VARIABLE] = _NONE
     try:
@@ -82,7 +82,7 @@ def without() -> Iterator[None]:
 
 
 def use() -> None:
-    """Gives dm_control in this process its renderer, which it then has. No fork may follow.
+    """Gives dm_control in this process its renderer, for good. No fork may follow.
 
     Raises:
       ValueError: as `check`.

@@ -61,7 +61,7 @@ def advice(kind: str, task: str) -> str:
 
     Args:
       kind: one of `TASKS`.
-      task: what followed it.
+      task: the rest of the name.
     """
     known = TASKS[kind]
     near = difflib.get_close_matches(task, known, n=1, cutoff=0.9)

@@ -8,8 +8,8 @@ What an environment shows becomes one array, or a dictionary of arrays, of three
     vector   all else, joined: float32 [D], choices one-hot and bytes as fractions; bytes alone
              stay uint8 [D]
 
-A nested part is named by its place, `camera/left`, and the parts of a tuple are numbered; what is
-joined has the names of its parts with + between them. A name that is taken gets a number.
+A nested part is named by its place, `camera/left`, and the parts of a tuple are numbered. A joined
+vector has the names of its parts with + between them. A name that is taken gets a number.
 
 An agent acts by one number from 0, by several of them, int [D], or by a bounded vector, float32
 [D].
@@ -50,7 +50,7 @@ ActionSpace = spaces.Discrete | spaces.MultiDiscrete | spaces.Box
 class Observed(NamedTuple):
     """A space that agents see, and how an environment's observations get there."""
 
-    space: spaces.Box | spaces.Dict  # of arrays alone
+    space: spaces.Box | spaces.Dict  # only of arrays
     convert: Callable[[Any], Any]  # an observation of one environment -> an array or a dictionary
 
 
@@ -62,12 +62,12 @@ class Acted(NamedTuple):
 
 
 def observed(space: spaces.Space, *, checked: bool = True) -> Observed:
-    """Finds what agents see of an environment.
+    """Converts an environment's observations for agents.
 
     Args:
       space: of its observations.
-      checked: whether `convert` raises ValueError, a clause, for what is not finite, has another
-        shape, or would be changed by its type, as -1 in bytes; else that is taken as it is.
+      checked: whether `convert` raises ValueError, a clause, for a part that is not finite, has
+        another shape, or would be changed by its type, as -1 in bytes; else it is taken as it is.
 
     Raises:
       ValueError: a clause, "must have ..., got ...", that quotes the part that cannot be shown.
@@ -116,7 +116,7 @@ def check_alike(first: Spaces, second: Spaces) -> None:
 
 
 def acted(space: spaces.Space) -> Acted:
-    """Finds how agents act in an environment.
+    """Converts agents' actions for an environment.
 
     Raises:
       ValueError: a clause, "must have ..., got ...".
@@ -142,7 +142,7 @@ def acted(space: spaces.Space) -> Acted:
 
 
 def images(space: spaces.Space) -> list[tuple[int, ...]]:
-    """The shapes of the images among what agents see.
+    """The shapes of the images in an observation.
 
     Args:
       space: an `Observed.space`.
@@ -236,7 +236,7 @@ def _axes(leaf: Leaf) -> tuple[int, ...]:
 
 
 def _has_channels_first(shape: tuple[int, ...]) -> bool:
-    """Whether an array [C, H, W] is meant: few channels, or frames of a square image."""
+    """Returns whether axes are [C, H, W]: few channels, or frames of a square image."""
     if len(shape) != 3:
         return False
     first, height, width = shape
@@ -245,7 +245,7 @@ def _has_channels_first(shape: tuple[int, ...]) -> bool:
 
 
 def _check_flat(leaf: Leaf) -> None:
-    """Raises ValueError for what is no vector of a fixed size."""
+    """Raises ValueError for a space that cannot become a vector of fixed size."""
     try:
         if leaf.space.is_np_flattenable:
             return

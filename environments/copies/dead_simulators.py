@@ -1,6 +1,6 @@
-"""Simulators that die: who hears of them, and when their task is given up.
+"""Simulators that die: how they are reported, and when their task is given up.
 
-A simulator is the code or process that plays one copy of an environment. What dies is replaced,
+A simulator is the code or process that plays one copy of an environment. One that dies is replaced,
 its episode is lost, and `infos["lost"]` counts it.
 """
 
@@ -25,19 +25,19 @@ class CannotPlayError(RuntimeError):
 
 
 on_new_kind: Callable[[str, str], None] = lambda sentence, kind: None  # noqa: E731
-"""A hook, told of the first death of each kind. Whoever plays may put a function here."""
+"""A hook, called at the first death of each kind. The process that plays may replace it."""
 
 _told = set[str]()  # kinds: an exception's type and place
 
 
 def first_line(error: BaseException) -> str:
-    """An exception's type and the first line of what it says, if it says anything."""
+    """An exception's type and the first line of its message, if it has one."""
     kind, words = type(error).__name__, str(error).strip()
     return f"{kind}: {words.splitlines()[0]}" if words else f"{kind}."
 
 
 def raised(error: BaseException) -> str:
-    """Continues a sentence about what raised an exception: its type, message and place."""
+    """Continues a sentence about an exception: its type, message and place."""
     return f"raised {first_line(error).removesuffix('.')} ({_place(error)})"
 
 
@@ -45,7 +45,7 @@ class Deaths:
     """Counts the simulators of one task that died.
 
     Args:
-      what: they are, in the plural.
+      what: a plural that names them.
     """
 
     def __init__(self, what: str) -> None:
@@ -63,9 +63,9 @@ class Deaths:
         """A copy's simulator died, and its episode is lost with it.
 
         Args:
-          copy: whose.
-          said: a clause about it.
-          cause: of its death.
+          copy: the copy whose simulator died.
+          said: a clause about the death.
+          cause: the exception.
 
         Raises:
           CannotPlayError: it was the copy's third in a row, or of the task's first episodes all
@@ -83,7 +83,7 @@ class Deaths:
         raise CannotPlayError(f"{lost}. The last one {said}") from cause
 
     def _tell(self, said: str, cause: BaseException) -> None:
-        """Logs a death; of a kind that is new here, with the traceback."""
+        """Logs a death, the first of its kind with the traceback."""
         kind = f"{type(cause).__name__} {_place(cause)}"
         is_new = kind not in _told
         _told.add(kind)

@@ -16,10 +16,10 @@ class FromDm(gymnasium.Env):
     """A dm_env environment behind gymnasium's interface.
 
     A LAST step with discount 0 terminates, with any other one truncates. dm_env knows no seeds, so
-    that of `reset` changes nothing: chance is the environment's own.
+    the seed of `reset` changes nothing: chance is the environment's own.
 
     Args:
-      environment: what is stepped.
+      environment: the dm_env environment.
 
     Raises:
       ValueError: as `space_of`.
@@ -46,7 +46,7 @@ class FromDm(gymnasium.Env):
 
 
 def space_of(spec: Any) -> spaces.Space:
-    """The space of what a spec describes, Acme's or dm_env's.
+    """The space of the values that a spec of Acme's or dm_env's describes.
 
     Raises:
       ValueError: it is neither an `Array` of numbers or a text, nor made of such.

@@ -1,4 +1,4 @@
-"""An observation's parts that have no parts themselves, and whether they are what was said."""
+"""The leaves of an observation's space, and checks that an observation is in it."""
 
 import reprlib
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 class NotInSpaceError(ValueError):
-    """A value that a space does not have, but that could be taken as it is."""
+    """A value outside its space that could still be used as it is."""
 
 
 class Leaf(NamedTuple):
@@ -24,9 +24,9 @@ class Leaf(NamedTuple):
 
     Attributes:
       path: the keys that lead to it.
-      space: what it is.
-      is_text: whether that is a text.
-      is_checked: whether what comes must be what the space says.
+      space: of its values.
+      is_text: whether these are texts.
+      is_checked: whether its values must be in the space.
     """
 
     path: tuple[Any, ...]
@@ -45,7 +45,7 @@ class Leaf(NamedTuple):
         bounds of a Box, as in many environments, but none is changed by its new type.
 
         Raises:
-          ValueError: a clause, "... must ..., got ...": it is not what the space says.
+          ValueError: a clause, "... must ..., got ...": the value is not in the space.
         """
         part = observation
         try:
@@ -125,7 +125,7 @@ def leaves(
 
 
 def are_checked(env: gymnasium.Env) -> bool:
-    """Whether an environment's observations must be what its space says."""
+    """Returns whether an environment's observations are checked against its space."""
     return not env.metadata.get(UNCHECKED, False)
 
 
@@ -135,13 +135,13 @@ def in_a_line(space: Any) -> str:
 
 
 def _cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Says nothing of what the type cannot hold."""
+    """Casts without a warning about numbers that the type cannot hold."""
     with np.errstate(over="ignore", invalid="ignore"):
         return array.astype(dtype, copy=False)
 
 
 def _is_text(space: spaces.Space) -> bool:
-    """Whether a space is of texts, also one of a library's own, such as MiniGrid's missions."""
+    """Returns whether a space holds texts; a library's own may, such as MiniGrid's missions."""
     if isinstance(space, spaces.Text):
         return True
     if type(space).__module__.startswith("gymnasium.spaces"):

@@ -23,17 +23,17 @@ _MOST_LIVES = 255  # a row of a stream has one byte for them
 class Copies(VectorWrapper):
     """N copies of an environment, stepped one after the other.
 
-    Observations and actions are what `conversion` makes of them. A copy that raises, or shows what
-    is not in its space, is replaced: the step truncates its episode and shows again what was seen
-    last, and the next one begins another; `infos["lost"]`, [N], counts those. Of what a copy says
-    in its own `info` only `LIVES` is read, of ALE's games `lives`: they are `infos["lives"]`.
+    Observations and actions are converted by `conversion`. A copy that raises, or whose observation
+    is not in its space, is replaced: the step truncates its episode and repeats the observation
+    before, and the next step begins another episode; `infos["lost"]`, [N], counts these. Of a
+    copy's own `info` only `LIVES` is read, or `lives` of ALE's games: they are `infos["lives"]`.
 
     Args:
-      make: makes one; its spaces are such as `conversion` accepts.
+      make: makes one; `conversion` accepts its spaces.
       num_envs: N, the number of copies.
-      like: observations and actions of one, as `conversion` describes them; None: as of the
-        first that is made. Others differ in nothing but bounds.
-      what: they are, in the plural, where one is lost.
+      like: the converted spaces of one; None takes those of the first that is made. The copies
+        differ in nothing but bounds.
+      what: a plural that names them, for the report of a loss.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Copies(VectorWrapper):
 
 
 def close(env: gymnasium.Env) -> None:
-    """Closes an environment; what that raises is noted, since nothing depends on it."""
+    """Closes an environment; an exception is only logged, since nothing depends on it."""
     try:
         env.close()
     except Exception as error:  # whatever somebody's code raises
@@ -66,9 +66,9 @@ def close(env: gymnasium.Env) -> None:
 
 
 class _Copy(gymnasium.Wrapper):
-    """Shows arrays of the kinds that agents know, and takes the actions that they give.
+    """One environment, with its observations and actions converted; replaced where it raises.
 
-    Goes on with another environment where one raises; CannotPlayError as `Deaths.add`.
+    Raises CannotPlayError as `Deaths.add` does.
 
     Args:
       make: makes an environment.
@@ -86,7 +86,7 @@ class _Copy(gymnasium.Wrapper):
         self._take(self.env)
 
     def _take(self, env: gymnasium.Env) -> None:
-        """Goes on with an environment; a ValueError is a clause: its spaces are not the copies'."""
+        """Goes on with an environment; ValueError, a clause, if its spaces are not the copies'."""
         seen = conversion.observed(env.observation_space, checked=are_checked(env))
         acted = conversion.acted(env.action_space)
         if not self._like:

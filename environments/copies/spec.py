@@ -1,6 +1,6 @@
-"""The other way round than `from_dm`: what one environment takes and gives, in Acme's terms.
+"""Acme's specs of gymnasium's spaces; `from_dm` is the other direction.
 
-It knows no environment, so who plays another's in one process imports none of this project's.
+It imports no environment of this project, since a library's user may bring another.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""All vector environments have this in common: the types of their calls, and their seeds."""
+"""Types and seeds that all vector environments share."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -18,7 +18,7 @@ Step = tuple[Observations, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
 
 @runtime_checkable
 class TwoPart(Protocol):
-    """An environment whose step comes in two halves and computes between them."""
+    """An environment whose step has two halves and computes between them."""
 
     def send(self, actions: np.ndarray) -> None:
         """Begins a step."""

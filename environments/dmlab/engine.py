@@ -24,12 +24,12 @@ Frame = tuple[np.ndarray, str]
 """(image uint8 [72, 96, 3], instruction), as the player sees and hears them."""
 
 on_wait: Callable[[], None] = lambda: None  # noqa: E731
-"""A hook, called each second of waiting for an engine: a level may load for a minute. Whoever plays
-may put a function of its own here."""
+"""A hook, called each second of waiting for an engine, since a level may load for a minute. The
+process that plays may replace it."""
 
 
 class EngineLost(Exception):
-    """The engine's process has ended or says nothing any more; the message is a clause."""
+    """The engine's process has ended or is silent; the message is a clause."""
 
 
 class Engine:
@@ -78,7 +78,7 @@ class Engine:
             self._connection.send(message)
 
     def answer(self, patience: float) -> Any:
-        """Waits for the answer to what was asked last.
+        """Waits for the answer to the last request.
 
         Args:
           patience: seconds.
@@ -118,7 +118,7 @@ class Engine:
 
 
 class Episodes:
-    """One copy of a level, whose episodes go on, whatever becomes of the engines that play them.
+    """One copy of a level, whose episodes go on when an engine that plays them ends.
 
     `begin` and `step` only ask, so that several copies can be asked before the first answer is
     waited for; `first_frame` and `outcome` wait.

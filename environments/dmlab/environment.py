@@ -1,4 +1,4 @@
-"""DeepMind Lab, for whoever has its Python module: 3-D tasks in the first person."""
+"""DeepMind Lab, where its Python module is installed: 3-D tasks in the first person."""
 
 import functools
 import importlib.util
@@ -51,7 +51,7 @@ CLASSICS = (
 
 
 def installed() -> bool:
-    """Whether there is a Python module `deepmind_lab`, without importing it."""
+    """Returns whether the Python module `deepmind_lab` is installed, without importing it."""
     return importlib.util.find_spec("deepmind_lab") is not None
 
 
@@ -192,7 +192,7 @@ class DMLab(VectorEnv):
 
 
 def native(action: str) -> tuple[int, ...]:
-    """An action as the engine knows it: `look left 20 forward` as (-20, 0, 0, 1, 0, 0, 0).
+    """An action in the engine's terms: `look left 20 forward` as (-20, 0, 0, 1, 0, 0, 0).
 
     The seven are look right and down (pixels per frame), strafe right, move forward, fire, jump and
     crouch.

@@ -1,8 +1,8 @@
 """One DeepMind Lab engine in a process of its own: `python -m environments.dmlab.process <fd>`.
 
 The engine ends its process at an error of its own, and keeps the interpreter's lock while it
-steps. So whoever plays is in another process, and asks over a pipe whose descriptor is the
-argument:
+steps. So the player is another process, which asks over a pipe; the argument is the pipe's
+descriptor:
 
     asked                          answered
     `serve`'s keyword arguments    nothing
@@ -83,7 +83,7 @@ class LevelCache:
 
     The engine asks before it compiles a map, and tells afterwards. A map's key names its content,
     so entries never change. A level that makes a new map for every episode would let the folder
-    grow for ever: what was not used for longest goes when it is full.
+    grow for ever: when it is full, the least recently used go.
 
     Args:
       folder: `write` makes it where it is missing.
@@ -118,7 +118,7 @@ class LevelCache:
             print(f"The map {key} could not be cached: {error}", file=sys.stderr)
 
     def _make_room(self) -> None:
-        """Removes the maps that were not used for longest; other processes may do so too."""
+        """Removes the least recently used maps; other processes may do so too."""
         found = []
         for file in self._folder.iterdir():
             with contextlib.suppress(FileNotFoundError):

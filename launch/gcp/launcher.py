@@ -16,7 +16,8 @@ import launchpad as lp
 
 from launch.gcp import images
 from launch.gcp.images import Images, Packaged, PoolConfig
-from launch.gcp.options import LAUNCH_TYPE, Hardware, Options
+from launch.gcp.options import Hardware, Options
+from launch.gcp_flags import LAUNCH_TYPE
 from launch.graph.program import make_program
 from launch.hosts import artefact
 from recurrent_replay import addition

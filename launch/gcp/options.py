@@ -1,4 +1,4 @@
-"""The flags of a launch on Google Cloud, checked before anything is sent.
+"""What a launch on Google Cloud asks for, checked before anything is sent.
 
 A host is written `n1-standard-8+T4`. Launchpad's job says how many processors and how much memory
 it needs, and xmanager looks for a machine. Only for a machine of the table below is what it finds
@@ -9,26 +9,8 @@ import dataclasses
 import re
 from typing import NamedTuple
 
-from absl import flags
-
+from launch import gcp_flags
 from run_folder.settings import SettingsError
-
-LAUNCH_TYPE = "vertex_ai"
-
-_REGION = flags.DEFINE_string("gcp_region", None, "Where hosts are rented, such as us-central1.")
-_REPOSITORY = flags.DEFINE_string(
-    "gcp_repository", None, "Of images: <region>-docker.pkg.dev/<project>/<name>."
-)
-_HARDWARE = {
-    kind: flags.DEFINE_string(f"gcp_{kind}", default, text)
-    for kind, default, text in (
-        ("replay", "n1-highmem-8", "A replay shard's host."),
-        ("learner", "n1-standard-8+T4", "A learner's host: machine, +accelerator, xnumber."),
-        ("actor", "n1-highmem-2", "An actor node's host; the evaluator's and coordinator's too."),
-    )
-}
-_DRY_RUN = flags.DEFINE_boolean("gcp_dry_run", False, "Print the job; send nothing.")
-NAMES = ("gcp_region", "gcp_repository", *(f"gcp_{kind}" for kind in _HARDWARE), "gcp_dry_run")
 
 _REGION_FORM = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 _REPOSITORY_FORM = re.compile(r"[a-z0-9-]+-docker\.pkg\.dev/([a-z][a-z0-9-]+)/[a-z][a-z0-9-]*")
@@ -150,17 +132,6 @@ class Options:
     dry_run: bool
 
 
-def wanted() -> bool:
-    """Whether the command line asks for Google Cloud."""
-    launch_type: str = flags.FLAGS.lp_launch_type  # Launchpad's, which is imported by now
-    return launch_type == LAUNCH_TYPE
-
-
-def given() -> list[str]:
-    """The flags of a launch on Google Cloud that the command line has."""
-    return [f"--{name}" for name in NAMES if flags.FLAGS[name].present]
-
-
 def check(run_dir: str | None) -> Options:
     """Checks the command line's options, without a word to Google.
 
@@ -170,8 +141,10 @@ def check(run_dir: str | None) -> Options:
     Raises:
       SettingsError: it cannot be had.
     """
-    hosts = {kind: parse_hardware(f"gcp_{kind}", flag.value) for kind, flag in _HARDWARE.items()}
-    region, repository = _REGION.value or "", _REPOSITORY.value or ""
+    hosts = {
+        kind: parse_hardware(f"gcp_{kind}", flag.value) for kind, flag in gcp_flags.HARDWARE.items()
+    }
+    region, repository = gcp_flags.REGION.value or "", gcp_flags.REPOSITORY.value or ""
     if not _REGION_FORM.fullmatch(region):
         raise SettingsError(
             f"--gcp_region must be a region such as us-central1 or europe-west4, got {region!r}."
@@ -191,5 +164,5 @@ def check(run_dir: str | None) -> Options:
             f"got {run_dir!r}."
         )
     return Options(
-        region, repository, in_registry.group(1), in_bucket.group(1), hosts, _DRY_RUN.value
+        region, repository, in_registry.group(1), in_bucket.group(1), hosts, gcp_flags.DRY_RUN.value
     )

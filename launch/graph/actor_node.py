@@ -136,12 +136,15 @@ class ActorNode:
             full_rendering=settings.full_rendering,
         )
         stack.enter_context(contextlib.closing(environments))
+        agent = agents[crew.agent]
+        network = agent.make_network(spec)
+        seed = building.seed_of(settings, "policy", crew.actors[0], since)
+        policy = agent.make_policy(network, np.asarray(crew.ranks), crew.num_actors, seed)
         recurrent = actor.make_actor(
-            agents[crew.agent],
-            spec,
-            actors=crew.ranks,
-            num_actors=crew.num_actors,
-            seed=building.seed_of(settings, "policy", crew.actors[0], since),
+            agent,
+            network,
+            policy,
+            num_environments=len(names),
             source=self._learner,
             writer=rows,
         )

@@ -146,7 +146,7 @@ def make_learning(
         learners=learners,
     )
     batch_spec, part = batches.element_spec, agent.batch_size // learners.size
-    item_bytes = raw_item_bytes(batch_spec, part, agent.frame_stack)
+    item_bytes = raw_item_bytes(batch_spec, part)
     return Learning(learner, updater, insistence.Watch(own), batch_spec, item_bytes)
 
 
@@ -165,13 +165,13 @@ def zeros(batch_spec: Any) -> Any:
     return tf.nest.map_structure(lambda leaf: tf.zeros(leaf.shape, leaf.dtype), batch_spec)
 
 
-def raw_item_bytes(batch_spec: Any, batch_size: int, frame_stack: int) -> int:
-    """Uncompressed bytes of one item, from the shapes of a batch (whose frames are stacked)."""
+def raw_item_bytes(batch_spec: Any, batch_size: int) -> int:
+    """Uncompressed bytes of one item, from the shapes of a batch."""
     sizes = [
         spec.dtype.size * math.prod(d or batch_size for d in spec.shape)
         for spec in tf.nest.flatten(batch_spec)
     ]
-    return int(sum(sizes) / batch_size / frame_stack)
+    return int(sum(sizes) / batch_size)
 
 
 class FurtherLearner:

@@ -1,4 +1,4 @@
-"""Gives the members of a population their turns, and lets them decide in between."""
+"""Gives the members of a population their turns, and has them decide in between."""
 
 import contextlib
 import ctypes
@@ -13,7 +13,7 @@ import recurrent_replay
 from agents.requirements import LARGEST
 from launch.local import processes
 from launch.members.view import View, sentence
-from population import decisions
+from population import decisions, rule
 from population.decisions import Decision, Member, State
 from population.folder import PopulationFolder, name_of
 from population.settings import Population
@@ -87,14 +87,14 @@ def _end_with_parent() -> None:
 class Loop:
     """Trains members by turns, as many at a time as was asked for.
 
-    Who has played least comes next. A turn ends when the member is ready to decide, has reached its
-    limit, or has played `turn_steps`.
+    The member that has played least comes next. A turn ends when the member is ready to decide, has
+    reached its limit, or has played `turn_steps`.
 
     Args:
       population: its settings.
       folder: its folder.
-      members: those that are trained here; all but on a cluster.
-      shown: shows how it goes.
+      members: the members that are trained here; all of them, but on a cluster.
+      shown: where they are shown.
 
     Raises:
       SettingsError: a file is damaged, or another process runs a member.
@@ -111,7 +111,7 @@ class Loop:
         self._stop = threading.Event()
         self._turns: dict[int, Turn] = {}
         self._members = {member: self._begin(member) for member in members}
-        decisions.list_all(folder)  # whoever was killed after a decision has listed it not
+        decisions.list_all(folder)  # a process killed right after a decision has not listed it
 
     def run(self) -> bool:
         """Trains until every member has reached its limit, or somebody asks for the end.
@@ -129,7 +129,7 @@ class Loop:
                 self._give_turns()
                 self._look_after_turns()
                 told = {member: turn.progress() for member, turn in self._turns.items()}
-                self._view.show(self._population, self._members, told, self._next_decision)
+                self._view.show(self._population, self._members, told)
                 time.sleep(POLL_SECONDS)
         finally:
             for each in self._turns.values():
@@ -141,11 +141,11 @@ class Loop:
         return {number: member.score for number, member in self._members.items()}
 
     def has_finished(self) -> bool:
-        """Whether every member that was trained here has reached a limit of the population."""
+        """Tells whether every member that was trained here has reached a limit."""
         return all(map(self._has_finished, self._members.values()))
 
     def _begin(self, member: int) -> Member:
-        """A member as it is found. A run of it that outlived its population is waited for."""
+        """A member as it is found, once any run of it that outlived its population has ended."""
         deadline = time.monotonic() + LOCKED_SECONDS
         while run_lock.is_held(self._folder.member(member).path):
             if time.monotonic() > deadline:
@@ -189,13 +189,12 @@ class Loop:
             max_actor_steps=until if limit is None else min(until, limit)
         )
         run = self._folder.member(member)
-        typed = [f"--run_dir={run.path}"]
         if run.config.exists():
-            typed.append("--resume")
+            flags |= dict(run_dir=str(run.path), resume=True)
         else:
-            flags["seed"] = population.seed_of(member)
+            flags |= population.own_flags(self._folder, member)
         given = {name: value for name, value in flags.items() if value is not None}
-        typed += [f"--{name}={texts.typed(value)}" for name, value in given.items()]
+        typed = [f"--{name}={texts.typed(value)}" for name, value in given.items()]
         for agent, own in population.overrides_of(found.decision.new).items():
             dotted = f"{agent}." if agent != EVERY_AGENT else ""
             typed += [f"--{dotted}{name}={text}" for name, text in own.items()]
@@ -211,11 +210,16 @@ class Loop:
                 running.signal()
             elif (told := running.progress()) is not None:
                 counts, newest = told["counts"], self._members[member].decision
-                if self._state.is_ready(newest, counts["actor_steps"], counts["episodes"]):
+                if self._is_ready(newest, counts["actor_steps"], counts["episodes"]):
                     running.stop()
 
+    def _is_ready(self, newest: Decision, actor_steps: int, episodes: int) -> bool:
+        """Tells whether a member with these counts since it began is to decide."""
+        since = episodes - newest.episodes
+        return not rule.until_decision(self._population, actor_steps, since)
+
     def _after(self, member: int, code: int, ended: Turn) -> None:
-        """Takes up the end of a turn: a decision, another try, or no more turns."""
+        """Follows up the end of a turn: by a decision, another try, or no more turns."""
         failures = self._members[member].failures
         found = self._members[member] = self._state.look(member)
         if code == _REFUSED:
@@ -225,7 +229,7 @@ class Loop:
             if (
                 manifest is not None
                 and not self._has_finished(found)
-                and self._state.is_ready(found.decision, manifest.actor_steps, manifest.episodes)
+                and self._is_ready(found.decision, manifest.actor_steps, manifest.episodes)
             ):
                 self._decide(member)
             return
@@ -253,13 +257,3 @@ class Loop:
         self._members[member] = self._state.look(member)
         self._view.tell(sentence(decision))
         return decision
-
-    def _next_decision(self, decision: Decision, actor_steps: int, episodes: int) -> str:
-        """How far a member is from its next decision."""
-        frames, burn_in = self._state.frames(actor_steps), self._population.burn_in_frames
-        if not self._population.evolves:
-            return "none"
-        if frames < burn_in:
-            return f"burn-in, {frames:,} of {burn_in:,} frames"
-        since, needed = episodes - decision.episodes, self._population.ready_episodes
-        return f"after {max(needed - since, 0):,} episodes"

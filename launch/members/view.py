@@ -2,21 +2,19 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rich import box
 from rich.table import Table
 
 from launch.local.view import Drawing
+from population import rule, scores
 from population.decisions import Decision, Member
 from population.folder import name_of
 from population.settings import Population
 
 LINE_SECONDS = 30.0
-
-UntilDecision = Callable[[Decision, int, int], str]
-"""(its newest decision, actor steps, episodes) -> how far a member is from the next."""
 
 
 class View(Drawing):
@@ -31,15 +29,14 @@ class View(Drawing):
         population: Population,
         members: Mapping[int, Member],
         playing: Mapping[int, dict[str, Any] | None],
-        until_decision: UntilDecision,
     ) -> None:
-        """Draws the newest; a line every half minute where nothing can be redrawn.
+        """Draws all members; where nothing can be redrawn, prints lines every half minute.
 
-        `members` are as they were when their last turns ended, `playing` has the progress of those
+        `members` are as they were when their last turns ended. `playing` has the progress of each
         whose turn it is.
         """
         rows = [
-            row(number, member, number in playing, playing.get(number), until_decision)
+            row(population, number, member, number in playing, playing.get(number))
             for number, member in members.items()
         ]
         if self._live is not None:
@@ -57,29 +54,26 @@ class View(Drawing):
 
 
 def row(
+    population: Population,
     number: int,
     member: Member,
     plays: bool,
     progress: dict[str, Any] | None,
-    until_decision: UntilDecision,
 ) -> list[str]:
     """The cells of a member."""
     steps, score = member.actor_steps, member.score
     episodes = member.manifest.episodes if member.manifest else 0
-    if progress is not None:  # the score of one that plays is what it returned lately
+    if progress is not None:
         steps, episodes = progress["counts"]["actor_steps"], progress["counts"]["episodes"]
-        returns = [value for value in progress["returns"].values() if not math.isnan(value)]
-        if progress["aggregates"]:
-            score = progress["aggregates"]["mean_capped"]
-        elif returns:
-            score = sum(returns) / len(returns)
+        lately = scores.of_returns(progress["returns"])
+        score = score if math.isnan(lately) else lately
     return [
         name_of(number),
         "left out" if member.left_out else "playing" if plays else "waiting",
         f"{steps:,}",
         "-" if math.isnan(score) else f"{score:.4g}",
         *map(text, member.decision.new.values()),
-        until_decision(member.decision, steps, episodes),
+        rule.until_decision(population, steps, episodes - member.decision.episodes) or "ready",
     ]
 
 

@@ -1,4 +1,4 @@
-"""A learner simple enough to say what it must have learned: its weight is a sum of rewards."""
+"""A learner so simple that its state is known: its weight is the sum of all rewards."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Every agent where there are words beside the image: it acts, learns, and does as it is told."""
+"""Every agent with an instruction beside the image: it acts, learns, and does as it is told."""
 
 from typing import Any
 

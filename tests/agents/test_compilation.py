@@ -7,7 +7,9 @@ import tensorflow as tf
 
 from agents.compilation import is_refused, update_function
 from agents.several_learners import Learners, among
+from replay.structures import Batch
 from tensor_ops.xla import within_xla
+from tests.batches import bare
 
 
 class Doubling(tf.Module):
@@ -20,12 +22,13 @@ class Doubling(tf.Module):
         self._compilable = compilable
 
     @update_function
-    def __call__(self, batch: tf.Tensor) -> tf.Tensor:
+    def __call__(self, batch: Batch) -> tf.Tensor:
         """Returns x."""
         self.compiled.append(within_xla())
+        number = batch.reward
         if not self._compilable:
-            batch = tf.strings.to_number(tf.strings.as_string(batch))
-        return self._x.assign(2.0 * self._x + batch)
+            number = tf.strings.to_number(tf.strings.as_string(number))
+        return self._x.assign(2.0 * self._x + number)
 
 
 @pytest.fixture
@@ -34,7 +37,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _results(update: Any) -> list[float]:
-    return [float(update(tf.constant(batch))) for batch in (1.0, 0.5)]
+    return [float(update(bare(reward=tf.constant(number)))) for number in (1.0, 0.5)]
 
 
 def test_a_processor_goes_by_operation() -> None:

@@ -1,4 +1,4 @@
-"""The loop around a gymnasium VectorEnv: what counts as a step, an episode, an evaluation."""
+"""The loop around a gymnasium VectorEnv: how it counts steps, episodes and evaluations."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -49,7 +49,7 @@ def make(
 
 
 def make_both(name: str, observations: str, lstm_size: int) -> tuple[Made, Made]:
-    """In float32 and in bfloat16, with the same parameters."""
+    """Updates in float32 and in bfloat16, with the same parameters."""
     exact, rounded = (
         make(name, observations, lstm_size, precision) for precision in ("float32", "bfloat16")
     )
@@ -58,7 +58,7 @@ def make_both(name: str, observations: str, lstm_size: int) -> tuple[Made, Made]
 
 
 def _distance(x: Any, y: Any) -> float:
-    """Between two structures, in terms of the second one's size."""
+    """The distance of two structures, relative to the second one's norm."""
     x, y = (np.concatenate([np.ravel(leaf) for leaf in tree.flatten(z)]) for z in (x, y))
     return float(np.linalg.norm(x - y) / np.linalg.norm(y))
 

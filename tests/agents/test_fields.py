@@ -142,7 +142,7 @@ def test_layers_that_no_machine_holds_are_refused_together(
 
 @dataclasses.dataclass(frozen=True)
 class Declared:
-    """Of nothing."""
+    """A dataclass with a field of each kind."""
 
     e: int = required(whole(1), "E.", local=2, paper=3)
     a: int = field(1, whole(1, 9), "A.")

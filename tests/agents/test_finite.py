@@ -45,7 +45,7 @@ def test_a_reward_that_is_not_finite_names_its_environment_and_is_not_written(
     observations, ends = np.zeros((n, 1), np.float32), np.zeros(n, bool)
     rewards = np.ones((3, n), np.float32)
     rewards[2, which] = pays
-    steps = iter((observations, reward, ends, ends, {}) for reward in rewards)
+    steps: Any = iter((observations, reward, ends, ends, {}) for reward in rewards)
     environments: Any = SimpleNamespace(
         num_envs=n, reset=lambda: (observations, {}), step=lambda action: next(steps)
     )

@@ -1,4 +1,4 @@
-"""The shell around an update: what it counts, serves, writes back and saves, and how it ends."""
+"""The shell around an update: it counts, serves, writes back, saves, and ends."""
 
 import pathlib
 import subprocess

@@ -29,7 +29,7 @@ def _agent(name: str, **changes: Any) -> Agent:
 
 
 def _network(agent: Agent) -> Network:
-    """With weights large enough for memory to matter."""
+    """A network with weights so large that memory matters."""
     tf.random.set_seed(0)
     network = agent.make_network(environment_spec())
     for variable in network.trainable_variables:
@@ -103,26 +103,6 @@ def test_outputs_are_those_of_the_last_k_inputs_of_the_episode(name: str) -> Non
         assert _distance(outputs, unlimited) > (0.05 if k < 4 else 1e-4)
     for k in (T, T + 3):  # beyond the episode there is none
         _assert_close(_play(limit_memory(network, k), _inputs()), unlimited)
-
-
-def test_an_unroll_is_its_steps_with_resets_and_invalid_rows_passed_over() -> None:
-    network = _network(_agent("r2d2"))
-    limited = limit_memory(network, 3)
-    reset = tf.constant(STEP_TYPES) == FIRST
-    every = tf.ones_like(reset)
-    outputs, final = limited.unroll(_inputs(), limited.initial_state(N), reset, every)
-    _assert_close(list(outputs), _play(limited, _inputs()))
-
-    kept = [t for t in range(T) if t not in (2, 4)]  # row 4's reset is none either
-    invalid = tf.constant([[t in kept] * N for t in range(T)])
-    arguments = _inputs(), limited.initial_state(N), reset, invalid
-    outputs, final = tf.function(limited.unroll)(*arguments)
-    part = tree.map_structure(lambda x: tf.gather(x, kept), (_inputs(), reset))
-    expected, expected_final = limited.unroll(
-        part[0], limited.initial_state(N), part[1], every[: len(kept)]
-    )
-    _assert_close(tf.gather(outputs, kept), expected)
-    _assert_close(final, expected_final)
 
 
 @pytest.mark.parametrize("life_loss", ["none", "reset"])

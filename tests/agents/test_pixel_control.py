@@ -1,15 +1,17 @@
-"""Pixel control: cells, pseudo-rewards, targets and loss against loops; then it learns."""
+"""Pixel control: cells, pseudo-rewards, targets and loss against loops; then inside the update."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from agents.impala.agent import Config
 from agents.impala.learner import ImpalaUpdate
 from agents.networks.network import unroll_trained_core
+from agents.networks.parts import image_of
 from agents.pixel_control import (
-    DISCOUNT,
     Grid,
     PixelControl,
     PixelControlHead,
@@ -18,8 +20,10 @@ from agents.pixel_control import (
     q_learning_loss,
 )
 from replay.structures import Batch
-from tests.batches import NUM_ACTIONS, environment_spec, random_batch
-from tests.small_agents import make_update, small_config
+from tests.batches import environment_spec, random_batch
+from tests.eager import eagerly
+from tests.observations import COLOURED, spec_with_words, with_words
+from tests.small_agents import make_update, small_config, with_ends
 
 L, B, A = 6, 3, 4
 H, W = 2, 3  # cells
@@ -91,7 +95,7 @@ def _unrolls() -> tuple[np.ndarray, ...]:
 def _target(
     value: np.ndarray, reward: np.ndarray, discount: np.ndarray, mask: np.ndarray, t: int, b: int
 ) -> np.ndarray:
-    """Forwards from row t, to the end of the episode or of the rollout."""
+    """The target of row t, summed forwards to the end of the episode or of the rollout."""
     total, weight = np.zeros((H, W)), 1.0
     for s in range(t, L):
         if mask[s, b] == 0:
@@ -102,34 +106,24 @@ def _target(
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
-def test_targets_and_loss_equal_a_loop(wrap: Callable) -> None:
+def test_targets_loss_and_gradient_equal_a_loop(wrap: Callable) -> None:
+    """Only the values of actions taken on real rows have a gradient."""
     q, action, reward, discount, mask = _unrolls()
     value = q.max(axis=-1)
     targets = wrap(n_step_targets)(*map(tf.constant, (value, reward, discount, mask)))
-    loss = 0.0
+    expected_loss, expected_gradient = 0.0, np.zeros_like(q)
     for t, b in zip(*np.nonzero(mask), strict=True):
         expected = _target(value, reward, discount, mask, t, b)
         np.testing.assert_allclose(targets[t, b], expected, rtol=1e-10)
-        loss += 0.5 * ((expected - q[t, b, ..., action[t, b]]) ** 2).sum()
-    assert float(wrap(q_learning_loss)(*map(tf.constant, _unrolls()))) == pytest.approx(loss)
-
-
-def test_only_the_values_of_actions_taken_on_real_rows_have_a_gradient() -> None:
-    q, action, reward, discount, mask = (tf.constant(x) for x in _unrolls())
+        error = q[t, b, ..., action[t, b]] - expected
+        expected_loss += 0.5 * (error**2).sum()
+        expected_gradient[t, b, ..., action[t, b]] = error
+    x, *others = map(tf.constant, _unrolls())
     with tf.GradientTape() as tape:
-        tape.watch(q)
-        loss = q_learning_loss(q, action, reward, discount, mask)
-    gradient = tape.gradient(loss, q).numpy()
-    taken = np.zeros((L + 1, B, A), bool)
-    for t, b in zip(*np.nonzero(mask.numpy()), strict=True):
-        taken[t, b, action[t, b]] = True
-    assert ((gradient != 0) == taken[:, :, None, None, :]).all()
-    for t, b in zip(*np.nonzero(mask.numpy()), strict=True):
-        target = _target(
-            q.numpy().max(axis=-1), reward.numpy(), discount.numpy(), mask.numpy(), t, b
-        )
-        expected = q[t, b, ..., int(action[t, b])] - target
-        np.testing.assert_allclose(gradient[t, b, ..., int(action[t, b])], expected)
+        tape.watch(x)
+        loss = wrap(q_learning_loss)(x, *others)
+    assert float(loss) == pytest.approx(expected_loss)
+    np.testing.assert_allclose(tape.gradient(loss, x), expected_gradient)
 
 
 @pytest.mark.parametrize(
@@ -163,97 +157,124 @@ def test_only_the_newest_frame_of_a_stack_is_rewarded(
     assert loss(observation) == pytest.approx(float(expected), rel=1e-5)
 
 
-PLACES = 4  # on the ring; each is a column of cells, 8 x 2 of them
-SIDE = 32
-LENGTH, SIZE = 4, 16
-MOVES = np.array([0, 1, -1])  # by action
+IMAGE = (32, 36)
+COST = 0.5
 
 
-def _images() -> np.ndarray:
-    """The picture of each place, `[PLACES, 32, 32]`."""
-    columns = np.arange(SIDE) // (SIDE // PLACES)
-    return np.broadcast_to(
-        255 * (columns == np.arange(PLACES)[:, None])[:, None], (PLACES, SIDE, SIDE)
-    ).astype(np.uint8)
+def _config(**changes: Any) -> Any:
+    """A Config with unrolls of four trained rows after a burn-in of two."""
+    values = dict(length=4, burn_in=2, batch_size=3, pixel_control_cost=COST)
+    return small_config("impala", **values | changes)
 
 
-def _batch(rng: np.random.Generator, template: Batch) -> Batch:
-    """Unrolls of random actions from random places."""
-    action = rng.integers(NUM_ACTIONS, size=(LENGTH, SIZE))
-    start = rng.integers(PLACES, size=SIZE)
-    place = (start + np.cumsum(np.vstack([np.zeros_like(start), MOVES[action]]), axis=0)) % PLACES
-    inputs = template.inputs._replace(observation=tf.constant(_images()[place][..., None]))
-    return template._replace(
-        inputs=inputs,
-        action=tf.constant(action, tf.int32),
-        log_probability=tf.fill([LENGTH, SIZE], -np.log(np.float32(NUM_ACTIONS))),
-        reward=tf.zeros([LENGTH, SIZE]),
-    )
+def _update(config: Config) -> ImpalaUpdate:
+    update: ImpalaUpdate = make_update(config, spec=environment_spec(IMAGE))
+    return update
 
 
-def _fixed_point() -> np.ndarray:
-    """The limit of n-step Q-learning from random actions, `[PLACES, A, 8, 8]`.
-
-    On the row k before the end of an unroll the target of action a at place s is
-
-        G_k(s, a) = r(s, a) + γ mean_a' G_{k−1}(s', a'),   G_1 = r(s, a) + γ max_a' Q(s', a')
-
-    and one value serves all rows alike: Q is the mean of G_k over k.
-    """
-    places = np.arange(PLACES)
-    following = (places[:, None] + MOVES) % PLACES  # [S, A]
-    cells = _images()[:, ::4, ::4] / 255.0  # [S, 8, 8]
-    reward = np.abs(cells[following] - cells[:, None])  # [S, A, 8, 8]
-    q = np.zeros_like(reward)
-    for _ in range(200):
-        value = q.max(axis=1)
-        targets = []
-        for _ in range(LENGTH):
-            targets.append(reward + DISCOUNT * value[following])
-            value = targets[-1].mean(axis=1)
-        q = np.mean(targets, axis=0)
-    return q
-
-
-def _learned(update: ImpalaUpdate, template: Batch) -> np.ndarray:
-    """Q at every place, `[PLACES, A, 8, 8]`."""
+def _control(update: ImpalaUpdate) -> PixelControl:
     (control,) = [m for m in update.submodules if isinstance(m, PixelControl)]
-    images = np.zeros((LENGTH + 1, SIZE, SIDE, SIDE, 1), np.uint8)
-    images[0, :PLACES, ..., 0] = _images()
-    batch = template._replace(inputs=template.inputs._replace(observation=tf.constant(images)))
-    core_output = unroll_trained_core(update.learned_network, batch, (), batch.reset, 0)
-    return np.moveaxis(control.head(core_output[0, :PLACES]).numpy(), -1, 1)
+    return control
 
 
-def test_pixel_control_learns_which_cells_its_actions_change() -> None:
-    config = small_config(
-        "impala",
-        length=LENGTH,
-        batch_size=SIZE,
-        queue_size=SIZE + 2,
-        lstm_size=0,
-        hidden_sizes=(32,),
-        baseline_cost=0.0,
-        entropy_cost=0.0,
-        pixel_control_cost=1.0,
-        learning_rate=3e-3,
-        annealing_frames=600 * SIZE * LENGTH,
+def _batch(config: Config) -> Batch:
+    """Images of floats, for gradients to reach; a termination and a truncation inside."""
+    end = config.burn_in + 2
+    batch = with_ends(random_batch(config), {(end, 0): True, (end, 1): False})
+    shape = (*batch.reset.shape, *IMAGE, 1)
+    images = np.random.default_rng(0).random(size=shape)
+    inputs = batch.inputs._replace(observation=tf.constant(images, tf.float32))
+    return batch._replace(inputs=inputs)
+
+
+def _auxiliary(update: ImpalaUpdate, batch: Batch) -> tf.Tensor:
+    return update.evaluate(batch).metrics["pixel_control_loss"]
+
+
+def _loss_of_rows(update: ImpalaUpdate, batch: Batch, config: Config) -> float:
+    """The loss of the trained rows, with the ends of episodes that `batch` has."""
+    core_output = unroll_trained_core(
+        update.learned_network, batch, batch.core_state, batch.reset, config.burn_in
     )
-    update = make_update(config, spec=environment_spec((SIDE, SIDE), np.uint8))
-    rng, template = np.random.default_rng(0), random_batch(config)
-    expected = _fixed_point()
+    images = image_of(batch.inputs.observation)
+    fields = (images, batch.action, batch.continuation, batch.mask)
+    observation, action, continuation, mask = (x[config.burn_in :] for x in fields)
+    control = _control(update)
+    return float(control.loss(core_output, observation, action, continuation, mask))
 
-    def unexplained() -> float:
-        error = _learned(update, template) - expected
-        return float((error**2).sum() / ((expected - expected.mean()) ** 2).sum())
 
-    before = unexplained()
-    for _ in range(600):
-        update(_batch(rng, template))
-    after = unexplained()
-    assert before > 1.0
-    assert after < 0.1
-    # Greedy actions lose next to nothing; cells tie where no action changes them.
-    greedy = _learned(update, template).argmax(axis=1)
-    loss = expected.max(axis=1) - np.take_along_axis(expected, greedy[:, None], axis=1)[:, 0]
-    assert loss.mean() < 0.01
+def test_the_loss_is_added_with_its_cost() -> None:
+    config = _config()
+    update, batch = _update(config), _batch(config)
+    evaluation = update.evaluate(batch)
+    metrics = evaluation.metrics
+    auxiliary = _loss_of_rows(update, batch, config)
+    assert auxiliary > 0
+    assert float(metrics["pixel_control_loss"]) == pytest.approx(auxiliary, rel=1e-5)
+    others = metrics["policy_gradient_loss"] + 0.5 * metrics["baseline_loss"]
+    others -= 0.01 * metrics["entropy"] * tf.reduce_sum(batch.trained(config.burn_in).mask)
+    assert float(evaluation.loss) == pytest.approx(float(others) + COST * auxiliary, rel=1e-5)
+
+
+def test_a_lost_life_ends_the_episode_as_in_the_other_losses() -> None:
+    config = _config()
+    update, batch = _update(config), _batch(config)
+    lost = np.zeros(batch.life_lost.shape, bool)
+    lost[4, 2] = True  # by the action of row 3
+    ended = batch._replace(
+        reset=batch.reset | lost, continuation=tf.where(lost[1:], 0.0, batch.continuation)
+    )
+    expected = _loss_of_rows(update, ended, config)
+    actual = _auxiliary(update, batch._replace(life_lost=tf.constant(lost)))
+    assert float(actual) == pytest.approx(expected, rel=1e-5)
+    assert expected != pytest.approx(_loss_of_rows(update, batch, config), rel=1e-4)
+
+
+def test_only_trained_rows_have_a_gradient() -> None:
+    config = _config(lstm_size=6)
+    update, batch = _update(config), _batch(config)
+    observation = batch.inputs.observation
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(observation)
+        loss = _auxiliary(update, batch)
+    gradient = np.abs(tape.gradient(loss, observation).numpy()).sum(axis=(2, 3, 4))
+    assert (gradient[:2] == 0).all()  # burn-in
+    assert (gradient[-1] == 0).all()  # only bootstraps
+    assert (gradient[4, :2] == 0).all()  # an episode's last observation
+    assert (gradient[2:4] > 0).all()
+    torso = [v for v in update.learned_network.trainable_variables if "torso" in v.name]
+    assert all(np.any(g) for g in tape.gradient(loss, torso))
+
+
+@eagerly()
+def test_actors_never_get_the_head_and_the_learner_trains_it() -> None:
+    config = _config()
+    update, plain = _update(config), _update(_config(pixel_control_cost=0.0))
+    assert [v.name for v in update.network.variables] == [v.name for v in plain.network.variables]
+    assert not [m for m in plain.submodules if isinstance(m, PixelControl)]
+    control = _control(update)
+    held = {v.ref() for v in update.variables}  # what a checkpoint holds
+    assert {v.ref() for v in control.variables} <= held
+    assert len(update._optimizer.ms) == len(plain._optimizer.ms) + len(control.variables)
+    before = [v.numpy() for v in control.trainable_variables]
+    _, metrics = update(_batch(config))
+    for x, y in zip(before, control.trainable_variables, strict=True):
+        assert (x != y.numpy()).any()
+    assert float(metrics["pixel_control_loss"]) > 0
+    assert "pixel_control_loss" not in plain(_batch(config))[1]
+
+
+@eagerly()
+def test_where_there_are_words_it_controls_the_image() -> None:
+    config = _config()
+    update = make_update(config, spec=spec_with_words())
+    assert _control(update).grid == Grid.of(COLOURED)
+    batch = with_words(random_batch(config))
+    expected = _loss_of_rows(update, batch, config)
+    assert expected > 0
+    assert float(update(batch)[1]["pixel_control_loss"]) == pytest.approx(expected, rel=1e-4)
+
+
+def test_observations_that_are_no_images_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"got observations of shape \(5,\)"):
+        make_update(_config())

@@ -78,7 +78,7 @@ def test_impala_learns_from_every_unroll_and_never_waits(
 
 
 def test_a_queue_is_asked_for_one_item_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of several, Reverb loses some on a busy machine, and the learner would wait for ever."""
+    """Reverb loses some of several on a busy machine, and the learner would wait for ever."""
     asked, make = {}, reverb.TrajectoryDataset
 
     def record(**given: Any) -> reverb.TrajectoryDataset:

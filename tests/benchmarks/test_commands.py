@@ -62,7 +62,7 @@ def test_actor(fake: str, commands: Commands) -> None:
 def test_learner_alone_with_replay_with_clients_and_beside_a_rival(
     fake: str, commands: Commands
 ) -> None:
-    loaded = ("--with_replay", "--num_clients=2", "--steps_per_update=400")
+    loaded = ("--with_replay", "--num_clients=64")
     contents = report(commands, "learner", *tiny("r2d2"), *SHORT, *loaded, "--peer=pytorch", fake)
     assert _by_unit(contents) == OF_A_LEARNER | {
         "s": {"first_step", "peer_first_step"},
@@ -75,7 +75,7 @@ def test_learner_alone_with_replay_with_clients_and_beside_a_rival(
     assert contents["versions"]["peer fake"] == "1.0"
     settings = contents["settings"]
     assert settings["config"]["batch_size"] == 2
-    assert (settings["peer"], settings["num_clients"]) == ("pytorch", 2)
+    assert (settings["peer"], settings["num_clients"]) == ("pytorch", 64)
     assert settings["roof"] == "matmul_float32"
 
 

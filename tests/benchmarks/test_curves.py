@@ -6,8 +6,6 @@ import pathlib
 import numpy as np
 import pytest
 
-from agents.environment_loop import Episode
-from analysis.playing.files import File, Played
 from benchmarks import curves
 from benchmarks.curves import CONTROL, MEMORY, STUDIES, Minute
 from benchmarks.study import Episodes
@@ -54,14 +52,6 @@ def test_episodes_are_kept_by_minute(tmp_path: pathlib.Path) -> None:
         assert (first.minute, second.minute) == (0, 1)
         assert of_all == pytest.approx((200.0, -1 / 3))
         assert of_last == (900.0, 8.0)
-
-
-def test_a_result_is_a_mean_with_its_standard_error(tmp_path: pathlib.Path) -> None:
-    episodes = [Episode(0, 2.0, 100), Episode(1, 4.0, 100), Episode(2, 9.0, 100)]
-    played = Played("stacx", 7, 4000, 150.0, None, None, 0)
-    File(tmp_path, played).append(curves.FEATURES, episodes)
-    found = curves.evaluation(tmp_path)
-    assert found == pytest.approx((4000, 5.0, np.sqrt((9 + 1 + 16) / 2 / 3)))
 
 
 def test_random_actions_are_played_to_their_end_and_again_alike() -> None:

@@ -1,25 +1,14 @@
-"""The count of useful work, against a hand count and against TensorFlow's own."""
-
-import math
-from typing import Any
+"""The count of useful work, against a count by hand and the figures on the pages."""
 
 import numpy as np
 import pytest
-import sonnet as snt
-import tensorflow as tf
-from acme import specs
 
-from agents.actor import network_input
-from agents.popart import agent as popart
-from benchmarks import flops
+from agents.actor import with_variables
+from agents.networks.network import RecurrentNetwork
+from benchmarks import flops, measuring, performance, study, subject
 from r2d2 import agent as r2d2
 from tests.batches import NUM_ACTIONS, environment_spec
 from tests.small_agents import small_config
-from tests.tensor_ops.vectors import lanes
-
-_SIDE = 44
-_SPEC = environment_spec((_SIDE, _SIDE), np.uint8)
-_SMALL: dict[str, Any] = dict(length=3, frame_stack=2, lstm_size=6)
 
 
 def test_a_hand_count_of_a_tiny_update() -> None:
@@ -33,44 +22,36 @@ def test_a_hand_count_of_a_tiny_update() -> None:
     body = first + second + third + lstm
     forward = 2 * ((3 + 4 + 1) * body + (4 + 1) * head)  # online and target
     backward = 4 * (first + 2 * (second + third + lstm + head))
-    head = _head(r2d2.make(config), environment_spec((36, 36), np.uint8))
-    assert flops.per_update(config, [36, 36, 1], NUM_ACTIONS, head, 2) == 2 * (forward + backward)
+    agent, spec = r2d2.make(config), environment_spec((36, 36), np.uint8)
+    network = with_variables(agent.make_network(spec), spec, frame_stack=1)
+    assert isinstance(network, RecurrentNetwork)
+    assert flops.per_update(agent, network, spec, 2) == 2 * (forward + backward)
 
 
+@pytest.mark.repository
 @pytest.mark.parametrize(
-    ("agent", "names"),
+    ("agent", "overrides"),
     [
-        (r2d2.make(small_config("r2d2", torso="dqn")), "dqn"),
-        (r2d2.make(small_config("r2d2", torso="shallow", lstm_size=0)), "shallow"),
-        (r2d2.make(small_config("r2d2", torso="strided")), "strided"),
-        (popart.make(popart.Config(num_tasks=5, torso="resnet", **_SMALL)), "popart"),
+        ("r2d2", {}),
+        ("impala", {}),
+        ("impala", dict(torso="shallow", lstm_size="256")),
+        ("popart", {}),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    ids=["dqn", "resnet", "shallow", "popart"],
 )
-def test_the_forward_pass_costs_what_tensorflow_counts(agent: Any, names: str) -> None:
-    image = [_SIDE, _SIDE, agent.frame_stack]
-    body, head = flops.network_weights(agent.config, image, NUM_ACTIONS, _head(agent, _SPEC))
-    assert 2 * sum([*body, *head]) == _operations_of_a_step(agent, _SPEC)
-
-
-def _head(agent: Any, spec: specs.EnvironmentSpec) -> snt.Module:
-    head: snt.Module = agent.make_network(spec).head
-    return head
-
-
-def _operations_of_a_step(agent: Any, spec: specs.EnvironmentSpec) -> int:
-    """Operations of the convolutions and matrix products in the graph of one step."""
-    network = agent.make_network(spec)
-    inputs = tf.nest.map_structure(tf.constant, network_input(spec, agent.frame_stack))
-    step = tf.function(network.step)
-    with lanes(0):  # as operations of TensorFlow's
-        graph = step.get_concrete_function(inputs, network.initial_state(1)).graph
-    return sum(_operations(operation) for operation in graph.get_operations())
-
-
-def _operations(operation: tf.Operation) -> int:
-    if operation.type not in ("Conv2D", "MatMul"):
-        return 0
-    weights = operation.inputs[1].shape
-    rows = operation.outputs[0].shape[:-1]
-    return 2 * math.prod(weights) * math.prod(rows)
+def test_the_count_is_the_one_on_the_pages(agent: str, overrides: dict[str, str]) -> None:
+    measured = subject.make(agent, "paper", {agent: overrides})
+    own = {name: getattr(measured.agent.config, name) for name in ("torso", "lstm_size")}
+    told = {
+        line["figures"]["useful_work_of_an_update"]["value"]
+        for line in study.read_lines(performance.DATA)
+        if line["benchmark"] == "learner"
+        and line["settings"]["agent"] == agent
+        and line["settings"]["config"].items() >= own.items()
+        and line["settings"]["config"]["batch_size"] == measured.agent.batch_size
+    }
+    made, spec = measured.agent, measured.spec
+    network = with_variables(made.make_network(spec), spec, made.frame_stack)
+    assert isinstance(network, RecurrentNetwork)
+    work = flops.per_update(made, network, spec, measured.entry.networks)
+    assert {measuring.single(work / 1e9, "GFLOP")["value"]} == told

@@ -15,7 +15,7 @@ MS = 10**9  # picoseconds
 
 
 def _graph_kinds(agent: str, **config: Any) -> collections.Counter[tuple[str, str]]:
-    """How many operations of each type are of each kind."""
+    """The number of operations of each type and kind."""
     typed = {name: str(value) for name, value in (TINY[agent] | config).items()}
     measured = subject.make(agent, "paper", {agent: typed})
     update: Any = measured.agent.make_update(measured.spec)

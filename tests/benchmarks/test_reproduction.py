@@ -14,18 +14,17 @@ from benchmarks.reproduction import (
     STUDIES,
     TASKS,
     Result,
-    Run,
     make_agent,
     mean,
     runs,
     shown,
 )
 from benchmarks.ripening import STEPS, WORTH
+from benchmarks.study import Run
 from environments import suites
 from environments.small_tasks import DELAY
 from r2d2.config import Config
 
-QUICK = "--study feedforward --seeds=1 --steps=900"
 ARMS = {"one": ["a", "b"], "two": ["a"]}
 
 
@@ -88,9 +87,10 @@ def test_a_quick_run_is_trained_drawn_and_not_repeated(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The page's quick command, but for its two runs on cart-pole."""
-    on_recall = [run for run in runs(["feedforward"], seeds=1) if run.task == "memory:recall"]
+    on_recall = [run for run in runs(["feedforward"], [0]) if run.task == "memory:recall"]
     monkeypatch.setattr(reproduction, "runs", lambda *_: on_recall)
-    flags, data = [*QUICK.split(), f"--out={tmp_path}"], tmp_path / "data/reproduction.csv"
+    flags = ["--study", "feedforward", f"--quick={tmp_path}"]
+    data = tmp_path / "data/reproduction.csv"
     reproduction.main(flags)
     text, results = data.read_text(), study.read(data, Run, Result)
     assert list(results) == on_recall
@@ -105,21 +105,6 @@ def test_a_quick_run_is_trained_drawn_and_not_repeated(
     monkeypatch.setattr(reproduction, "train", None)
     reproduction.main(flags)
     assert data.read_text() == text
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--steps=5"], "--steps=5 makes no runs of the study"),
-        (["--seeds=0"], "--seeds must be at least 1, got 0"),
-    ],
-)
-def test_flags_that_cannot_be_are_refused(
-    flags: list[str], message: str, capsys: pytest.CaptureFixture
-) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        reproduction.parse(flags)
-    assert message in capsys.readouterr().err
 
 
 def _play(actions: list[int]) -> list[float]:
@@ -151,18 +136,20 @@ def _best_actions(worth: tuple[float, ...], discount: float) -> list[int]:
 
 
 @pytest.mark.parametrize("discount", [0.99, 1.0])
-def test_the_best_play_waits_for_ripe_fruit(discount: float) -> None:
-    actions = _best_actions(WORTH, discount)
-    assert actions == [0, 0, 0, 1] * 4
-    assert sum(_play(actions)) == ripening.BEST_RETURN == 256
-
-
-@pytest.mark.parametrize("discount", [0.99, 1.0])
-def test_with_clipped_rewards_the_best_play_picks_at_every_step(discount: float) -> None:
-    clipped = tuple(np.clip(WORTH, -1, 1))
-    actions = _best_actions(clipped, discount)
-    assert actions == [1] * STEPS
-    assert sum(_play(actions)) == ripening.CLIPPED_RETURN == 16
+@pytest.mark.parametrize(
+    ("worth", "best", "found"),
+    [
+        (WORTH, [0, 0, 0, 1] * 4, ripening.BEST_RETURN),
+        (tuple(np.clip(WORTH, -1, 1)), [1] * STEPS, ripening.CLIPPED_RETURN),
+    ],
+    ids=["waits for ripe fruit", "picks at every step where rewards are clipped"],
+)
+def test_the_best_play(
+    worth: tuple[float, ...], best: list[int], found: float, discount: float
+) -> None:
+    actions = _best_actions(worth, discount)
+    assert actions == best
+    assert sum(_play(actions)) == found
 
 
 def test_fruit_ripens_no_further_than_ripe_and_the_next_is_unripe() -> None:

@@ -1,19 +1,29 @@
-"""What goes over each link, by hand, and simulated where one queue is full or none is."""
+"""Loads of links, computed by hand and simulated, with one full queue or none."""
 
 import dataclasses
 
 import pytest
 
 from benchmarks import scale
-from benchmarks.scale import Costs, Plan, Result, Server, Simulation
+from benchmarks.scale import (
+    ITEM,
+    PARAMETERS,
+    PRIORITY,
+    SAMPLE,
+    Cost,
+    Plan,
+    Result,
+    Server,
+    Simulation,
+)
 
-FREE = Costs(*[1e-9] * len(Costs._fields))
+FREE = dict.fromkeys((ITEM, SAMPLE, PRIORITY, PARAMETERS), Cost(1e-9, 1e-9, 1e-9))
 PLAN = Plan(actors=24, actors_per_node=4, num_shards=2, update_seconds=0.25)
 SECONDS = 200.0
 
 
-def _run(plan: Plan = PLAN, **costs: float) -> Result:
-    return Simulation(plan, FREE._replace(**costs)).run(SECONDS)
+def _run(plan: Plan = PLAN, sent: str = ITEM, **cost: float) -> Result:
+    return Simulation(plan, FREE | {sent: FREE[sent]._replace(**cost)}).run(SECONDS)
 
 
 def test_a_queue_serves_in_order_as_many_at_a_time_as_it_can() -> None:
@@ -34,55 +44,55 @@ def test_where_nothing_is_short_everybody_goes_at_their_own_rate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cost", "value", "resource", "expected"),
+    ("sent", "cost", "value", "resource", "expected"),
     [  # a rate of the whole run over the hosts that share it, times what each one costs
-        ("item_bytes", 1e6, "shard's link, in", 1560 / 40 / 2 * 1e6 / 1.25e9),
-        ("item_bytes", 1e6, "actor node's link, out", 1560 / 40 / 6 * 1e6 / 1.25e9),
-        ("item_server", 1e-2, "shard's cores", 1560 / 40 / 2 * 1e-2 / 4),
-        ("sample_bytes", 1e5, "learner's link, in", 64 / 0.25 * 1e5 / 1.25e9),
-        ("sample_bytes", 1e5, "shard's link, out", 64 / 0.25 / 2 * 1e5 / 1.25e9),
-        ("sample_server", 1e-3, "shard's cores", 64 / 0.25 / 2 * 1e-3 / 4),
-        ("sample_client", 1e-3, "learner's cores", 64 / 0.25 * 1e-3 / 8),
-        ("priority_client", 1e-3, "learner's cores", 64 / 0.25 * 1e-3 / 8),
-        ("priority_server", 1e-3, "shard's cores", 64 / 0.25 / 2 * 1e-3 / 4),
-        ("priority_bytes", 1e5, "learner's link, out", 64 / 0.25 * 1e5 / 1.25e9),
-        ("parameter_bytes", 3e7, "learner's link, out", 6 * 65 / 400 * 3e7 / 1.25e9),
-        ("parameter_bytes", 3e7, "actor node's link, in", 65 / 400 * 3e7 / 1.25e9),
-        ("parameter_server", 0.05, "learner's cores", 6 * 65 / 400 * 0.05 / 8),
+        (ITEM, "bytes", 1e6, "shard's link, in", 1560 / 40 / 2 * 1e6 / 1.25e9),
+        (ITEM, "bytes", 1e6, "actor node's link, out", 1560 / 40 / 6 * 1e6 / 1.25e9),
+        (ITEM, "server", 1e-2, "shard's cores", 1560 / 40 / 2 * 1e-2 / 4),
+        (SAMPLE, "bytes", 1e5, "learner's link, in", 64 / 0.25 * 1e5 / 1.25e9),
+        (SAMPLE, "bytes", 1e5, "shard's link, out", 64 / 0.25 / 2 * 1e5 / 1.25e9),
+        (SAMPLE, "server", 1e-3, "shard's cores", 64 / 0.25 / 2 * 1e-3 / 4),
+        (SAMPLE, "client", 1e-3, "learner's cores", 64 / 0.25 * 1e-3 / 8),
+        (PRIORITY, "client", 1e-3, "learner's cores", 64 / 0.25 * 1e-3 / 8),
+        (PRIORITY, "server", 1e-3, "shard's cores", 64 / 0.25 / 2 * 1e-3 / 4),
+        (PRIORITY, "bytes", 1e5, "learner's link, out", 64 / 0.25 * 1e5 / 1.25e9),
+        (PARAMETERS, "bytes", 3e7, "learner's link, out", 6 * 65 / 400 * 3e7 / 1.25e9),
+        (PARAMETERS, "bytes", 3e7, "actor node's link, in", 65 / 400 * 3e7 / 1.25e9),
+        (PARAMETERS, "server", 0.05, "learner's cores", 6 * 65 / 400 * 0.05 / 8),
     ],
 )
 def test_what_is_sent_keeps_its_resource_busy(
-    cost: str, value: float, resource: str, expected: float
+    sent: str, cost: str, value: float, resource: str, expected: float
 ) -> None:
-    result = _run(PLAN, **{cost: value})
+    result = _run(PLAN, sent, **{cost: value})
     assert result.utilisation[resource] == pytest.approx(expected, rel=0.1)
     assert result.utilisation["learner's accelerator"] > 0.95
 
 
 def test_actors_go_as_fast_as_their_shard_takes_items() -> None:
-    result = _run(dataclasses.replace(PLAN, shard_cores=1), item_server=0.1)
+    result = _run(dataclasses.replace(PLAN, shard_cores=1), ITEM, server=0.1)
     assert result.utilisation["shard's cores"] == pytest.approx(1.0, rel=0.05)
     assert result.steps_per_second == pytest.approx(2 * 10 * 40, rel=0.05)
 
 
 def test_a_learner_goes_as_fast_as_its_batches_are_put_together() -> None:
     plan = dataclasses.replace(PLAN, learner_cores=1)
-    result = _run(plan, sample_client=1 / 64)  # one second for a batch
+    result = _run(plan, SAMPLE, client=1 / 64)  # one second for a batch
     assert result.updates_per_second == pytest.approx(1.0, rel=0.05)
     assert result.utilisation["learner's cores"] == pytest.approx(1.0, rel=0.05)
     assert result.utilisation["learner's accelerator"] == pytest.approx(0.25, rel=0.05)
 
 
 def test_parameters_are_waited_for_where_the_link_is_full() -> None:
-    free = _run(parameter_bytes=3e7)
+    free = _run(PLAN, PARAMETERS, bytes=3e7)
     assert free.parameter_seconds == pytest.approx(2 * 3e7 / 1.25e9, rel=0.2)
-    full = _run(dataclasses.replace(PLAN, link=2e7), parameter_bytes=3e7)
+    full = _run(dataclasses.replace(PLAN, link=2e7), PARAMETERS, bytes=3e7)
     assert full.utilisation["learner's link, out"] == pytest.approx(1.0, rel=0.1)
     assert full.parameter_seconds > 3.0
 
 
 def test_parameters_are_fetched_no_less_often_because_they_take_a_while() -> None:
-    result = _run(dataclasses.replace(PLAN, link=1e8), parameter_bytes=3e7)
+    result = _run(dataclasses.replace(PLAN, link=1e8), PARAMETERS, bytes=3e7)
     assert result.parameter_seconds == pytest.approx(2 * 3e7 / 1e8, rel=0.1)
     expected = 6 * 65 / 400 * 3e7 / 1e8
     assert result.utilisation["learner's link, out"] == pytest.approx(expected, rel=0.04)
@@ -93,18 +103,12 @@ def test_the_last_node_may_hold_fewer_actors() -> None:
     assert result.steps_per_second == pytest.approx(22 * 65, rel=0.03)
 
 
-OF = Costs(
-    item_bytes=10e3,
-    item_server=1e-3,
-    sample_bytes=50e3,
-    sample_server=2e-3,
-    sample_client=3e-3,
-    priority_bytes=20.0,
-    priority_server=4e-3,
-    priority_client=5e-3,
-    parameter_bytes=30e6,
-    parameter_server=6e-3,
-)
+OF = {
+    ITEM: Cost(10e3, 1e-3, 0.0),
+    SAMPLE: Cost(50e3, 2e-3, 3e-3),
+    PRIORITY: Cost(20.0, 4e-3, 5e-3),
+    PARAMETERS: Cost(30e6, 6e-3, 0.0),
+}
 
 
 def test_rates_are_of_each_link() -> None:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from agents.environment_loop import Episode
+from analysis.playing.files import File, Played
 from benchmarks import study
 from benchmarks.study import interval
 from run_folder import checkpoints
@@ -172,6 +174,15 @@ def test_means_are_of_each_minute() -> None:
         (1, (119.0, 8.0)),
         (3, (200.0, 5.0)),
     ]
+
+
+def test_an_evaluation_is_a_mean_with_its_standard_error(tmp_path: pathlib.Path) -> None:
+    assert study.newest_evaluation(tmp_path) is None
+    episodes = [Episode(0, 2.0, 100), Episode(1, 4.0, 100), Episode(2, 9.0, 100)]
+    played = Played("stacx", 7, 4000, 150.0, None, None, 0)
+    File(tmp_path, played).append("catch", episodes)
+    found = study.newest_evaluation(tmp_path)
+    assert found == pytest.approx((4000, 5.0, np.sqrt((9 + 1 + 16) / 2 / 3)))
 
 
 def test_a_block_is_replaced_and_nothing_else() -> None:

@@ -14,12 +14,13 @@ from agents.actor import RecurrentActor, Writer
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.impala.agent import Config, make
 from benchmarks import corrections, self_tuning, training
-from benchmarks.training import Collector, Grid, UniformReplay, Unrolls, to_batch
+from benchmarks.training import Collector, Grid, single_unrolls, to_batch
 from environments import suites
 from environments.dm import make_environment_spec
 from replay import tables
 from replay.dataset import make_dataset
-from replay.structures import LAST, Batch, Step
+from replay.frames import stacked
+from replay.structures import Batch, NetworkInput, Step
 from replay.writer import SequenceWriter
 
 N, LENGTH = 3, 4
@@ -74,7 +75,7 @@ def test_unrolls_equal_those_of_the_replay_server() -> None:
     for _ in range(8):
         while (unrolls := collector.take()) is None:
             loop.step()
-        mine, theirs = to_batch([unrolls]), next(dataset)
+        mine, theirs = to_batch([unrolls]), stacked(next(dataset))
         ends += np.sum(1 - mine.mask.numpy())
         for name in set(Batch._fields) - set(FROM_REVERB):
             tree.map_structure(
@@ -87,31 +88,16 @@ def test_unrolls_equal_those_of_the_replay_server() -> None:
     server.stop()
 
 
-def _unrolls(*numbers: int) -> Unrolls:
-    """Unrolls whose rewards are these numbers."""
-    column = np.asarray(numbers, np.float32)[:, None]
-    wide = np.repeat(column, 2, axis=1)
-    return Unrolls(wide, wide, wide, wide, column, column, column, column, (column,))
-
-
-def test_replay_draws_evenly_from_the_newest_unrolls() -> None:
-    replay = UniformReplay(size=4, seed=0)
-    replay.add(_unrolls(0, 1, 2))
-    replay.add(_unrolls(3, 4, 5))
-    drawn = [int(unroll.reward[0, 0]) for unroll in replay.sample(4_000)]
-    counts = np.bincount(drawn, minlength=6)
-    assert counts[:2].tolist() == [0, 0]
-    np.testing.assert_allclose(counts[2:], 1_000, atol=120)  # over four standard deviations
-
-
-@pytest.mark.parametrize("parts", [[(1, 2), (3,)], [(1,), (2,), (3,)]])
-def test_a_batch_joins_its_parts_in_order(parts: list[tuple[int, ...]]) -> None:
-    batch = to_batch([_unrolls(*part) for part in parts])
-    np.testing.assert_array_equal(batch.reward, [[1, 2, 3]])
-    np.testing.assert_array_equal(batch.core_state[0], [[1], [2], [3]])
-    np.testing.assert_array_equal(batch.mask, [[1, 0, 1]])  # 2 is what a LAST row has
-    assert LAST == 2
-    assert isinstance(batch.reward, tf.Tensor)
+def test_a_batch_joins_its_parts_in_order() -> None:
+    rows = np.arange(6).reshape(3, 2)  # of three unrolls, batch-major
+    fields: dict[str, Any] = dict.fromkeys(Batch._fields, rows)
+    whole = Batch(**fields)._replace(inputs=NetworkInput(rows, rows, rows))
+    for parts in ([whole], single_unrolls(whole)):
+        batch = to_batch(parts)
+        np.testing.assert_array_equal(batch.reward, rows.T)
+        np.testing.assert_array_equal(batch.inputs.observation, rows.T)
+        np.testing.assert_array_equal(batch.core_state, rows)
+        assert isinstance(batch.reward, tf.Tensor)
 
 
 def test_a_table_and_a_plot_are_of_means_over_seeds() -> None:
@@ -136,7 +122,7 @@ def test_a_table_and_a_plot_are_of_means_over_seeds() -> None:
 
 
 def test_each_run_of_self_tuning_differs_from_a_plain_one_in_one_thing() -> None:
-    for run in self_tuning.runs():
+    for run in self_tuning.RUNS:
         plain = self_tuning.plain(run.agent)
         changed = [name for name, value in plain.items() if getattr(run, name) != value]
         assert len(changed) <= 1, run

@@ -33,7 +33,7 @@ Words = tuple[str, ...]  # a program, python or make, and its arguments
 
 
 def commands(text: str) -> list[Words]:
-    """The commands of a page, each once: those of its blocks, then those within its sentences.
+    """The commands of a page, each once: first those in blocks, then those in sentences.
 
     Raises:
       ValueError: for a block that is no script.

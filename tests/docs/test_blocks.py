@@ -56,7 +56,7 @@ assert isinstance(agent.learner, acme.core.Learner)
 print("updates:", agent.learner.learner_steps)
 agent.close()
 """
-# What the block learns in a minute `tests/r2d2` learns too.
+# `tests/r2d2` too learns in a minute what the block learns.
 FEWER = {"range(8)": "range(2)", "range(100)": "range(10)", "_size=100": "_size=10"}
 
 

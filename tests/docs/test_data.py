@@ -27,7 +27,7 @@ from benchmarks.study import DOCS
 pytestmark = pytest.mark.repository
 
 LINES = study.read_lines(performance.DATA)
-REPRODUCED = study.read(reproduction.DATA, reproduction.Run, reproduction.Result)
+REPRODUCED = study.read(reproduction.DATA, study.Run, reproduction.Result)
 CORRECTED = study.read(corrections.DATA, corrections.Run, corrections.Result)
 TUNED = study.read(self_tuning.DATA, self_tuning.Run, self_tuning.Result)
 EVOLVED = {name: populations.parse(populations.data(name)) for name in POPULATIONS}
@@ -47,12 +47,12 @@ def _text(name: str) -> str:
     return (DOCS.parent if name == "README.md" else DOCS).joinpath(name).read_text()
 
 
-# What stands on a page, some of them whole pages.
+# Parts of a page, or the whole page, as the data has them.
 TOLD: dict[str, Callable[[str], list[str]]] = {
     "README.md": _of_performance,
     "performance.md": _of_performance,
-    "control.md": lambda _: [curves.table(curves.CONTROL, DOCS)],
-    "r2d2.md": lambda _: [curves.table(curves.MEMORY, DOCS)],
+    "control.md": lambda _: [curves.table(curves.CONTROL)],
+    "r2d2.md": lambda _: [curves.table(curves.MEMORY)],
     "populations.md": _of_populations,
     "reproduction.md": lambda name: [reproduction.written(_text(name), REPRODUCED)],
     "scale.md": lambda name: [scale.render(_text(name), scale.newest())],
@@ -69,16 +69,16 @@ def test_a_page_shows_what_the_data_says(name: str) -> None:
 
 MADE: dict[str, tuple[Collection[object], Collection[object]]] = {
     **{
-        name: (found.runs, curves.read(curves.data(DOCS, name, "curves")))
+        name: (found.runs, curves.read(curves.data(name, "curves")))
         for name, found in CURVES.items()
     },
-    "corrections": (corrections.runs(), CORRECTED),
+    "corrections": (corrections.RUNS, CORRECTED),
     "populations": (
         [(name, i) for name in POPULATIONS["evolution"].populations for i in range(4)],
         populations.by_member(EVOLVED["evolution"]),
     ),
     "reproduction": (reproduction.runs(STUDIES, reproduction.SEEDS), REPRODUCED),
-    "self_tuning": (self_tuning.runs(), TUNED),
+    "self_tuning": (self_tuning.RUNS, TUNED),
 }
 
 
@@ -97,7 +97,7 @@ def test_every_line_of_a_benchmark_is_shown() -> None:
 
 
 DRAWN: dict[str, Callable[[pathlib.Path], None]] = {
-    **{f"{name}_curves": functools.partial(curves.draw, name, DOCS) for name in CURVES},
+    **{f"{name}_curves": functools.partial(curves.draw, name) for name in CURVES},
     "impala-corrections": functools.partial(training.draw, CORRECTED, corrections.GRIDS),
     "stac_small": functools.partial(training.draw, TUNED, self_tuning.GRIDS),
     **{

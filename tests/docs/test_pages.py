@@ -1,4 +1,4 @@
-"""What a page tells a reader to type, and what a shell makes of it; README is followed in order."""
+"""The commands of a page as a shell reads them; README's are run in order."""
 
 import json
 import pathlib

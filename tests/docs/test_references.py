@@ -58,7 +58,7 @@ def test_named_functions_and_classes_exist(page: pathlib.Path) -> None:
 
 
 def _exists(name: str) -> bool:
-    """Whether a dotted name of the project's is one; others are. Nothing is imported."""
+    """Says whether a dotted name of the project's exists; others pass. Nothing is imported."""
     room, *rest = name.split(".")
     if room not in ROOMS or not rest or "/" in name or name.endswith((".json", ".jsonl")):
         return True
@@ -70,7 +70,7 @@ def _exists(name: str) -> bool:
 
 
 def _defines(scope: ast.AST, names: Sequence[str]) -> bool:
-    """Whether a module or a class defines the first name, and that the second, and so on."""
+    """Says whether a module or class defines the first name, that one the second, and so on."""
     if not names:
         return True
     for node in ast.iter_child_nodes(scope):

@@ -3,8 +3,8 @@
     python -m tests.docs.walkthrough FOLDER              minutes: what the page says
     python -m tests.docs.walkthrough FOLDER --scale=0.1  a minute, as a test does it
 
-The commands are those of the page, word for word, but that their run folders are in FOLDER. Each
-must end well before the next begins.
+The commands are the page's, word for word, but with their run folders in FOLDER. Each must end well
+before the next begins.
 """
 
 import argparse

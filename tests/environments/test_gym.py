@@ -1,4 +1,4 @@
-"""Environments made one at a time, a user's own or registered: how they play, what is refused."""
+"""Environments made one at a time, a user's own or registered: they play, or are refused."""
 
 import contextlib
 import itertools
@@ -334,19 +334,6 @@ def register() -> Iterator[Callable[..., str]]:
     yield do
     for env_id in ids:
         del gymnasium.registry[env_id]
-
-
-def test_numbers_of_an_action_begin_at_zero_and_a_time_limit_truncates(
-    register: Callable[..., str],
-) -> None:
-    env = suites.make(register(action_space=spaces.Discrete(3, start=-1)), 3, seed=0)
-    env.reset()
-    assert env.single_action_space == spaces.Discrete(3)
-    for step in range(1, 11):
-        _, rewards, terminated, truncated, _ = env.step(np.array([0, 1, 2]))
-        np.testing.assert_array_equal(truncated, step % 5 == 4)
-        np.testing.assert_array_equal(rewards, [0, 0, 0] if step % 5 == 0 else [-1, 0, 1])
-        assert not terminated.any()
 
 
 def test_several_numbers_are_an_action(register: Callable[..., str]) -> None:

@@ -1,4 +1,4 @@
-"""Paths to a user's own code: what they lead to, and what is said of those that lead nowhere."""
+"""Import paths to a user's own code, and the errors about paths that lead nowhere."""
 
 import re
 from collections.abc import Callable

@@ -117,16 +117,6 @@ def test_atari_is_one_that_can_be_sent_to() -> None:
     assert not isinstance(small_tasks.Catch(1), vector.TwoPart)
 
 
-def test_each_part_has_a_seed_of_its_own_and_goes_on_without_one() -> None:
-    env = MultiTaskEnv({"a": small_tasks.Catch(8), "b": small_tasks.Catch(8)})
-    first, _ = env.reset(seed=3)
-    assert (first[:8] != first[8:]).any()
-    later, _ = env.reset()
-    assert (later[:8] != first[:8]).any()
-    assert (later[8:] != first[8:]).any()
-    np.testing.assert_array_equal(env.reset(seed=3)[0], first)
-
-
 def test_tasks_that_differ_are_refused() -> None:
     tasks = {"x": small_tasks.Catch(1), "y": small_tasks.Catch(2), "z": small_tasks.Recall(1)}
     with pytest.raises(ValueError, match=r"'x' has .*\(3\), while 'z' has .*\(4\)\.$") as e:

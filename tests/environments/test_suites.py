@@ -1,4 +1,4 @@
-"""Names: the right ones, the wrong ones and what is said about them."""
+"""Names of environments and suites, and the errors about wrong ones."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""What a member's run would refuse is refused before a population writes that it is so."""
+"""Flags that a member's run would refuse are refused before population.json is written."""
 
 import pathlib
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from launch import acceptance
 from population import decisions, settings
 from population.folder import PopulationFolder
 from run_folder import run_lock
-from tests.launch import typed, typed_populations
-from tests.launch.typed_populations import NEW, SWEEP, NoLoop
+from tests.launch import typed_populations
+from tests.launch.typed_populations import NEW, SWEEP, NoLoop, refused
 from tests.population.populations import decision_of
 from tests.run_folder import saved_runs
 from tests.run_folder.holding import Holder
@@ -46,20 +46,9 @@ def begun(tmp_path: pathlib.Path, stub: type[NoLoop]) -> pathlib.Path:
     ],
 )
 def test_a_flag_that_a_saved_run_refuses_changes_nothing(
-    argv: list[str],
-    said: str,
-    begun: pathlib.Path,
-    capsys: pytest.CaptureFixture[str],
-    stub: type[NoLoop],
+    argv: list[str], said: str, begun: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = typed.contents(begun)
-    capsys.readouterr()
-    assert typed_populations.run(f"--run_dir={begun}", "--resume", *argv) == 2
-    err = capsys.readouterr().err
-    assert said in err
-    assert len(err.splitlines()) == 1
-    assert typed.contents(begun) == before
-    assert not stub.trained
+    assert said in refused(capsys, begun, f"--run_dir={begun}", "--resume", *argv)
 
 
 def test_a_flag_that_every_run_takes_is_recorded(begun: pathlib.Path, stub: type[NoLoop]) -> None:

@@ -26,12 +26,13 @@ def _play(run: Settings, actors: tuple[int, ...]) -> Recorder:
     tf.random.set_seed(building.seed_of(run, "network"))
     network = agent.make_network(spec)
     recorder = Recorder()
+    seed = building.seed_of(run, "policy", actors[0])
+    played = agent.make_network(spec)
     player = actor.make_actor(
         agent,
-        spec,
-        actors=actors,
-        num_actors=run.num_actors,
-        seed=building.seed_of(run, "policy", actors[0]),
+        played,
+        agent.make_policy(played, np.asarray(actors), run.num_actors, seed),
+        num_environments=len(actors),
         source=Source([v.numpy() for v in network.variables]),
         writer=recorder,
     )

@@ -12,7 +12,7 @@ import recurrent_replay
 from agents import fields
 from agents.contract import Agent
 from launch import train
-from r2d2 import agent as r2d2
+from r2d2 import network
 from run_folder import building, launches, settings
 from tests.launch import typed
 
@@ -138,7 +138,7 @@ def test_a_network_that_memory_does_not_hold_is_refused(
     def exhaust(*_: object) -> None:
         raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor")
 
-    monkeypatch.setattr(r2d2, "_make_network", exhaust)
+    monkeypatch.setattr(network, "make_network", exhaust)
     said = typed.refused(train.main, *NEW, f"--run_dir={tmp_path / 'run'}")
     assert "--agent=r2d2 has more parameters with these settings" in said
     assert not (tmp_path / "run").exists()

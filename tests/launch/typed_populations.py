@@ -51,7 +51,7 @@ class NoLoop:
 
 
 def instead_of_training(monkeypatch: pytest.MonkeyPatch) -> type[NoLoop]:
-    """What stands for the training of populations from now on."""
+    """Has a stand-in train populations from now on; returns it."""
     NoLoop.trained, NoLoop.well, NoLoop.values, NoLoop.raises = [], True, {}, None
     NoLoop.finished = False
     monkeypatch.setattr(loop, "Loop", NoLoop)
@@ -61,3 +61,16 @@ def instead_of_training(monkeypatch: pytest.MonkeyPatch) -> type[NoLoop]:
 def run(*argv: str) -> int:
     """The exit code of `launch.population` with these arguments."""
     return typed.run(population.main, *argv)
+
+
+def refused(capsys: pytest.CaptureFixture[str], folder: pathlib.Path, *argv: str) -> str:
+    """The sentence by which arguments are refused, with nothing trained and a folder as it was."""
+    before = typed.contents(folder)
+    capsys.readouterr()
+    assert run(*argv) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1 or "FATAL" in err  # absl's sentences have a heading
+    assert typed.contents(folder) == before
+    assert not NoLoop.trained
+    return err

@@ -19,7 +19,7 @@ def rival(tmp_path: pathlib.Path) -> Learning:
 
 @pytest.fixture
 def own(tmp_path: pathlib.Path) -> Learning:
-    """Who adopts: at update 5."""
+    """The member that adopts, at update 5."""
     return saved(RunFolder(tmp_path / "own"), -1.0, [3, 2])
 
 

@@ -24,7 +24,8 @@ def settings_of(**given: Any) -> Population:
         env="catch",
         seed=0,
         sweep=SWEEP,
-        train=dict(values=dict(num_actors=4), fields={}),
+        flags=dict(num_actors=4),
+        overrides={},
         members=3,
         turn_steps=1_000,
         burn_in_frames=0,
@@ -47,6 +48,7 @@ def decision_of(member: int, number: int, **given: Any) -> Decision:
         rival_score=None,
         adopted=None,
         rival_learner_step=None,
+        ancestor=member,
         old={} if number == 0 else dict(learning_rate=1e-3, entropy_cost=0.01),
         new=dict(learning_rate=1e-3, entropy_cost=0.01),
     )
@@ -54,7 +56,7 @@ def decision_of(member: int, number: int, **given: Any) -> Decision:
 
 
 def decide(folder: PopulationFolder, member: int, numbers: int) -> list[Decision]:
-    """Makes so many decisions of a member, of which none adopts anything."""
+    """Makes so many decisions of a member, none of which adopts anything."""
     made = [decision_of(member, number) for number in range(numbers)]
     for decision in made:
         assert decisions.write(folder, decision)
@@ -68,7 +70,7 @@ def newest(folder: PopulationFolder, member: int) -> Decision | None:
 
 
 def listed(folder: PopulationFolder) -> list[Decision]:
-    """What population.jsonl says."""
+    """The decisions in population.jsonl."""
     return [Decision(**json.loads(line)) for line in folder.listing.read_text().splitlines()]
 
 
@@ -78,7 +80,7 @@ def names(folder: PopulationFolder) -> set[str]:
 
 
 def refuse(code: int) -> Callable[..., None]:
-    """What stands for a call of the system that fails."""
+    """A stand-in for a system call that fails."""
 
     def call(path: object, *_: object, **__: object) -> None:
         raise OSError(code, os.strerror(code), str(path))

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from concurrent import futures
 from typing import Any
 
-import numpy as np
 import pytest
 
 from population import adoption, decisions, ranges, rule
@@ -112,8 +111,6 @@ def test_the_list_is_in_the_order_of_time(folder: PopulationFolder) -> None:
     made = [*decide(folder, 1, 4), *decide(folder, 0, 3), *decide(folder, 2, 1)]
     made.sort(key=lambda decision: decision.time)
     assert populations.listed(folder) == made
-    assert decisions.every(folder, 3) == made
-    assert decisions.every(folder, 1) == [d for d in made if d.member == 0]
 
 
 def test_members_and_decisions_of_many_digits_keep_their_order(folder: PopulationFolder) -> None:
@@ -160,11 +157,10 @@ def test_what_is_damaged_is_named_in_a_sentence(
     decide(folder, 0, 2)
     decide(folder, 1, 3)
     damage(folder.decisions / "01-0001.json")
-    for read in (lambda: populations.newest(folder, 1), lambda: decisions.every(folder, 3)):
-        with pytest.raises(SettingsError, match=r"\.$") as error:
-            read()
-        assert said in str(error.value)
-        assert str(folder.decisions) in str(error.value)
+    with pytest.raises(SettingsError, match=r"\.$") as error:
+        decisions.of_member(folder, 1)
+    assert said in str(error.value)
+    assert str(folder.decisions) in str(error.value)
     assert len(decisions.of_member(folder, 0)) == 2
 
 
@@ -238,21 +234,6 @@ def test_a_member_begins_with_what_is_drawn(folder: PopulationFolder) -> None:
         assert found.decision == State(settings_of(seed=5), folder).look(member).decision
 
 
-def test_a_member_is_ready_by_frames_and_episodes_since_it_decided(
-    folder: PopulationFolder,
-) -> None:
-    population = settings_of(env="atari:pong", burn_in_frames=400, ready_episodes=10)
-    state = State(population, folder)
-    first = state.begin(0).decision
-    assert state.frames(100) == 400
-    assert state.is_ready(first, 100, 10)
-    assert not state.is_ready(first, 99, 10)
-    assert not state.is_ready(first, 100, 9)
-    assert not state.is_ready(decision_of(0, 1, episodes=1), 100, 10)
-    apart = State(settings_of(evolve="none", burn_in_frames=0, ready_episodes=1), folder)
-    assert not apart.is_ready(first, 10**9, 10**9)
-
-
 def test_a_decision_is_the_rules(state: State, folder: PopulationFolder) -> None:
     population = settings_of()
     for member in (2, 1):
@@ -261,13 +242,10 @@ def test_a_decision_is_the_rules(state: State, folder: PopulationFolder) -> None
         said = rule.decide(
             population,
             member,
+            1,
             list(RETURNS),
             [other.decision.new for other in before],
-            population.evolving,
-            population.mutable,
             lambda values: True,
-            np.random.default_rng([0, member, 1, 1]),
-            normalised=False,
         )
         assert (made.rival, made.adopted is not None, made.new) == said
         assert (made.number, made.old) == (1, before[member].decision.new)

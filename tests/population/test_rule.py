@@ -1,5 +1,6 @@
 """The rule of evolution: when a member decides, whom it follows, and what becomes of its values."""
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -15,15 +16,28 @@ from tests.population.populations import settings_of
 
 NAN = math.nan
 
-
-PAPERS = settings_of(burn_in_frames=20_000_000, ready_episodes=5_000)  # the rest by default
-FIELDS = ("rate", "cost", "kind", "share", "size")
-EVOLVING, MUTABLE = ("rate", "cost", "kind", "share"), ("rate", "cost")
+RATE, COST = "learning_rate", "entropy_cost"
+MUTABLE = (RATE, COST)
+EVOLVING = (*MUTABLE, "correction", "length")
+SWEEP = dict(
+    learning_rate="log:1e-3:2",
+    entropy_cost="log:1e-6:2",
+    correction="choice:vtrace,none",
+    length="choice:8,16",
+    batch_size="choice:8,16",
+)
+PAPERS = settings_of(  # the rest by default
+    env="atari:pong",
+    sweep=SWEEP,
+    evolve=",".join(EVOLVING),
+    burn_in_frames=20_000_000,
+    ready_episodes=5_000,
+)
 
 
 def _accepts(values: Mapping[str, Any]) -> bool:
     """Each within its own bounds, one within the other, and one within what does not evolve."""
-    rate, cost, size = values["rate"], values["cost"], values["size"]
+    rate, cost, size = values[RATE], values[COST], values["batch_size"]
     return bool(1e-3 <= rate <= 16 / size and 0 < cost <= rate)
 
 
@@ -41,28 +55,33 @@ def _values(rng: np.random.Generator) -> dict[str, Any]:
     size = int(rng.choice([8, 16]))
     rate = float(rng.uniform(1e-3, 16 / size))
     return dict(
-        rate=rate,
-        cost=float(rng.uniform(1e-6, rate)),
-        kind=str(rng.choice(["one", "other"])),
-        share=float(rng.choice([0.25, 0.5])),
-        size=size,
+        learning_rate=rate,
+        entropy_cost=float(rng.uniform(1e-6, rate)),
+        correction=str(rng.choice(["vtrace", "none"])),
+        length=int(rng.choice([8, 16])),
+        batch_size=size,
     )
 
 
 @pytest.mark.parametrize(
-    ("frames", "episodes", "ready"),
+    ("given", "actor_steps", "episodes", "until"),
     [
-        (20_000_000, 5_000, True),
-        (19_999_999, 5_000, False),
-        (20_000_000, 4_999, False),
-        (10**12, 0, False),
-        (0, 10**9, False),
+        # Of four frames each.
+        (dict(), 5_000_000, 5_000, ""),
+        (dict(), 4_999_999, 5_001, "burn-in, 19,999,996 of 20,000,000 frames"),
+        (dict(), 5_000_000, 4_999, "after 1 episodes"),
+        (dict(), 10**12, 0, "after 5,000 episodes"),
+        (dict(), 0, 10**9, "burn-in, 0 of 20,000,000 frames"),
+        (dict(env="catch"), 20_000_000, 5_000, ""),
+        (dict(env="catch"), 19_999_999, 5_000, "burn-in, 19,999,999 of 20,000,000 frames"),
+        (dict(evolve="none"), 10**9, 10**9, "never"),
     ],
 )
 def test_a_member_decides_after_the_burn_in_and_enough_episodes(
-    frames: int, episodes: int, ready: bool
+    given: dict[str, Any], actor_steps: int, episodes: int, until: str
 ) -> None:
-    assert rule.is_ready(PAPERS, frames, episodes) is ready
+    population = dataclasses.replace(PAPERS, **given)
+    assert rule.until_decision(population, actor_steps, episodes) == until
 
 
 @pytest.mark.parametrize(
@@ -96,13 +115,12 @@ def test_a_rival_is_adopted_that_is_better_by_the_margin(
 def _verdict(
     scores: list[float],
     values: list[dict[str, Any]],
-    seed: int,
+    number: int,
     accepts: Callable[[Mapping[str, Any]], bool] = lambda _: True,
-    numbers: Population = PAPERS,
+    population: Population = PAPERS,
 ) -> Verdict:
-    """What the first member decides, by human-normalised scores."""
-    rng = np.random.default_rng(seed)
-    return rule.decide(numbers, 0, scores, values, EVOLVING, MUTABLE, accepts, rng, normalised=True)
+    """The first member's decision, by human-normalised scores."""
+    return rule.decide(population, 0, number, scores, values, accepts)
 
 
 def test_of_thousands_of_populations_each_verdict_is_one_of_the_rules() -> None:
@@ -127,21 +145,17 @@ def test_of_thousands_of_populations_each_verdict_is_one_of_the_rules() -> None:
         assert _accepts(said.values)
         adopted += said.adopts
         refused += better and not said.adopts
-        changed += said.values["rate"] != begun["rate"]
+        changed += said.values[RATE] != begun[RATE]
     assert min(adopted, refused, changed) > 50  # both sides of each question were reached
 
 
 def test_every_other_member_is_looked_at_equally_often() -> None:
     count, scores = 6_000, [0.5, 0.0, NAN, 1.0, 0.2]
-    values = [dict.fromkeys(FIELDS, 1.0)] * len(scores)
+    values = [dict.fromkeys(SWEEP, 1.0)] * len(scores)
     for member in (0, 2):
         seen = Counter(
-            rule.decide(
-                *(PAPERS, member, scores, values, (), (), lambda _: True),
-                np.random.default_rng(seed),
-                normalised=True,
-            ).rival
-            for seed in range(count)
+            rule.decide(PAPERS, member, number, scores, values, lambda _: True).rival
+            for number in range(count)
         )
         assert set(seen) == set(range(5)) - {member}
         assert max(abs(number / count - 0.25) for number in seen.values()) < 0.02
@@ -154,13 +168,14 @@ def test_each_value_is_mutated_by_itself_whether_or_not_anything_was_adopted(
     better: bool, probability: float, factor: float
 ) -> None:
     count, scores = 6_000, [0.5, 1.0 if better else 0.0]
-    values: list[dict[str, Any]] = [
-        dict(rate=rate, cost=0.01, kind="one", share=0.5, size=8) for rate in (1.0, 0.1)
-    ]
-    numbers = settings_of(mutation_probability=probability, mutation_factor=factor)
-    verdicts = [_verdict(scores, values, seed, numbers=numbers) for seed in range(count)]
+    same = dict(entropy_cost=0.01, correction="none", length=8, batch_size=8)
+    values: list[dict[str, Any]] = [dict(same, learning_rate=rate) for rate in (1.0, 0.1)]
+    population = dataclasses.replace(
+        PAPERS, mutation_probability=probability, mutation_factor=factor
+    )
+    verdicts = [_verdict(scores, values, i, population=population) for i in range(count)]
     assert {verdict.adopts for verdict in verdicts} == {better}
-    begins = dict(rate=0.1 if better else 1.0, cost=0.01)
+    begins = {RATE: 0.1 if better else 1.0, COST: 0.01}
     for name, begin in begins.items():
         factors = Counter(round(verdict.values[name] / begin, 6) for verdict in verdicts)
         assert set(factors) == {1.0, factor, round(1 / factor, 6)}
@@ -171,10 +186,10 @@ def test_each_value_is_mutated_by_itself_whether_or_not_anything_was_adopted(
 
 
 def test_a_value_walks_up_to_what_its_config_takes_and_no_further() -> None:
-    values, seen = dict.fromkeys(FIELDS, 1.0), []
-    for seed in range(2_000):
-        verdict = _verdict([0, 0], [values] * 2, seed, lambda found: 0.5 <= found["rate"] <= 2)
+    values, seen = dict.fromkeys(SWEEP, 1.0), []
+    for number in range(2_000):
+        verdict = _verdict([0, 0], [values] * 2, number, lambda found: 0.5 <= found[RATE] <= 2)
         values = verdict.values
-        seen.append(values["rate"])
+        seen.append(values[RATE])
     assert 2 / 1.2 < max(seen) <= 2
     assert 0.5 <= min(seen) < 0.5 * 1.2

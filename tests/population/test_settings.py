@@ -1,4 +1,4 @@
-"""What a population is: what its settings may be, and what its file records."""
+"""The settings of a population: their defaults, their limits, and their file."""
 
 import json
 import math
@@ -87,11 +87,12 @@ def test_of_other_agents_the_papers_tune_nothing() -> None:
             "--members must be a multiple of 4, the combinations of correction, rho_bar, got 3.",
         ),
         (
-            dict(train=dict(values=dict(num_acters=3))),
+            dict(flags=dict(num_acters=3)),
             "'num_acters', no flag that members share. D",
         ),
-        (dict(train=dict(values=dict(num_actors=0))), "--num_actors must be a whole number from 1"),
-        (dict(train=dict(fields=dict(impala=dict(length=8)))), "not text by field: {'length': 8}."),
+        (dict(flags=dict(seed=3)), "'seed', no flag that members share."),
+        (dict(flags=dict(num_actors=0)), "--num_actors must be a whole number from 1"),
+        (dict(overrides=dict(impala=dict(length=8))), "each text, got {'impala': {'length': 8}}."),
     ],
 )
 def test_what_a_population_cannot_be_is_a_sentence(given: dict[str, Any], said: str) -> None:
@@ -122,15 +123,11 @@ def test_some_fields_are_taken_over_and_of_these_some_are_multiplied(
     assert found.evolves is (evolve != "none")
 
 
-def test_members_are_told_what_they_share() -> None:
-    values = dict(num_actors=4, max_actor_steps=100, agent="r2d2", seed=3, run_dir="/elsewhere")
-    found = settings_of(train=dict(values=values, fields={"": dict(annealing_frames="none")}))
-    assert found.flags == dict(num_actors=4, max_actor_steps=100, agent="impala", env="catch")
-    assert found.overrides == {"": dict(annealing_frames="none")}
+def test_a_member_with_as_many_steps_as_its_limit_is_at_it() -> None:
+    found = settings_of(flags=dict(num_actors=4, max_actor_steps=100))
     assert found.is_at_limit(100, 0)
     assert not found.is_at_limit(99, math.nan)
-    assert settings_of(train={}).flags == dict(agent="impala", env="catch")
-    assert settings_of(train={}).overrides == {}
+    assert not settings_of().is_at_limit(10**9, 10**9)
 
 
 @pytest.mark.parametrize(

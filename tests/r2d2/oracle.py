@@ -29,9 +29,12 @@ def evaluate(update: R2D2Update, batch: Batch, config: Config) -> Oracle:
         online = q_values(update.network, batch, b)
         target = q_values(update.target_network, batch, b)
         real = np.flatnonzero(batch.mask[:, b])
+        bootstrap = np.take_along_axis(target, online.argmax(axis=1)[:, None], axis=1)[:, 0]
+        discount = config.discount * batch.continuation[:, b].numpy()
+        column = bootstrap, batch.reward[:, b].numpy(), discount, batch.mask[:, b].numpy()
         for t in real[real >= config.burn_in]:
             q_taken[t, b] = online[t, batch.action[t, b]]
-            targets[t, b] = _target(t, real[-1] + 1, online, target, batch, b, config)
+            targets[t, b] = n_step_return(t, *column, config.n_step)
     q_taken, targets = q_taken[config.burn_in :], targets[config.burn_in :]
     errors = np.abs(targets - q_taken)
     eta = config.eta
@@ -62,12 +65,14 @@ def q_values(network: Network, batch: Batch, b: int) -> np.ndarray:
     return values
 
 
-def _target(
-    t: int, end: int, online: np.ndarray, target: np.ndarray, batch: Batch, b: int, config: Config
+def n_step_return(
+    t: int, value: np.ndarray, reward: np.ndarray, discount: np.ndarray, mask: np.ndarray, n: int
 ) -> float:
-    total, discount = 0.0, 1.0
-    last = min(t + config.n_step, end)
-    for k in range(t, last):
-        total += discount * float(batch.reward[k, b])
-        discount *= config.discount * float(batch.continuation[k, b])
-    return total + discount * float(target[last, np.argmax(online[last])])
+    """One item, one row, as the equation reads: up to n steps, then the value of the next row."""
+    total, weight = 0.0, 1.0
+    for k in range(t, t + n):
+        if k == len(mask) or mask[k] == 0:
+            return total + weight * value[k]
+        total += weight * reward[k]
+        weight *= discount[k]
+    return total + weight * value[t + n]

@@ -1,4 +1,4 @@
-"""The defaults are the paper's, impossible values are refused, and nothing is declared in vain."""
+"""The defaults are the paper's, and impossible values are refused."""
 
 import dataclasses
 from typing import Any
@@ -81,15 +81,9 @@ def test_on_dmlab_there_are_no_stacks_of_frames() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
-        ("length", 8.0, "length must be a whole number from 1 to 4,096, got 8.0"),
         ("period", 81, r"period must be at most length \(80\)"),
         ("min_replay_size", 100_001, r"at most replay_size \(100000\), .* got 100001"),
-        ("samples_per_insert", 1e-30, "samples_per_insert must be a number from 0.0001"),
-        ("rescale", 1, "rescale must be true or false, got 1"),
         ("lstm_size", 30_000, "lstm_size and head_size must come to 268,435,456 weights"),
-        ("life_loss", "ignore", "life_loss must be one of none, reset, roll, got 'ignore'"),
-        ("torso", "vgg", "one of dqn, shallow, resnet, strided, mlp, or your own as .*, got 'vgg'"),
-        ("hidden_sizes", (8, 0), r"each a whole number from 1 to 65,536, got \(8, 0\)"),
     ],
 )
 def test_impossible_values_are_refused(field: str, value: Any, sentence: str) -> None:

@@ -7,28 +7,23 @@ import pytest
 import tensorflow as tf
 import tree
 
-from agents.actor import RecurrentActor
+from agents.actor import RecurrentActor, make_actor
 from agents.contract import Network
 from agents.limited_memory import limit_memory
 from r2d2 import diagnosis
 from r2d2.agent import make
 from r2d2.diagnosis import Strategy
 from replay.layout import Layout
-from replay.structures import FIRST, LAST, MID, NO_ACTION, Nest, NetworkInput, Step
+from replay.structures import FIRST, LAST, NO_ACTION, Nest, NetworkInput, Step
 from tests.batches import NUM_ACTIONS, environment_spec
+from tests.replay.streams import step_types
 from tests.small_agents import small_config
 
 SHAPE, FRAMES, LSTM = (2, 3), 3, 6
 # Episodes of so many steps, each followed by its LAST row; the streams' ends are no episode's.
 EPISODES = [[9, 2, 7, 4], [5, 13, 4], [30]]
 T, N = 22, len(EPISODES)
-STEP_TYPES = np.array(
-    [
-        [x for length in lengths for x in [FIRST, *[MID] * (length - 1), LAST]][:T]
-        for lengths in EPISODES
-    ],
-    np.uint8,
-).T  # [T, N]
+STEP_TYPES = np.array([step_types(lengths, T) for lengths in EPISODES], np.uint8).T  # [T, N]
 ROW = np.arange(T)
 # The second environment loses a life on rows 11 and 14, the third on row 4.
 LIVES = 3 - np.stack([0 * ROW, 1 * (ROW >= 11) + (ROW >= 14), 1 * (ROW >= 4)], axis=1)
@@ -176,13 +171,8 @@ def test_discrepancies_equal_a_naive_loop(resets_on_life_loss: bool) -> None:
 
 def _actor(network: Network, writer: diagnosis.Recorder | diagnosis.Means) -> RecurrentActor:
     agent = make(small_config("r2d2", frame_stack=FRAMES, lstm_size=LSTM))
-    return RecurrentActor(
-        agent.make_policy(network, np.arange(N), N, 0),
-        network.initial_state(N),
-        num_environments=N,
-        frame_stack=FRAMES,
-        writer=writer,
-    )
+    policy = agent.make_policy(network, np.arange(N), N, 0)
+    return make_actor(agent, network, policy, num_environments=N, writer=writer)
 
 
 def _play(actor: RecurrentActor) -> None:

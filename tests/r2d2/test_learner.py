@@ -91,7 +91,7 @@ def test_a_lost_life(life_loss: str, resets: bool, bootstraps: bool) -> None:
 def test_an_actors_first_priority_equals_the_learners(
     life_loss: str, changes: dict[str, Any]
 ) -> None:
-    """With target = online and the same parameters."""
+    """Target and online network have the actor's parameters."""
     config = small_config("r2d2", life_loss=life_loss, **changes)
     update = make_update(config)
     batch = make_batch(config)

@@ -1,4 +1,4 @@
-"""R2D2 solves what needs a memory; without its core it stays where no memory can leave."""
+"""R2D2 solves a task that needs a memory; without its core it stays at the memoryless optimum."""
 
 import dataclasses
 from typing import Any

@@ -31,12 +31,6 @@ def test_part_of_a_ladder_has_the_same_rungs() -> None:
     np.testing.assert_array_equal(epsilon_ladder(np.array([7, 2]), 10, 0.3, 2.0), whole[[7, 2]])
 
 
-@pytest.mark.parametrize("index", [-1, 4])
-def test_an_index_off_the_ladder_is_refused(index: int) -> None:
-    with pytest.raises(ValueError, match=rf"0\.\.3, got \[{index}\]"):
-        epsilon_ladder(np.array([0, index]), 4, 0.4, 7.0)
-
-
 def test_draws_follow_the_probabilities_that_are_reported() -> None:
     draws = 40_000
     q = tf.tile([[0.0, 3.0, 3.0, -1.0]], [draws, 1])  # the first of equals is the greedy one

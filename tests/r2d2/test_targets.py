@@ -16,6 +16,7 @@ from r2d2.targets import (
     n_step_returns,
 )
 from replay.structures import PriorityInput
+from tests.r2d2.oracle import n_step_return
 from tests.small_agents import small_config
 
 EPSILON = 1e-3
@@ -24,12 +25,12 @@ VALUES = np.concatenate([-SIZES[::-1], SIZES])
 
 
 def _h(x: np.ndarray, epsilon: float = EPSILON) -> np.ndarray:
-    """In float64, as the paper writes it."""
+    """The paper's h, in float64."""
     return np.sign(x) * (np.sqrt(np.abs(x) + 1) - 1) + epsilon * x
 
 
 def _h_inverse(y: float, epsilon: float) -> float:
-    """In float64, by bisection."""
+    """The inverse of h by bisection, in float64."""
     low, high = 0.0, 1e9
     for _ in range(200):
         middle = (low + high) / 2
@@ -69,19 +70,6 @@ def test_double_q_takes_the_targets_value_of_the_online_choice() -> None:
     assert differs > 3  # or taking the target network's own maximum would pass
 
 
-def _naive_return(
-    t: int, value: np.ndarray, reward: np.ndarray, discount: np.ndarray, mask: np.ndarray, n: int
-) -> float:
-    """One item, one row, as the equation reads."""
-    total, weight = 0.0, 1.0
-    for k in range(t, t + n):
-        if k == len(mask) or mask[k] == 0:
-            return total + weight * value[k]
-        total += weight * reward[k]
-        weight *= discount[k]
-    return total + weight * value[t + n]
-
-
 L = 7
 CASES = {
     "whole": [1] * L,
@@ -113,23 +101,10 @@ def test_n_step_returns_equal_the_naive_ones(n: int, wrap: Callable) -> None:
     compared = 0
     for b in range(mask.shape[1]):
         for t in np.flatnonzero(mask[:, b]):
-            expected = _naive_return(t, value[:, b], reward[:, b], discount[:, b], mask[:, b], n)
+            expected = n_step_return(t, value[:, b], reward[:, b], discount[:, b], mask[:, b], n)
             assert actual[t, b] == pytest.approx(expected, abs=1e-5), (b, t)
             compared += 1
     assert compared == 8 * sum(sum(case) for case in CASES.values())
-
-
-def test_a_time_limit_bootstraps_and_a_terminal_does_not() -> None:
-    """Three steps, then the episode's last observation, whose value is 10."""
-    value = tf.constant([[0.0], [0.0], [0.0], [10.0], [99.0]])
-    reward = tf.constant([[1.0], [1.0], [1.0], [99.0]])
-    mask = tf.constant([[1.0], [1.0], [1.0], [0.0]])
-    limit = tf.constant([[0.5], [0.5], [0.5], [99.0]])
-    terminal = tf.constant([[0.5], [0.5], [0.0], [99.0]])
-    truncated = n_step_returns(value, reward, limit, mask, 5)[:3, 0]
-    np.testing.assert_allclose(truncated, [1.75 + 10 / 8, 1.5 + 10 / 4, 1.0 + 10 / 2])
-    terminated = n_step_returns(value, reward, terminal, mask, 5)[:3, 0]
-    np.testing.assert_allclose(terminated, [1.75, 1.5, 1.0])
 
 
 ROWS, B = 6, 2
@@ -150,46 +125,40 @@ def _targets(**changes: Any) -> np.ndarray:
     return item_targets(config, *(tf.constant(x) for x in arguments)).numpy()
 
 
-def _two_step(reward: np.ndarray, value: np.ndarray, t: int, b: int, end: int) -> float:
-    """r + 0.9 r' + 0.81 v'', with the episode's end and the item's."""
-    if t + 1 == end:
-        return float(reward[t, b] + 0.9 * CONTINUATION[t, b] * value[end, b])
-    rest = reward[t + 1, b] + 0.9 * CONTINUATION[t + 1, b] * value[t + 2, b]
-    return float(reward[t, b] + 0.9 * rest)
-
-
 ENDS = (6, 4)
+CLIP = dict(reward_transform="clip", rescale=False)
+LIFE_ENDS = CONTINUATION * ~LIFE_LOST[1:]
 
 
-def test_rescaled_targets() -> None:
-    unscaled = np.vectorize(_h_inverse)(VALUE, EPSILON)
+@pytest.mark.parametrize(
+    ("changes", "back", "transform", "rescale", "continuation"),
+    [
+        ({}, lambda y: _h_inverse(y, EPSILON), lambda r: r, _h, CONTINUATION),
+        (CLIP, float, lambda r: np.clip(r, -1, 1), float, CONTINUATION),
+        (dict(rescale=False, life_loss="roll"), float, lambda r: r, float, LIFE_ENDS),
+        (dict(rescale=False, life_loss="reset"), float, lambda r: r, float, LIFE_ENDS),
+    ],
+    ids=["rescaled", "clipped", "roll", "reset"],
+)
+def test_targets_of_items(
+    changes: dict[str, Any],
+    back: Callable,
+    transform: Callable,
+    rescale: Callable,
+    continuation: np.ndarray,
+) -> None:
+    """Values are scaled back, rewards transformed, and returns scaled; a lost life may end one."""
+    targets, value = _targets(**changes), np.vectorize(back)(VALUE)
     for b, end in enumerate(ENDS):
+        column = (value[:, b], transform(REWARD[:, b]), 0.9 * continuation[:, b], MASK[:, b])
         for t in range(end):
-            expected = _h(np.array(_two_step(REWARD, unscaled, t, b, end)))
-            assert _targets()[t, b] == pytest.approx(expected, abs=1e-4)
+            expected = rescale(np.array(n_step_return(t, *column, 2)))
+            assert targets[t, b] == pytest.approx(expected, abs=1e-4), (t, b)
 
 
-def test_clipped_ablation_clips_rewards_and_leaves_values_alone() -> None:
-    clipped = np.clip(REWARD, -1, 1)
-    assert (REWARD > 1).any()
-    assert (REWARD < -1).any()
-    assert (np.abs(REWARD) < 1).any()
-    targets = _targets(reward_transform="clip", rescale=False)
-    for b, end in enumerate(ENDS):
-        for t in range(end):
-            assert targets[t, b] == pytest.approx(_two_step(clipped, VALUE, t, b, end), abs=1e-5)
-
-
-@pytest.mark.parametrize("life_loss", ["roll", "reset"])
-def test_nothing_is_bootstrapped_across_a_lost_life(life_loss: str) -> None:
-    plain = _targets(rescale=False)
-    targets = _targets(rescale=False, life_loss=life_loss)
-    np.testing.assert_array_equal(targets[:, 0], plain[:, 0])
-    assert targets[0, 1] == plain[0, 1]  # rows 0 and 1 lie in the life that row 2 ends
-    assert targets[1, 1] == pytest.approx(REWARD[1, 1] + 0.9 * REWARD[2, 1])
-    assert targets[2, 1] == pytest.approx(REWARD[2, 1])
-    assert targets[3, 1] == plain[3, 1]
-    assert (targets[1:3, 1] != plain[1:3, 1]).all()
+def test_the_items_reach_both_sides_of_every_boundary() -> None:
+    for clipped in (REWARD > 1, REWARD < -1, np.abs(REWARD) < 1, LIFE_ENDS < CONTINUATION):
+        assert clipped.any()
 
 
 def _first_priority(eta: float, q_taken: np.ndarray, **changes: Any) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 import tree
 
 from replay.layout import BlockLayout, Layout
-from replay.structures import FIRST, LAST, NO_ACTION, Batch, NetworkInput, PriorityInput
+from replay.structures import FIRST, LAST, NO_ACTION, Batch, NetworkInput, PriorityInput, Step
 from tests.replay.streams import Row
 
 
@@ -70,9 +70,12 @@ def _episodes(rows: Sequence[Row], n: int, whole: bool) -> Iterator[tuple[int, i
 
 
 def batch(rows: Sequence[Row], layout: Layout, items: Sequence[Span]) -> dict[str, Any]:
-    """What the dataset must make of the items; every field but Reverb's own three."""
-    size = layout.burn_in + layout.length
-    fields = [_item(rows, layout, span, size) for span in items]
+    """The batch that the dataset must make of the items, without the three fields of Reverb's."""
+    steps = [
+        [tree.map_structure(lambda leaf, n=n: leaf[n], row.step) for row in rows]
+        for n in range(len(rows[0].step.reward))
+    ]
+    fields = [_item(rows, steps[span.environment], layout, span) for span in items]
     stacked = tree.map_structure(lambda *leaves: np.stack(leaves), *fields)
     by_item = ("core_state", "learner_step", "task", "actor", "agent")
     return {
@@ -83,39 +86,41 @@ def batch(rows: Sequence[Row], layout: Layout, items: Sequence[Span]) -> dict[st
     }
 
 
-def _item(rows: Sequence[Row], layout: Layout, span: Span, size: int) -> dict[str, Any]:
-    wanted = [span.trained - layout.burn_in + t for t in range(size + 1)]
-    valid = [span.origin <= r <= span.end for r in wanted]
-    acted = [span.origin <= r < span.end for r in wanted][:-1]
-    n = span.environment
-    start = max(span.origin, span.trained - layout.burn_in)
-
-    def step(name: str) -> np.ndarray:
-        return np.stack(
-            [
-                getattr(rows[r].step, name)[n]
-                if a
-                else np.zeros_like(getattr(rows[0].step, name)[n])
-                for r, a in zip(wanted[:-1], acted, strict=True)
-            ]
+def _item(rows: Sequence[Row], steps: Sequence[Step], layout: Layout, span: Span) -> dict[str, Any]:
+    n, begin = span.environment, span.trained - layout.burn_in
+    zero = tree.map_structure(np.zeros_like, steps[0])
+    none = NO_ACTION if zero.action.dtype == np.int32 else 0
+    inputs, flags, results = [], [], []
+    for r in range(begin, begin + layout.burn_in + layout.length + 1):
+        valid, acted = span.origin <= r <= span.end, span.origin <= r < span.end
+        first = valid and steps[r].step_type == FIRST
+        before = steps[r - 1] if valid and not first else zero
+        observation = {
+            name: _stack(steps, r, name, layout.frame_stack, valid) for name in zero.observation
+        }
+        inputs.append(
+            NetworkInput(
+                observation=observation,
+                previous_action=np.full_like(zero.action, none) if first else before.action,
+                previous_reward=before.reward,
+            )
         )
-
-    types = [rows[r].step.step_type[n] if v else -1 for r, v in zip(wanted, valid, strict=True)]
-    inputs = [_network_input(rows, n, r, v, layout) for r, v in zip(wanted, valid, strict=True)]
+        flags.append((first, valid, valid and not first and steps[r].lives < before.lives))
+        done = steps[r] if acted else zero
+        is_real = np.float32(acted and done.step_type != LAST)
+        results.append((done.action, done.log_probability, done.reward, done.continuation, is_real))
+    reset, valid_rows, life_lost = (np.asarray(x, bool) for x in zip(*flags, strict=True))
+    names = ("action", "log_probability", "reward", "continuation", "mask")
+    start = max(span.origin, begin)
     return {
         "inputs": tree.map_structure(lambda *leaves: np.stack(leaves), *inputs),
-        "reset": np.asarray([kind == FIRST for kind in types]),
-        "valid": np.asarray(valid),
-        "life_lost": np.asarray(
-            [v and _life_lost(rows, n, r) for r, v in zip(wanted, valid, strict=True)]
-        ),
-        "action": step("action"),
-        "log_probability": step("log_probability"),
-        "reward": step("reward"),
-        "continuation": step("continuation"),
-        "mask": np.asarray(
-            [a and kind != LAST for a, kind in zip(acted, types[:-1], strict=True)], np.float32
-        ),
+        "reset": reset,
+        "valid": valid_rows,
+        "life_lost": life_lost,
+        **{
+            name: np.stack(column)
+            for name, column in zip(names, zip(*results[:-1], strict=True), strict=True)
+        },
         "core_state": tree.map_structure(lambda leaf: leaf[n], rows[start].core_state),
         "learner_step": np.asarray(min(row.learner_step for row in rows[start : span.end])),
         "task": np.asarray(7 * n),
@@ -124,43 +129,16 @@ def _item(rows: Sequence[Row], layout: Layout, span: Span, size: int) -> dict[st
     }
 
 
-def _life_lost(rows: Sequence[Row], n: int, r: int) -> bool:
-    if rows[r].step.step_type[n] == FIRST:
-        return False
-    return bool(rows[r].step.lives[n] < rows[r - 1].step.lives[n])
-
-
-def _network_input(
-    rows: Sequence[Row], n: int, r: int, valid: bool, layout: Layout
-) -> NetworkInput:
-    first = valid and rows[r].step.step_type[n] == FIRST
-    follows = valid and not first
-    action = rows[0].step.action[n]
-    none = NO_ACTION if action.dtype == np.int32 else 0
-    observation = {
-        name: _stack(rows, n, r, name, valid, layout.frame_stack)
-        for name in rows[0].step.observation
-    }
-    return NetworkInput(
-        observation=observation,
-        previous_action=np.full_like(
-            action, rows[r - 1].step.action[n] if follows else none if first else 0
-        ),
-        previous_reward=np.float32(rows[r - 1].step.reward[n] if follows else 0),
-    )
-
-
-def _stack(
-    rows: Sequence[Row], n: int, r: int, name: str, valid: bool, num_frames: int
-) -> np.ndarray:
-    empty = np.zeros_like(rows[0].step.observation[name][n])
+def _stack(steps: Sequence[Step], r: int, name: str, num_frames: int, valid: bool) -> np.ndarray:
+    """A part of row r's observation, images with the frames before them; zeros if not valid."""
+    empty = np.zeros_like(steps[0].observation[name])
     if empty.ndim == 1:
-        return rows[r].step.observation[name][n] if valid else empty
+        return steps[r].observation[name] if valid else empty
     frames = [empty] * num_frames
     age = 0
     while valid and age < num_frames:
-        frames[num_frames - 1 - age] = rows[r - age].step.observation[name][n]
-        if rows[r - age].step.step_type[n] == FIRST:
+        frames[num_frames - 1 - age] = steps[r - age].observation[name]
+        if steps[r - age].step_type == FIRST:
             break
         age += 1
     channels = [frame[..., None] if frame.ndim == 2 else frame for frame in frames]
@@ -168,7 +146,7 @@ def _stack(
 
 
 def priority_input(rows: Sequence[Row], layout: Layout, items: Sequence[Span]) -> PriorityInput:
-    """What the actor must know of the items."""
+    """The input from which the actor must compute the items' first priorities."""
     expected = batch(rows, layout, items)
     values = {}
     for name in rows[0].values:
@@ -193,7 +171,7 @@ def priority_input(rows: Sequence[Row], layout: Layout, items: Sequence[Span]) -
 
 
 def assert_equal(actual: Batch, expected: dict[str, Any]) -> None:
-    """Bit for bit, types and shapes included."""
+    """Compares the batches bit for bit, types and shapes included."""
     for name, field in expected.items():
         tree.map_structure_with_path(
             lambda path, e, a, name=name: _assert_same(f"{name} {path}", a, e),

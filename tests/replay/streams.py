@@ -11,8 +11,8 @@ import tensorflow as tf
 import tree
 from acme import specs
 
-from replay.blocks import decompressed
 from replay.dataset import to_batch
+from replay.frames import stacked
 from replay.layout import BlockLayout, Layout
 from replay.structures import FIRST, LAST, MID, Batch, Nest, Step, TableSpec
 from replay.tables import block_layout, make_tables, max_blocks
@@ -34,7 +34,7 @@ ACTIONS = pytest.mark.parametrize(
 
 
 class Row(NamedTuple):
-    """What an actor hands to the writer at one vector step."""
+    """One vector step, as an actor hands it to the writer."""
 
     step: Step
     core_state: Nest
@@ -132,7 +132,7 @@ def _row(
 
 
 def blocks(tables: Sequence[TableSpec], length: int) -> BlockLayout:
-    """Blocks of a length of one's own, otherwise as they are for these tables."""
+    """The blocks of these tables with another length."""
     return dataclasses.replace(block_layout(tables), length=length)
 
 
@@ -162,10 +162,26 @@ def make_writer(
 
 def write(writer: SequenceWriter, rows: Sequence[Row]) -> None:
     for row in rows:
-        writer.append(
-            row.step, core_state=row.core_state, values=row.values, learner_step=row.learner_step
-        )
+        append(writer, row)
     writer.flush()
+
+
+def append(writer: SequenceWriter, row: Row) -> None:
+    writer.append(
+        row.step, core_state=row.core_state, values=row.values, learner_step=row.learner_step
+    )
+
+
+def filled(
+    tables: Sequence[TableSpec], priorities: Sequence[float], cut: BlockLayout
+) -> reverb.Server:
+    """A server whose tables received an item of each priority, in order, of one long episode."""
+    server, given = serve(tables, cut), iter(priorities)
+    first = {tables[0].name: lambda inputs: np.asarray([next(given)])}
+    writer = make_writer(server, tables, 1, cut, initial_priorities=first)
+    types = np.asarray([[FIRST, *[MID] * (cut.length * len(priorities))]], np.uint8)
+    write(writer, stream(np.random.default_rng(len(priorities)), types))
+    return server
 
 
 def num_items(server: reverb.Server, spec: TableSpec) -> int:
@@ -185,18 +201,20 @@ def read(
     )
     info, items = zip(*[(sample.info, sample.data) for sample in samples], strict=True)
     count = max_blocks(spec.layout, cut.length) + 1
-    written = [decompressed(item.blocks, environment_spec(), cut) for item in items]
     padded = [
-        item._replace(blocks=tree.map_structure(lambda leaf: _pad(np.asarray(leaf), count), blocks))
-        for item, blocks in zip(items, written, strict=True)
+        item._replace(blocks=tree.map_structure(lambda leaf: _pad(leaf, count), item.blocks))
+        for item in items
     ]
     shard = tf.zeros([len(info)], tf.int32)
-    batch = to_batch(_stack(*info), _stack(*padded), shard, spec.layout, cut, actions)
-    return tree.map_structure(lambda leaf: leaf.numpy(), batch)
+    environment = environment_spec(actions=actions)
+    batch = to_batch(_stack(*info), _stack(*padded), shard, spec.layout, cut, environment)
+    return tree.map_structure(lambda leaf: leaf.numpy(), stacked(batch))
 
 
 def _pad(leaf: np.ndarray, count: int) -> np.ndarray:
-    """As a dataset may: of what is behind an item's blocks only a first row of zeros is read."""
+    """Pads as a dataset may: behind an item's blocks only a first row of zeros is read."""
+    if leaf.dtype == object:
+        return np.append(leaf, [b""] * (count - len(leaf)))
     padded = np.ones((count, *leaf.shape[1:]), leaf.dtype)
     padded[: len(leaf)] = leaf
     padded[len(leaf) :, 0] = 0

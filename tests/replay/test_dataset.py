@@ -1,4 +1,4 @@
-"""What a learner sees, by hand: an episode of four steps, its ends, resets, and the sampling."""
+"""Batches as a learner sees them: an episode of four steps by hand, stacks, and the sampling."""
 
 import os
 import threading
@@ -13,7 +13,7 @@ import tree
 from acme import specs
 
 from replay.dataset import Stream, batches_at_a_time, make_dataset
-from replay.frames import FrameStack
+from replay.frames import FrameStack, stacked
 from replay.layout import BlockLayout, Layout
 from replay.structures import FIRST, LAST, MID, NO_ACTION, Batch, TableSpec
 from tests.patience import PATIENCE, wait_for
@@ -36,15 +36,11 @@ def episode(rewards: list[float], continuation: float, spare_rows: int = 8) -> l
     return rows
 
 
-def first_item(rows: list[streams.Row], layout: Layout) -> Batch:
-    batch = streams.through_reverb(rows, streams.queue("q", layout), 1)
-    return tree.map_structure(lambda x: x, batch)
-
-
 @pytest.mark.parametrize("continuation", [0.0, 1.0])
 def test_an_episode_of_four_steps(continuation: float) -> None:
     """Row by row; a termination and a truncation differ in one number, and both end observed."""
-    batch = first_item(episode([10, 20, 30, 40], continuation), Layout(2, 6, 6, 2))
+    rows = episode([10, 20, 30, 40], continuation)
+    batch = streams.through_reverb(rows, streams.queue("q", Layout(2, 6, 6, 2)), 1)
     column = 0
     assert batch.valid[:, column].tolist() == [False] * 2 + [True] * 5 + [False] * 2
     assert batch.mask[:, column].tolist() == [0, 0, 1, 1, 1, 1, 0, 0]
@@ -105,7 +101,7 @@ def test_an_accelerator_has_more_batches_put_together(
 def test_the_dataset_gives_the_same_batch_as_its_function(
     actions: specs.BoundedArray, with_accelerator: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With Reverb's own facts of the sample: the key it answers to, its probability, the size."""
+    """Its key, probability and table size are Reverb's own."""
     if with_accelerator:  # the processor stands in for one
         device = tf.config.LogicalDevice("/device:CPU:0", "GPU")
         monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [device])
@@ -123,7 +119,7 @@ def test_the_dataset_gives_the_same_batch_as_its_function(
     address = f"localhost:{server.port}"
     environment_spec = streams.environment_spec(actions=actions)
     dataset = make_dataset([address], [spec], environment_spec, states, cut, [8])
-    batch = tree.map_structure(lambda x: x.numpy(), next(iter(dataset)))
+    batch = tree.map_structure(lambda x: x.numpy(), stacked(next(iter(dataset))))
     size = expected.mask.shape[1]
     assert (batch.table_size == size).all()
     where = {_identity(expected, b): b for b in range(size)}
@@ -148,9 +144,8 @@ def test_a_batch_of_two_tables_holds_the_items_of_each_in_their_order() -> None:
     address, states = f"localhost:{server.port}", streams.CORE_STATE
     dataset = make_dataset(
         [address], [queue, uniform], streams.environment_spec(), states, cut, [3, 5]
-    ).as_numpy_iterator()
-    for n in range(6):
-        batch = next(dataset)
+    ).map(stacked)
+    for n, batch in zip(range(6), dataset.as_numpy_iterator(), strict=False):
         assert batch.mask.shape == (4, 8)
         for b in range(3):
             _assert_same_item(batch, b, expected, 3 * n + b)
@@ -172,33 +167,28 @@ def _assert_same_item(batch: Batch, b: int, other: Batch, c: int) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("kind", "batch_size", "message"),
-    [
-        ("prioritized", 0, "batch_size must be at least 1, got 0"),
-        ("queue", 9, r"more than a batch and one item \(10\).* got max_size 10"),
-    ],
-)
-def test_refuses_what_could_never_give_a_batch(kind: str, batch_size: int, message: str) -> None:
-    spec = TableSpec("t", kind, Layout(0, 4, 4), max_size=10)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=message):
-        make_dataset(["localhost:1"], [spec], streams.environment_spec(), (), BLOCKS, [batch_size])
+WHOLE, OVERLAPPING = Layout(0, 4, 4), Layout(0, 4, 2)
 
 
 @pytest.mark.parametrize(
-    ("tables", "batch_sizes", "message"),
+    ("kind", "layouts", "batch_sizes", "num_shards", "message"),
     [
-        ([], [], "got 0 tables and 0 batch sizes"),
-        ([Layout(0, 4, 4)], [1, 1], "got 1 tables and 2 batch sizes"),
-        ([Layout(0, 4, 4), Layout(0, 4, 2)], [1, 1], "need one layout; 't0' has .*, 't1' has"),
+        ("prioritized", [WHOLE], [0], 1, "batch_size must be at least 1, got 0"),
+        ("queue", [WHOLE], [10], 1, r"more than a batch and one item \(11\).* got max_size 11"),
+        ("uniform", [], [], 1, "got 0 tables and 0 batch sizes"),
+        ("uniform", [WHOLE], [1, 1], 1, "got 1 tables and 2 batch sizes"),
+        ("uniform", [WHOLE, OVERLAPPING], [1, 1], 1, "need one layout; 't0' has .*, 't1' has"),
+        ("uniform", [WHOLE], [6], 4, "'t0' must give a multiple of 4; got a batch size of 6"),
+        ("queue", [WHOLE], [6], 3, r"one item \(3\) in each shard, .*; got max_size 11 for 3 in"),
     ],
 )
-def test_refuses_tables_that_do_not_fit_together(
-    tables: list[Layout], batch_sizes: list[int], message: str
+def test_refuses_what_could_never_give_a_batch(
+    kind: Any, layouts: list[Layout], batch_sizes: list[int], num_shards: int, message: str
 ) -> None:
-    uniform = [TableSpec(f"t{i}", "uniform", x, max_size=9) for i, x in enumerate(tables)]
+    tables = [TableSpec(f"t{i}", kind, layout, max_size=11) for i, layout in enumerate(layouts)]
+    addresses, spec = ["localhost:1"] * num_shards, streams.environment_spec()
     with pytest.raises(ValueError, match=message):
-        make_dataset(["localhost:1"], uniform, streams.environment_spec(), (), BLOCKS, batch_sizes)
+        make_dataset(addresses, tables, spec, (), BLOCKS, batch_sizes)
 
 
 def _threads() -> int:
@@ -223,7 +213,7 @@ def test_it_gives_what_the_dataset_has_and_ends_with_it() -> None:
 
 
 def _wait_and_close() -> int:
-    """How many more threads there were while another one waited for the next batch."""
+    """The number of threads that came while one waited for the next batch."""
     server = reverb.Server([reverb.Table.queue("queue", max_size=8)])
     stream, before, ended = Stream(_sampled(server)), _threads(), threading.Event()
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from replay.frames import FrameStack, frame_exists, gather_stacks
+from replay.frames import FrameStack, stacked
+from replay.structures import Batch, NetworkInput
+from tests.batches import bare
 
 
 def test_stacks_are_oldest_first_and_empty_before_the_episode() -> None:
@@ -44,6 +46,12 @@ def test_what_was_returned_does_not_change_later() -> None:
     assert after[0, 0, 0].tolist() == [1, 7]
 
 
+def _batch(frames: np.ndarray, valid: np.ndarray, reset: np.ndarray) -> Batch:
+    """A batch of which stacks know nothing else."""
+    inputs = NetworkInput(tf.constant(frames), (), ())
+    return bare(inputs=inputs, valid=tf.constant(valid), reset=tf.constant(reset))
+
+
 @pytest.mark.parametrize("num_frames", [1, 2, 4])
 @pytest.mark.parametrize("channels", [(), (3,)])
 def test_the_learner_s_stack_is_the_actor_s(num_frames: int, channels: tuple[int, ...]) -> None:
@@ -54,15 +62,17 @@ def test_the_learner_s_stack_is_the_actor_s(num_frames: int, channels: tuple[int
     stack = FrameStack(num_frames)
     acted = np.stack([stack.push(f, now) for f, now in zip(frames, first, strict=True)])
 
-    context = num_frames - 1
-    padded_first = np.concatenate([np.zeros((context, 2), bool), first])
-    exists = frame_exists(tf.constant(padded_first), num_frames).numpy()  # [k, T, B]
-    ages = np.arange(num_frames)[::-1, None, None]
-    rows = np.arange(20)[None, :, None] - ages
-    index = np.where(exists, rows * 2 + np.arange(2), 40)
-    flat = np.concatenate([frames.reshape(40, *frames.shape[2:]), np.zeros_like(frames[0])])
-    learned = gather_stacks(tf.constant(flat), tf.constant(index))
-    np.testing.assert_array_equal(learned, acted)
+    # A batch begins amid an episode, whose older frames come before its first row.
+    begin = 6
+    older = frames[begin - num_frames + 1 : begin].copy()
+    for age in range(1, num_frames):  # those of another episode are zero
+        older[num_frames - 1 - age][first[begin - age + 1 : begin + 1].any(axis=0)] = 0
+    newer, valid = frames[begin:].copy(), np.ones((20 - begin, 2), bool)
+    newer[-4:, 1], valid[-4:, 1], acted[-4:, 1] = 0, False, 0  # one item ends before the other
+    batch = _batch(np.concatenate([older, newer]), valid, first[begin:])
+    learned = stacked(batch).inputs.observation
+    np.testing.assert_array_equal(learned, acted[begin:])
+    np.testing.assert_array_equal(stacked(stacked(batch)).inputs.observation, learned)
 
 
 def test_equals_atari_s_own_stack_across_resets() -> None:

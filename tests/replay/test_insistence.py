@@ -1,5 +1,6 @@
 """Servers that go away and come back: calls are made again, writers and the reader go on."""
 
+import contextlib
 import pathlib
 import re
 import socket
@@ -8,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import portpicker
@@ -21,24 +23,11 @@ from replay.priorities import PriorityUpdater
 from replay.writer import SequenceWriter, WriterStopped
 from tests.patience import wait_for
 from tests.replay.shard_process import BLOCKS, TABLE, ShardProcess
-from tests.replay.streams import CORE_STATE, environment_spec, step_types, stream
+from tests.replay.streams import CORE_STATE, append, environment_spec, step_types, stream
 
 
 def _server(port: int) -> reverb.Server:
     return reverb.Server([reverb.Table.queue("queue", 10)], port=port)
-
-
-def _calls(*script: Any) -> Any:
-    """A call that goes as the list says, and how often it was made."""
-    left = list(script)
-
-    def call() -> Any:
-        outcome = left.pop(0)
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-    return SimpleNamespace(call=call, left=left)
 
 
 def test_a_server_that_went_away_is_waited_for(
@@ -71,26 +60,38 @@ def test_a_server_that_went_away_is_waited_for(
     assert re.fullmatch(rf"Replay at localhost:{port} does not answer \(\d+ s\)\.", away)
 
 
-def test_who_waits_long_has_connections_probed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And no others: a stream does not hear that its server has given it up."""
+def test_who_waits_long_says_who_is_away_and_has_connections_probed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Other connections are left alone. A stream does not hear that its server has given it up."""
     now = 0.0
-    monkeypatch.setattr(insistence, "time", SimpleNamespace(monotonic=lambda: now))
+    clock = SimpleNamespace(monotonic=lambda: now, sleep=lambda _: None)
+    monkeypatch.setattr(insistence, "time", clock)
     awaited, other = (_server(portpicker.pick_unused_port()) for _ in range(2))
-    clients = [reverb.Client(f"localhost:{server.port}") for server in (awaited, other)]
-    for client in clients:
-        client.server_info()
-    watch = insistence.Watch(clients[:1])
+    away = portpicker.pick_unused_port()
+    clients = [reverb.Client(f"localhost:{port}") for port in (awaited.port, away, other.port)]
+    clients[0].server_info()
+    clients[2].server_info()
+    watch = Watch(clients[:2])
+    watch.wait()
     watch.wait()
     assert _probed(awaited.port) == _probed(other.port) == {0}
-    now = insistence.ASK_SECONDS
+    assert capsys.readouterr().out == ""
+    now = ASK_SECONDS
+    watch.wait()
     watch.wait()
     assert (_probed(awaited.port), _probed(other.port)) == ({1}, {0})
+    (said,) = capsys.readouterr().out.splitlines()
+    assert said.startswith(f"Replay at localhost:{away} does not answer (")
+    watch.over()
+    watch.wait()
+    assert capsys.readouterr().out == ""
     for server in (awaited, other):
         server.stop()
 
 
 def _probed(port: int) -> set[int]:
-    """Of this process's connections to a server, whether the kernel asks after its other end."""
+    """The keep-alive options of this process's connections to a server."""
     found = set()
     for connection in psutil.Process().net_connections("tcp"):
         if connection.raddr and connection.raddr.port == port:
@@ -107,17 +108,23 @@ def test_what_a_server_refuses_is_an_error() -> None:
     server.stop()
 
 
-def test_a_call_that_succeeds_is_made_once_and_another_twice_at_most() -> None:
+@pytest.mark.parametrize(
+    ("outcomes", "result", "count"),
+    [
+        (["first", "second"], "first", 1),
+        ([RuntimeError("Socket closed"), "second", "third"], "second", 2),
+        ([RuntimeError("Socket closed"), RuntimeError("no"), "third"], None, 2),
+    ],
+)
+def test_a_call_that_succeeds_is_made_once_and_another_twice_at_most(
+    outcomes: list[Any], result: str | None, count: int
+) -> None:
     server = _server(portpicker.pick_unused_port())
-    client = server.localhost_client()
-    calls = _calls("first", "second")
-    assert (insist(client, calls.call), calls.left) == ("first", ["second"])
-    calls = _calls(RuntimeError("Socket closed"), "second", "third")
-    assert (insist(client, calls.call), calls.left) == ("second", ["third"])
-    calls = _calls(RuntimeError("Socket closed"), RuntimeError("no"), "third")
-    with pytest.raises(RuntimeError, match="no"):
-        insist(client, calls.call)
-    assert calls.left == ["third"]
+    call = mock.Mock(side_effect=outcomes)
+    refused = contextlib.nullcontext() if result else pytest.raises(RuntimeError, match="no")
+    with refused:
+        assert insist(server.localhost_client(), call) == result
+    assert call.call_count == count
     server.stop()
 
 
@@ -137,7 +144,7 @@ class Clients:
             thread.start()
 
     def go_on(self, batches: int = 20, rows: int = 30) -> bool:
-        """Whether the learner has so many more batches, and each writer rows, in time."""
+        """Waits until learner and writers have so many more batches and rows, or an error came."""
         before, learned = list(self.rows), self.batches
 
         def find() -> bool:
@@ -176,12 +183,7 @@ class Clients:
         rows = stream(np.random.default_rng(shard), types)
         while not self._stop.is_set():
             row = rows[self.rows[shard] % len(rows)]
-            writer.append(
-                row.step,
-                core_state=row.core_state,
-                values=row.values,
-                learner_step=row.learner_step,
-            )
+            append(writer, row)
             self.rows[shard] += 1
 
     def _learn(self, addresses: list[str]) -> None:
@@ -234,23 +236,3 @@ def test_writers_and_the_reader_go_on_when_killed_servers_are_back(
     assert info.rate_limiter_info.insert_stats.completed > held
     clients.stop()
     assert not clients.errors
-
-
-def test_who_waits_for_a_server_that_is_away_says_so_now_and_then(
-    ports: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    now = 0.0
-    clock = SimpleNamespace(monotonic=lambda: now, sleep=lambda _: None)
-    monkeypatch.setattr("replay.insistence.time", clock)
-    watch = Watch([reverb.Client(f"localhost:{ports[0]}")])
-    watch.wait()
-    watch.wait()
-    assert capsys.readouterr().out == ""
-    now = ASK_SECONDS
-    watch.wait()
-    watch.wait()
-    (said,) = capsys.readouterr().out.splitlines()
-    assert said.startswith(f"Replay at localhost:{ports[0]} does not answer (")
-    watch.over()
-    watch.wait()
-    assert capsys.readouterr().out == ""

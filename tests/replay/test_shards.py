@@ -1,4 +1,4 @@
-"""One table on several servers: sampled as if it were one, and written back to where it is."""
+"""One table on several servers: sampled as a whole, and priorities go back to the right one."""
 
 import pathlib
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ import tree
 from replay.dataset import make_dataset
 from replay.layout import BlockLayout, Layout
 from replay.priorities import PriorityUpdater, importance_weights
-from replay.structures import FIRST, MID, Batch, TableSpec
+from replay.structures import Batch, TableSpec
 from replay.tables import make_tables, shard_of
 from tests.replay import streams
 
@@ -19,28 +19,12 @@ LAYOUT = Layout(0, 4, 4, crosses_episodes=True)
 BLOCKS = BlockLayout(4, 1)
 EXPONENT = 0.9
 PRIORITIZED = TableSpec("p", "prioritized", LAYOUT, max_size=100, priority_exponent=EXPONENT)
-UNIFORM = TableSpec("u", "uniform", LAYOUT, max_size=100)
 
 # First priorities of each shard's items: of very unequal numbers and sums.
 PRIORITIES = {
     2: [[30.0, 1.0], [0.05, 0.5, 0.1, 0.2, 0.9, 0.3, 0.7, 0.02, 0.4]],
     3: [[8.0], [0.1, 40.0, 0.3], [1.0, 2.0, 0.5, 4.0, 0.25, 8.0, 0.125]],
 }
-
-
-def serve(
-    tables: Sequence[TableSpec], priorities: Sequence[Sequence[float]]
-) -> list[reverb.Server]:
-    """A server for each list, that holds an item of each priority, in order, in every table."""
-    servers = []
-    for n, of_shard in enumerate(priorities):
-        servers.append(streams.serve(tables, BLOCKS))
-        given = iter(of_shard)
-        first = {"p": lambda inputs, given=given: np.asarray([next(given)])}
-        writer = streams.make_writer(servers[-1], tables, 1, BLOCKS, initial_priorities=first)
-        types = np.asarray([[FIRST, *[MID] * (4 * len(of_shard))]], np.uint8)
-        streams.write(writer, streams.stream(np.random.default_rng(n), types))
-    return servers
 
 
 def read(
@@ -69,7 +53,7 @@ def naive_probability(priorities: Sequence[Sequence[float]], shard: int, item: i
 @pytest.mark.parametrize("num_shards", PRIORITIES)
 def test_weights_are_those_of_one_table_that_holds_every_shard_s_items(num_shards: int) -> None:
     priorities = PRIORITIES[num_shards]
-    servers = serve([PRIORITIZED], priorities)
+    servers = [streams.filled([PRIORITIZED], of_shard, BLOCKS) for of_shard in priorities]
     num_items = sum(len(of_shard) for of_shard in priorities)
     batches = read(servers, [PRIORITIZED], [24])
     smallest = 1.0
@@ -91,7 +75,7 @@ def test_weights_are_those_of_one_table_that_holds_every_shard_s_items(num_shard
 
 def test_queues_on_several_servers_hand_out_each_item_once_and_in_order() -> None:
     queue = streams.queue("q", LAYOUT)
-    servers = serve([queue], [[1.0] * 12, [1.0] * 12, [1.0] * 12])
+    servers = [streams.filled([queue], [1.0] * 12, BLOCKS) for _ in range(3)]
     batches = read(servers, [queue], [6])
     for n in range(6):
         batch = next(batches)
@@ -160,20 +144,3 @@ def test_sizes_are_divided_and_all_else_stays(
         assert (shard.name, shard.kind, shard.layout) == ("t", "prioritized", LAYOUT)
         assert (shard.samples_per_insert, shard.priority_exponent, shard.paces) == (3.0, 0.5, False)
         make_tables([shard], streams.environment_spec(), {"t": ()}, BLOCKS)
-
-
-@pytest.mark.parametrize(
-    ("num_shards", "max_size", "message"),
-    [
-        (4, 100, "'t' must give a multiple of 4; got a batch size of 6"),
-        (3, 11, r"batch and one item \(3\) in each shard, .*; got max_size 11 for 3 in all"),
-    ],
-)
-def test_refuses_what_the_shards_cannot_give_alike(
-    num_shards: int, max_size: int, message: str
-) -> None:
-    queue = TableSpec("t", "queue", LAYOUT, max_size)
-    addresses = ["localhost:1"] * num_shards
-    with pytest.raises(ValueError, match=message):
-        make_dataset(addresses, [queue], streams.environment_spec(), (), BLOCKS, [6])
-    make_dataset(["localhost:1"] * 3, [UNIFORM], streams.environment_spec(), (), BLOCKS, [6])

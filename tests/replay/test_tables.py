@@ -24,14 +24,7 @@ def table(**overrides: Any) -> TableSpec:
 
 def filled(spec: TableSpec, num_items: int) -> tuple[reverb.Server, reverb.Client]:
     """A server whose table received so many items, with priorities 1, 2, ..."""
-    server = streams.serve([spec], BLOCKS)
-    count = iter(range(1, num_items + 1))
-    priorities = {"t": lambda inputs: np.asarray([next(count)], float)}
-    writer = streams.make_writer(server, [spec], 1, BLOCKS, initial_priorities=priorities)
-    rows = streams.random_stream(np.random.default_rng(0), 1, 4 * num_items + 1, longest=1)
-    for t, row in enumerate(rows):  # one endless episode
-        row.step.step_type[:] = 0 if t == 0 else 1
-    streams.write(writer, rows)
+    server = streams.filled([spec], range(1, num_items + 1), BLOCKS)
     return server, reverb.Client(f"localhost:{server.port}")
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reverb
 from acme import specs
 
 from replay.layout import BlockLayout, Layout
@@ -137,18 +136,6 @@ def prioritized(**overrides: Any) -> TableSpec:
     return TableSpec("r2d2", "prioritized", Layout(0, 4, 4), **arguments)
 
 
-def test_initial_priorities_reach_the_table() -> None:
-    rows = streams.random_stream(np.random.default_rng(6), 1, 5, longest=100)[:5]
-    spec = prioritized()
-    server = streams.serve([spec], BLOCKS)
-    priorities = {"r2d2": lambda inputs: inputs.values["q"].max(axis=0)}
-    writer = streams.make_writer(server, [spec], 1, BLOCKS, initial_priorities=priorities)
-    streams.write(writer, rows)
-    client = reverb.Client(f"localhost:{server.port}")
-    sample = next(iter(client.sample("r2d2", 1, emit_timesteps=False)))
-    assert sample.info.priority == pytest.approx(max(row.values["q"][0] for row in rows))
-
-
 @pytest.mark.parametrize(
     ("priority", "message"),
     [
@@ -169,12 +156,7 @@ def test_refuses_initial_priorities_that_make_no_sense(priority: Any, message: s
 def write_until_stopped(writer: SequenceWriter, rows: list[streams.Row]) -> int:
     for t, row in enumerate(rows):
         try:
-            writer.append(
-                row.step,
-                core_state=row.core_state,
-                values=row.values,
-                learner_step=row.learner_step,
-            )
+            streams.append(writer, row)
         except WriterStopped:
             return t
     raise AssertionError("The rate limiter never blocked.")

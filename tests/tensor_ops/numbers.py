@@ -1,4 +1,4 @@
-"""What tests of operations draw and compare."""
+"""Random tensors, and the derivatives that tests of operations compare."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ def random_bytes(*shape: int) -> tf.Tensor:
 def derivatives(
     function: Callable[..., tf.Tensor], inputs: list[tf.Tensor]
 ) -> tuple[list[tf.Tensor], tf.Tensor]:
-    """Its gradient by its inputs, and what that of a sum of those is by what it was given."""
+    """A function's gradients by its inputs, and of their sum by the output's gradient."""
     y = function(*inputs)
     given = tf.cast(normal(*y.shape, seed=4), y.dtype)
     weights = [tf.cast(normal(*x.shape, seed=5), x.dtype) for x in inputs]

@@ -16,20 +16,6 @@ from tests.tensor_ops.vectors import lanes
 CASES = [(2, 2, 3), (8, 4, 4), (6, 3, 1)]  # kernel, stride, channels
 
 
-@pytest.mark.parametrize(("stride", "channels"), [(2, 3), (4, 1), (1, 4)])
-def test_a_blocks_pixels_are_row_by_row(stride: int, channels: int) -> None:
-    image = random_bytes(2, 2 * stride, 3 * stride, channels)
-    blocks = to_blocks(image, stride)
-    assert blocks.shape == (2, 2, 3, stride**2 * channels)
-    for row in range(2):
-        for column in range(3):
-            block = image[:, row * stride : (row + 1) * stride]
-            block = block[:, :, column * stride : (column + 1) * stride]
-            np.testing.assert_array_equal(
-                blocks[:, row, column], as_float(tf.reshape(block, [2, -1]))
-            )
-
-
 @pytest.mark.parametrize(("kernel", "stride", "channels"), CASES)
 def test_a_convolution_over_blocks_is_one_over_pixels(
     kernel: int, stride: int, channels: int
@@ -121,7 +107,7 @@ def test_weights_are_learned_by_products_of_tiles(
 def _weights_are_learned_by_a_loop(
     shape: tuple[int, ...], kernel: int, features: int, padding: str, stride: int, expected: bool
 ) -> None:
-    """Beside TensorFlow's gradients of float32, the second derivatives too."""
+    """Compares with TensorFlow's gradients in float32, the second derivatives too."""
     x = tf.cast(normal(*shape), tf.bfloat16)
     w = tf.cast(normal(kernel, kernel, shape[-1], features, seed=1), tf.bfloat16)
 

@@ -1,4 +1,4 @@
-"""Where LLVM cannot be used, nothing is compiled, and one line says so."""
+"""Without LLVM nothing is compiled, and one line says so."""
 
 import pathlib
 import subprocess

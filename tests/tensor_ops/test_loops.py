@@ -19,13 +19,13 @@ from tests.tensor_ops.vectors import lanes
 
 @pytest.fixture(autouse=True, params=[8, 16])
 def size(request: pytest.FixtureRequest) -> Iterator[int]:
-    """Lanes of a vector."""
+    """The number of lanes of a vector."""
     with lanes(request.param):
         yield request.param
 
 
 def _triple() -> Callable[..., None]:
-    """For x and y, an item of which is one vector."""
+    """A loop over x and y, whose items are one vector each."""
     code = Code([Pointer, Pointer, Index, Index, Shared])
     x, y, batch, parts, taken = code.arguments
     with code.parts(batch, parts, taken) as (_, begin, end), code.loop(end, begin) as item:

@@ -1,4 +1,4 @@
-"""Products of tiles: the processor's own, where it has them, and those of arrays."""
+"""Products of tiles, by the processor where it has them, and by arrays."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def _halves(*shape: int) -> np.ndarray:
 
 
 def test_a_product_is_added_to_what_is_there() -> None:
-    """Of any of the tiles, twice."""
+    """The product of two tiles is added twice to a third."""
     code = Code([Pointer] * 3)
     x, y, total = code.arguments
     mine = Tiles(code)

@@ -1,4 +1,4 @@
-"""Loops that LLVM compiles: what each step of one does to arrays, beside numpy's."""
+"""Loops that LLVM compiles: each operation on arrays, compared with numpy's."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +16,7 @@ _lanes = vector_code.lanes
 
 @pytest.fixture(autouse=True, params=[8, 16])
 def size(request: pytest.FixtureRequest) -> Iterator[int]:
-    """Lanes of a vector."""
+    """The number of lanes of a vector."""
     with lanes(request.param):
         yield request.param
 
@@ -124,7 +124,7 @@ def test_exponentials_are_numpys_to_float32s_last_digits() -> None:
 
 
 def test_several_items_at_a_time_and_those_left_one_by_one(size: int) -> None:
-    """Each is counted once, in the vector of how many came with it."""
+    """Each item is counted once, and the count tells how many came with it."""
     code = Code([Pointer, Index, Index])
     counts, begin, end = code.arguments
     for item, count in code.several(begin, end, 3):

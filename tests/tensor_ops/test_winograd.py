@@ -86,7 +86,7 @@ LINES = (28, 36, 4, 32, 8, 4, "VALID")  # a block's lines are whole vectors
 
 
 def _arrays(size: tuple[Any, ...], dtype: tf.DType = tf.float32) -> list[tf.Tensor]:
-    """x, w, b, and something of the outputs' shape."""
+    """x, w, b, and a tensor of the outputs' shape."""
     height, width, channels, features, kernel, stride, padding = size
     x = tf.cast(normal(2, height, width, channels), dtype)
     w = normal(kernel, kernel, channels, features, seed=1) / kernel / channels**0.5
@@ -123,7 +123,7 @@ def _theirs(size: tuple[Any, ...], after_relu: bool) -> Callable[..., tf.Tensor]
     [(BEYOND, 16), (STRIPS, 16), (LONG, 16), (VALID, 8), (STRIDED, 8), (LINES, 16)],
 )
 def test_outputs_are_those_of_naive_loops(size: tuple[Any, ...], vectors: int) -> None:
-    """Of floats, and of bytes, which are fractions."""
+    """The inputs are floats, and bytes, which are read as fractions."""
     height, width, channels, features, kernel, stride, padding = size
     x, w, *_ = _arrays(size)
     bytes_ = random_bytes(2, height, width, channels)
@@ -148,7 +148,7 @@ def test_outputs_are_those_of_naive_loops(size: tuple[Any, ...], vectors: int) -
 def test_gradients_are_tensorflows_and_so_are_theirs(
     size: tuple[Any, ...], after_relu: bool
 ) -> None:
-    """To the second order, as a metagradient has it."""
+    """Gradients to the second order are compared, as a metagradient needs them."""
     given = _arrays(size)
 
     def run(function: Any) -> list[tf.Tensor]:
@@ -191,7 +191,7 @@ def test_bfloat16_is_rounded_once(size: tuple[Any, ...]) -> None:
 
 
 def test_images_that_are_gathered_teach_as_others() -> None:
-    """Their gradient comes as images and their numbers."""
+    """The gradient of gathered images comes as slices with their indices."""
     x, w, *_ = _arrays(BEYOND)
 
     def taught(function: Any) -> list[tf.Tensor]:

@@ -1,4 +1,4 @@
-"""XLA's flags, and whether it compiles what is traced."""
+"""XLA's flags, and the knowledge that a trace is compiled by it."""
 
 import pathlib
 import subprocess

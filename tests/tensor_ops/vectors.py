@@ -1,4 +1,4 @@
-"""Loops compiled for vectors of a size of one's own: LLVM splits what a processor does not have."""
+"""Compiles loops for vectors of a chosen size: LLVM splits those that the processor lacks."""
 
 import contextlib
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _array = Code.array
 
 @contextlib.contextmanager
 def lanes(number: int, *, tiles: bool = False) -> Iterator[None]:
-    """As on a processor with such vectors, and perhaps tiles; 0: with none."""
+    """Compiles as on a processor with vectors of so many lanes, 0 for none, and maybe tiles."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vector_code, "lanes", lambda: number)
         patch.setattr(vector_code, "has_tiles", lambda: tiles)
@@ -23,7 +23,7 @@ def lanes(number: int, *, tiles: bool = False) -> Iterator[None]:
 
 
 def _spoilt_array(code: Code, size: int, kind: ir.Type = Float) -> ir.Value:
-    """Memory is often clear where nobody has cleared it: here no number is in it, nor around it."""
+    """Fills the array and its surroundings with NaN: fresh memory is often zero by chance."""
     around = 2**13
     num_bytes = 2 * around + size * {Float: 4, Half: 2, Byte: 1}[kind]
     found = _array(code, num_bytes, Byte)

@@ -87,7 +87,7 @@ def _target(column: Any, rho: np.ndarray, c: np.ndarray, s: int) -> float:
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Over the last axis."""
+    """The logarithm of the softmax over the last axis."""
     return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
 
 
@@ -96,14 +96,13 @@ def log_ratio(outputs: Outputs, rows: TrainedRows) -> np.ndarray:
     return log_probability(outputs, rows) - rows.log_probability
 
 
-def losses(
+def targets(
     outputs: Outputs, rows: TrainedRows, hyperparameters: Hyperparameters, correction: str
-) -> tuple[float, np.ndarray]:
-    """The loss of arrays, and the targets `[L, B]` in the rewards' units; NaN where masked."""
-    h, n = hyperparameters, outputs.value
-    ratio = log_ratio(outputs, rows)
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """v and q in the rewards' units, NaN where masked, and ρ of the policy gradient; `[L, B]`."""
+    h, ratio = hyperparameters, log_ratio(outputs, rows)
     unrolls = Unrolls(
-        value=outputs.scale * n + outputs.shift,
+        value=outputs.scale * outputs.value + outputs.shift,
         reward=rows.reward,
         discount=h.discount * rows.continuation,
         log_ratio=ratio,
@@ -112,7 +111,15 @@ def losses(
     rho, c, policy = weights(
         ratio, correction, h.rho_bar, h.c_bar, h.lambda_, h.alpha_rho, h.alpha_c
     )
-    v, q = returns(unrolls, rho, c)
+    return *returns(unrolls, rho, c), policy
+
+
+def losses(
+    outputs: Outputs, rows: TrainedRows, hyperparameters: Hyperparameters, correction: str
+) -> tuple[float, np.ndarray]:
+    """The loss of arrays, and the targets `[L, B]` in the rewards' units; NaN where masked."""
+    h, n = hyperparameters, outputs.value
+    v, q, policy = targets(outputs, rows, h, correction)
     taken = log_probability(outputs, rows)
     if correction == "epsilon":
         taken = np.log(np.exp(taken) + 1e-6)
@@ -133,7 +140,7 @@ def log_probability(outputs: Outputs, rows: TrainedRows) -> np.ndarray:
 
 
 def _log_density(policy: SquashedGaussian, u: np.ndarray) -> np.ndarray:
-    """Of tanh(u), number by number."""
+    """The log-density of tanh(u), number by number."""
     total = np.zeros(u.shape[:-1])
     for index, value in np.ndenumerate(u):
         mean, sigma = policy.mean[index], np.exp(policy.log_sigma[index])

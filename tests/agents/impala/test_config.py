@@ -1,4 +1,4 @@
-"""The defaults are the paper's, impossible values are refused, and nothing is declared in vain."""
+"""The defaults are the paper's, and impossible values are refused."""
 
 import dataclasses
 import itertools
@@ -98,17 +98,11 @@ def test_without_a_period_unrolls_follow_one_another() -> None:
     ("field", "value", "sentence"),
     [
         ("queue_size", 33, r"queue_size must be more than a batch and one \(33\), .* got 33"),
-        ("replay_fraction", 1.0, "replay_fraction must be at least 0 and less than 1, got 1.0"),
         ("replay_fraction", 0.3, "must give a whole number of a batch of 32, got 0.3"),
-        ("correction", "retrace", "one of vtrace, one_step, epsilon, none, got 'retrace'"),
         ("rho_bar", 0.5, r"c_bar must be at most rho_bar \(0.5\), got 1.0"),
         ("c_bar", 1.5, r"c_bar must be at most rho_bar \(1.0\), got 1.5"),
-        ("annealing_frames", 2e8, "annealing_frames must be .* or None, got 200000000.0"),
-        ("policy_lag", 1_001, "policy_lag must be a whole number from 0 to 1,000, got 1001"),
-        ("torso", "vgg", "one of dqn, shallow, resnet, strided, mlp, or your own as .*, got 'vgg'"),
         ("period", 21, r"period must be at most length \(20\), or steps .* trained; got 21"),
         ("log_sigma_min", 2.5, r"log_sigma_min must be at most log_sigma_max \(2\), got 2.5"),
-        ("precision", "float16", "precision must be one of float32, bfloat16, got 'float16'"),
     ],
 )
 def test_impossible_values_are_refused(field: str, value: Any, sentence: str) -> None:

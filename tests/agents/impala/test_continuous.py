@@ -38,7 +38,7 @@ def _agents() -> Iterator[Agent]:
 
 @pytest.mark.parametrize("agent", _agents(), ids=lambda agent: agent.name)
 def test_the_actors_log_probability_is_the_learners(agent: Agent) -> None:
-    """Of unrolls that overlap, with a core that sees the previous action, before any update."""
+    """Unrolls overlap, the core sees the previous action, and no update was made yet."""
     process = InProcess(agent, make_environment_spec(ENV), tasks=np.zeros(2, int), seed=0)
     loop = VectorEnvironmentLoop(suites.make(ENV, 2, seed=0), process.actor, [ENV, ENV])
     for _ in range(20):

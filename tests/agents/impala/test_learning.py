@@ -1,4 +1,4 @@
-"""IMPALA solves catch, what is acted in by vectors, and with an LSTM what needs a memory."""
+"""IMPALA solves catch, a task of continuous actions and, with an LSTM, one that needs a memory."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""IMPALA's networks from their configs, the policies that they make, and how it acts by them."""
+"""IMPALA's networks, made from a Config, and the policies that act by them."""
 
 import dataclasses
 import itertools

@@ -96,7 +96,7 @@ EXTREMES = np.array([-1e4, -147, -88, 3, 12, 88.7, 89, 147, 1e4], np.float32)[:,
 def test_ratios_beyond_float32_weigh_no_more_than_can_be_felt(
     correction: Correction, alpha: float, kind: Callable
 ) -> None:
-    """As in float64, but for the bound; of one beside others all is that one's, as without it."""
+    """As in float64, but for the bound; a ratio far above another has all the weight either way."""
     bounded = np.minimum(EXTREMES.astype(np.float64), np.log(MAX_WEIGHT))
     bars = (RHO_BAR, C_BAR, LAMBDA)
     options = dict(zip(("rho_bar", "c_bar", "lambda_"), bars, strict=True))
@@ -141,7 +141,7 @@ def test_no_row_weighs_more_in_a_target_than_can_be_felt() -> None:
 
 
 def _weight(rho: np.ndarray, c: np.ndarray, b: int, s: int, t: int) -> float:
-    """Of row t in the target of row s; 0 beyond the episode's end."""
+    """The weight of row t in the target of row s; 0 beyond the episode's end."""
     if not UNROLLS.mask[s : t + 1, b].all():
         return 0.0
     return float(np.prod(UNROLLS.discount[s:t, b] * c[s:t]) * rho[t])

@@ -137,7 +137,7 @@ def _logits(outputs: Outputs) -> np.ndarray:
 
 
 def _derivatives(outputs: Outputs, rows: TrainedRows) -> tuple[Evaluation, list[Any]]:
-    """By logits, values and their statistics, then by each hyperparameter."""
+    """The derivatives by logits, values and their statistics, then by each hyperparameter."""
     at = tree.map_structure(tf.convert_to_tensor, (outputs, _as_tensors(HYPERPARAMETERS)))
     with tf.GradientTape() as tape:
         tape.watch(at)
@@ -161,17 +161,7 @@ def test_targets_advantages_and_weights_are_constants_to_the_network() -> None:
     np.testing.assert_array_equal(by_value[-1], np.zeros(B))
     log_pi = oracle.log_softmax(_logits(outputs))
     pi, taken = np.exp(log_pi), np.eye(A)[rows.action]
-    unrolls = oracle.Unrolls(
-        outputs.scale * outputs.value + outputs.shift,
-        rows.reward,
-        h.discount * rows.continuation,
-        evaluation.log_ratio.numpy(),
-        rows.mask,
-    )
-    rho, c, policy = oracle.weights(
-        unrolls.log_ratio, "vtrace", h.rho_bar, h.c_bar, h.lambda_, h.alpha_rho, h.alpha_c
-    )
-    q = oracle.returns(unrolls, rho, c)[1]
+    _, q, policy = oracle.targets(outputs, rows, h, "vtrace")
     advantage = policy * ((q - outputs.shift) / outputs.scale - outputs.value[:-1])
     expected = -h.policy_gradient_cost * advantage[..., None] * (taken - pi)
     expected += h.entropy_cost * pi * (log_pi - (pi * log_pi).sum(axis=-1, keepdims=True))

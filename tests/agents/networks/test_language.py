@@ -1,4 +1,4 @@
-"""Words: what is read of them, one after the other, each text once."""
+"""Instructions: words are read one after the other, and each text once."""
 
 from collections.abc import Callable
 from typing import Any
@@ -49,7 +49,7 @@ def test_equals_the_naive_twin(wrap: Callable) -> None:
 
 
 def test_the_lstm_sees_few_numbers_of_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Powers of two, or all rows: its step is compiled for each number."""
+    """The number is a power of two, or all rows: a step is compiled for each number."""
     language, seen = _language(), []
     unroll = language._lstm.unroll
 

@@ -32,7 +32,7 @@ def _randomise(layer: snt.Module, *others: snt.Module) -> None:
 
 
 def _gradients(layer: Any, x: tf.Tensor) -> dict[str, tf.Tensor]:
-    """Of the sum of the outputs, each weighted: by variables and inputs."""
+    """The gradients of the weighted sum of the outputs, by variables and inputs."""
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = layer(x)

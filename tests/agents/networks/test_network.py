@@ -1,4 +1,4 @@
-"""The recurrent network: an unroll is its steps, and what else enters the core."""
+"""The recurrent network: an unroll equals its steps; previous actions and rewards enter it."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from acme import specs
 
 from agents.impala.config import Config
 from agents.networks.core import make_core
-from agents.networks.network import RecurrentNetwork, num_discrete, unroll_trained_core
+from agents.networks.network import RecurrentNetwork, choices_of, unroll_trained_core
 from agents.networks.torsos import make_torso
 from replay.structures import NO_ACTION, Nest, NetworkInput
 from tests.batches import random_batch
@@ -147,8 +147,8 @@ def test_who_needs_discrete_actions_says_what_these_are(
     actions: specs.BoundedArray, are: str
 ) -> None:
     with pytest.raises(ValueError, match=f"needs discrete actions, but .*'s are {are}\\.$"):
-        num_discrete(actions)
-    assert num_discrete(DISCRETE) == A
+        choices_of(actions)
+    assert choices_of(DISCRETE) == (A,)
 
 
 def test_previous_reward_is_clipped_to_one() -> None:

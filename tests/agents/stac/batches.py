@@ -1,5 +1,6 @@
 """Updates in float64 for the tests of STAC, and the outputs of their heads."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,14 @@ import tree
 from acme import specs
 
 from agents.impala.distributions import form_of, without_last
+from agents.impala.network import ActorCriticHead
 from agents.impala.vtrace import Outputs
 from agents.networks.core import LSTM
 from agents.networks.network import RecurrentNetwork, unroll_trained
 from agents.networks.torsos import make_torso
 from agents.stac.config import Config
 from agents.stac.learner import StacUpdate
-from agents.stac.network import Head, Heads
+from agents.stac.network import Heads, Perceptron
 from replay.structures import Batch
 from tests.batches import environment_spec, random_batch
 
@@ -56,7 +58,8 @@ def update_in_float64(config: Config, seed: int = 0, *, continuous: bool = False
     tf.random.set_seed(seed)
     actions = BOUNDED if continuous else environment_spec().actions
     form = form_of(actions)
-    heads = [Head(form, config.head_hidden_sizes, tf.float32) for _ in range(config.num_heads)]
+    layer = functools.partial(Perceptron, hidden_sizes=config.head_hidden_sizes, dtype=tf.float32)
+    heads = [ActorCriticHead(form, layer=layer) for _ in range(config.num_heads)]
     network = RecurrentNetwork(
         make_torso("shallow", (), None, tf.float32), LSTM(config.lstm_size), Heads(heads), actions
     )

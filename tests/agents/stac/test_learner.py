@@ -1,4 +1,4 @@
-"""STAC's update as a whole: what it shares with IMPALA's, and what it does to η."""
+"""STAC's whole update: it equals IMPALA's where nothing is self-tuned, and it moves η."""
 
 import dataclasses
 from typing import Any
@@ -177,7 +177,7 @@ def test_metrics_of_a_batch() -> None:
 
 @eagerly()
 def test_a_stale_item_leaves_everything_finite() -> None:
-    """Of 21 numbers whose σ was e² and is e⁻⁵ a ratio is e¹⁴⁷: on every row of an unroll."""
+    """A policy of 21 numbers whose σ fell from e² to e⁻⁵ has the ratio e¹⁴⁷, on every row here."""
     update = make_update(small_config("stac", meta_initial=0.0, length=20))
     batch = random_batch(update._config)
     log_probability = batch.log_probability.numpy()

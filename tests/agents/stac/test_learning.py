@@ -1,4 +1,4 @@
-"""STAC and STACX solve catch, and with an LSTM what needs a memory; their metaparameters move."""
+"""STAC and STACX solve catch, a continuous task and, with an LSTM, one that needs a memory."""
 
 from typing import Any
 

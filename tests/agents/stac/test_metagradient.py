@@ -83,19 +83,8 @@ class Held:
         rows = trial.batch.trained(0)
         self._real = rows.mask.numpy() > 0
         self._rows = arrays = type(rows)(*(x.numpy() for x in rows))
-        ratio = oracle.log_ratio(outputs, arrays)
-        self.ratio = np.exp(ratio)[self._real]
-        unrolls = oracle.Unrolls(
-            value=outputs.value,
-            reward=arrays.reward,
-            discount=h.discount * arrays.continuation,
-            log_ratio=ratio,
-            mask=arrays.mask,
-        )
-        rho, c, policy = oracle.weights(
-            ratio, "vtrace", h.rho_bar, h.c_bar, h.lambda_, h.alpha_rho, h.alpha_c
-        )
-        self._v, q = oracle.returns(unrolls, rho, c)
+        self.ratio = np.exp(oracle.log_ratio(outputs, arrays))[self._real]
+        self._v, q, policy = oracle.targets(outputs, arrays, h, "vtrace")
         self._weighted = policy * (q - outputs.value[:-1])
 
     def objective(self, outputs: Outputs, old: Outputs, config: Config) -> float:

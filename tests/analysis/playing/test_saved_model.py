@@ -1,6 +1,5 @@
 """An exported policy does in a process without the project what the project's evaluation does."""
 
-import contextlib
 import dataclasses
 import json
 import pathlib
@@ -111,17 +110,16 @@ def test_actions_are_those_of_the_evaluation_policy(tmp_path: pathlib.Path) -> N
     }
     own = {}
     for name, (agent, env, overrides, how) in runs.items():
-        with contextlib.ExitStack() as stack:
-            acting = env not in environments.OBSERVATIONS
-            if not acting or env in environments.ACTIONS:
-                env = stack.enter_context(environments.registered(env, acting=acting))
-            run = saved_runs.save(tmp_path / "runs" / name, agent, env, overrides=overrides)
-            player = evaluation.load(run, agent, seed=4, **how)
-            folder = tmp_path / name
-            saved_model.write(player, folder)
-            stream = _stream(building.environment_spec(run), overrides.get("life_loss") == "true")
-            np.savez(f"{folder}.npz", **stream)
-            own[str(folder)] = _own_actions(player, stream)
+        acting = env not in environments.OBSERVATIONS
+        if not acting or env in environments.ACTIONS:
+            env = environments.registered(env, acting)
+        run = saved_runs.save(tmp_path / "runs" / name, agent, env, overrides=overrides)
+        player = evaluation.load(run, agent, seed=4, **how)
+        folder = tmp_path / name
+        saved_model.write(player, folder)
+        stream = _stream(building.environment_spec(run), overrides.get("life_loss") == "true")
+        np.savez(f"{folder}.npz", **stream)
+        own[str(folder)] = _own_actions(player, stream)
     done = subprocess.run(
         [sys.executable, "-c", STRANGER],
         cwd=tmp_path,

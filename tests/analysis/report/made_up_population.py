@@ -38,7 +38,8 @@ class Made:
             env=env,
             seed=0,
             sweep=dict(sweep),
-            train={"values": dict(told or {}), "fields": {}},
+            flags=dict(told or {}),
+            overrides={},
             members=members,
             **given,
         )
@@ -78,6 +79,7 @@ class Made:
             rival_score=scores[1],
             adopted=other.number if adopts else None,
             rival_learner_step=at,
+            ancestor=(other if adopts else self._made[member][-1]).ancestor,
         )
 
     def play(self, member: int, returns: Sequence[float]) -> Folder:

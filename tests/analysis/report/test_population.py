@@ -10,7 +10,7 @@ import pytest
 
 from analysis.report import population
 from analysis.report.charts import COLOURS, Segment, Trace, binned
-from analysis.report.population import OTHERS
+from analysis.report.population import OTHERS, Stretch
 from environments import scores
 from run_folder.log_reader import Log
 from run_folder.settings import SettingsError
@@ -86,7 +86,7 @@ def test_few_members_have_a_colour_each_and_of_many_that_stay_apart_the_best(
     many = _many(tmp_path / "many", 14, evolve="none")
     found = population.load(many.folder.path)
     assert found.colours == {13 - i: i for i in range(OTHERS)}
-    assert [found.of_member(member) for member in found.ranked[8:10]] == [[8], [OTHERS]]
+    assert [found.colour(member.ancestor) for member in found.ranked[8:10]] == [8, OTHERS]
 
 
 def test_of_many_those_from_whom_the_best_descend_have_colours(tmp_path: pathlib.Path) -> None:
@@ -103,10 +103,11 @@ def test_of_many_those_from_whom_the_best_descend_have_colours(tmp_path: pathlib
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        (dict(rival=3), "Decision 1 of member 01 .* must name a rival from 0 to 2, got 3"),
-        (dict(rival=None), "must name a rival from 0 to 2, got None"),
-        (dict(new={RATE: 1e-3}), "must have a value of entropy_cost, got None"),
-        (dict(new={RATE: 1e-3, COST: "low"}), "a value of entropy_cost, got 'low'"),
+        (dict(rival=3), "Decision 1 of member 01 .*: its rival must be from 0 to 2, got 3"),
+        (dict(rival=None), "its rival must be from 0 to 2, got None"),
+        (dict(ancestor=3), "its ancestor must be from 0 to 2, got 3"),
+        (dict(new={RATE: 1e-3}), "it must be of learning_rate, entropy_cost, got "),
+        (dict(new={RATE: 1e-3, COST: "low"}), "entropy_cost must be a number .*, got 'low'"),
     ],
 )
 def test_a_decision_of_another_population_is_told_in_a_sentence(
@@ -158,40 +159,46 @@ def test_what_is_no_number_is_left_out() -> None:
         assert len(population.score_curve(log, ["catch"]).x) == 0
 
 
+def _itself(ancestor: int) -> int:
+    """Stands for its colour."""
+    return ancestor
+
+
 def _pieces(found: list[Trace]) -> list[tuple[int, list[float], list[float]]]:
     return [(piece.colour, piece.x.tolist(), piece.y.tolist()) for piece in found]
 
 
 @pytest.mark.parametrize(
-    ("begins", "colours", "pieces"),
+    ("stretches", "pieces"),
     [
-        ([0, 25, 30], [5, 2, 7], [(5, [10, 20, 25], [0, 1, 2]), (2, [25, 30], [2, 3]),
-                                  (7, [30, 40], [3, 3])]),
+        ([(0, 5), (25, 2), (30, 7)],
+         [(5, [10, 20, 25], [0, 1, 2]), (2, [25, 30], [2, 3]), (7, [30, 40], [3, 3])]),
         # Without an episode there is no piece; what was taken over with the last one has none yet.
-        ([0, 5, 5, 90], [5, 2, 3, 7], [(3, [10, 20, 30, 40], [0, 1, 3, 3])]),
-        ([0, 40], [5, 7], [(5, [10, 20, 30, 40], [0, 1, 3, 3])]),
+        ([(0, 5), (5, 2), (5, 3), (90, 7)], [(3, [10, 20, 30, 40], [0, 1, 3, 3])]),
+        ([(0, 5), (40, 7)], [(5, [10, 20, 30, 40], [0, 1, 3, 3])]),
     ],
 )  # fmt: skip
 def test_a_curve_is_cut_where_weights_were_taken_over(
-    begins: list[float], colours: list[int], pieces: list[tuple[int, list[float], list[float]]]
+    stretches: list[tuple[int, int]], pieces: list[tuple[int, list[float], list[float]]]
 ) -> None:
     curve = Trace(np.array([10.0, 20, 30, 40]), np.array([0.0, 1, 3, 3]))
-    assert _pieces(population.cut(curve, begins, colours)) == pieces
-    assert population.cut(Trace(np.empty(0), np.empty(0)), begins, colours) == []
+    cuts = [Stretch(*stretch) for stretch in stretches]
+    assert _pieces(population.cut(curve, cuts, _itself)) == pieces
+    assert population.cut(Trace(np.empty(0), np.empty(0)), cuts, _itself) == []
 
 
 def test_a_value_holds_until_the_next_decision() -> None:
     made = [
-        decision_of(0, number, actor_steps=steps, adopted=adopted, new=dict(rate=value))
-        for number, steps, value, adopted in ((0, 0, 1, None), (1, 100, 2, 0), (2, 150, 3, None))
+        decision_of(0, number, actor_steps=steps, ancestor=ancestor, new=dict(rate=value))
+        for number, steps, value, ancestor in ((0, 0, 1, 5), (1, 100, 2, 4), (2, 150, 3, 4))
     ]
-    assert _pieces(population.held(made, [5, 4], "rate", end=400)) == [
+    assert _pieces(population.held(made, "rate", 400, _itself)) == [
         (5, [0, 0, 100], [1, 1, 1]),
         (4, [100, 100, 150], [1, 2, 2]),
         (4, [150, 150, 400], [2, 3, 3]),
     ]
     # Of what was decided last there is a point.
-    (last,) = population.held(made[:1], [5], "rate", end=0)
+    (last,) = population.held(made[:1], "rate", 0, _itself)
     _, dot = population.joined([last])
     assert (dot.x.tolist(), dot.y.tolist(), dot.colour, dot.style) == ([0], [1], 5, "o")
 

@@ -70,7 +70,7 @@ def test_settings_are_told_with_what_they_mean(tmp_path: pathlib.Path) -> None:
     means = "By how much another's score must be higher to be adopted."
     assert settings["margin"] == ["0.05", means]
     assert settings["env"][0] == "catch"
-    assert not {"sweep", "train"} & set(settings)
+    assert not {"sweep", "flags", "overrides"} & set(settings)
     assert summary.tables[2][1:] == [
         [RATE, "log:1e-5:1e-2", "taken over with weights, multiplied or divided"],
         ["correction", "choice:vtrace,none", "taken over with weights"],

@@ -1,4 +1,4 @@
-"""The names of continuous tasks, and the sentences about what is missing; needs no package."""
+"""The names of continuous tasks, and the sentences about missing packages, which need none."""
 
 import subprocess
 

@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from environments.dmlab import environment, process
+from environments.dmlab.engine import Engine
 from environments.dmlab.environment import DMLab
 
 FIXED = "seekavoid_arena_01"
@@ -37,6 +38,18 @@ def kill(engine: psutil.Process) -> None:
         time.sleep(0.01)
 
 
+def given_to(method: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """The arguments of every call of a method of `Engine` from now on."""
+    call, given = getattr(Engine, method), []
+
+    def noted(engine: Engine, *arguments: Any) -> Any:
+        given.append(arguments)
+        return call(engine, *arguments)
+
+    monkeypatch.setattr(Engine, method, noted)
+    return given
+
+
 def play(env: DMLab, steps: int, **reset: Any) -> list[np.ndarray]:
     """Every observation and reward of walking about, as arrays [N, ...]."""
     seen, _ = env.reset(**reset)
@@ -49,5 +62,5 @@ def play(env: DMLab, steps: int, **reset: Any) -> list[np.ndarray]:
 
 
 def same(some: list[np.ndarray], others: list[np.ndarray]) -> bool:
-    """Whether two runs of `play` are equal in every number."""
+    """Compares two runs of `play` number by number."""
     return all(np.array_equal(one, other) for one, other in zip(some, others, strict=True))

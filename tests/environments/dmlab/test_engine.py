@@ -1,4 +1,4 @@
-"""Engines that end, hang or are killed, and what they leave behind."""
+"""Engines that end, hang or are killed; nothing of them is left behind."""
 
 import os
 import signal

@@ -10,6 +10,7 @@ import pytest
 from absl import flags
 from absl.testing import flagsaver
 
+from launch import gcp_flags
 from launch.gcp import launcher, options
 from launch.gcp.options import MACHINES, Hardware, parse_hardware
 from run_folder.settings import SettingsError
@@ -168,5 +169,5 @@ def test_quotas_add_up_over_pools() -> None:
 
 def test_defaults_are_machines() -> None:
     for name in ("gcp_replay", "gcp_learner", "gcp_actor"):
-        assert name in options.NAMES
+        assert name in gcp_flags.NAMES
         assert parse_hardware(name, str(flags.FLAGS[name].default)).machine in MACHINES

@@ -38,7 +38,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 @pytest.fixture
 def told() -> io.StringIO:
-    """What the terminal shows."""
+    """The terminal's output."""
     return io.StringIO()
 
 
@@ -48,7 +48,7 @@ def make(folder: PopulationFolder, told: io.StringIO) -> Make:
 
     def make(mine: range | None = None, *, limit: int | None = LIMIT, **given: Any) -> Loop:
         values = {} if limit is None else dict(max_actor_steps=limit)
-        own = dict(turn_steps=100, ready_episodes=10**6, train=dict(values=values, fields={}))
+        own = dict(turn_steps=100, ready_episodes=10**6, flags=values)
         population = settings_of(**(own | given))
         view = View("a test", Console(file=told, width=200))
         return Loop(population, folder, mine or range(population.members), view)

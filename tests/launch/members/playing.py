@@ -23,7 +23,7 @@ Make = Callable[..., Loop]  # of the fixture `make`
 
 @dataclasses.dataclass
 class World:
-    """What the turns of a test do, and what became of them.
+    """The behaviour of a test's turns, and a record of them.
 
     Attributes:
       returns: of each member's episodes.
@@ -55,7 +55,7 @@ class World:
     polls: int = 0
 
     def told_to(self, member: int, name: str) -> list[str | None]:
-        """What each of a member's turns was told of a flag; None of nothing."""
+        """The value of a flag in each of a member's turns; None where it was not given."""
         pairs = zip(self.started, self.told, strict=True)
         return [told.get(name) for each, told in pairs if each == member]
 

@@ -26,11 +26,12 @@ _SWEEP = dict(
     max_gradient_norm="choice:none,40",
     hidden_sizes="choice:64,32",
 )
-_TRAIN = dict(
-    values=dict(num_actors=4, max_actor_steps=1_000, preset="local"),
-    fields={"impala": dict(length="8"), "": dict(annealing_frames="none")},
+_MADE = settings_of(
+    sweep=_SWEEP,
+    flags=dict(num_actors=4, max_actor_steps=1_000, preset="local"),
+    overrides={"impala": dict(length="8"), "": dict(annealing_frames="none")},
 )
-_POPULATION: dict[str, Any] = json.loads(settings_of(sweep=_SWEEP, train=_TRAIN).to_json())
+_POPULATION: dict[str, Any] = json.loads(_MADE.to_json())
 _VALUES = dict(learning_rate=1e-3, correction="vtrace", max_gradient_norm=None, hidden_sizes=[64])
 _DECISION = dataclasses.asdict(
     decision_of(
@@ -51,7 +52,7 @@ _DECISION = dataclasses.asdict(
 def folder(tmp_path: pathlib.Path) -> PopulationFolder:
     """A population whose member 1 has decided twice."""
     found = PopulationFolder(tmp_path)
-    settings.record(found, settings_of(sweep=_SWEEP, train=_TRAIN))
+    settings.record(found, _MADE)
     decisions.write(found, decision_of(1, 0, new=_VALUES))
     return found
 
@@ -87,15 +88,14 @@ def _check_usable(folder: PopulationFolder, found: Population) -> None:
 def _look(folder: PopulationFolder, said: bytes) -> str | None:
     """Fails unless a decision is one that can be gone on from, or is refused."""
     (folder.decisions / "01-0001.json").write_bytes(said)
-    population = settings_of(sweep=_SWEEP, train=_TRAIN)
-    state = State(population, folder)
+    state = State(_MADE, folder)
     try:
         found = state.look(1)
     except SettingsError as error:
         fuzzing.check_sentence(str(error))
         return str(error)
     _check_shown(found)
-    run = population.run_of(folder, 1, found.decision.new)
+    run = _MADE.run_of(folder, 1, found.decision.new)
     fuzzing.check_usable(run)
     try:
         state.begin(1)
@@ -108,7 +108,7 @@ def _look(folder: PopulationFolder, said: bytes) -> str | None:
 def _check_shown(member: Member) -> None:
     """Fails for a decision of which nothing could be told."""
     assert view.sentence(member.decision).isprintable()
-    assert len(view.row(1, member, False, None, lambda *_: "")) == 5 + len(_SWEEP)
+    assert len(view.row(_MADE, 1, member, False, None)) == 5 + len(_SWEEP)
 
 
 _Read = Callable[[PopulationFolder, bytes], str | None]

@@ -1,4 +1,4 @@
-"""Who plays next and for how long, who decides and when, what goes wrong and what is shown."""
+"""A loop's order of turns, its members' decisions, failures, and its view."""
 
 import dataclasses
 import errno
@@ -45,7 +45,7 @@ def test_who_has_played_least_is_next_until_all_have_reached_the_limit(
         (dict(concurrent=2), 2, ["100", "200"]),
         (dict(concurrent=9), 3, ["100", "200"]),
         (dict(limit=160), 1, ["100", "160"]),
-        (dict(limit=None, train=dict(values=dict(max_learner_steps=20))), 1, ["100", "200"]),
+        (dict(flags=dict(max_learner_steps=20)), 1, ["100", "200"]),
         (dict(evolve="none", ready_episodes=2), 1, ["100", "200"]),
     ],
 )
@@ -93,13 +93,14 @@ def test_a_population_goes_on_where_it_was(
 def test_a_member_that_is_ready_is_asked_to_end_its_turn_and_decides(
     make: Make, world: World, folder: PopulationFolder
 ) -> None:
-    fields = {"": dict(annealing_frames="none"), "impala": dict(length="8")}
-    values = dict(max_actor_steps=LIMIT, num_actors=5, full_rendering=True)
-    train = dict(values=values, fields=fields)
-    assert make(ready_episodes=6, turn_steps=1_000, burn_in_frames=80, train=train).run()
+    overrides = {"": dict(annealing_frames="none"), "impala": dict(length="8")}
+    flags = dict(max_actor_steps=LIMIT, num_actors=5, full_rendering=True)
+    given = dict(ready_episodes=6, turn_steps=1_000, burn_in_frames=80)
+    assert make(**given, flags=flags, overrides=overrides).run()
     shared = {"impala.length": "8", "annealing_frames": "none", "num_actors": "5"}
-    shared |= dict(full_rendering="true", agent="impala")
+    shared |= dict(full_rendering="true")
     assert all(shared.items() <= told.items() for told in world.told)
+    assert world.told_to(0, "agent")[:2] == ["impala", None]  # which its run has recorded
     for member in range(3):
         made = decisions.of_member(folder, member)
         episodes = [decision.episodes for decision in made]
@@ -119,8 +120,15 @@ def test_the_better_is_adopted_and_goes_on_from_there(
 ) -> None:
     world.returns = {0: -1.0, 1: 1.0, 2: 0.9}
     assert make(ready_episodes=10, mutation_probability=0.0, limit=500).run()
-    made = [d for d in decisions.every(folder, 3) if d.adopted is not None]
+    own = [decisions.of_member(folder, member) for member in range(3)]
+    made = [d for d in itertools.chain.from_iterable(own) if d.adopted is not None]
     assert made
+    for decisions_of_one in own:
+        ancestor = decisions_of_one[0].member
+        for decision in decisions_of_one:
+            if decision.adopted is not None and decision.rival is not None:
+                ancestor = own[decision.rival][decision.adopted].ancestor
+            assert decision.ancestor == ancestor
     for decision in made:
         assert decision.rival is not None
         rivals = decisions.of_member(folder, decision.rival)
@@ -159,21 +167,6 @@ def test_what_was_decided_is_a_sentence() -> None:
     assert view.sentence(taken) == (
         "Member 03 (no score) takes over what member 01 (0.5) has; now learning_rate 1e-05."
     )
-
-
-@pytest.mark.parametrize(
-    ("given", "counts", "said"),
-    [
-        (dict(evolve="none"), (100, 10), "none"),
-        (dict(burn_in_frames=2_000), (100, 10), "burn-in, 100 of 2,000 frames"),
-        (dict(ready_episodes=5_000), (100, 10), "after 4,990 episodes"),
-        (dict(ready_episodes=5), (100, 10), "after 0 episodes"),
-    ],
-)
-def test_how_far_it_is_to_the_next_decision(
-    given: dict[str, Any], counts: tuple[int, int], said: str, make: Make
-) -> None:
-    assert make(**given)._next_decision(decision_of(0, 0), *counts) == said
 
 
 def test_a_failure_is_tried_again_and_forgotten_after_a_success(
@@ -328,7 +321,7 @@ VALUES = dict(learning_rate=1 / 3, correction="vtrace", sizes=[64, 32], period=N
 def _member(**given: Any) -> Member:
     manifest = dataclasses.replace(MANIFEST, actor_steps=12_345, episodes=67)
     values: dict[str, Any] = dict(
-        decision=decision_of(1, 0, new=VALUES), manifest=manifest, score=0.123456
+        decision=decision_of(1, 1, new=VALUES), manifest=manifest, score=0.123456
     )
     return Member(**(values | given))
 
@@ -338,40 +331,40 @@ def _progress() -> dict[str, Any]:
     return dict(counts=counts, returns={"catch": 0.5}, aggregates={})
 
 
-def _until(decision: Decision, actor_steps: int, episodes: int) -> str:
-    return f"{decision.number}, {actor_steps}, {episodes}"
-
-
-SAVED = ["12,345", "0.1235", "0, 12345, 67"]
+SAVED = ["12,345", "0.1235", "after 43 episodes"]  # as it had decided after ten
 
 
 def _far(score: str) -> list[str]:
-    return ["20,000", score, "0, 20000, 100"]
+    return ["20,000", score, "after 10 episodes"]
 
 
-def _scoring(returns: dict[str, float], **aggregates: float) -> dict[str, Any]:
-    return _progress() | dict(returns=returns, aggregates=aggregates)
+def _scoring(**returns: float) -> dict[str, Any]:
+    return _progress() | dict(returns={name.replace("_", ":"): r for name, r in returns.items()})
 
 
 @pytest.mark.parametrize(
     ("member", "progress", "plays", "state", "shown"),
     [
         (_member(), None, False, "waiting", SAVED),
-        (_member(manifest=None, score=math.nan), None, False, "waiting", ["0", "-", "0, 0, 0"]),
+        (
+            *(_member(manifest=None, score=math.nan, decision=decision_of(1, 0, new=VALUES)), None),
+            *(False, "waiting", ["0", "-", "after 100 episodes"]),
+        ),
         (_member(left_out="it failed again and again"), None, False, "left out", SAVED),
         (_member(), None, True, "playing", SAVED),  # its run begins
         (_member(), _progress(), True, "playing", _far("0.5")),
         # The score of one that plays is what it returned lately, once an episode has ended.
-        (_member(), _scoring({"a": 1.0, "b": 2.0, "c": math.nan}), True, "playing", _far("1.5")),
-        (_member(), _scoring({"a": math.nan}), True, "playing", _far("0.1235")),
-        (_member(), _scoring({}, mean_capped=0.75), True, "playing", _far("0.75")),
-        (_member(), _scoring({}, mean_capped=math.nan), True, "playing", _far("-")),
+        (_member(), _scoring(a=1.0, b=2.0, c=math.nan), True, "playing", _far("1.5")),
+        (_member(), _scoring(a=math.nan), True, "playing", _far("0.1235")),
+        (_member(), _scoring(atari_pong=21.0, a=9.0), True, "playing", _far("1")),
+        (_member(), _scoring(atari_pong=math.nan), True, "playing", _far("0.1235")),
     ],
 )
 def test_a_member_has_a_row(
     member: Member, progress: dict[str, Any] | None, plays: bool, state: str, shown: list[str]
 ) -> None:
-    number, said, steps, score, *values, until = view.row(7, member, plays, progress, _until)
+    population = settings_of(ready_episodes=100)
+    number, said, steps, score, *values, until = view.row(population, 7, member, plays, progress)
     assert (number, said, [steps, score, until]) == ("07", state, shown)
     assert values == ["0.333", "vtrace", "[64, 32]", "None"]
 
@@ -381,7 +374,7 @@ def _shown(console: Console, *playing: int, times: int = 1) -> None:
     with View("3 x impala on catch, runs/[x]", console) as drawn:
         for _ in range(times):
             told = {number: _progress() for number in playing}
-            drawn.show(settings_of(), members, told, _until)
+            drawn.show(settings_of(), members, told)
         drawn.tell("Member 01 keeps [bold]its own[/bold].")
 
 

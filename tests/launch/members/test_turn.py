@@ -1,4 +1,4 @@
-"""What a member's run is told, and how it is started, watched and ended."""
+"""A member's run: its settings, and how it is started, watched and ended."""
 
 import os
 import pathlib
@@ -41,8 +41,8 @@ def test_a_value_is_typed_as_it_is_read(name: str, value: Any) -> None:
 def test_the_settings_of_a_member_are_its_draws_beside_what_all_share() -> None:
     shared = dict(impala=dict(length="8", learning_rate="0.5"))
     shared[""] = dict(annealing_frames="none")
-    train = dict(values=dict(num_actors=4), fields=shared)
-    population, folder = settings_of(seed=5, train=train), PopulationFolder(pathlib.Path("/here"))
+    folder = PopulationFolder(pathlib.Path("/here"))
+    population = settings_of(seed=5, overrides=shared)
     for member in range(3):
         drawn = population.draw(member)
         made = population.run_of(folder, member, drawn)

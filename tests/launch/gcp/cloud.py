@@ -18,20 +18,22 @@ REPOSITORY = f"{vertex.REGION}-docker.pkg.dev/{identity.PROJECT}/images"
 
 
 class Cloud(NamedTuple):
-    """Google's end points, and a user's host.
+    """What there is.
 
     Attributes:
       folder: everything that the end points keep: buckets/, jobs/, images/.
       network: that nodes' hosts are added to.
       user: the host of the one who launches.
+      pushed: names of the images that were pushed.
     """
 
     folder: pathlib.Path
     network: Network
     user: Host
+    pushed: list[str]
 
     def within(self, command: Sequence[str] = ()) -> list[str]:
-        """A command for a host on which Google's names lead to this network's hosts."""
+        """A command for a host to which Google's names are those of this network's hosts."""
         hosts = shlex.quote(str(self.folder / "hosts"))
         script = f'mount --bind {hosts} /etc/hosts && exec "$@"'
         return ["unshare", "--mount", "sh", "-c", script, "sh", *command]
@@ -71,14 +73,14 @@ def running(folder: pathlib.Path) -> Iterator[Cloud]:
     identity.write(folder, [*rest.HOSTS, vertex.HOST])
     (folder / "buckets" / BUCKET).mkdir(parents=True)
     (folder / "home").mkdir()
-    with Network() as network, docker_engine.serve(folder):
+    with Network() as network, docker_engine.serve(folder) as pushed:
         lines = ["127.0.0.1 localhost"]
         for module, names in ((rest, rest.HOSTS), (vertex, (vertex.HOST,))):
             host = network.add()
             lines += [f"{host.address} {name}" for name in names]
             _start(host, module.__name__, folder)
         (folder / "hosts").write_text("\n".join(lines) + "\n")
-        yield Cloud(folder, network, network.add())
+        yield Cloud(folder, network, network.add(), pushed)
 
 
 def _start(host: Host, module: str, folder: pathlib.Path) -> "subprocess.Popen[bytes]":

@@ -1,17 +1,20 @@
 """A Docker Engine, on a socket in the file system, that keeps what it is told to build.
 
-The command FOLDER/bin/docker builds, as `docker buildx build` does: it copies an image's context to
-FOLDER/images/<digest>/, which a push of the image names. Where there is a file FOLDER/full, it
-fails instead.
+An image's context is unpacked to FOLDER/images/<digest>/, which a push of the image names. The
+command FOLDER/bin/docker tells it what to build, as `docker buildx build` does; where there is a
+file FOLDER/full, that one fails instead.
 """
 
 import contextlib
+import hashlib
 import http.server
+import io
 import json
 import pathlib
 import re
 import socketserver
 import sys
+import tarfile
 import threading
 import urllib.parse
 from collections.abc import Iterator
@@ -24,19 +27,22 @@ _VERSION = {"Version": "27.0.0", "ApiVersion": "1.46", "MinAPIVersion": "1.24"}
 
 # xmanager's arguments: docker buildx build -t <tag> -t <tag> -f <file> <folder>.
 _COMMAND = """#!{python}
-import hashlib, pathlib, shutil, sys, urllib.parse
+import http.client, io, pathlib, socket, sys, tarfile, urllib.parse
 folder, words = pathlib.Path({folder!r}), sys.argv[1:]
 assert words[:2] == ["buildx", "build"], words
-context, tags = pathlib.Path(words[-1]), [words[i + 1] for i, w in enumerate(words) if w == "-t"]
-assert words[words.index("-f") + 1] == f"{{context}}/Dockerfile", words
+context, tags = words[-1], [words[i + 1] for i, word in enumerate(words) if word == "-t"]
+assert words[words.index("-f") + 1] == context + "/Dockerfile", words
 if (folder / "full").exists():
     sys.exit("ERROR: failed to solve: no space left on device")
-digest = hashlib.sha256()
-for file in sorted(path for path in context.rglob("*") if path.is_file()):
-    digest.update(f"{{file.relative_to(context)}}\\0".encode() + file.read_bytes())
-shutil.copytree(context, folder / "images" / digest.hexdigest(), dirs_exist_ok=True)
+archive = io.BytesIO()
+with tarfile.open(fileobj=archive, mode="w") as tar:
+    tar.add(context, arcname=".")
 for tag in tags:
-    (folder / "tags" / urllib.parse.quote(tag, safe="")).write_text(digest.hexdigest())
+    connection = http.client.HTTPConnection("docker")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(str(folder / "docker.sock"))
+    connection.request("POST", "/build?t=" + urllib.parse.quote(tag), archive.getvalue())
+    assert connection.getresponse().status == 200
 """
 
 
@@ -47,28 +53,36 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     folder: pathlib.Path
+    tagged: dict[str, str]  # digest by repository:tag
+    pushed: list[str]
 
     def do_GET(self) -> None:
-        image = re.fullmatch(r"/images/(.+)/json", self._path())
-        if self._path() == "/version":
+        path = self._path()
+        image = re.fullmatch(r"/images/(.+)/json", path)
+        if path == "/version":
             self._send(_VERSION)
-        elif image and (digest := self._digest(image[1])):
-            self._send({"Id": f"sha256:{digest}", "RepoTags": [image[1]], "RepoDigests": []})
+        elif image and self._digest(image.group(1)):
+            digest = self._digest(image.group(1))
+            self._send({"Id": digest, "RepoTags": [image.group(1)], "RepoDigests": []})
         else:
-            self._send({"message": f"no such image: {self._path()}"}, 404)
+            self._send({"message": f"no such image: {path}"}, 404)
 
     def do_POST(self) -> None:
-        body_of(self)
-        push = re.fullmatch(r"/images/(.+)/push", self._path())
-        if push:
+        path = self._path()
+        push = re.fullmatch(r"/images/(.+)/push", path)
+        if path == "/build":
+            self._build(body_of(self))
+        elif push:
+            body_of(self)
             query = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)
-            name = f"{push[1]}:{query['tag'][0]}"
-            self._send({"aux": {"Digest": f"sha256:{self._digest(name)}"}})
+            name = f"{push.group(1)}:{query['tag'][0]}"
+            self.pushed.append(name)
+            self._send({"aux": {"Digest": self.tagged[name]}})
         else:
-            self._send({"message": self._path()}, 404)
+            self._send({"message": path}, 404)
 
     def address_string(self) -> str:
-        """Nothing: a socket in the file system has no address."""
+        """Of a socket that has none."""
         return ""
 
     def log_message(self, *_: object) -> None:
@@ -78,11 +92,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         path = urllib.parse.unquote(urllib.parse.urlsplit(self.path).path)
         return re.sub(r"^/v[0-9.]+", "", path)
 
+    def _build(self, context: bytes) -> None:
+        query = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)
+        with tarfile.open(fileobj=io.BytesIO(context)) as archive:
+            digest = f"sha256:{_digest_of(archive)}"
+            archive.extractall(self.folder / "images" / digest.removeprefix("sha256:"))
+        self.tagged[query["t"][0]] = digest
+        self._send({"stream": f"Successfully built {digest.removeprefix('sha256:')[:12]}\n"})
+
     def _digest(self, image: str) -> str:
-        """The digest of an image by its tag, or by the beginning of its id; empty of none."""
-        tag = self.folder / "tags" / urllib.parse.quote(image, safe="")
-        by_id = (folder.name for folder in (self.folder / "images").glob(f"{image}*"))
-        return tag.read_text() if tag.exists() else next(by_id, "")
+        by_id = [d for d in self.tagged.values() if d.removeprefix("sha256:").startswith(image)]
+        return by_id[0] if by_id else self.tagged.get(image, "")
 
     def _send(self, answer: Any, code: int = 200) -> None:
         data = json.dumps(answer).encode() + b"\r\n"
@@ -93,16 +113,25 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
+def _digest_of(archive: tarfile.TarFile) -> str:
+    """The same for the same files, whenever they were packed."""
+    digest = hashlib.sha256()
+    for member in sorted(archive.getmembers(), key=lambda member: member.name):
+        file = archive.extractfile(member) if member.isfile() else None
+        digest.update(f"{member.name}\0".encode() + (file.read() if file else b""))
+    return digest.hexdigest()
+
+
 @contextlib.contextmanager
-def serve(folder: pathlib.Path) -> Iterator[None]:
-    """Writes FOLDER/bin/docker and serves FOLDER/docker.sock."""
-    for name in ("bin", "images", "tags"):
-        (folder / name).mkdir()
+def serve(folder: pathlib.Path) -> Iterator[list[str]]:
+    """Serves FOLDER/docker.sock, writes FOLDER/bin/docker; gives the names of what is pushed."""
     command = folder / "bin" / "docker"
+    command.parent.mkdir()
     command.write_text(_COMMAND.format(python=sys.executable, folder=str(folder)))
     command.chmod(0o755)
-    handler = type("H", (_Handler,), {"folder": folder})
+    pushed: list[str] = []
+    handler = type("H", (_Handler,), {"folder": folder, "tagged": {}, "pushed": pushed})
     with _Server(str(folder / "docker.sock"), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield
+        yield pushed
         server.shutdown()

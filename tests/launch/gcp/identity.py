@@ -1,4 +1,4 @@
-"""The identities of Google and of its user: a certificate that clients trust, and credentials."""
+"""Who Google is here, and who its user is: a certificate that clients trust, and credentials."""
 
 import datetime
 import json

@@ -1,7 +1,7 @@
 """Google's REST end points as far as a launch calls them: python -m tests.launch.gcp.rest FOLDER
 
 Tokens, service accounts, the project's policy, and Cloud Storage, whose objects are kept as files
-in FOLDER/buckets/.
+in FOLDER/buckets/. What is asked, but for objects, is added to FOLDER/requests.jsonl.
 """
 
 import base64
@@ -49,6 +49,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if "/storage/v1/" in path or host == "storage.googleapis.com":
             self._storage(path)
             return
+        with (self.folder / "requests.jsonl").open("a") as file:
+            file.write(json.dumps([self.command, host, path]) + "\n")
         if path.endswith("/token"):
             self._send(_TOKEN)
         elif host.startswith("iam.") and self.command == "GET":
@@ -177,7 +179,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def body_of(request: http.server.BaseHTTPRequestHandler) -> bytes:
-    """The body of a request, which came in one piece or in chunks."""
+    """What a request carries, in one piece or in chunks."""
     if request.headers.get("Transfer-Encoding") != "chunked":
         return request.rfile.read(int(request.headers.get("Content-Length") or 0))
     parts = []
@@ -189,7 +191,7 @@ def body_of(request: http.server.BaseHTTPRequestHandler) -> bytes:
 
 
 def file_of(folder: pathlib.Path, bucket: str, name: str) -> pathlib.Path:
-    """The file that keeps an object."""
+    """Where an object is kept."""
     return folder / "buckets" / bucket / urllib.parse.quote(name, safe="")
 
 

@@ -1,19 +1,23 @@
 """The launch on Google Cloud, from a host that reaches fakes of its end points and no other."""
 
+import json
+import pathlib
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from recurrent_replay import ROOMS
 from tests.commands import Commands, Outcome
 from tests.launch import namespaces
 from tests.launch.gcp import cloud, identity, vertex
 from tests.launch.gcp.cloud import Cloud
 
+_WHY_NOT = namespaces.why_not()
 pytestmark = [
     pytest.mark.repository,
     pytest.mark.slow,
-    namespaces.NEEDED,
+    pytest.mark.skipif(bool(_WHY_NOT), reason=f"No network namespaces here: {_WHY_NOT}."),
 ]
 T4 = 5  # of Vertex AI's AcceleratorType
 CATCH = ("--agent=r2d2", "--env=catch", "--actors_per_node=1")
@@ -69,13 +73,31 @@ def test_the_job_is_the_program(here: Cloud, commands: Commands, num_actors: int
     ]
     (spec,) = job["job"][0]["spec"]
     assert spec["service_account"] == [f"xmanager@{identity.PROJECT}.iam.gserviceaccount.com"]
-    for number, pool in enumerate(spec["pools"]):
-        name, _, digest = pool["container"][0]["image"][0].partition("@sha256:")
+    images = [pool["container"][0]["image"][0] for pool in spec["pools"]]
+    for number, image in enumerate(images):
+        name, _, digest = image.partition("@sha256:")
         assert name == f"{cloud.REPOSITORY}/recurrent-replay"
-        assert (here.folder / "images" / digest / f"workerpool{number}" / "job.pkl").exists()
+        _check_image(here.folder / "images" / digest, f"workerpool{number}", gpu=number == 2)
+    assert len(set(images)) == 3
     assert "custom-jobs cancel projects/" in outcome.out
     run = f"run-{num_actors}/"
     assert {run + "config.json", run + "launches.jsonl"} <= here.objects()
+
+
+def _check_image(context: pathlib.Path, pool: str, *, gpu: bool) -> None:
+    """An image holds its pool's nodes, the sources and the locks, and nothing else of the tree."""
+    lock = "requirements-gpu.lock" if gpu else "requirements.lock"
+    top = {path.name for path in context.iterdir()}
+    assert top == {"Dockerfile", lock, "requirements-launchpad.lock", "requirements-gcp.lock", pool}
+    rooms = {path.name for path in (context / pool).iterdir()}
+    assert rooms == {
+        *(*ROOMS, "launch"),
+        *("recurrent_replay.py", "job.pkl", "pool.json", "secret"),
+    }
+    recipe = (context / "Dockerfile").read_text()
+    assert recipe.startswith("FROM python:3.11-")
+    assert f" CLOUD_ML_REGION={vertex.REGION} " in recipe
+    assert json.loads(recipe.rpartition("ENTRYPOINT ")[2])[:3] == ["python", "-m", "launch.node"]
 
 
 def test_an_image_that_cannot_be_built_is_one_sentence_and_no_job(

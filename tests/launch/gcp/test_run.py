@@ -1,4 +1,4 @@
-"""The images of a recorded job run to the end, on hosts as Vertex AI sets them up."""
+"""What a recorded job's images hold runs, on hosts as Vertex AI sets them up, until it ends."""
 
 import csv
 import io
@@ -20,11 +20,12 @@ from tests.launch import namespaces
 from tests.launch.gcp import cloud, identity, vertex
 from tests.launch.gcp.cloud import Cloud
 
+_WHY_NOT = namespaces.why_not()
 pytestmark = [
     pytest.mark.repository,
     pytest.mark.slow,
     pytest.mark.launchpad,
-    namespaces.NEEDED,
+    pytest.mark.skipif(bool(_WHY_NOT), reason=f"No network namespaces here: {_WHY_NOT}."),
 ]
 RUN = "runs/catch"
 CATCH = (
@@ -86,7 +87,7 @@ class Started:
                 )
 
     def output(self, label: str) -> pathlib.Path:
-        """The file that a node prints into."""
+        """What a node prints."""
         return self._here.folder / f"{label.replace('/', '-')}.txt"
 
     def wait_until_cancelled(self) -> str:
@@ -127,7 +128,7 @@ def _recipe(image: pathlib.Path) -> tuple[list[str], pathlib.Path, dict[str, str
 
 
 def _returns(here: Cloud) -> list[float]:
-    """The return of each evaluation, as the bucket has it."""
+    """What each evaluation came to, as the bucket has it."""
     rows = csv.DictReader(io.StringIO(here.read(f"{RUN}/logs/evaluator.csv")))
     return [float(row["episode_return"]) for row in rows]
 

@@ -48,6 +48,7 @@ def run(main: Callable[[Sequence[str]], None], *argv: str) -> int:
         flags.FLAGS.unparse_flags()
         with pytest.raises(SystemExit) as exit_:
             main(command_line.parse_flags(typed))
+        flags.FLAGS.mark_as_parsed()  # also where one could not be read
     assert isinstance(exit_.value.code, int)
     return exit_.value.code
 

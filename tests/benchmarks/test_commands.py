@@ -117,6 +117,7 @@ def test_replay(commands: Commands) -> None:
     assert _by_unit(contents) == {
         "GB": {f"memory of 100000 items, {n}" for n in (1, 2)},
         "items/s": {f"{name}, {n}" for name in ("inserted", "sampled", "batches") for n in (1, 2)},
+        "ms": {f"cpu of a batch, {n}" for n in (1, 2)},
     }
 
 

@@ -81,8 +81,20 @@ class Client:
     def __getattr__(self, method: str) -> Callable[..., Any]:
         if method.startswith("_"):
             raise AttributeError(method)
-        begin = getattr(self.futures, method)
-        return lambda *args, **kwargs: begin(*args, **kwargs).result()
+        ask = self._channel.unary_unary(f"/{SERVICE}/{method}")
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            # gRPC runs a thread for each answer that is waited for later; this one it waits for.
+            try:
+                return messages.unpack(ask(messages.pack((args, kwargs)), **_how()))
+            except grpc.RpcError as error:
+                raise CallError(error) from None
+
+        return call
+
+
+def _how() -> dict[str, Any]:
+    return dict(metadata=credentials.metadata(), wait_for_ready=True)
 
 
 class _Futures:
@@ -97,9 +109,6 @@ class _Futures:
         call = self._channel.unary_unary(f"/{SERVICE}/{method}")
 
         def begin(*args: Any, **kwargs: Any) -> Answer:
-            message = messages.pack((args, kwargs))
-            return Answer(
-                call.future(message, metadata=credentials.metadata(), wait_for_ready=True)
-            )
+            return Answer(call.future(messages.pack((args, kwargs)), **_how()))
 
         return begin

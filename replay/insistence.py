@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import psutil
 import reverb
+
+from replay import own_sockets
 
 ASK_SECONDS = 10  # for a server's answer, before its silence is reported
 LOOK_SECONDS = 1  # the same while others wait for the caller
@@ -92,15 +93,11 @@ class Watch:
 def _have_connections_probed(clients: Sequence[reverb.Client]) -> None:
     """Has the kernel break off this process's connections to servers that are gone."""
     ports = {int(client.server_address.rpartition(":")[2]) for client in clients}
-    for connection in psutil.Process().net_connections("tcp"):
-        if not connection.raddr or connection.raddr.port not in ports:
-            continue
-        with (
-            contextlib.suppress(OSError),  # it has been closed meanwhile
-            socket.fromfd(connection.fd, connection.family, connection.type) as ours,
-        ):
-            for level, option, value in _PROBES:
-                ours.setsockopt(level, option, value)
+    for connection in own_sockets.tcp():
+        with contextlib.suppress(OSError):  # it is not connected
+            if connection.getpeername()[1] in ports:
+                for level, option, value in _PROBES:
+                    connection.setsockopt(level, option, value)
 
 
 def _ask(client: reverb.Client, seconds: int) -> dict[str, Any] | None:

@@ -12,8 +12,9 @@ import socket
 import struct
 import warnings
 
-import psutil
 import reverb
+
+from replay import own_sockets
 
 _SO_ATTACH_FILTER = 26
 _DROP_ALL = struct.pack("HBBI", 6, 0, 0, 0)  # struct sock_filter: return, with nothing let through
@@ -31,10 +32,8 @@ def shut(server: reverb.Server) -> None:
     """
     program = ctypes.create_string_buffer(_DROP_ALL)
     all_of_it = struct.pack("HL", 1, ctypes.addressof(program))  # struct sock_fprog
-    for connection in psutil.Process().net_connections("tcp"):
-        if connection.status != psutil.CONN_LISTEN or connection.laddr.port != server.port:
-            continue
-        with socket.fromfd(connection.fd, connection.family, connection.type) as listener:
+    for listener in own_sockets.tcp():
+        if listener.getsockname()[1] == server.port and _listens(listener):
             try:
                 listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, all_of_it)
             except OSError as error:
@@ -43,6 +42,10 @@ def shut(server: reverb.Server) -> None:
                     f"{error.strerror}. See docs/security.md.",
                     stacklevel=2,
                 )
+
+
+def _listens(connection: socket.socket) -> bool:
+    return bool(connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
 
 
 def silence() -> None:

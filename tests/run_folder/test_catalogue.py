@@ -1,5 +1,7 @@
 """Agents by name and by import path, and what the local preset makes of an environment."""
 
+import collections
+import importlib
 import pathlib
 import re
 from collections.abc import Iterator
@@ -107,7 +109,9 @@ def test_an_entry_that_makes_no_agent_of_its_name_is_refused(
         building.make_agent(run, name)
 
 
-def test_every_agent_of_the_project_can_be_made_as_it_says() -> None:
+def test_every_agent_of_the_project_is_listed_and_can_be_made_as_it_says() -> None:
+    entries = [importlib.import_module(name).ENTRIES for name in set(catalogue._MODULES.values())]
+    assert collections.ChainMap(*entries) == dict(catalogue.AGENTS)
     for name, entry in catalogue.AGENTS.items():
         assert isinstance(entry, Entry)
         agent = entry.make(catalogue.config(name, "atari:pong"), name)

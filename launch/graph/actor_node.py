@@ -25,8 +25,6 @@ from run_folder import building
 from run_folder.episodes import Ended
 from run_folder.settings import Crew, Settings
 
-_NODES = 64  # that report as often as any; of more, each does so less often, for both sides' cores
-
 
 class OverlappedWriter:
     """Writes each row while the policy and the environments make the next one.
@@ -82,7 +80,6 @@ class ActorNode:
         self._learner = learner
         self._watch = insistence.Watch([replay])
         self._stop = process.stop_event()  # which the thread that writes could not ask for
-        self._period = process.REPORT_SECONDS * max(1.0, len(settings.crews()) / _NODES)
         self._ask_at = 0.0
 
     def run(self) -> None:
@@ -200,7 +197,7 @@ class ActorNode:
         most = logs.steps_between(self._settings.max_actor_steps, share)
         episodes = self._told(ended, steps)
         while True:
-            until = time.monotonic() + self._period
+            until = time.monotonic() + process.REPORT_SECONDS
             while time.monotonic() < until and steps < most:
                 process.beat()
                 new_steps, new_ended = loop.step()
@@ -230,7 +227,7 @@ class ActorNode:
             return True
         if now < self._ask_at:
             return False
-        self._ask_at = now + self._period
+        self._ask_at = now + process.REPORT_SECONDS
         return bool(self._coordinator.should_stop())
 
 

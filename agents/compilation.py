@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
+import tree
 from absl import logging
 
 from agents import several_learners
@@ -49,6 +50,19 @@ class update_function:
         return attempt
 
 
+def has_gpu() -> bool:
+    """Returns whether this process sees a GPU."""
+    return bool(tf.config.list_logical_devices("GPU"))
+
+
+def placed(batch: Batch) -> Batch:
+    """The batch in the GPU's memory, if there is one, where an update would have to copy it."""
+    if not has_gpu():
+        return batch
+    with tf.device("GPU"):
+        return tree.map_structure(tf.identity, batch)
+
+
 def is_refused(update: Any) -> bool:
     """Returns whether XLA refused to compile an update as a whole."""
     return getattr(update, "is_refused_by_xla", False)
@@ -56,4 +70,4 @@ def is_refused(update: Any) -> bool:
 
 def _wants_whole(update: Any) -> bool:
     is_alone = several_learners.current().size == 1
-    return bool(tf.config.list_logical_devices("GPU")) and is_alone and not is_refused(update)
+    return has_gpu() and is_alone and not is_refused(update)

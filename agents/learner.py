@@ -5,18 +5,20 @@ the updates. `Fetched` has the next batch ready for it.
 """
 
 import atexit
+import collections
 import contextlib
 import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import acme
 import numpy as np
 import tensorflow as tf
 from acme.utils import counting
 
+from agents import compilation
 from agents.contract import Update
 from agents.finite import NotFiniteError, check_update
 from agents.several_learners import ALONE, Learners, among, broadcast
@@ -35,12 +37,24 @@ class PriorityWriter(Protocol):
     def update(self, shard: np.ndarray, key: np.ndarray, priority: np.ndarray) -> None: ...
 
 
+class Ready(NamedTuple):
+    """A batch that an update can take at once."""
+
+    batch: Batch  # in the host's memory
+    placed: Batch  # where the update reads it
+
+    @classmethod
+    def all_of(cls, batches: Iterator[Batch]) -> Iterator["Ready"]:
+        """Each batch of an iterator, once it is where the update reads it."""
+        return (cls(batch, compilation.placed(batch)) for batch in batches)
+
+
 class BrokenOffError(RuntimeError):
     """An update was not made as a whole."""
 
 
 class Fetched:
-    """The batches of an iterator, fetched by a thread: one waits here, ready.
+    """The batches of an iterator, fetched by a thread and placed: one waits here.
 
     So one can wait for a batch for a limited time. A thread that comes back from TensorFlow after
     the interpreter has ended aborts the process; so the interpreter's end waits for the batch that
@@ -51,26 +65,28 @@ class Fetched:
     """
 
     def __init__(self, batches: Iterator[Batch]) -> None:
-        self._ready: queue.Queue[Batch | BaseException] = queue.Queue(maxsize=1)
+        self._ready: queue.Queue[Ready | BaseException] = queue.Queue(maxsize=1)
         self._closed = False
-        self._thread = threading.Thread(target=self._fetch, args=(batches,), daemon=True)
+        self._thread = threading.Thread(
+            target=self._fetch, args=(Ready.all_of(batches),), daemon=True
+        )
         atexit.register(self._end)
         self._thread.start()
 
-    def next(self, timeout: float) -> Batch | None:
+    def next(self, timeout: float) -> Ready | None:
         """The next batch, if it comes within `timeout` seconds.
 
         Raises:
           RuntimeError: the iterator raised an error, or ended.
         """
         try:
-            batch = self._ready.get(timeout=timeout)
+            ready = self._ready.get(timeout=timeout)
         except queue.Empty:
             return None
-        if isinstance(batch, BaseException):
-            self._ready.put(batch)  # for the next call: nothing else will come
-            raise RuntimeError("The learner's stream of batches broke off.") from batch
-        return batch
+        if isinstance(ready, BaseException):
+            self._ready.put(ready)  # for the next call: nothing else will come
+            raise RuntimeError("The learner's stream of batches broke off.") from ready
+        return ready
 
     def close(self) -> None:
         """Lets go of the thread, which ends when it has its next batch, or the last."""
@@ -82,7 +98,7 @@ class Fetched:
         self.close()
         self._thread.join(_END_SECONDS)
 
-    def _fetch(self, batches: Iterator[Batch]) -> None:
+    def _fetch(self, batches: Iterator[Ready]) -> None:
         try:
             for batch in batches:
                 self._ready.put(batch)
@@ -109,7 +125,8 @@ class Parameters:
     def __init__(self, update: Update, on_replaced: Callable[[], None]) -> None:
         self._update = update
         self._on_replaced = on_replaced
-        self._steps = tf.Variable(0, dtype=tf.int64, trainable=False)
+        with tf.device("CPU"):  # an accelerator would first have to finish the update
+            self._steps = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._checkpoint = tf.train.Checkpoint(update=update, steps=self._steps)
         self._lock = threading.Lock()  # held while they change
         self._served: tuple[int, list[np.ndarray]] | None = None
@@ -203,14 +220,19 @@ class Parameters:
         self._served = steps, [*values, np.asarray(steps, np.int64)]
         return self._served[1]
 
-    def _check(self) -> None:
-        """Raises if an update was not finite or broke off, at this call and at all later ones."""
+    def _check(self, but: int = 0) -> None:
+        """Raises if an update was not finite or broke off, at this call and at all later ones.
+
+        Args:
+          but: so many of the newest, which an accelerator may still work on.
+        """
         if self._broke_off:
             raise BrokenOffError(f"Update {self.learner_steps + 1} broke off.")
         first = self.learner_steps - len(self._unchecked) + 1
-        for step, (metrics, reward) in enumerate(self._unchecked, first):
+        checked = self._unchecked[: max(0, len(self._unchecked) - but)]
+        for step, (metrics, reward) in enumerate(checked, first):
             check_update(step, metrics, reward)
-        self._unchecked.clear()
+        del self._unchecked[: len(checked)]
 
     def _forget(self) -> None:
         """Drops all that was known of parameters that have been replaced."""
@@ -273,7 +295,10 @@ class Learner(Parameters, acme.Learner):
         self._counter = counter or counting.Counter()
         self._on_metrics = on_metrics
         self._learners = learners
-        self._batch: Batch | None = None  # to be learned from, once all have one
+        self._batch: Ready | None = None  # to be learned from, once all have one
+        # Priorities are read while the accelerator makes the update after theirs.
+        self._behind = 1 if compilation.has_gpu() else 0
+        self._unwritten: collections.deque[tuple[Batch, tf.Tensor]] = collections.deque()
         self._waited = 0.0  # seconds, in the last round
         self.largest_priority = 0.0
         self.has_ended = False
@@ -308,22 +333,23 @@ class Learner(Parameters, acme.Learner):
         """
         if self.has_ended:
             return False
-        batch = self._batch = self._batch or self._batches.next(timeout)
-        trained_steps = self._agreed(batch)
-        if batch is None or trained_steps is None:
+        ready = self._batch = self._batch or self._batches.next(timeout)
+        trained_steps = self._agreed(ready)
+        if ready is None or trained_steps is None:
+            self._settle()
             return False
         self._batch = None
         with self._lock, among(self._learners):
             self._broke_off = True
-            priorities, metrics = self._update(batch)
+            priorities, metrics = self._update(ready.placed)
             self._steps.assign_add(1)
             self._broke_off = False
-            self._unchecked.append((metrics, batch.reward))
+            self._unchecked.append((metrics, ready.batch.reward))
             if priorities is not None or len(self._unchecked) >= MAX_UNCHECKED:
-                self._check()
+                self._check(but=self._behind)
         if self._priorities is not None and priorities is not None:
-            self._priorities.update(batch.shard.numpy(), batch.key.numpy(), priorities.numpy())
-            self.largest_priority = max(self.largest_priority, float(tf.reduce_max(priorities)))
+            self._unwritten.append((ready.batch, priorities))
+            self._write(self._priorities, but=self._behind)
         self._counter.increment(steps=1, trained_steps=trained_steps)
         self._on_metrics(metrics)
         return True
@@ -338,6 +364,7 @@ class Learner(Parameters, acme.Learner):
         """Has all learners end after the same update; waits until they know."""
         if not self.has_ended:
             self._agreed(self._batch, ends=True)
+        self._settle()
 
     def skip(self, timeout: float) -> bool:
         """Takes a batch and learns nothing: a finished learner must block no one."""
@@ -347,20 +374,39 @@ class Learner(Parameters, acme.Learner):
         """Lets go of the thread that fetches batches, which ends when it has its next or last."""
         self._batches.close()
 
-    def _agreed(self, batch: Batch | None, *, ends: bool = False) -> int | None:
+    def _settle(self) -> None:
+        """Writes the priorities that no update came after."""
+        if self._unwritten and self._priorities is not None:
+            with self._lock:
+                self._check()
+            self._write(self._priorities)
+
+    def _write(self, priorities: PriorityWriter, but: int = 0) -> None:
+        """Hands over what updates that were found finite gave, but for so many of the newest."""
+        while len(self._unwritten) > but:
+            batch, given = self._unwritten.popleft()
+            values = given.numpy()
+            priorities.update(batch.shard.numpy(), batch.key.numpy(), values)
+            self.largest_priority = max(self.largest_priority, float(values.max()))
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._unwritten.clear()
+
+    def _agreed(self, ready: Ready | None, *, ends: bool = False) -> int | None:
         """Takes part in the learners' next round.
 
         Args:
-          batch: the one that this learner could learn from now.
+          ready: the batch that this learner could learn from now.
           ends: whether it wants all to end.
 
         Returns:
           The steps that all of them replay now; None where they make no update.
         """
-        steps = 0.0 if batch is None else batch.mask[self._burn_in :].numpy().sum()
+        steps = 0.0 if ready is None else ready.batch.mask[self._burn_in :].numpy().sum()
         began = time.monotonic()
         said = self._learners.exchange(
-            np.array([batch is not None, ends, steps, self.largest_priority, self._waited])
+            np.array([ready is not None, ends, steps, self.largest_priority, self._waited])
         )
         self._waited = time.monotonic() - began
         are_ready, end, all_steps, priorities, waited = said.T

@@ -18,7 +18,7 @@ once their server is gone. A `Stream` can be closed.
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import reverb
 import tensorflow as tf
@@ -111,7 +111,7 @@ def make_dataset(
     batches = tf.data.Dataset.zip(tuple(samples)).map(
         joined, num_parallel_calls=batches_at_a_time(num_rows), deterministic=True
     )
-    return batches.apply(_ahead())
+    return batches.prefetch(1)
 
 
 def batches_at_a_time(num_rows: int) -> int:
@@ -123,14 +123,6 @@ def batches_at_a_time(num_rows: int) -> int:
     if not tf.config.list_logical_devices("GPU"):
         return 2
     return max(2, min(len(os.sched_getaffinity(0)) // 2, num_rows // _ROWS_OF_A_CALL))
-
-
-def _ahead() -> Callable[[tf.data.Dataset], tf.data.Dataset]:
-    """Has one batch ready: in an accelerator's memory, where there is one."""
-    accelerators = tf.config.list_logical_devices("GPU")
-    if accelerators:
-        return tf.data.experimental.prefetch_to_device(accelerators[0].name, buffer_size=1)
-    return lambda batches: batches.prefetch(1)
 
 
 def _items(server_address: str, table: TableSpec, item: Item, at_a_time: int) -> tf.data.Dataset:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from agents import compilation
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.finite import NotFiniteError, check_update
 from agents.learner import MAX_UNCHECKED, Learner
@@ -132,6 +133,19 @@ def test_an_update_that_is_not_finite_writes_no_priorities_and_is_never_saved(
         assert _raises(lambda: _learn(learner, steps=MAX_UNCHECKED)) == sentence
     assert_not_saved()
     assert not list(tmp_path.iterdir())
+
+
+def test_where_there_is_a_gpu_an_update_that_is_not_finite_is_found_after_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compilation, "has_gpu", lambda: True)
+    priorities = Priorities()
+    learner, _ = make_learner(for_ever(), Breaking(True, loss=np.nan), priorities=priorities)
+    _learn(learner, steps=3)
+    assert _raises(learner.step) == "Update 3 is not finite: loss nan." + SEEN
+    assert len(priorities.updates) == 2
+    assert _raises(learner.end) == "Update 3 is not finite: loss nan." + SEEN
+    assert len(priorities.updates) == 2
 
 
 @pytest.mark.parametrize("has_priorities", [True, False])

@@ -1,5 +1,6 @@
 """The shell around an update: it counts, serves, writes back, saves, and ends."""
 
+import itertools
 import pathlib
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 import tensorflow as tf
 from acme.utils import counting
 
+from agents import compilation
 from agents.learner import Learner, read_parameters
 from replay.structures import Batch
 from tests.agents.adding import AddReward, Network, Priorities, batch_of, for_ever, make_learner
@@ -36,6 +38,48 @@ def test_a_step_learns_counts_and_writes_priorities_back() -> None:
     # Of each batch's three rows one is burn-in, and one of the second item's is padding.
     assert counter.get_counts() == {"steps": 2, "trained_steps": 6}
     assert metrics == [3.0, 9.0]
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_where_there_is_a_gpu_priorities_are_written_after_the_next_update_and_none_is_lost(
+    monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    monkeypatch.setattr(compilation, "has_gpu", lambda: True)
+    priorities = Priorities()
+    batches = itertools.chain([batch_of(1.0), batch_of(2.0), batch_of(4.0)], _never())
+    learner, update = make_learner(batches, priorities=priorities)
+    for made in range(3):
+        learner.step()
+        assert learner.learner_steps == made + 1
+        assert [written[2] for written in priorities.updates] == [[1, 2], [2, 4], [4, 8]][:made]
+        assert learner.largest_priority == [0, 2, 4][made]
+    if ends:
+        learner.end()
+    else:
+        assert not learner.try_step(timeout=0.01)
+    shards, keys = [1, 0], [7, 2**63 + 1]
+    assert priorities.updates == [(shards, keys, [p, 2 * p]) for p in (1, 2, 4)]
+    assert learner.largest_priority == 8.0
+    np.testing.assert_array_equal(update.network.weight, [21.0, 21.0])
+
+
+def _never() -> Iterator[Batch]:
+    threading.Event().wait()
+    yield batch_of(0.0)
+
+
+@pytest.mark.parametrize("how", ["restore", "read_checkpoint"])
+def test_priorities_of_updates_that_are_undone_are_not_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, how: str
+) -> None:
+    monkeypatch.setattr(compilation, "has_gpu", lambda: True)
+    priorities = Priorities()
+    learner, _ = make_learner(for_ever(), priorities=priorities)
+    state, prefix = learner.save(), learner.write_checkpoint(str(tmp_path / "0"))
+    learner.step()
+    getattr(learner, how)({"restore": state, "read_checkpoint": prefix}[how])
+    learner.end()
+    assert not priorities.updates
 
 
 def test_waiting_for_a_batch_can_be_given_up() -> None:
@@ -251,7 +295,7 @@ def slow():
         yield "a batch"
         time.sleep(1.0)
 
-assert Fetched(slow()).next(60.0) == "a batch"
+assert Fetched(slow()).next(60.0).batch == "a batch"
 """
 A_LEARNER_WAITS_FOR_REPLAY = """
 from environments import dm

@@ -43,8 +43,9 @@ def test_the_actors_log_probability_is_the_learners(agent: Agent) -> None:
     loop = VectorEnvironmentLoop(suites.make(ENV, 2, seed=0), process.actor, [ENV, ENV])
     for _ in range(20):
         loop.step()
-    batch = process.learner._batches.next(60.0)
-    assert batch is not None
+    ready = process.learner._batches.next(60.0)
+    assert ready is not None
+    batch = ready.batch
     update: Any = process.learner._update
     evaluated = update.evaluate(batch)
     evaluation = evaluated if agent.name == "impala" else evaluated[0][0]

@@ -114,10 +114,7 @@ def _product(dtype: tf.DType, side: int) -> Callable[[], object]:
 
 def _replayed(measured: Subject, update: Update, stack: contextlib.ExitStack) -> Contestant:
     """The same update in the learner of a run, which samples and writes priorities back."""
-    try:
-        replay = stack.enter_context(LocalReplay(measured))
-    except ValueError as error:
-        measuring.fail(f"--with_replay: {error}")
+    replay = stack.enter_context(LocalReplay(measured))
     replay.fill(_REPLAYED_ITEMS)
     learner = Learner(
         update,

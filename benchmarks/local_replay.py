@@ -88,21 +88,16 @@ def check(subject: Subject, num_shards: int) -> None:
     """Checks that an agent's batches can be sampled from so many servers.
 
     Raises:
-      ValueError: the agent reads a queue, which gives each item once, or its batches cannot be
-        divided evenly among so many servers.
+      ValueError: its batches cannot be divided evenly among so many servers.
     """
-    table = subject.agent.tables[0]
-    if table.kind != "prioritized":
-        raise ValueError(
-            f"A prioritized table is needed, but --agent={subject.agent.name} reads a {table.kind}."
-        )
-    dataset.check_shares([table], [subject.agent.batch_size], num_shards)
+    dataset.check_shares(subject.agent.tables[:1], [subject.agent.batch_size], num_shards)
 
 
 class LocalReplay:
-    """An agent's prioritized table on one server or several. A context manager: its end ends them.
+    """An agent's first table on one server or several. A context manager: its end ends them.
 
-    Nothing limits its rates, and it is never full.
+    Nothing limits its rates, and it is never full. In a queue's place is a uniform table, which
+    gives an item more than once.
 
     Raises:
       ValueError: as `check`.
@@ -111,8 +106,13 @@ class LocalReplay:
     def __init__(self, subject: Subject, num_shards: int = 1) -> None:
         check(subject, num_shards)
         self._agent, self._spec = subject.agent, subject.spec
+        table = subject.agent.tables[0]
         self.table = dataclasses.replace(
-            subject.agent.tables[0], min_size=1, max_size=10_000_000, samples_per_insert=None
+            table,
+            kind="uniform" if table.kind == "queue" else table.kind,
+            min_size=1,
+            max_size=10_000_000,
+            samples_per_insert=None,
         )
         self._blocks = tables.block_layout([self.table])
         state = self._agent.make_network(self._spec).initial_state(NUM_ENVIRONMENTS)

@@ -3,8 +3,8 @@
 Recorded frames of Pong are written into servers in processes of their own, then sampled by this
 one: from each server as many items of every batch. `sampled` is what Reverb's client delivers,
 `batches` what a learner gets: decompressed, padded, time-major, of single frames. `cpu of a batch`
-is what making one costs this process. Items are those of the agent's own prioritized table, context
-rows included.
+is what making one costs this process. Items are those of the agent's own table, context rows
+included.
 """
 
 import functools

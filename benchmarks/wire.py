@@ -44,11 +44,7 @@ def _bytes() -> float:
 
 
 def main(measured: Subject, report: Report) -> None:
-    try:
-        replay = LocalReplay(measured)
-    except ValueError as error:
-        measuring.fail(str(error))
-    with replay:
+    with LocalReplay(measured) as replay:
         _measure_replay(replay, report)
     parameters = _parameters(measured)
     report.add("parameters", single(sum(p.nbytes for p in parameters), "bytes"))

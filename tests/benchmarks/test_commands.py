@@ -197,10 +197,9 @@ REFUSED = {
     ("end_to_end", "--env=katch"): "did you mean catch?",
     ("learner", "--device=gpu"): "--device=gpu needs a GPU that TensorFlow sees",
     ("learner", *tiny("impala"), "--peer=acme"): "that agent: pytorch, pytorch_tuned, pytorch_com",
-    ("learner", *tiny("impala"), "--with_replay"): "--with_replay: A prioritized table is needed",
     ("learners", *tiny("r2d2"), "--learners=3"): "--learners=3 must divide the batch of r2d2, 2 i",
     ("learners", *tiny("r2d2"), f"--r2d2.batch_size={MANY}", f"--learners={MANY}"): f"={MANY} must",
-    ("replay", *tiny("impala")): "but --agent=impala reads a queue.",
+    ("replay", *tiny("r2d2"), "--num_shards=3"): "must give a multiple of 3; got a batch size of 2",
 }
 
 

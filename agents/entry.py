@@ -108,7 +108,7 @@ class Entry:
 
 
 def imported(path: str) -> Callable[..., Any]:
-    """The function at a path such as `r2d2.agent:make`, which is imported when it is called."""
+    """The function at a path such as `r2d2.builder:make`, which is imported when it is called."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         module, _, name = path.partition(":")

@@ -11,6 +11,7 @@ from gymnasium import spaces
 from gymnasium.vector import VectorWrapper
 from gymnasium.vector.utils import batch_space
 
+from environments import kinds
 from environments.copies.vector import Begun, Step, spread
 
 HEIGHT = WIDTH = 84
@@ -128,3 +129,16 @@ class Atari(VectorWrapper):
         """Waits for the step that `send` began and returns what `step` does."""
         observations, rewards, terminated, truncated, infos = self._emulators.recv()
         return observations[:, 0], rewards.astype(np.float32), terminated, truncated, infos
+
+
+KINDS = {
+    "atari": kinds.Kind(
+        form="atari:<game in snake_case>",
+        make=lambda task, num_envs, options: Atari(
+            task.rest, num_envs, full_action_space=options.full_action_space
+        ),
+        tasks=games,
+        frames_per_step=FRAMES_PER_STEP,
+        images=lambda task: [(HEIGHT, WIDTH)],
+    )
+}

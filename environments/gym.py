@@ -6,25 +6,27 @@
 """
 
 import contextlib
+import dataclasses
 import difflib
 import functools
 import importlib
 import inspect
 import reprlib
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import dm_env
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from environments import import_path
+from environments import import_path, kinds
 from environments.copies import conversion
 from environments.copies.dead_simulators import first_line
 from environments.copies.from_dm import FromDm
 from environments.copies.leaves import UNCHECKED, NotInSpaceError, are_checked, leaves
 from environments.copies.made_singly import Copies, close
+from environments.kinds import Description
 
 _REGISTERED = "gym:"
 _RENDER_MODE = "rgb_array"
@@ -39,22 +41,6 @@ def may_register(env_id: str) -> bool:
     """Returns whether an id has the form `<module>:<id>`; the module may register it."""
     module, _, rest = env_id.partition(":")
     return import_path.is_module(module) and bool(rest)
-
-
-class Description(NamedTuple):
-    """An environment that was made and tried.
-
-    Attributes:
-      observations: the space of one copy's observations in `make`.
-      actions: the space of its actions there.
-      frames_per_second: its steps a second, for people.
-      draws: whether it can draw itself, as an array of pixels.
-    """
-
-    observations: spaces.Box | spaces.Dict
-    actions: conversion.ActionSpace
-    frames_per_second: int
-    draws: bool
 
 
 _known: dict[str, Description | str] = {}  # or why there is none
@@ -243,3 +229,39 @@ def _is(condition: Callable[[Any], Any], value: Any) -> bool:
         return np.ndim(value) == 0 and bool(condition(value))
     except (TypeError, ValueError):
         return False
+
+
+def _make_task(task: kinds.Task, num_envs: int, options: kinds.Options) -> Copies:
+    drawing = options.drawing and describe(task.name).draws
+    return make(task.name, num_envs, drawing=drawing)
+
+
+def _check(task: kinds.Task) -> None:
+    describe(task.name)
+
+
+def _is_continuous(task: kinds.Task) -> bool:
+    return isinstance(describe(task.name).actions, spaces.Box)
+
+
+def _images(task: kinds.Task) -> list[kinds.Shape]:
+    return conversion.images(describe(task.name).observations)
+
+
+_OWN = kinds.Kind(
+    form="<package.module>:<function>",
+    make=_make_task,
+    knows=lambda task: import_path.is_import_path(task.name),
+    check=_check,
+    is_continuous=_is_continuous,
+    images=_images,
+    describe=describe,
+    remember=remember,
+)
+_REGISTERED_KIND = dataclasses.replace(
+    _OWN,
+    form="gym:<id known to gymnasium>, gym:<module>:<id>",
+    tasks=ids,
+    knows=lambda task: task.rest in ids() or may_register(task.rest),
+)
+KINDS = {"gym": _REGISTERED_KIND, "own": _OWN}

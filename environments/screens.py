@@ -8,10 +8,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import VectorEnv, VectorWrapper
 
-from environments import atari, gym, suites
-from environments.control import environment as control
-from environments.control import renderer
-from environments.control import tasks as control_tasks
+from environments import atari, kinds, suites
 from environments.copies.vector import Begun, SeededVectorEnv, Step
 
 # Atari and DMLab show 60 frames a second and take one action for four of them.
@@ -66,14 +63,14 @@ def make(
     """
     task = suites.check_single(name)
     check(name)
-    env = _make(task, seed, full_action_space, full_rendering)
-    if task.is_made_singly:
-        speed = gym.describe(name).frames_per_second
-    elif task.kind in control_tasks.TASKS:
-        speed = env.metadata["render_fps"]
+    options = kinds.Options(full_action_space, full_rendering, drawing=True)
+    env: VectorEnv
+    if task.kind == "atari":
+        env = SeededVectorEnv(_Twins(task.rest, full_action_space), seed)
     else:
-        speed = _FRAMES_PER_SECOND.get(name) or _FRAMES_PER_SECOND[task.kind]
-    return Screen(env, _action_names(env), speed)
+        env = _Drawn(SeededVectorEnv(kinds.of(task).make(task, 1, options), seed))
+    speed = _FRAMES_PER_SECOND.get(name) or _FRAMES_PER_SECOND.get(task.kind)
+    return Screen(env, _action_names(env), speed or int(env.metadata.get("render_fps", 30)))
 
 
 def check(name: str) -> None:
@@ -85,21 +82,8 @@ def check(name: str) -> None:
     Raises:
       ValueError: a sentence with the packages to install.
     """
-    if suites.kind(name) in control_tasks.TASKS:
-        renderer.check(name)
-
-
-def _make(task: suites.Task, seed: int, full_action_space: bool, full_rendering: bool) -> VectorEnv:
-    if task.kind == "atari":
-        return SeededVectorEnv(_Twins(task.rest, full_action_space), seed)
-    if task.kind in control_tasks.TASKS:
-        env: VectorEnv = control.make(
-            task.kind, task.rest, 1, full_rendering=full_rendering, drawing=True
-        )
-        return SeededVectorEnv(env, seed)
-    if task.is_made_singly and gym.describe(task.name).draws:
-        return _Drawn(SeededVectorEnv(gym.make(task.name, 1, drawing=True), seed))
-    return _Drawn(suites.make(task.name, 1, seed=seed, full_action_space=full_action_space))
+    task = suites.parse(name)[0]
+    kinds.of(task).check_drawing(task)
 
 
 class _Twins(VectorWrapper):

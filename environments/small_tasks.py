@@ -15,6 +15,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorObservationWrapper
 from gymnasium.vector.utils import batch_space
 
+from environments import kinds
 from environments.copies.vector import Begun, Step
 
 ROWS = 10
@@ -225,3 +226,22 @@ MEMORY = {
     "cartpole": MemoryTask(PositionCartPole, memoryless_optimum=52.0, pass_mark=150.0),
 }
 """The tasks of `memory:<task>`."""
+
+
+def _variants_of_catch() -> list[str]:
+    return [task for task in CATCH if task]
+
+
+KINDS = {
+    "catch": kinds.Kind(
+        form=f"catch[:{'|'.join(_variants_of_catch())}]",
+        make=lambda task, num_envs, options: CATCH[task.rest](num_envs),
+        tasks=_variants_of_catch,
+        knows=lambda task: task.name == "catch" or task.rest in _variants_of_catch(),
+    ),
+    "memory": kinds.Kind(
+        form=f"memory:<{'|'.join(MEMORY)}>",
+        make=lambda task, num_envs, options: MEMORY[task.rest].make(num_envs),
+        tasks=lambda: sorted(MEMORY),
+    ),
+}

@@ -13,60 +13,18 @@ Only functions that make or check refuse unknown names; of a suite, the others a
 task.
 """
 
-import contextlib
 import difflib
 import itertools
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
-from environments import atari, gym, import_path, multitask, scores, small_tasks
-from environments.control import environment as control
-from environments.control import tasks as control_tasks
-from environments.copies import conversion, vector
-from environments.dmlab import environment as dmlab
-from environments.dmlab.process import FRAMES_PER_STEP
+from environments import import_path, kinds, multitask, scores
+from environments.copies import vector
+from environments.kinds import Task
 
-_OWN = "own"
-_TASKS: dict[str, Callable[[], Sequence[str]]] = {
-    "catch": lambda: [task for task in small_tasks.CATCH if task],
-    "memory": lambda: sorted(small_tasks.MEMORY),
-    "atari": atari.games,
-    "dmlab": lambda: sorted({*dmlab.CLASSICS, *scores.DMLAB30_LEVELS}),
-    "control": lambda: control_tasks.CONTROL,
-    "control-pixels": lambda: control_tasks.CONTROL,
-    "rwrl": lambda: control_tasks.RWRL,
-    "gym": gym.ids,
-}
 _SUITES = {"atari57": scores.ATARI57, "dmlab30": scores.DMLAB30_TRAINING}
 _WITHOUT_TASK = ("catch", *_SUITES)
-_FRAMES_PER_STEP = {"atari": atari.FRAMES_PER_STEP, "dmlab": FRAMES_PER_STEP}
-
-
-class Task(NamedTuple):
-    """One environment's name, parsed.
-
-    Attributes:
-      name: the whole, for example `atari:pong`.
-      word: the part before the first colon.
-      rest: the part after it, or nothing.
-    """
-
-    name: str
-    word: str
-    rest: str
-
-    @property
-    def kind(self) -> str:
-        """`atari`, `dmlab`, `gym`, ...; `own` for a user's."""
-        return self.word if self.word in _TASKS else _OWN
-
-    @property
-    def is_made_singly(self) -> bool:
-        """True where copies are made one at a time, by `environments.gym`."""
-        return self.kind in ("gym", _OWN)
 
 
 def parse(name: str) -> list[Task]:
@@ -90,27 +48,26 @@ def kind(name: str) -> str:
 
 def frames_per_step(name: str) -> int:
     """Frames for which an action is repeated: 4 on Atari and DeepMind Lab, 1 elsewhere."""
-    return _FRAMES_PER_STEP.get(kind(name), 1)
+    return kinds.of(parse(name)[0]).frames_per_step
 
 
 def is_continuous(name: str) -> bool:
     """Returns whether actions are vectors, by the name or by making the environment here."""
     first = parse(name)[0]
-    if first.kind in control_tasks.TASKS:  # so that no engine has to be there to ask
-        return True
     try:
-        check_names(first.name)
-        return first.is_made_singly and isinstance(gym.describe(first.name).actions, spaces.Box)
+        return kinds.of(first).is_continuous(first)
     except ValueError:
         return False
 
 
-def shows_pixels(name: str) -> bool:
-    """Returns whether an environment that is continuous shows images."""
+def images(name: str) -> list[kinds.Shape]:
+    """The shapes of the images that are seen, [H, W] or [H, W, C]: alike in all tasks of a suite.
+
+    Args:
+      name: of an environment or a suite that `check` accepts. No engine is started for it.
+    """
     first = parse(name)[0]
-    if first.kind in control_tasks.TASKS:
-        return first.kind == "control-pixels"
-    return bool(conversion.images(gym.describe(first.name).observations))
+    return kinds.of(first).images(first)
 
 
 def module_of(name: str) -> str | None:
@@ -118,7 +75,7 @@ def module_of(name: str) -> str | None:
     (task,) = parse(name)
     if task.kind == "gym":
         return task.rest.partition(":")[0] if ":" in task.rest else None
-    return task.word if task.kind == _OWN else None
+    return task.word if task.kind == "own" else None
 
 
 def evaluation_task(name: str) -> str:
@@ -192,39 +149,11 @@ def make_each(
         )
     for name in counts:
         check_single(name)
-    envs = {
-        name: _make(parse(name)[0], count, full_action_space, full_rendering)
-        for name, count in counts.items()
-    }
+    options = kinds.Options(full_action_space, full_rendering)
+    played = [(parse(name)[0], count) for name, count in counts.items()]
+    envs = {task.name: kinds.of(task).make(task, count, options) for task, count in played}
     joined = multitask.MultiTaskEnv(envs) if len(envs) > 1 else envs[names[0]]
     return vector.SeededVectorEnv(joined, seed)
-
-
-def _make(task: Task, num_envs: int, full_action_space: bool, full_rendering: bool) -> VectorEnv:
-    if task.kind == "catch":
-        return small_tasks.CATCH[task.rest](num_envs)
-    if task.kind == "memory":
-        return small_tasks.MEMORY[task.rest].make(num_envs)
-    if task.kind == "atari":
-        return atari.Atari(task.rest, num_envs, full_action_space=full_action_space)
-    if task.kind == "dmlab":
-        return dmlab.DMLab(task.rest, num_envs, full_action_space=full_action_space)
-    if task.kind in control_tasks.TASKS:
-        return control.make(task.kind, task.rest, num_envs, full_rendering=full_rendering)
-    return gym.make(task.name, num_envs)
-
-
-def observation_space(name: str) -> spaces.Space:
-    """The space of one environment's observations, which are alike in all tasks of a suite.
-
-    Args:
-      name: of an environment or a suite that `check` accepts. No engine is started for it.
-    """
-    first = parse(name)[0]
-    if first.is_made_singly:
-        return gym.describe(first.name).observations
-    with contextlib.closing(_make(first, 1, full_action_space=True, full_rendering=False)) as env:
-        return env.single_observation_space
 
 
 def check(name: str) -> None:
@@ -264,66 +193,52 @@ def check_single(name: str) -> Task:
 
 
 def _check_name(task: Task) -> None:
-    name, word, rest = task
-    if word in _TASKS:
-        known = rest in _TASKS[word]() or (word == "gym" and gym.may_register(rest))
-    else:
-        known = word not in _SUITES and import_path.is_import_path(name)
-    if not known and name != "catch":
-        raise ValueError(f"Unknown environment {name!r}: {_advice(word, rest)}")
+    kind = kinds.of(task)
+    known = task.rest in kind.tasks() if kind.knows is None else kind.knows(task)
+    if not known or task.word in _SUITES:
+        raise ValueError(f"Unknown environment {task.name!r}: {_advice(task)}")
 
 
 def _check_here(task: Task) -> None:
     """Refuses a task that this machine cannot make."""
-    name, word, rest = task
-    if word == "dmlab":
-        dmlab.check(rest)
-    if word in control_tasks.TASKS:
-        control.check(word, rest)
-    if not task.is_made_singly:
-        return
+    word = task.word
     try:
-        gym.describe(name)
+        kinds.of(task).check(task)
     except ValueError as error:
         missing = error.__cause__
         is_missing = isinstance(missing, ModuleNotFoundError) and missing.name == word
         if is_missing and "." not in word and (_near(word) or not import_path.near(word)):
             # No reading of the colon fits: a misspelt kind of environment, or a module.
             raise ValueError(
-                f"Unknown environment {name!r}: {_advice(word, rest)} {error}"
+                f"Unknown environment {task.name!r}: {_advice(task)} {error}"
             ) from error
         raise
 
 
 def _near(word: str) -> list[str]:
     """The kind of environment with the name nearest to a word, if any is near."""
-    return difflib.get_close_matches(word, [*_WITHOUT_TASK, *_TASKS], n=1)
+    return difflib.get_close_matches(word, [*_WITHOUT_TASK, *kinds.WORDS], n=1)
 
 
-def _with_kind(task: str) -> list[str]:
+def _with_kind(text: str) -> list[str]:
     """The full names of the tasks that a text without a kind names, or else is nearest to."""
-    whole = {f"{kind}:{known}": known for kind, tasks in _TASKS.items() for known in tasks()}
-    meant = [name for name, known in whole.items() if known.lower() == task.lower()]
-    near = difflib.get_close_matches(task, set(whole.values()), n=1, cutoff=0.75)
-    return meant or [name for name, known in whole.items() if known in near]
+    whole = {f"{word}:{task}": task for word in kinds.WORDS for task in kinds.named(word).tasks()}
+    meant = [name for name, task in whole.items() if task.lower() == text.lower()]
+    near = difflib.get_close_matches(text, set(whole.values()), n=1, cutoff=0.75)
+    return meant or [name for name, task in whole.items() if task in near]
 
 
-def _advice(word: str, task: str) -> str:
+def _advice(task: Task) -> str:
     """Names the nearest right name, or else the forms that a name can take."""
-    if word in control_tasks.TASKS:
-        return control_tasks.advice(word, task)
-    for near in _near(word):
-        of_kind = _TASKS[near]() if near in _TASKS else []
-        for near_task in difflib.get_close_matches(task, of_kind, n=1):
+    if (advice := kinds.of(task).advice) is not None:
+        return advice(task)
+    for near in _near(task.word):
+        of_kind = kinds.named(near).tasks() if near in kinds.WORDS else []
+        for near_task in difflib.get_close_matches(task.rest, of_kind, n=1):
             return f"did you mean {near}:{near_task}?"
         if near in _WITHOUT_TASK:
             return f"did you mean {near}?"
-    if not task and (named := _with_kind(word)):
+    if not task.rest and (named := _with_kind(task.word)):
         return f"did you mean {' or '.join(named)}?"
-    return (
-        f"expected catch[:{'|'.join(_TASKS['catch']())}], memory:<{'|'.join(small_tasks.MEMORY)}>, "
-        "atari:<game in snake_case>, dmlab:<level>, control:<domain>/<task>, "
-        "control-pixels:<domain>/<task>, rwrl:<domain>/<task>/<level>, gym:<id known to "
-        "gymnasium>, gym:<module>:<id>, <package.module>:<function>, several of these joined by "
-        "commas, atari57 or dmlab30."
-    )
+    forms = (kinds.named(word).form for word in (*kinds.WORDS, "own"))
+    return f"expected {', '.join(forms)}, several of these joined by commas, atari57 or dmlab30."

@@ -8,7 +8,8 @@ import importlib
 import multiprocessing
 from multiprocessing import connection
 
-from environments import gym, suites
+from environments import kinds, suites
+from environments.kinds import Description, Task
 from launch.local import processes
 
 SECONDS = 60.0
@@ -16,7 +17,7 @@ _SECONDS_TO_END = 5.0  # of a child that has answered
 
 
 def try_each(env: str, seconds: float | None) -> None:
-    """Tries every environment that is made one at a time, for `environments.gym` to know of it.
+    """Tries every environment that is made one at a time, for its kind to know of it.
 
     One that has not answered after so many seconds, by default `SECONDS`, is given up.
     """
@@ -24,15 +25,17 @@ def try_each(env: str, seconds: float | None) -> None:
         suites.check_names(env)
     except ValueError:  # which is said where names are checked
         return
-    for task in filter(suites.made_singly, suites.tasks(env)):
+    for task in suites.parse(env):
+        if not task.is_made_singly:
+            continue
         with processes.ended_with():
             found = _tried(task, seconds or SECONDS)
-        gym.remember(task, found)
-        if isinstance(found, gym.Description) and (module := suites.module_of(task)):
+        kinds.of(task).remember(task.name, found)
+        if isinstance(found, Description) and (module := suites.module_of(task.name)):
             importlib.import_module(module)  # once for all processes
 
 
-def _tried(task: str, seconds: float) -> gym.Description | str:
+def _tried(task: Task, seconds: float) -> Description | str:
     ours, theirs = multiprocessing.Pipe(duplex=False)
     child = multiprocessing.get_context("fork").Process(target=_answer, args=(task, theirs))
     child.start()
@@ -40,23 +43,25 @@ def _tried(task: str, seconds: float) -> gym.Description | str:
     try:
         if not ours.poll(seconds):
             return (
-                f"{task!r} was not made, reset and stepped once within {seconds:g} seconds; if "
-                "it takes longer, say so by --hang_seconds."
+                f"{task.name!r} was not made, reset and stepped once within {seconds:g} seconds; "
+                "if it takes longer, say so by --hang_seconds."
             )
-        found: gym.Description | str = ours.recv()
+        found: Description | str = ours.recv()
         child.join(_SECONDS_TO_END)
         return found
     except EOFError:
         child.join()
-        return f"{task!r} ended its process, with code {child.exitcode}, when it was tried."
+        return f"{task.name!r} ended its process, with code {child.exitcode}, when it was tried."
     finally:
         child.kill()
         child.join()
 
 
-def _answer(task: str, launcher: connection.Connection) -> None:
+def _answer(task: Task, launcher: connection.Connection) -> None:
+    describe = kinds.of(task).describe
+    assert describe is not None
     try:
-        suites.check(task)
-        launcher.send(gym.describe(task))
+        suites.check(task.name)
+        launcher.send(describe(task.name))
     except ValueError as error:
         launcher.send(str(error))

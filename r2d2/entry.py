@@ -76,7 +76,7 @@ _ACME = {"acme": "acme:learner", "acme_unpadded": "acme:learner"}  # Acme has R2
 ENTRIES = {
     name: Entry(
         config,
-        imported("r2d2.agent:make"),
+        imported("r2d2.builder:make"),
         dmlab=DMLAB_VARIANTS[name],
         local=_LOCAL if config.lstm_size else _FEEDFORWARD,
         epsilon_field="evaluation_epsilon",

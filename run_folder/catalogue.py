@@ -17,7 +17,6 @@ import r2d2  # noqa: F401 (its check of the installation; its entry is imported 
 from agents.entry import EXAMPLE, Entry, Kind
 from agents.networks.named import CONVOLUTIONS, least_side
 from environments import import_path, suites
-from environments.copies import conversion
 from run_folder import texts
 
 PRESETS = ("local", "paper")
@@ -134,7 +133,7 @@ def paper_config(agent: Entry, env: str) -> Any:
     if suites.kind(env) == "dmlab":
         special = agent.dmlab
     elif agent.control is not None and suites.is_continuous(env):
-        special = agent.control_image if suites.shows_pixels(env) else agent.control
+        special = agent.control_image if suites.images(env) else agent.control
     values = dict(agent.of_env(env))
     if agent.num_tasks_field is not None:
         values[agent.num_tasks_field] = len(suites.tasks(env))
@@ -162,8 +161,8 @@ def kind_of(env: str) -> Kind:
         case "dmlab":
             return "dmlab"
     if suites.is_continuous(env):
-        return "control_image" if suites.shows_pixels(env) else "control"
-    shapes = conversion.images(suites.observation_space(env))
+        return "control_image" if suites.images(env) else "control"
+    shapes = suites.images(env)
     least = least_side(CONVOLUTIONS["shallow"])
     large = shapes and all(min(shape[:2]) >= least for shape in shapes)
     return "image" if large else "small"

@@ -1,9 +1,10 @@
 """How much of this project some modules import, all together.
 
-    python -m tests.closure r2d2.agent
-    python -m tests.closure launch.train r2d2.entry r2d2.agent --without=tensor_ops  # a run of R2D2
+    python -m tests.closure r2d2.agent  # R2D2 as a library
+    python -m tests.closure launch.train r2d2.entry r2d2.builder environments.atari  # a run
 
-Every import counts, also one within a function; `--without=tensor_ops` leaves a room out.
+Every import counts, also one within a function. What a run imports by name, its agent's entry and
+builder and its kind of environment, has to be named; `--without=tensor_ops` leaves a room out.
 """
 
 import sys

@@ -112,7 +112,7 @@ def evolved(env: str) -> Mapping[str, str]:
 ENTRIES = {
     "impala": Entry(
         config.ATARI,
-        imported("agents.impala.agent:make"),
+        imported("agents.impala.builder:make"),
         dmlab=config.DMLAB,
         control=config.CONTROL,
         control_image=config.CONTROL_IMAGE,

@@ -1,15 +1,9 @@
-"""PopArt-IMPALA as the rest of the system sees it (Hessel et al., AAAI 2019)."""
-
-import functools
+"""PopArt-IMPALA as a library (Hessel et al., AAAI 2019)."""
 
 from acme import specs
 
-from agents.contract import Agent
-from agents.impala import agent as impala
-from agents.impala import network as networks
-from agents.networks.network import RecurrentNetwork, choices_of
+from agents.popart.builder import make
 from agents.popart.config import ATARI, DMLAB, MULTIHEAD_ATARI, MULTIHEAD_DMLAB, Config
-from agents.popart.statistics import PopArt
 from agents.single_process import SingleProcessAgent
 
 __all__ = ["ATARI", "DMLAB", "MULTIHEAD_ATARI", "MULTIHEAD_DMLAB", "Config", "PopArtIMPALA", "make"]
@@ -25,28 +19,3 @@ class PopArtIMPALA(SingleProcessAgent):
         self, environment_spec: specs.EnvironmentSpec, config: Config = ATARI, *, seed: int = 0
     ) -> None:
         super().__init__(make(config), environment_spec, seed=seed)
-
-
-def make(config: Config, name: str = "popart") -> Agent:
-    """The agent of a config: IMPALA with a value for each task, normalised or not.
-
-    Args:
-      config: hyperparameters; `ATARI` and `DMLAB` are the paper's, `MULTIHEAD_ATARI` and
-        `MULTIHEAD_DMLAB` its baseline without normalisation.
-      name: of the agent, its queue and its log; its replay, if any, is `<name>_replay`.
-    """
-    normaliser = functools.partial(
-        PopArt,
-        decay=config.statistics_decay,
-        scale_min=config.scale_min,
-        scale_max=config.scale_max,
-    )
-    make_update = functools.partial(
-        impala.make_update, make_normaliser=normaliser if config.normalise else None
-    )
-    return impala.make(config, name, make_network=_make_network, make_update=make_update)
-
-
-def _make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> RecurrentNetwork:
-    choices_of(environment_spec.actions)  # raises ValueError for vectors
-    return networks.make_network(config, environment_spec, config.num_tasks)

@@ -19,7 +19,7 @@ _BAND = Band(
 def _entry(atari: Config, dmlab: Config, **arguments: Any) -> Entry:
     return Entry(
         atari,
-        imported("agents.popart.agent:make"),
+        imported("agents.popart.builder:make"),
         dmlab=dmlab,
         of_env=impala.horizon,
         # On two cores: IMPALA's values, with the paper's batches.

@@ -44,7 +44,7 @@ _AS_IMPALA: dict[str, Any] = dict(discount=0.99, max_gradient_norm=40.0)
 def _entry(atari: Config, dmlab: Config, control: Config, control_image: Config) -> Entry:
     return Entry(
         atari,
-        imported("agents.stac.agent:make"),
+        imported("agents.stac.builder:make"),
         dmlab=dmlab,
         control=control,
         control_image=control_image,

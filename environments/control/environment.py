@@ -15,7 +15,8 @@ import numpy as np
 from absl import logging
 from gymnasium import spaces
 
-from environments.control import renderer
+from environments import kinds
+from environments.control import renderer, tasks
 from environments.copies.dead_simulators import first_line
 from environments.copies.from_dm import FromDm
 from environments.copies.made_singly import Copies
@@ -223,3 +224,28 @@ def _suite(kind: str) -> Any:
 def _is_installed(package: str) -> bool:
     """Returns whether a package is installed, without importing it."""
     return importlib.util.find_spec(package) is not None
+
+
+def _kind(word: str, form: str, *images: kinds.Shape) -> kinds.Kind:
+    def make_task(task: kinds.Task, num_envs: int, options: kinds.Options) -> Copies:
+        drawing, full = options.drawing, options.full_rendering
+        return make(word, task.rest, num_envs, full_rendering=full, drawing=drawing)
+
+    return kinds.Kind(
+        form=f"{word}:{form}",
+        make=make_task,
+        tasks=lambda: tasks.TASKS[word],
+        advice=lambda task: tasks.advice(word, task.rest, form),
+        check=lambda task: check(word, task.rest),
+        check_drawing=lambda task: renderer.check(task.name),
+        # Known by the name, so that no engine has to be there to ask.
+        is_continuous=lambda task: True,
+        images=lambda task: list(images),
+    )
+
+
+KINDS = {
+    "control": _kind("control", "<domain>/<task>"),
+    "control-pixels": _kind("control-pixels", "<domain>/<task>", (HEIGHT, WIDTH, 3)),
+    "rwrl": _kind("rwrl", "<domain>/<task>/<level>"),
+}

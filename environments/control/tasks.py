@@ -56,12 +56,13 @@ RWRL = tuple(
 TASKS = {"control": CONTROL, "control-pixels": CONTROL, "rwrl": RWRL}
 
 
-def advice(kind: str, task: str) -> str:
+def advice(kind: str, task: str, form: str) -> str:
     """Ends a sentence about a task that does not exist: the nearest names, or else all of them.
 
     Args:
       kind: one of `TASKS`.
       task: the rest of the name.
+      form: of such a rest.
     """
     known = TASKS[kind]
     near = difflib.get_close_matches(task, known, n=1, cutoff=0.9)
@@ -71,5 +72,4 @@ def advice(kind: str, task: str) -> str:
     if near:
         *others, last = (f"{kind}:{name}" for name in near)
         return f"did you mean {', '.join(others)}{' or ' * bool(others)}{last}?"
-    form = "<domain>/<task>/<level>" if kind == "rwrl" else "<domain>/<task>"
     return f"expected {kind}:{form}, one of {', '.join(known)}."

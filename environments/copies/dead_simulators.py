@@ -24,6 +24,10 @@ class CannotPlayError(RuntimeError):
     task: str | None = None
 
 
+on_wait: Callable[[], None] = lambda: None  # noqa: E731
+"""A hook, called each second of waiting for a simulator, since one may load for a minute. The
+process that plays may replace it."""
+
 on_new_kind: Callable[[str, str], None] = lambda sentence, kind: None  # noqa: E731
 """A hook, called at the first death of each kind. The process that plays may replace it."""
 

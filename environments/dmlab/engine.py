@@ -14,18 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from environments.copies import dead_simulators
 from environments.copies.dead_simulators import Deaths
 from environments.dmlab import process
 
 _LAST_WORDS = 1000  # characters
-_SECONDS = 1.0  # between two calls of `on_wait`
+_SECONDS = 1.0  # between two calls of `dead_simulators.on_wait`
 
 Frame = tuple[np.ndarray, str]
 """(image uint8 [72, 96, 3], instruction), as the player sees and hears them."""
-
-on_wait: Callable[[], None] = lambda: None  # noqa: E731
-"""A hook, called each second of waiting for an engine, since a level may load for a minute. The
-process that plays may replace it."""
 
 
 class EngineLost(Exception):
@@ -89,7 +86,7 @@ class Engine:
         left = patience
         try:
             while left > _SECONDS and not self._connection.poll(_SECONDS):
-                on_wait()
+                dead_simulators.on_wait()
                 left -= _SECONDS
             if self._connection.poll(left):
                 return self._connection.recv()

@@ -11,6 +11,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from environments import kinds, scores
 from environments.copies import conversion, vector
 from environments.copies.dead_simulators import Deaths
 from environments.copies.vector import Begun, Step
@@ -207,3 +208,17 @@ def native(action: str) -> tuple[int, ...]:
 def _config(level: str) -> dict[str, str]:
     size = {"width": str(WIDTH), "height": str(HEIGHT)}
     return size | ({"allowHoldOutLevels": "true"} if level.endswith("_test") else {})
+
+
+KINDS = {
+    "dmlab": kinds.Kind(
+        form="dmlab:<level>",
+        make=lambda task, num_envs, options: DMLab(
+            task.rest, num_envs, full_action_space=options.full_action_space
+        ),
+        tasks=lambda: sorted({*CLASSICS, *scores.DMLAB30_LEVELS}),
+        check=lambda task: check(task.rest),
+        frames_per_step=process.FRAMES_PER_STEP,
+        images=lambda task: [(HEIGHT, WIDTH, 3)],
+    )
+}

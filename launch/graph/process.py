@@ -20,7 +20,7 @@ from types import TracebackType
 import launchpad as lp
 import numpy as np
 
-from environments.dmlab import engine
+from environments.copies import dead_simulators
 from run_folder import mirrors
 from run_folder.layout import RunFolder
 
@@ -98,7 +98,7 @@ class Heartbeats:
         global _own
         place = self._places[label]
         _own = self._times[place : place + 1]
-        engine.on_wait = beat
+        dead_simulators.on_wait = beat
 
     def silence(self, label: str) -> float:
         """Seconds since a node was last heard of."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
+import ale_py  # noqa: F401 (registers games, which would be undone with those of a test)
 import gymnasium
 import numpy as np
 import pytest

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from environments import suites
+from environments import screens, suites
 from environments.control import environment as control
 from environments.control import renderer
 from environments.control import tasks as control_tasks
@@ -45,6 +45,14 @@ def test_pixels_on_a_headless_machine_need_a_choice(monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("DISPLAY", raising=False)
     with pytest.raises(ValueError, match=r"MUJOCO_GL is not set: .*libegl-mesa0.*libosmesa6"):
         suites.check("control-pixels:cartpole/swingup")
+
+
+def test_a_task_of_features_is_watched_by_a_renderer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MUJOCO_GL", raising=False)
+    monkeypatch.delenv("DISPLAY", raising=False)
+    screens.check("atari:pong")
+    with pytest.raises(ValueError, match=r"'control:walker/walk'.* MUJOCO_GL is not set"):
+        screens.check("control:walker/walk")
 
 
 def test_a_renderer_that_does_not_draw_is_quoted_and_tried_once(

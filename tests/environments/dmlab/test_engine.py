@@ -109,7 +109,7 @@ def test_a_silent_engine_is_given_up_and_its_player_heard_meanwhile(
     process.suspend()
     engine.step((0,) * 7)
     waits: list[None] = []
-    monkeypatch.setattr("environments.dmlab.engine.on_wait", lambda: waits.append(None))
+    monkeypatch.setattr("environments.copies.dead_simulators.on_wait", lambda: waits.append(None))
     with pytest.raises(EngineLost, match=r"^was silent for 2\.1 s$"):
         engine.answer(2.1)
     assert len(waits) == 2

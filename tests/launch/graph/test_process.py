@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from environments.dmlab import engine
+from environments.copies import dead_simulators
 from launch.graph import process
 from launch.graph.process import Heartbeats
 from tests.forks import fork
@@ -19,7 +19,7 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """This process is no node but within a test."""
     monkeypatch.setattr(process, "BUSY_SECONDS", 0.05)
     monkeypatch.setattr(process, "_own", None)
-    monkeypatch.setattr(engine, "on_wait", engine.on_wait)
+    monkeypatch.setattr(dead_simulators, "on_wait", dead_simulators.on_wait)
 
 
 def _fork(watched: Heartbeats, label: str, do: Callable[[], None]) -> int:
@@ -54,7 +54,7 @@ def _wait_for_ever() -> None:
 
 def _load_for_ever() -> None:
     while True:
-        engine.on_wait()
+        dead_simulators.on_wait()
         time.sleep(0.05)
 
 

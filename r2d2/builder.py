@@ -1,0 +1,55 @@
+"""R2D2 as the rest of the system sees it (Kapturowski et al., ICLR 2019)."""
+
+import functools
+
+from acme import specs
+
+from agents.actor import with_variables
+from agents.contract import Agent
+from agents.networks.network import RecurrentNetwork
+from r2d2 import network as networks
+from r2d2 import policy, targets
+from r2d2.config import Config
+from r2d2.learner import R2D2Update
+from replay.structures import TableSpec
+
+
+def make(config: Config, name: str = "r2d2") -> Agent:
+    """The agent of a config.
+
+    Args:
+      config: hyperparameters; `VARIANTS` holds the paper's.
+      name: of the agent, its table and its log.
+    """
+
+    def make_network(environment_spec: specs.EnvironmentSpec) -> RecurrentNetwork:
+        network = networks.make_network(config, environment_spec)
+        return with_variables(network, environment_spec, config.frame_stack)
+
+    table = TableSpec(
+        name=name,
+        kind="prioritized",
+        layout=config.layout,
+        max_size=config.replay_size,
+        min_size=config.min_replay_size,
+        samples_per_insert=config.samples_per_insert,
+        priority_exponent=config.priority_exponent,
+    )
+    return Agent(
+        name=name,
+        config=config,
+        tables=(table,),
+        batch_sizes=(config.batch_size,),
+        frame_stack=config.frame_stack,
+        resets_on_life_loss=config.life_loss == "reset",
+        variable_update_period=config.variable_update_period,
+        make_network=make_network,
+        make_policy=functools.partial(policy.make_policy, config),
+        make_evaluation_policy=functools.partial(policy.make_evaluation_policy, config),
+        make_update=lambda spec: R2D2Update(make_network(spec), make_network(spec), config),
+        initial_priority=targets.make_initial_priority(config),
+        estimates=lambda update, values, task: policy.estimates(config, values),
+        can_be_several=True,
+        has_action_values=True,
+        is_recurrent=config.lstm_size > 0,
+    )

@@ -3,15 +3,21 @@
 Starts `launch.train` on Pong and watches it for a minute from its first update on. `parts` is what
 environments, inference and learner make of the same steps when each has the machine to itself, one
 after the other: the other two commands measure them first. With another `--env` there are no parts.
+
+`--device=gpu` has the learner on a GPU, and actors by turns on processors and there.
 """
 
+import contextlib
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+import tensorflow as tf
 from absl import flags
 
 from benchmarks import measuring, rival
@@ -24,6 +30,7 @@ _NUM_ACTORS = flags.DEFINE_integer("num_actors", 32, "Environments.")
 _ACTORS_PER_NODE = flags.DEFINE_integer("actors_per_node", 32, "Environments in one process.")
 _RUNS = flags.DEFINE_integer("runs", 1, "How often, each followed by the rival.", lower_bound=1)
 _ENV = flags.DEFINE_string("env", GAME, "What is played.")
+_DEVICE = measuring.define_device()
 # Rival -> its module, and how the names of the environments that it plays begin.
 _RIVALS = {"sample_factory": ("sample_factory", GAME), "sb3_ppo": ("stable_baselines", "control:")}
 _PEER = flags.DEFINE_enum("peer", None, list(_RIVALS), "What plays it too, by turns.")
@@ -32,21 +39,36 @@ Measured = dict[str, tuple[float, str]]  # values with their units
 
 
 def _check() -> None:
+    measuring.use_device(_DEVICE.value)
     if _PEER.value and not _ENV.value.startswith(plays := _RIVALS[_PEER.value][1]):
         measuring.fail(f"--peer={_PEER.value} plays {plays}, got --env={_ENV.value}.")
 
 
 def main(measured: Subject, report: Report) -> None:
     parts = _measure_parts(measured, report) if _ENV.value == GAME else {}
-    turns = [_measure_turn(measured, parts, report) for _turn in range(_RUNS.value)]
+    turns = [_measure_devices(measured, parts, report) for _turn in range(_RUNS.value)]
     for name, (_value, unit) in turns[-1].items():
         report.add(name, figure([turn[name][0] for turn in turns if name in turn], unit))
 
 
-def _measure_turn(measured: Subject, parts: dict[str, float], report: Report) -> Measured:
+def _measure_devices(measured: Subject, parts: dict[str, float], report: Report) -> Measured:
+    """A turn, or one for each device that actors may act on."""
+    if _DEVICE.value != "gpu":
+        return _measure_turn(measured, parts, report, "auto")
+    turns = {device: _measure_turn(measured, {}, report, device) for device in ("cpu", "gpu")}
+    return {
+        f"{name}, acting on {device}": value
+        for device, turn in turns.items()
+        for name, value in turn.items()
+    }
+
+
+def _measure_turn(
+    measured: Subject, parts: dict[str, float], report: Report, acting_on: str
+) -> Measured:
     """A run of ours against its parts, then the rival's."""
     with tempfile.TemporaryDirectory() as folder:
-        run = _measure_run(pathlib.Path(folder) / "run", measured)
+        run = _measure_run(pathlib.Path(folder) / "run", measured, acting_on)
         if parts:
             _compare_with_parts(run, parts)
         if _PEER.value:
@@ -78,12 +100,13 @@ def _benchmark(name: str, measured: Subject, *arguments: str) -> dict[str, dict[
     return figures
 
 
-def _measure_run(folder: pathlib.Path, measured: Subject) -> Measured:
+def _measure_run(folder: pathlib.Path, measured: Subject, acting_on: str) -> Measured:
     arguments = [
         *measuring.given(measured),
         f"--env={_ENV.value}",
         f"--num_actors={_NUM_ACTORS.value}",
         f"--actors_per_node={_ACTORS_PER_NODE.value}",
+        f"--actor_device={acting_on}",
     ]
     with Run(folder, arguments) as run:
         started = {
@@ -91,9 +114,24 @@ def _measure_run(folder: pathlib.Path, measured: Subject) -> Measured:
             "first_learner_step": (run.wait_for("learner_steps", 1), "s"),
         }
         before = run.moment()
-        run.wait_for("walltime", before.counts["walltime"] + _SECONDS.value)
+        with _gpu_busy() as busy:
+            run.wait_for("walltime", before.counts["walltime"] + _SECONDS.value)
         after = run.moment()
-    return started | _between(before, after, measured)
+    return started | _between(before, after, measured) | busy
+
+
+@contextlib.contextmanager
+def _gpu_busy() -> Iterator[Measured]:
+    """Finds in which share of the time GPUs computed, where there are any."""
+    found: Measured = {}
+    if not tf.config.get_visible_devices("GPU"):
+        yield found
+        return
+    query = ["--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "--loop=1"]
+    watching = subprocess.Popen(["nvidia-smi", *query], stdout=subprocess.PIPE, text=True)
+    yield found
+    watching.terminate()
+    found["gpu_busy"] = float(np.mean([*map(float, watching.communicate()[0].split())])), "%"
 
 
 def _between(before: Moment, after: Moment, measured: Subject) -> Measured:
@@ -105,6 +143,7 @@ def _between(before: Moment, after: Moment, measured: Subject) -> Measured:
     }
     return {
         "steps": (done["actor_steps"] / seconds, "steps/s"),
+        "updates": (done["learner_steps"] / seconds, "updates/s"),
         "learner_frames": (done["learner_steps"] * measured.frames / seconds, "frames/s"),
         "replays_per_observation": (done["trained_steps"] / done["actor_steps"], "replays"),
         **cpu,
@@ -141,7 +180,7 @@ def _measure_rival(folder: str, measured: Subject, run: Measured, report: Report
 if __name__ == "__main__":
     measuring.run(
         main,
-        ["env", "seconds", "num_actors", "actors_per_node", "runs"],
+        ["env", "seconds", "num_actors", "actors_per_node", "runs", "device"],
         ["peer"],
         preset="local",
         before=_check,

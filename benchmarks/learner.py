@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 import itertools
 import math
-import os
 import resource
 from collections.abc import Callable
 from typing import Any
@@ -38,9 +37,7 @@ _SIDE, _SIDE_ON_GPU = 2048, 8192  # a GPU takes longer to be told of the smaller
 
 _PEER = flags.DEFINE_enum("peer", None, sorted(_RIVALS), "Whose step alternates with ours.")
 _PEER_BFLOAT16 = flags.DEFINE_boolean("peer_bfloat16", False, "PyTorch's autocast to bfloat16.")
-_DEVICE = flags.DEFINE_enum(
-    "device", None, ["cpu", "gpu"], "Where both compute: on a GPU, if unset, where there is one."
-)
+_DEVICE = measuring.define_device()
 _WITH_REPLAY = flags.DEFINE_boolean(
     "with_replay", False, "Measures the step fed by a replay server too, priorities written back."
 )
@@ -75,17 +72,6 @@ def main(measured: Subject, report: Report) -> None:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in kB, of this process alone
     report.add("peak_memory", single(memory / 1e6, "GB"))
     _report_work(report, rates, measured, update)
-
-
-def _choose_device() -> None:
-    if _DEVICE.value == "gpu" and not tf.config.list_physical_devices("GPU"):
-        measuring.fail(
-            "--device=gpu needs a GPU that TensorFlow sees, and it sees none here: "
-            "docs/installing.md says what to install."
-        )
-    if _DEVICE.value == "cpu":
-        tf.config.set_visible_devices([], "GPU")
-        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # a rival's
 
 
 def _roof(measured: Subject) -> str:
@@ -206,5 +192,5 @@ if __name__ == "__main__":
         main,
         ["device", "with_replay", "num_clients"],
         ["peer", "peer_bfloat16"],
-        before=_choose_device,
+        before=lambda: measuring.use_device(_DEVICE.value),
     )

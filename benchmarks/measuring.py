@@ -60,6 +60,25 @@ def define_counts(
     return holder
 
 
+def define_device() -> flags.FlagHolder[str | None]:
+    """Defines `--device`."""
+    return flags.DEFINE_enum(
+        "device", None, ["cpu", "gpu"], "What computes: a GPU, if unset, where there is one."
+    )
+
+
+def use_device(wanted: str | None) -> None:
+    """Hides GPUs from this process and those that it starts, or fails where there is none."""
+    if wanted == "gpu" and not tf.config.list_physical_devices("GPU"):
+        fail(
+            "--device=gpu needs a GPU that TensorFlow sees, and it sees none here: "
+            "docs/installing.md says what to install."
+        )
+    if wanted == "cpu":
+        tf.config.set_visible_devices([], "GPU")
+        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+
+
 def run(
     main: Callable[[Subject, "Report"], None],
     measured: Sequence[str],

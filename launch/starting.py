@@ -17,7 +17,7 @@ from absl import flags
 from agents.contract import Agent, Update
 from agents.networks.network import is_discrete
 from environments.copies.dead_simulators import first_line
-from launch import command_line, gcp_flags, trial
+from launch import command_line, gcp_flags, sizing, trial
 from launch.local import fork_server, processes, supervisor, temporary_files
 from replay import dataset, tables
 from run_folder import (
@@ -60,7 +60,19 @@ class Resumption(NamedTuple):
     with_replay: bool
 
 
-def start(asked: Settings | Resumption, job: str | None) -> int:
+class Unsized(NamedTuple):
+    """A run that begins with as many actors as suit this machine.
+
+    Attributes:
+      run: its settings but for these.
+      per_node: actors of each process; None finds this too.
+    """
+
+    run: Settings
+    per_node: int | None
+
+
+def start(asked: Settings | Unsized | Resumption, job: str | None) -> int:
     """Starts a run where the command line wants it; returns the exit code.
 
     Args:
@@ -71,10 +83,14 @@ def start(asked: Settings | Resumption, job: str | None) -> int:
       SettingsError: it cannot be done; the folder is as it was.
     """
     resumption = asked if isinstance(asked, Resumption) else None
+    unsized = asked if isinstance(asked, Unsized) else None
     try:
-        run = _accept(asked, job)
+        if unsized:
+            here = job is None and not gcp_flags.wanted()
+            sizing.check(unsized.run, unsized.per_node, here=here)
+        run = _accept(asked.run if isinstance(asked, Unsized) else asked, job)
         if job is None and not gcp_flags.wanted():
-            return _run_here(run, resumption)
+            return _run_here(run, resumption, unsized)
         tf.config.set_visible_devices([], "GPU")  # no node runs here
         manifests = _manifests(run, resumption)
         if job is not None:
@@ -91,7 +107,7 @@ def start(asked: Settings | Resumption, job: str | None) -> int:
         raise SettingsError(str(error)) from None
 
 
-def _run_here(run: Settings, resumption: Resumption | None) -> int:
+def _run_here(run: Settings, resumption: Resumption | None, unsized: Unsized | None) -> int:
     """Runs all nodes on this machine, as forks; this process itself runs no TensorFlow op."""
     why_open = "--noprivate_network was given"
     if run.private_network:
@@ -106,6 +122,10 @@ def _run_here(run: Settings, resumption: Resumption | None) -> int:
         contextlib.ExitStack() as stack,
     ):
         manifests = server.call(_manifests, run, resumption)
+        if unsized:
+            run, found = server.call(sizing.find, run, unsized.per_node)
+            with contextlib.suppress(OSError):  # a closed terminal
+                print(found, flush=True)
         _make_folder("run_dir", run.path)
         report: Callable[[], None] = lambda: None  # noqa: E731
         if run.wandb:

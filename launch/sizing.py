@@ -10,16 +10,17 @@ import functools
 import math
 import multiprocessing
 import os
-import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
+from concurrent import futures
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import synchronize
 from typing import NamedTuple
 
 import psutil
 
-from environments.copies.dead_simulators import CannotPlayError
-from launch import trial
+from environments.copies.dead_simulators import first_line
 from launch.graph import actor_node
 from run_folder import building
 from run_folder.settings import Crew, Settings, SettingsError
@@ -31,7 +32,6 @@ _GROWS = 1.1  # times the rate before: else no further step of a ladder is tried
 _AS_GOOD = 0.95  # of the best rate
 _SHARE = 0.5  # of available memory, that environments and policies may take
 _SECONDS = 1.0
-_LONGEST = 300.0  # seconds, unless --hang_seconds is more: 64 Atari games take 13 to be made
 _FIRST_STEPS = 3  # in which the policy is compiled
 
 
@@ -46,6 +46,8 @@ class Rung(NamedTuple):
 
 Measure = Callable[[int, int], Rung]  # of so many nodes, with so many environments each
 
+_begin: synchronize.Barrier  # in a process that measures
+
 
 def find(run: Settings, per_node: int | None) -> tuple[Settings, str]:
     """A run's settings with the numbers of actors that suit this machine, and a line about them.
@@ -57,7 +59,7 @@ def find(run: Settings, per_node: int | None) -> tuple[Settings, str]:
       per_node: environments of each process; None finds this too.
 
     Raises:
-      SettingsError: an environment dies, hangs or cannot be played.
+      SettingsError: an environment ends its process, or raises an error.
     """
     measure = functools.partial(_measure, run)
     cores = len(os.sched_getaffinity(0))
@@ -72,33 +74,21 @@ def check(run: Settings, per_node: int | None, *, here: bool) -> None:
     """Checks that the number of a run's actors can be found.
 
     Args:
-      run: its settings but for that number.
-      per_node: as for `find`.
+      run, per_node: as for `find`.
       here: whether all of it runs on this machine.
 
     Raises:
       SettingsError: it cannot.
     """
-    give = "give --num_actors and --actors_per_node as numbers"
-    if not here:
-        raise SettingsError(
-            f"--num_actors=auto measures this machine, and the run's actors are on others: {give}."
-        )
-    if run.num_replay_shards > 1:
-        raise SettingsError(
-            f"--num_actors=auto is for one replay, got --num_replay_shards={run.num_replay_shards}:"
-            f" {give}."
-        )
-    if len(run.acting) > 1:
-        raise SettingsError(
-            f"--num_actors=auto is for one agent that acts, got {run.act_with}: {give}, or one "
-            f"of them as --act_with={run.acting[0]}."
-        )
-    if per_node and per_node > MOST:
-        raise SettingsError(
-            f"--num_actors=auto finds {MOST} actors at most, got --actors_per_node={per_node}: "
-            "give --num_actors as a number."
-        )
+    shards = run.num_replay_shards
+    for is_so, why in (
+        (not here, "measures this machine, and the run's actors are on others"),
+        (shards > 1, f"is for one replay, got --num_replay_shards={shards}"),
+        (len(run.acting) > 1, f"is for one agent that acts, got --act_with={run.act_with}"),
+        ((per_node or 0) > MOST, f"finds {MOST} at most, got --actors_per_node={per_node}"),
+    ):
+        if is_so:
+            raise SettingsError(f"--num_actors=auto {why}: give a number, as --num_actors=32.")
 
 
 def climb(measure: Measure, *, cores: int, memory: float, per_node: int | None) -> list[Rung]:
@@ -119,10 +109,10 @@ def climb(measure: Measure, *, cores: int, memory: float, per_node: int | None) 
         if rungs and not (_fits(rungs, memory, 1, each) and _grew(rungs)):
             break
         rungs.append(measure(1, each))
-    alone, nodes = _smallest(rungs), 2
-    several = [alone]
+    several = [_smallest(rungs)]
+    nodes, most = 2, several[0].per_node
     while nodes < cores and nodes * (per_node or 1) <= MOST and _grew(several):
-        each = per_node or min(alone.per_node, MOST // nodes)
+        each = min(most, MOST // nodes)
         if not _fits(rungs, memory, nodes, each):
             break
         several.append(measure(nodes, each))
@@ -136,39 +126,35 @@ def choose(
     """`num_actors` and `actors_per_node`: the fewest actors whose rate is about the best.
 
     There are at least `LEAST`, where memory allows it. Several tasks have equally many, and at
-    least one each; where `actors_per_node` was given, all processes have as many instead.
+    least one each; where `per_node` is given, all processes have as many instead.
 
     Args:
       rungs: what was measured.
       memory, per_node: as for `climb`.
       num_tasks: of the run.
     """
-    found = _smallest(rungs)
-    nodes, each = found.nodes, found.per_node
+    nodes, each = _smallest(rungs)[:2]
     while nodes * each < LEAST:
         more = (nodes + 1, each) if per_node else (nodes, each + 1)
         if not _fits(rungs, memory, *more):
             break
         nodes, each = more
     if per_node:
-        nodes = max(nodes, math.ceil(num_tasks / per_node))
-        return nodes * per_node, per_node
+        return max(nodes, math.ceil(num_tasks / per_node)) * per_node, per_node
     num_actors = max(nodes * each // num_tasks, 1) * num_tasks
     return num_actors, math.ceil(num_actors / nodes)
 
 
 def sentence(rungs: Sequence[Rung]) -> str:
     """The rates that were measured, the most environments first."""
-    first, *others = sorted(rungs, key=lambda rung: (rung.nodes, rung.per_node), reverse=True)
-    environments = f"{first.per_node} environment{'s' * (first.per_node > 1)}"
-    several = first.nodes > 1
-    where = (
-        f"{first.nodes} processes of {environments}" if several else f"{environments} in a process"
-    )
-    rest = [
-        f", {rung.rate:,.0f} with {f'{rung.nodes} of ' * several}{rung.per_node}" for rung in others
+    ordered = sorted(rungs, key=lambda rung: rung[:2], reverse=True)
+    several = ordered[0].nodes > 1
+    unit = "processes x environments" if several else "environments in a process"
+    said = [
+        f"{rung.rate:,.0f} with {f'{rung.nodes} x ' * several}{rung.per_node}" for rung in ordered
     ]
-    return f"{first.rate:,.0f} steps/s with {where}{''.join(rest)}"
+    said[0] = f"{said[0].replace(' with', ' steps/s with')} {unit}"
+    return ", ".join(said)
 
 
 def _smallest(rungs: Sequence[Rung]) -> Rung:
@@ -191,16 +177,17 @@ def _fits(rungs: Sequence[Rung], memory: float, nodes: int, each: int) -> bool:
 
 
 def _measure(run: Settings, nodes: int, each: int) -> Rung:
-    begin = multiprocessing.get_context("fork").Barrier(nodes)
     crews = [_crew(run, range(node * each, (node + 1) * each)) for node in range(nodes)]
-    play = [functools.partial(_play, run, crew, begin) for crew in crews]
+    context = multiprocessing.get_context("fork")
+    begin = context.Barrier(nodes)
     try:
-        found = trial.answers(play, max(run.hang_seconds, _LONGEST))
-    except trial.NoAnswerError as error:
-        raise SettingsError(f"--num_actors=auto: {run.env!r} {error}") from None
-    if said := [each for each in found if isinstance(each, str)]:
-        raise SettingsError(f"--num_actors=auto: {max(said)}")
-    rates, memory = zip(*found, strict=True)
+        with futures.ProcessPoolExecutor(nodes, context, _begin_at, (begin,)) as pool:
+            rates, memory = zip(*pool.map(_play, [run] * nodes, crews), strict=True)
+    except BrokenProcessPool:
+        raise SettingsError(f"{run.env!r} ended its process when it was tried.") from None
+    except Exception as error:  # whatever somebody's environment raises; its author needs to see it
+        traceback.print_exc()
+        raise SettingsError(f"--env={run.env} cannot be played: {first_line(error)}") from None
     return Rung(nodes, each, sum(rates), max(memory))
 
 
@@ -210,23 +197,22 @@ def _crew(run: Settings, actors: range) -> Crew:
     return Crew(run.act_with, tuple(actors), tuple(actors), actors.stop, tasks)
 
 
-def _play(run: Settings, crew: Crew, begin: synchronize.Barrier) -> tuple[float, float] | str:
-    """Steps/s of a crew from when all have begun, and bytes; or why it cannot play."""
+def _begin_at(begin: synchronize.Barrier) -> None:
+    """Gives this process, which is to measure, the moment at which all of them begin."""
+    global _begin
+    _begin = begin
+
+
+def _play(run: Settings, crew: Crew) -> tuple[float, float]:
+    """Steps/s of a crew, and the bytes of its process."""
     with contextlib.ExitStack() as stack:
-        try:
-            spec = building.environment_spec(run)
-            loop = actor_node.make_loop(run, crew, spec, stack)
-            for _ in range(_FIRST_STEPS):
-                loop.step()
-            begin.wait()
-            steps, since = 0, time.monotonic()
-            while (passed := time.monotonic() - since) < _SECONDS:
-                steps += loop.step()[0]
-        except CannotPlayError as error:
-            begin.abort()
-            return str(error)
-        except threading.BrokenBarrierError:  # another crew has said why
-            return ""
+        loop = actor_node.make_loop(run, crew, building.environment_spec(run), stack)
+        for _ in range(_FIRST_STEPS):
+            loop.step()
+        _begin.wait()
+        steps, since = 0, time.monotonic()
+        while (passed := time.monotonic() - since) < _SECONDS:
+            steps += loop.step()[0]
         return steps / passed, _memory()
 
 

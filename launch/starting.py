@@ -4,6 +4,7 @@ Importing this takes seconds: TensorFlow and Launchpad.
 """
 
 import contextlib
+import functools
 import os
 import pathlib
 import sys
@@ -60,37 +61,33 @@ class Resumption(NamedTuple):
     with_replay: bool
 
 
-class Unsized(NamedTuple):
-    """A run that begins with as many actors as suit this machine.
-
-    Attributes:
-      run: its settings but for these.
-      per_node: actors of each process; None finds this too.
-    """
-
-    run: Settings
-    per_node: int | None
-
-
-def start(asked: Settings | Unsized | Resumption, job: str | None) -> int:
+def start(
+    asked: Settings | Resumption,
+    job: str | None,
+    *,
+    finds_actors: bool = False,
+    per_node: int | None = None,
+) -> int:
     """Starts a run where the command line wants it; returns the exit code.
 
     Args:
       asked: the settings of a run that begins, or what one goes on with.
       job: folder for the run as files; None runs it.
+      finds_actors, per_node: whether a run that begins gets the number of actors that
+        `sizing.find` finds, and what that is told.
 
     Raises:
       SettingsError: it cannot be done; the folder is as it was.
     """
     resumption = asked if isinstance(asked, Resumption) else None
-    unsized = asked if isinstance(asked, Unsized) else None
+    here = job is None and not gcp_flags.wanted()
+    find = functools.partial(sizing.find, per_node=per_node) if finds_actors else None
     try:
-        if unsized:
-            here = job is None and not gcp_flags.wanted()
-            sizing.check(unsized.run, unsized.per_node, here=here)
-        run = _accept(asked.run if isinstance(asked, Unsized) else asked, job)
-        if job is None and not gcp_flags.wanted():
-            return _run_here(run, resumption, unsized)
+        if isinstance(asked, Settings) and finds_actors:
+            sizing.check(asked, per_node, here=here)
+        run = _accept(asked, job)
+        if here:
+            return _run_here(run, resumption, find)
         tf.config.set_visible_devices([], "GPU")  # no node runs here
         manifests = _manifests(run, resumption)
         if job is not None:
@@ -107,7 +104,11 @@ def start(asked: Settings | Unsized | Resumption, job: str | None) -> int:
         raise SettingsError(str(error)) from None
 
 
-def _run_here(run: Settings, resumption: Resumption | None, unsized: Unsized | None) -> int:
+def _run_here(
+    run: Settings,
+    resumption: Resumption | None,
+    find: Callable[[Settings], tuple[Settings, str]] | None,
+) -> int:
     """Runs all nodes on this machine, as forks; this process itself runs no TensorFlow op."""
     why_open = "--noprivate_network was given"
     if run.private_network:
@@ -122,8 +123,8 @@ def _run_here(run: Settings, resumption: Resumption | None, unsized: Unsized | N
         contextlib.ExitStack() as stack,
     ):
         manifests = server.call(_manifests, run, resumption)
-        if unsized:
-            run, found = server.call(sizing.find, run, unsized.per_node)
+        if find is not None:
+            run, found = server.call(find, run)
             with contextlib.suppress(OSError):  # a closed terminal
                 print(found, flush=True)
         _make_folder("run_dir", run.path)

@@ -135,10 +135,10 @@ def main(_: Sequence[str]) -> None:
         starting = command_line.later("launch.starting", _first_line(run))
         command_line.parse_flags(sys.argv)
         going_on = (values, overrides, _RESUME_STEP.value, not _WITHOUT_REPLAY.value)
-        wanted: Any = run or starting.Resumption(*going_on)
-        if run and finds_actors():
-            wanted = starting.Unsized(run, values["actors_per_node"])
-        sys.exit(starting.start(wanted, command_line.JOB.value))
+        wanted = starting.Resumption(*going_on) if run is None else run
+        auto = dict(finds_actors=run is not None and finds_actors())
+        auto |= dict(per_node=values["actors_per_node"])
+        sys.exit(starting.start(wanted, command_line.JOB.value, **auto))
     except SettingsError as error:
         command_line.fail(str(error))
     except KeyboardInterrupt:  # the run had not begun

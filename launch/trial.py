@@ -4,15 +4,9 @@ What somebody's environment does to its process, or that it never answers, is th
 nothing of it stays in the process that all others are forked from.
 """
 
-import contextlib
-import functools
 import importlib
 import multiprocessing
-import time
-from collections.abc import Callable, Sequence
 from multiprocessing import connection
-from multiprocessing.process import BaseProcess
-from typing import Any
 
 from environments import gym, suites
 from launch.local import processes
@@ -31,79 +25,38 @@ def try_each(env: str, seconds: float | None) -> None:
     except ValueError:  # which is said where names are checked
         return
     for task in filter(suites.made_singly, suites.tasks(env)):
-        found: gym.Description | str
-        try:
-            (found,) = answers([functools.partial(_described, task)], seconds or SECONDS)
-        except NoAnswerError as error:
-            found = f"{task!r} {error}"
+        with processes.ended_with():
+            found = _tried(task, seconds or SECONDS)
         gym.remember(task, found)
         if isinstance(found, gym.Description) and (module := suites.module_of(task)):
             importlib.import_module(module)  # once for all processes
 
 
-class NoAnswerError(Exception):
-    """A fork has given none. The text says why, as a sentence of which the fork is the subject."""
-
-
-def answers(questions: Sequence[Callable[[], Any]], seconds: float) -> list[Any]:
-    """What functions return, all called at once, each in a fork of its own.
-
-    Whatever a fork starts ends with it at the latest.
-
-    Raises:
-      NoAnswerError: a fork has ended, or has not answered after so many seconds.
-    """
-    found: dict[int, Any] = {}
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(processes.ended_with())
-        asked: dict[Any, tuple[int, BaseProcess]] = {}
-        for index, question in enumerate(questions):
-            ours, theirs = multiprocessing.Pipe(duplex=False)
-            fork: BaseProcess = multiprocessing.get_context("fork").Process(
-                target=_answer, args=(question, theirs)
-            )
-            fork.start()
-            stack.callback(_end, fork)
-            theirs.close()
-            asked[ours] = index, fork
-        until = time.monotonic() + seconds
-        while asked:
-            ready = connection.wait(list(asked), max(until - time.monotonic(), 0.0))
-            if not ready:
-                raise NoAnswerError(
-                    f"was not made, reset and stepped once within {seconds:g} seconds; if it "
-                    "takes longer, say so by --hang_seconds."
-                )
-            for each in ready:
-                index, fork = asked.pop(each)
-                found[index] = _heard(fork, each)
-    return [found[index] for index in range(len(questions))]
-
-
-def _heard(fork: BaseProcess, ours: Any) -> Any:
+def _tried(task: str, seconds: float) -> gym.Description | str:
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=_answer, args=(task, theirs))
+    child.start()
+    theirs.close()
     try:
-        answer = ours.recv()
-        fork.join(_SECONDS_TO_END)
-        return answer
+        if not ours.poll(seconds):
+            return (
+                f"{task!r} was not made, reset and stepped once within {seconds:g} seconds; if "
+                "it takes longer, say so by --hang_seconds."
+            )
+        found: gym.Description | str = ours.recv()
+        child.join(_SECONDS_TO_END)
+        return found
     except EOFError:
-        fork.join()
-        raise NoAnswerError(
-            f"ended its process, with code {fork.exitcode}, when it was tried."
-        ) from None
+        child.join()
+        return f"{task!r} ended its process, with code {child.exitcode}, when it was tried."
+    finally:
+        child.kill()
+        child.join()
 
 
-def _end(fork: BaseProcess) -> None:
-    fork.kill()
-    fork.join()
-
-
-def _answer(question: Callable[[], Any], asker: connection.Connection) -> None:
-    asker.send(question())
-
-
-def _described(task: str) -> gym.Description | str:
+def _answer(task: str, launcher: connection.Connection) -> None:
     try:
         suites.check(task)
-        return gym.describe(task)
+        launcher.send(gym.describe(task))
     except ValueError as error:
-        return str(error)
+        launcher.send(str(error))

@@ -3,7 +3,8 @@
 import json
 import os
 import pathlib
-from typing import Any, NoReturn
+import signal
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from environments.copies.dead_simulators import CannotPlayError
 from launch import sizing
 from launch.graph import actor_node
 from launch.sizing import Rung
-from run_folder.settings import Settings, SettingsError
+from run_folder.settings import Crew, Settings, SettingsError
 from tests.launch.runs import forked
 from tests.run_folder import saved_runs
 
@@ -83,10 +84,10 @@ def test_the_fewest_that_are_about_as_good_as_the_best_are_chosen(
             {(1, 1): 320, (1, 4): 900.4, (1, 16): 1_690},
             "1,690 steps/s with 16 environments in a process, 900 with 4, 320 with 1",
         ),
-        ({(1, 1): 0.4}, "0 steps/s with 1 environment in a process"),
+        ({(1, 3): 0.4}, "0 steps/s with 3 environments in a process"),
         (
             {(1, 1): 320, (1, 4): 900, (2, 4): 1_700},
-            "1,700 steps/s with 2 processes of 4 environments, 900 with 1 of 4, 320 with 1 of 1",
+            "1,700 steps/s with 2 x 4 processes x environments, 900 with 1 x 4, 320 with 1 x 1",
         ),
     ],
 )
@@ -117,32 +118,27 @@ def test_processes_play_at_once_and_their_rates_are_added(monkeypatch: pytest.Mo
     assert (crew.actors, crew.tasks) == ((3, 4, 5), (0, 1, 1))
 
 
-def _die() -> NoReturn:
-    os.kill(os.getpid(), 9)
-    raise AssertionError
-
-
-def _cannot() -> NoReturn:
-    raise CannotPlayError("Its ROM is gone.")
-
-
-@pytest.mark.parametrize(
-    ("fail", "said"),
-    [
-        (_die, "'catch' ended its process, with code -9, when it was tried."),
-        (_cannot, "--num_actors=auto: Its ROM is gone."),
-    ],
-)
-def test_what_happens_to_one_of_several_processes_becomes_a_sentence(
-    fail: Any, said: str, monkeypatch: pytest.MonkeyPatch
+def test_a_process_that_ends_while_others_wait_for_it_becomes_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def make_loop(run: Settings, crew: Any, *_: Any) -> _Loop:
-        return fail() if crew.actors[0] else _Loop(crew.actors)  # the other one waits for it
+    def make_loop(run: Settings, crew: Crew, *_: Any) -> _Loop:
+        if crew.actors[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return _Loop(crew.actors)
 
     monkeypatch.setattr(actor_node, "make_loop", make_loop)
-    with pytest.raises(SettingsError) as told:
+    with pytest.raises(SettingsError, match="'catch' ended its process when it was tried"):
         sizing._measure(saved_runs.resolve(), 2, 1)
-    assert said in str(told.value)
+
+
+def test_what_an_environment_raises_becomes_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def make_loop(*_: Any) -> _Loop:
+        raise CannotPlayError("Its ROM is gone.")
+
+    monkeypatch.setattr(actor_node, "make_loop", make_loop)
+    said = "--env=catch cannot be played: CannotPlayError: Its ROM is gone."
+    with pytest.raises(SettingsError, match=said):
+        sizing._measure(saved_runs.resolve(), 1, 1)
 
 
 @pytest.mark.launchpad

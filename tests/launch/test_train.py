@@ -71,20 +71,11 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:
             [*NEW, "--num_actors=atuo"],
             ["number or auto was expected", "'atuo'. Did you mean 'auto'"],
         ),
-        ([*NEW, AUTO, "--job=job"], ["=auto measures this machine", "give --num_actors and"]),
+        ([*NEW, AUTO, "--job=job"], ["=auto measures this machine", "number, as --num_actors=32."]),
         ([*NEW, AUTO, "--lp_launch_type=vertex_ai"], ["=auto measures this machine"]),
         ([*NEW, AUTO, "--num_replay_shards=2"], ["for one replay, got --num_replay_shards=2: giv"]),
-        (
-            [*NEW, AUTO, "--agent=r2d2,impala"],
-            [
-                "for one agent that acts, got r2d2,impala: give",
-                "or one of them as --act_with=r2d2.",
-            ],
-        ),
-        (
-            [*NEW, AUTO, "--actors_per_node=257"],
-            ["finds 256 actors at most, got --actors_per_node"],
-        ),
+        ([*NEW, AUTO, "--agent=r2d2,impala"], ["one agent that acts, got --act_with=r2d2,impala:"]),
+        ([*NEW, AUTO, "--actors_per_node=257"], ["finds 256 at most, got --actors_per_node=257:"]),
         ([*NEW, "--preset="], ["--preset must be one of local, paper, got ''."]),
         ([*NEW, "--act_with=\x1b[2J"], [r"--act_with=\x1b[2J names"]),
         ([*NEW, "--job="], ["--job must name a new folder, got ''."]),

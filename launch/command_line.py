@@ -40,15 +40,10 @@ class _WholeNumberParser(flags.IntegerParser):
 
 class _WholeNumberOrAutoParser(_WholeNumberParser):
     def convert(self, argument: int | str) -> Any:
-        if argument == AUTO:
-            return AUTO
         try:
-            return super().convert(argument)
+            return AUTO if argument == AUTO else super().convert(argument)
         except ValueError:
-            raise ValueError(
-                f"a whole number or {AUTO} was expected, got {argument!r}."
-                f"{texts.suggest(str(argument), [AUTO])}"
-            ) from None
+            raise ValueError(f"a whole number or {AUTO} was expected, got {argument!r}") from None
 
 
 def define_whole(

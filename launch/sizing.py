@@ -21,6 +21,7 @@ from typing import NamedTuple
 import psutil
 
 from environments.copies.dead_simulators import first_line
+from launch import command_line, gcp_flags, starting
 from launch.graph import actor_node
 from run_folder import building
 from run_folder.settings import Crew, Settings, SettingsError
@@ -44,99 +45,86 @@ class Rung(NamedTuple):
     memory: float  # bytes of one process, with what it started
 
 
-Measure = Callable[[int, int], Rung]  # of so many nodes, with so many environments each
+class Bounds(NamedTuple):
+    """What is given."""
+
+    cores: int  # of this machine; one is the learner's
+    memory: float  # bytes that all environments and policies may take
+    num_tasks: int = 1
+    per_node: int | None = None  # environments of each process; None finds this too
+
 
 _begin: synchronize.Barrier  # in a process that measures
 
 
-def find(run: Settings, per_node: int | None) -> tuple[Settings, str]:
-    """A run's settings with the numbers of actors that suit this machine, and a line about them.
-
-    Called in a process that has run no TensorFlow op.
-
-    Args:
-      run: its settings but for those numbers.
-      per_node: environments of each process; None finds this too.
+def finder(run: Settings, per_node: int | None) -> starting.Find:
+    """What finds a run's numbers of actors, with `per_node` of them in a process or any.
 
     Raises:
-      SettingsError: an environment ends its process, or raises an error.
+      SettingsError: it would be of no use to this run.
     """
-    measure = functools.partial(_measure, run)
-    cores = len(os.sched_getaffinity(0))
-    memory = _SHARE * psutil.virtual_memory().available
-    rungs = climb(measure, cores=cores, memory=memory, per_node=per_node)
-    num_actors, each = choose(rungs, memory=memory, num_tasks=len(run.tasks), per_node=per_node)
-    sized = dataclasses.replace(run, num_actors=num_actors, actors_per_node=each)
-    return sized, f"num_actors={num_actors}, actors_per_node={each}: {sentence(rungs)}."
-
-
-def check(run: Settings, per_node: int | None, *, here: bool) -> None:
-    """Checks that the number of a run's actors can be found.
-
-    Args:
-      run, per_node: as for `find`.
-      here: whether all of it runs on this machine.
-
-    Raises:
-      SettingsError: it cannot.
-    """
+    is_elsewhere = command_line.JOB.value is not None or gcp_flags.wanted()
     shards = run.num_replay_shards
     for is_so, why in (
-        (not here, "measures this machine, and the run's actors are on others"),
+        (is_elsewhere, "measures this machine, and the run's actors are on others"),
         (shards > 1, f"is for one replay, got --num_replay_shards={shards}"),
         (len(run.acting) > 1, f"is for one agent that acts, got --act_with={run.act_with}"),
         ((per_node or 0) > MOST, f"finds {MOST} at most, got --actors_per_node={per_node}"),
     ):
         if is_so:
             raise SettingsError(f"--num_actors=auto {why}: give a number, as --num_actors=32.")
+    return functools.partial(find, per_node=per_node)
 
 
-def climb(measure: Measure, *, cores: int, memory: float, per_node: int | None) -> list[Rung]:
+def find(run: Settings, per_node: int | None) -> tuple[Settings, str]:
+    """As `starting.Find`; called in a process that has run no TensorFlow op.
+
+    Raises:
+      SettingsError: an environment ends its process, or raises an error.
+    """
+    memory = _SHARE * psutil.virtual_memory().available
+    bounds = Bounds(len(os.sched_getaffinity(0)), memory, len(run.tasks), per_node)
+    rungs = climb(functools.partial(_measure, run), bounds)
+    num_actors, each = choose(rungs, bounds)
+    sized = dataclasses.replace(run, num_actors=num_actors, actors_per_node=each)
+    return sized, f"num_actors={num_actors}, actors_per_node={each}: {sentence(rungs)}."
+
+
+def climb(measure: Callable[[int, int], Rung], bounds: Bounds) -> list[Rung]:
     """Measures one process with more and more environments, then more and more processes at once.
 
     Either ends where the rate no longer grows, or where the next would not fit into memory. Several
-    processes have as many environments each as one needs for about its best rate. One core is left
-    to the learner.
+    processes have as many environments each as one needs for about its best rate.
 
     Args:
-      measure: of so many nodes with so many environments each.
-      cores: of this machine.
-      memory: bytes that all may take.
-      per_node: as for `find`.
+      measure: so many processes, of so many environments each.
     """
     rungs: list[Rung] = []
-    for each in (per_node,) if per_node else LADDER:
-        if rungs and not (_fits(rungs, memory, 1, each) and _grew(rungs)):
+    for each in (bounds.per_node,) if bounds.per_node else LADDER:
+        if rungs and not (_grew(rungs) and _fits(rungs, bounds, 1, each)):
             break
         rungs.append(measure(1, each))
-    several = [_smallest(rungs)]
-    nodes, most = 2, several[0].per_node
-    while nodes < cores and nodes * (per_node or 1) <= MOST and _grew(several):
-        each = min(most, MOST // nodes)
-        if not _fits(rungs, memory, nodes, each):
+    several, nodes = [_smallest(rungs)], 2
+    while nodes < bounds.cores and nodes * (bounds.per_node or 1) <= MOST and _grew(several):
+        each = min(several[0].per_node, MOST // nodes)
+        if not _fits(rungs, bounds, nodes, each):
             break
         several.append(measure(nodes, each))
         nodes *= 2
     return rungs + several[1:]
 
 
-def choose(
-    rungs: Sequence[Rung], *, memory: float, num_tasks: int, per_node: int | None
-) -> tuple[int, int]:
+def choose(rungs: Sequence[Rung], bounds: Bounds) -> tuple[int, int]:
     """`num_actors` and `actors_per_node`: the fewest actors whose rate is about the best.
 
     There are at least `LEAST`, where memory allows it. Several tasks have equally many, and at
     least one each; where `per_node` is given, all processes have as many instead.
-
-    Args:
-      rungs: what was measured.
-      memory, per_node: as for `climb`.
-      num_tasks: of the run.
     """
     nodes, each = _smallest(rungs)[:2]
+    per_node, num_tasks = bounds.per_node, bounds.num_tasks
     while nodes * each < LEAST:
         more = (nodes + 1, each) if per_node else (nodes, each + 1)
-        if not _fits(rungs, memory, *more):
+        if not _fits(rungs, bounds, *more):
             break
         nodes, each = more
     if per_node:
@@ -150,11 +138,11 @@ def sentence(rungs: Sequence[Rung]) -> str:
     ordered = sorted(rungs, key=lambda rung: rung[:2], reverse=True)
     several = ordered[0].nodes > 1
     unit = "processes x environments" if several else "environments in a process"
-    said = [
-        f"{rung.rate:,.0f} with {f'{rung.nodes} x ' * several}{rung.per_node}" for rung in ordered
+    where = [
+        f"{rung.nodes} x {rung.per_node}" if several else f"{rung.per_node}" for rung in ordered
     ]
-    said[0] = f"{said[0].replace(' with', ' steps/s with')} {unit}"
-    return ", ".join(said)
+    others = [f", {rung.rate:,.0f} with {x}" for rung, x in zip(ordered, where, strict=True)][1:]
+    return f"{ordered[0].rate:,.0f} steps/s with {where[0]} {unit}{''.join(others)}"
 
 
 def _smallest(rungs: Sequence[Rung]) -> Rung:
@@ -169,11 +157,11 @@ def _grew(rungs: Sequence[Rung]) -> bool:
     return len(rungs) < 2 or rungs[-1].rate >= _GROWS * rungs[-2].rate
 
 
-def _fits(rungs: Sequence[Rung], memory: float, nodes: int, each: int) -> bool:
+def _fits(rungs: Sequence[Rung], bounds: Bounds, nodes: int, each: int) -> bool:
     """Whether memory holds so many processes: by a line through the two largest measured alone."""
     alone = [(0, 0.0), *((rung.per_node, rung.memory) for rung in rungs if rung.nodes == 1)]
     (few, less), (many, more) = alone[-2:]
-    return nodes * (more + (more - less) / (many - few) * (each - many)) <= memory
+    return nodes * (more + (more - less) / (many - few) * (each - many)) <= bounds.memory
 
 
 def _measure(run: Settings, nodes: int, each: int) -> Rung:

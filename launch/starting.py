@@ -4,7 +4,6 @@ Importing this takes seconds: TensorFlow and Launchpad.
 """
 
 import contextlib
-import functools
 import os
 import pathlib
 import sys
@@ -18,7 +17,7 @@ from absl import flags
 from agents.contract import Agent, Update
 from agents.networks.network import is_discrete
 from environments.copies.dead_simulators import first_line
-from launch import command_line, gcp_flags, sizing, trial
+from launch import command_line, gcp_flags, trial
 from launch.local import fork_server, processes, supervisor, temporary_files
 from replay import dataset, tables
 from run_folder import (
@@ -61,32 +60,25 @@ class Resumption(NamedTuple):
     with_replay: bool
 
 
-def start(
-    asked: Settings | Resumption,
-    job: str | None,
-    *,
-    finds_actors: bool = False,
-    per_node: int | None = None,
-) -> int:
+Find = Callable[[Settings], tuple[Settings, str]]
+"""Settings with numbers of actors that suit this machine, and a line about them."""
+
+
+def start(asked: Settings | Resumption, job: str | None, find: Find | None = None) -> int:
     """Starts a run where the command line wants it; returns the exit code.
 
     Args:
       asked: the settings of a run that begins, or what one goes on with.
       job: folder for the run as files; None runs it.
-      finds_actors, per_node: whether a run that begins gets the number of actors that
-        `sizing.find` finds, and what that is told.
+      find: what finds the numbers of actors of a run that begins here; None leaves them.
 
     Raises:
       SettingsError: it cannot be done; the folder is as it was.
     """
     resumption = asked if isinstance(asked, Resumption) else None
-    here = job is None and not gcp_flags.wanted()
-    find = functools.partial(sizing.find, per_node=per_node) if finds_actors else None
     try:
-        if isinstance(asked, Settings) and finds_actors:
-            sizing.check(asked, per_node, here=here)
         run = _accept(asked, job)
-        if here:
+        if job is None and not gcp_flags.wanted():
             return _run_here(run, resumption, find)
         tf.config.set_visible_devices([], "GPU")  # no node runs here
         manifests = _manifests(run, resumption)
@@ -104,11 +96,7 @@ def start(
         raise SettingsError(str(error)) from None
 
 
-def _run_here(
-    run: Settings,
-    resumption: Resumption | None,
-    find: Callable[[Settings], tuple[Settings, str]] | None,
-) -> int:
+def _run_here(run: Settings, resumption: Resumption | None, find: Find | None) -> int:
     """Runs all nodes on this machine, as forks; this process itself runs no TensorFlow op."""
     why_open = "--noprivate_network was given"
     if run.private_network:

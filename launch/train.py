@@ -136,9 +136,10 @@ def main(_: Sequence[str]) -> None:
         command_line.parse_flags(sys.argv)
         going_on = (values, overrides, _RESUME_STEP.value, not _WITHOUT_REPLAY.value)
         wanted = starting.Resumption(*going_on) if run is None else run
-        auto = dict(finds_actors=run is not None and finds_actors())
-        auto |= dict(per_node=values["actors_per_node"])
-        sys.exit(starting.start(wanted, command_line.JOB.value, **auto))
+        find = None
+        if run is not None and finds_actors():
+            find = command_line.later("launch.sizing").finder(run, values["actors_per_node"])
+        sys.exit(starting.start(wanted, command_line.JOB.value, find))
     except SettingsError as error:
         command_line.fail(str(error))
     except KeyboardInterrupt:  # the run had not begun

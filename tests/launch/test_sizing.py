@@ -11,7 +11,7 @@ import pytest
 from environments.copies.dead_simulators import CannotPlayError
 from launch import sizing
 from launch.graph import actor_node
-from launch.sizing import Rung
+from launch.sizing import Bounds, Rung
 from run_folder.settings import Crew, Settings, SettingsError
 from tests.launch.runs import forked
 from tests.run_folder import saved_runs
@@ -66,15 +66,16 @@ def test_the_fewest_that_are_about_as_good_as_the_best_are_chosen(
     measured: int,
     found: tuple[int, int],
 ) -> None:
-    given = dict(cores=1, memory=PLENTY, per_node=None, num_tasks=1, base=10) | given
-    num_tasks, cores, base = (given.pop(name) for name in ("num_tasks", "cores", "base"))
+    given = dict(cores=1, memory=PLENTY, base=10) | given
+    base = given.pop("base")
+    bounds = Bounds(**given)
 
     def measure(nodes: int, each: int) -> Rung:
         return Rung(nodes, each, rates[nodes, each], memory=base + each)
 
-    rungs = sizing.climb(measure, cores=cores, **given)
+    rungs = sizing.climb(measure, bounds)
     assert [rung[:2] for rung in rungs] == list(rates)[:measured]
-    assert sizing.choose(rungs, num_tasks=num_tasks, **given) == found
+    assert sizing.choose(rungs, bounds) == found
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:
         ([*NEW, "--num_replay_shards=2"], ["=2 needs as many actor nodes", "make 1."]),
         (
             [*NEW, "--num_actors=atuo"],
-            ["number or auto was expected", "'atuo'. Did you mean 'auto'"],
+            ["a whole number or auto was expected, got 'atuo'"],
         ),
         ([*NEW, AUTO, "--job=job"], ["=auto measures this machine", "number, as --num_actors=32."]),
         ([*NEW, AUTO, "--lp_launch_type=vertex_ai"], ["=auto measures this machine"]),

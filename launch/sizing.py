@@ -11,7 +11,6 @@ import math
 import multiprocessing
 import os
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
@@ -20,7 +19,7 @@ from typing import NamedTuple
 
 import psutil
 
-from environments.copies.dead_simulators import first_line
+from environments.copies.dead_simulators import CannotPlayError
 from launch import command_line, gcp_flags, starting
 from launch.graph import actor_node
 from run_folder import building
@@ -80,7 +79,7 @@ def find(run: Settings, per_node: int | None) -> tuple[Settings, str]:
     """As `starting.Find`; called in a process that has run no TensorFlow op.
 
     Raises:
-      SettingsError: an environment ends its process, or raises an error.
+      SettingsError: an environment ends its process, or cannot be played.
     """
     memory = _SHARE * psutil.virtual_memory().available
     bounds = Bounds(len(os.sched_getaffinity(0)), memory, len(run.tasks), per_node)
@@ -173,9 +172,8 @@ def _measure(run: Settings, nodes: int, each: int) -> Rung:
             rates, memory = zip(*pool.map(_play, [run] * nodes, crews), strict=True)
     except BrokenProcessPool:
         raise SettingsError(f"{run.env!r} ended its process when it was tried.") from None
-    except Exception as error:  # whatever somebody's environment raises; its author needs to see it
-        traceback.print_exc()
-        raise SettingsError(f"--env={run.env} cannot be played: {first_line(error)}") from None
+    except CannotPlayError as error:
+        raise SettingsError(f"--env={run.env} cannot be played: {error}") from None
     return Rung(nodes, each, sum(rates), max(memory))
 
 

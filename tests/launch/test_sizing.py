@@ -107,15 +107,26 @@ class _Loop:
         return len(self._actors), []
 
 
-def test_processes_play_at_once_and_their_rates_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(actor_node, "make_loop", lambda run, crew, spec, stack: _Loop(crew.actors))
+def _played(run: Settings, crew: Crew) -> tuple[float, float]:
+    return 10.0 + crew.actors[0], 100.0 - crew.actors[0]
+
+
+def test_the_rates_of_processes_that_play_at_once_are_added(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sizing, "_play", _played)
+    assert sizing._measure(saved_runs.resolve(), 2, 3) == Rung(2, 3, rate=10 + 13, memory=100)
+
+
+def test_processes_begin_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(actor_node, "make_loop", lambda run, crew, *_: _Loop(crew.actors))
     monkeypatch.setattr(sizing, "_SECONDS", 0.01)
     found = sizing._measure(saved_runs.resolve(), 2, 3)
-    assert (found.nodes, found.per_node) == (2, 3)
-    assert found.rate > 0
-    assert found.memory > 0
-    shared = saved_runs.resolve("popart", env="catch,memory:recall")
-    crew = sizing._crew(shared, range(3, 6))
+    assert (found.rate > 0, found.memory > 0) == (True, True)
+
+
+def test_a_crew_plays_all_tasks() -> None:
+    crew = sizing._crew(saved_runs.resolve("popart", env="catch,memory:recall"), range(3, 6))
     assert (crew.actors, crew.tasks) == ((3, 4, 5), (0, 1, 1))
 
 
@@ -132,12 +143,12 @@ def test_a_process_that_ends_while_others_wait_for_it_becomes_a_sentence(
         sizing._measure(saved_runs.resolve(), 2, 1)
 
 
-def test_what_an_environment_raises_becomes_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_played_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def make_loop(*_: Any) -> _Loop:
         raise CannotPlayError("Its ROM is gone.")
 
     monkeypatch.setattr(actor_node, "make_loop", make_loop)
-    said = "--env=catch cannot be played: CannotPlayError: Its ROM is gone."
+    said = "--env=catch cannot be played: Its ROM is gone."
     with pytest.raises(SettingsError, match=said):
         sizing._measure(saved_runs.resolve(), 1, 1)
 

@@ -136,7 +136,7 @@ def sentence(rungs: Sequence[Rung]) -> str:
     """The rates that were measured, the most environments first."""
     ordered = sorted(rungs, key=lambda rung: rung[:2], reverse=True)
     several = ordered[0].nodes > 1
-    unit = "processes x environments" if several else "environments in a process"
+    unit = "environments" if several else "environments in a process"
     where = [
         f"{rung.nodes} x {rung.per_node}" if several else f"{rung.per_node}" for rung in ordered
     ]

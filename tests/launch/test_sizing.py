@@ -88,7 +88,7 @@ def test_the_fewest_that_are_about_as_good_as_the_best_are_chosen(
         ({(1, 3): 0.4}, "0 steps/s with 3 environments in a process"),
         (
             {(1, 1): 320, (1, 4): 900, (2, 4): 1_700},
-            "1,700 steps/s with 2 x 4 processes x environments, 900 with 1 x 4, 320 with 1 x 1",
+            "1,700 steps/s with 2 x 4 environments, 900 with 1 x 4, 320 with 1 x 1",
         ),
     ],
 )

@@ -27,12 +27,23 @@ from run_folder import catalogue, settings, texts
 _LONGEST_FILE_NAME, _LONGEST_PATH = 255, 4096 - 256
 
 
+AUTO = "auto"  # in place of a number that is found
+
+
 class _WholeNumberParser(flags.IntegerParser):
     def convert(self, argument: int | str) -> int:
         try:
             return int(super().convert(argument))
         except ValueError:
             return texts.whole_number(str(argument))
+
+
+class _WholeNumberOrAutoParser(_WholeNumberParser):
+    def convert(self, argument: int | str) -> Any:
+        try:
+            return AUTO if argument == AUTO else super().convert(argument)
+        except ValueError:
+            raise ValueError(f"a whole number or {AUTO} was expected, got {argument!r}") from None
 
 
 def define_whole(
@@ -85,8 +96,11 @@ _DEFINES: dict[type, Callable[..., flags.FlagHolder]] = {
 }
 
 
-def define(name: str, field: Field) -> flags.FlagHolder:
-    """A flag for a declared field; its value is None where it was not given."""
+def define(name: str, field: Field, *, or_auto: bool = False) -> flags.FlagHolder:
+    """A flag for a declared field; its value is None where it was not given.
+
+    With `or_auto` it takes a whole number or `AUTO`.
+    """
     (kind,) = {field.annotation, *get_args(field.annotation)} & set(_DEFINES)
     values = [field.presets.get(preset) for preset in catalogue.PRESETS]
     meaning = field.meaning
@@ -95,6 +109,8 @@ def define(name: str, field: Field) -> flags.FlagHolder:
         meaning = f"{meaning[:-1]}: {local:g} [{paper:g}]."
     elif field.default not in (dataclasses.MISSING, ""):
         meaning = f"{meaning[:-1]}: {field.default}."
+    if or_auto:
+        return flags.DEFINE(_WholeNumberOrAutoParser(), name, None, meaning)
     return _DEFINES[kind](name, None, meaning)
 
 

@@ -93,6 +93,11 @@ def _check_place(run_dir: str) -> None:
     for name in _NEVER:
         if flags.FLAGS[name].present and flags.FLAGS[name].value is not False:
             raise SettingsError(f"--{name} is for one run: a population takes none.")
+    if train.finds_actors():
+        raise SettingsError(
+            "--num_actors=auto is for one run: a population's members share this machine, so give "
+            "each a number, as --num_actors=32."
+        )
     if (
         layout.is_bucket(run_dir)
         or command_line.of_launchpad(sys.argv)

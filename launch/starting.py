@@ -60,12 +60,17 @@ class Resumption(NamedTuple):
     with_replay: bool
 
 
-def start(asked: Settings | Resumption, job: str | None) -> int:
+Find = Callable[[Settings], tuple[Settings, str]]
+"""Settings with numbers of actors that suit this machine, and a line about them."""
+
+
+def start(asked: Settings | Resumption, job: str | None, find: Find | None = None) -> int:
     """Starts a run where the command line wants it; returns the exit code.
 
     Args:
       asked: the settings of a run that begins, or what one goes on with.
       job: folder for the run as files; None runs it.
+      find: what finds the numbers of actors of a run that begins here; None leaves them.
 
     Raises:
       SettingsError: it cannot be done; the folder is as it was.
@@ -74,7 +79,7 @@ def start(asked: Settings | Resumption, job: str | None) -> int:
     try:
         run = _accept(asked, job)
         if job is None and not gcp_flags.wanted():
-            return _run_here(run, resumption)
+            return _run_here(run, resumption, find)
         tf.config.set_visible_devices([], "GPU")  # no node runs here
         manifests = _manifests(run, resumption)
         if job is not None:
@@ -91,7 +96,7 @@ def start(asked: Settings | Resumption, job: str | None) -> int:
         raise SettingsError(str(error)) from None
 
 
-def _run_here(run: Settings, resumption: Resumption | None) -> int:
+def _run_here(run: Settings, resumption: Resumption | None, find: Find | None) -> int:
     """Runs all nodes on this machine, as forks; this process itself runs no TensorFlow op."""
     why_open = "--noprivate_network was given"
     if run.private_network:
@@ -106,6 +111,10 @@ def _run_here(run: Settings, resumption: Resumption | None) -> int:
         contextlib.ExitStack() as stack,
     ):
         manifests = server.call(_manifests, run, resumption)
+        if find is not None:
+            run, found = server.call(find, run)
+            with contextlib.suppress(OSError):  # a closed terminal
+                print(found, flush=True)
         _make_folder("run_dir", run.path)
         report: Callable[[], None] = lambda: None  # noqa: E731
         if run.wandb:

@@ -34,7 +34,7 @@ _ELSEWHERE = {
     "seed": command_line.SEED,
 }
 _SETTINGS = _ELSEWHERE | {
-    name: command_line.define(name, field)
+    name: command_line.define(name, field, or_auto=name == "num_actors")
     for name, field in fields.declared(Settings).items()
     if name not in (*_ELSEWHERE, "configs")
 }
@@ -61,6 +61,8 @@ _SECTIONS: command_line.Sections = {
 def asked() -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
     """Launch settings that were typed, None where no flag was given; and hyperparameters.
 
+    A number of actors that is to be found, `finds_actors`, is None too.
+
     Raises:
       SettingsError: a setting cannot have that value, whatever is run with it.
     """
@@ -68,6 +70,8 @@ def asked() -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
     if _ANNEALING_FRAMES.value is not None:
         overrides[settings.EVERY_AGENT] = {_ANNEALING_FRAMES.name: _ANNEALING_FRAMES.value}
     values = {name: flag.value for name, flag in _SETTINGS.items()}
+    if finds_actors():
+        values["num_actors"] = None
     for name, value in values.items():
         if value is not None:
             settings.check_value(name, value)
@@ -78,6 +82,11 @@ def asked() -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
 def is_resumed() -> bool:
     """Whether --resume was given."""
     return bool(_RESUME.value)
+
+
+def finds_actors() -> bool:
+    """Whether the number of actors is to be found by measuring."""
+    return bool(_SETTINGS["num_actors"].value == command_line.AUTO)
 
 
 def new_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Settings:
@@ -108,6 +117,8 @@ def _first_line(run: Settings | None) -> str:
         return ""
     if run is None:
         return f"Going on with {command_line.RUN_DIR.value} ..."
+    if finds_actors():
+        return f"Measuring how many environments play best: {run.agent} on {run.env} ..."
     return f"Starting {run.num_nodes():,} processes: {run.agent} on {run.env} ..."
 
 
@@ -125,7 +136,10 @@ def main(_: Sequence[str]) -> None:
         command_line.parse_flags(sys.argv)
         going_on = (values, overrides, _RESUME_STEP.value, not _WITHOUT_REPLAY.value)
         wanted = starting.Resumption(*going_on) if run is None else run
-        sys.exit(starting.start(wanted, command_line.JOB.value))
+        find = None
+        if run is not None and finds_actors():
+            find = command_line.later("launch.sizing").finder(run, values["actors_per_node"])
+        sys.exit(starting.start(wanted, command_line.JOB.value, find))
     except SettingsError as error:
         command_line.fail(str(error))
     except KeyboardInterrupt:  # the run had not begun

@@ -66,7 +66,10 @@ class Settings:
         one_of(catalogue.PRESETS), "local (default) or paper, whose values are in brackets below."
     )
     num_actors: int = required(
-        _ACTORS, "Environments that act, each its own policy.", local=32, paper=256
+        _ACTORS,
+        "Environments that act, each its own policy; auto measures (docs/runs.md).",
+        local=32,
+        paper=256,
     )
     actors_per_node: int = required(_ACTORS, "Of them, those in one process.", local=32, paper=1)
     max_actor_steps: int | None = required(

@@ -129,28 +129,9 @@ class ActorNode:
         since = self._coordinator.steps_before(crew.actors)
         sequences = stack.enter_context(contextlib.closing(self._make_writer(agents, spec)))
         rows = stack.enter_context(contextlib.closing(OverlappedWriter(sequences)))
-        names = [settings.tasks[task] for task in crew.tasks]
-        environments = suites.make_each(
-            names,
-            seed=building.seed_of(settings, "environment", crew.actors[0], since),
-            full_action_space=settings.full_action_space,
-            full_rendering=settings.full_rendering,
+        return make_loop(
+            settings, crew, spec, stack, since=since, source=self._learner, writer=rows
         )
-        stack.enter_context(contextlib.closing(environments))
-        agent = agents[crew.agent]
-        network = agent.make_network(spec)
-        seed = building.seed_of(settings, "policy", crew.actors[0], since)
-        policy = agent.make_policy(network, np.asarray(crew.ranks), crew.num_actors, seed)
-        recurrent = actor.make_actor(
-            agent,
-            network,
-            policy,
-            num_environments=len(names),
-            source=self._learner,
-            writer=rows,
-        )
-        recurrent.update(wait=True)
-        return environment_loop.VectorEnvironmentLoop(environments, recurrent, names)
 
     def _make_writer(
         self, agents: Mapping[str, Agent], spec: specs.EnvironmentSpec
@@ -229,6 +210,43 @@ class ActorNode:
             return False
         self._ask_at = now + process.REPORT_SECONDS
         return bool(self._coordinator.should_stop())
+
+
+def make_loop(
+    settings: Settings,
+    crew: Crew,
+    spec: specs.EnvironmentSpec,
+    stack: contextlib.ExitStack,
+    *,
+    since: int = 0,
+    source: Any = None,
+    writer: actor.Writer | None = None,
+) -> environment_loop.VectorEnvironmentLoop:
+    """The loop in which a crew plays; its environments are closed with a stack.
+
+    Args:
+      spec: of the run's environment.
+      since: actor steps after which it begins, so that its seeds are others.
+      source: the learner whose parameters it follows; None keeps the first ones.
+      writer: takes its rows; None where nobody does.
+    """
+    names = [settings.tasks[task] for task in crew.tasks]
+    environments = suites.make_each(
+        names,
+        seed=building.seed_of(settings, "environment", crew.actors[0], since),
+        full_action_space=settings.full_action_space,
+        full_rendering=settings.full_rendering,
+    )
+    stack.enter_context(contextlib.closing(environments))
+    agent = building.make_agent(settings, crew.agent)
+    network = agent.make_network(spec)
+    seed = building.seed_of(settings, "policy", crew.actors[0], since)
+    policy = agent.make_policy(network, np.asarray(crew.ranks), crew.num_actors, seed)
+    recurrent = actor.make_actor(
+        agent, network, policy, num_environments=len(names), source=source, writer=writer
+    )
+    recurrent.update(wait=True)
+    return environment_loop.VectorEnvironmentLoop(environments, recurrent, names)
 
 
 def _zeros(core_state: Nest) -> Nest:

@@ -171,6 +171,7 @@ _TYPED = (  # what was typed -> a part of the sentence that answers it
     ("train --agent=stac --env=catch --batch_size=1", "Did you mean --stac.batch_size?"),
     ("train --env=catch --priority_exponnt=1", "Did you mean --r2d2.priority_exponent?"),
     ("train --env=catch --num_acters=1", "Did you mean: num_actors ?"),
+    ("train --env=catch --num_actors=atuo", "number or auto was expected, got 'atuo'"),
     (
         "train --agent=r2d2 --env=catch --run_dir=run --r2d2.lr=1",
         "--r2d2.learning_rate? --help=r2d",

@@ -51,6 +51,7 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[NoLoop]]:
         ([*NEW, "--num_replay_shards=2"], ["Member 00: --num_replay_shards=2 needs as many actor"]),
         ([*NEW, GRID, APART], ["--members must be a multiple of 3", "correction, got 4."]),
         ([*NEW, "--resume_step=0"], ["--resume_step is for one run"]),
+        ([*NEW, "--num_actors=auto"], ["--num_actors=auto is for one run", "as --num_actors=32."]),
         (
             [*NEW, "--lp_launch_type=vertex_ai"],
             ["A population runs on this machine", "Google Cloud"],

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import recurrent_replay
-from launch import train
+from launch import sizing, train
 from launch.local import supervisor
 from run_folder import checkpoints, disk, launches, replay_files, settings
 from tests.launch import typed
@@ -64,6 +64,19 @@ def test_a_saved_run_goes_on_with_what_may_change(
     (launch,) = launches.read(saved)  # the run that was saved is older than the file
     assert launch.command == f"{recurrent_replay.command('train')} {shlex.join(argv)}"
     assert (launch.actor_steps, launch.walltime) == (700, 7.5)
+
+
+def test_a_number_of_actors_that_was_found_is_not_measured_again(
+    saved: pathlib.Path, monkeypatch: pytest.MonkeyPatch, started: list[settings.Settings]
+) -> None:
+    recorded = settings.load(saved)
+    monkeypatch.setattr(sizing, "find", None)
+    argv = (f"--run_dir={saved}", "--resume", "--num_actors=auto")
+    assert typed.run(train.main, *argv) == 0
+    assert (started[0].num_actors, started[0].actors_per_node) == (
+        recorded.num_actors,
+        recorded.actors_per_node,
+    )
 
 
 def _edit_manifest(folder: pathlib.Path, **changes: Any) -> None:

@@ -11,12 +11,13 @@ import tensorflow as tf
 import recurrent_replay
 from agents import fields
 from agents.contract import Agent
-from launch import train
+from launch import sizing, train
 from r2d2 import network
 from run_folder import building, launches, settings
 from tests.launch import typed
 
 NEW = ("--agent=r2d2", "--env=catch")
+AUTO = "--num_actors=auto"
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +67,15 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:
         ),
         ([*NEW, "--max_actor_steps=9223372036854775808"], ["--max_actor_steps", "775,807 or None"]),
         ([*NEW, "--num_replay_shards=2"], ["=2 needs as many actor nodes", "make 1."]),
+        (
+            [*NEW, "--num_actors=atuo"],
+            ["a whole number or auto was expected, got 'atuo'"],
+        ),
+        ([*NEW, AUTO, "--job=job"], ["=auto measures this machine", "number, as --num_actors=32."]),
+        ([*NEW, AUTO, "--lp_launch_type=vertex_ai"], ["=auto measures this machine"]),
+        ([*NEW, AUTO, "--num_replay_shards=2"], ["for one replay, got --num_replay_shards=2: giv"]),
+        ([*NEW, AUTO, "--agent=r2d2,impala"], ["one agent that acts, got --act_with=r2d2,impala:"]),
+        ([*NEW, AUTO, "--actors_per_node=257"], ["finds 256 at most, got --actors_per_node=257:"]),
         ([*NEW, "--preset="], ["--preset must be one of local, paper, got ''."]),
         ([*NEW, "--act_with=\x1b[2J"], [r"--act_with=\x1b[2J names"]),
         ([*NEW, "--job="], ["--job must name a new folder, got ''."]),
@@ -178,6 +188,34 @@ def test_good_input_starts_a_run(tmp_path: pathlib.Path, started: list[settings.
     (launch,) = launches.read(run.path)
     assert launch.command == f"{recurrent_replay.command('train')} {shlex.join(argv)}"
     assert (launch.actor_steps, launch.walltime) == (0, 0.0)
+
+
+@pytest.mark.parametrize("per_node", [None, 4])
+def test_a_number_of_actors_that_is_found_is_said_and_recorded(
+    per_node: int | None,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    started: list[settings.Settings],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = []
+
+    def find(run: settings.Settings, per_node: int | None) -> tuple[settings.Settings, str]:
+        assert not run.path.exists()
+        asked.append(per_node)
+        return dataclasses.replace(run, num_actors=12, actors_per_node=4), "num_actors=12: so."
+
+    monkeypatch.setattr(sizing, "find", find)
+    given = [f"--actors_per_node={per_node}"] if per_node else []
+    argv = [*NEW, AUTO, *given, f"--run_dir={tmp_path / 'run'}"]
+    assert typed.run(train.main, *argv) == 0
+    (run,) = started
+    assert asked == [per_node]
+    assert (run.num_actors, run.actors_per_node) == (12, 4)
+    assert settings.load(run.path) == run
+    out = capsys.readouterr().out
+    assert out.startswith("Measuring how many environments play best: r2d2 on catch ...\n")
+    assert "\nnum_actors=12: so.\n" in out
 
 
 @pytest.mark.parametrize(

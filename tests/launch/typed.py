@@ -18,7 +18,9 @@ from launch.local import fork_server, supervisor
 from run_folder import settings
 
 # Printed where a run would begin next.
-_ANNOUNCED = re.compile(r"((Starting [0-9,]+ processes: |Going on with ).* \.\.\.\n)?")
+_ANNOUNCED = re.compile(
+    r"((Starting [0-9,]+ processes: |Going on with |Measuring how many ).* \.\.\.\n)?"
+)
 
 
 class NoServer:

@@ -119,7 +119,9 @@ def fields_of(kind: type, values: Any, *, of: str = "") -> dict[str, Any]:
         if name not in annotations:
             shown = f"{of}{name}" if name.isidentifier() else repr(f"{of}{name}")
             near = difflib.get_close_matches(name, annotations, n=1)
-            hint = f", the nearest is {near[0]}" if near else "; another version may have written it"
+            hint = (
+                f", the nearest is {near[0]}" if near else "; another version may have written it"
+            )
             raise ValueError(f"{shown} is no field here{hint}.")
     for field in dataclasses.fields(kind):
         required = of_type(annotations[field.name])

@@ -109,6 +109,8 @@ def _run_here(run: Settings, resumption: Resumption | None) -> int:
         fork_server.ForkServer(private=not why_open, gpus=acting_on) as server,
         contextlib.ExitStack() as stack,
     ):
+        if run.actor_device == "gpu":
+            server.call(gpus.check_seen, acting_on)
         manifests = server.call(_manifests, run, resumption)
         _make_folder("run_dir", run.path)
         report: Callable[[], None] = lambda: None  # noqa: E731

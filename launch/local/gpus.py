@@ -4,6 +4,7 @@ import contextlib
 import math
 import os
 import subprocess
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -62,7 +63,7 @@ def _why_no_room(run: Settings, gpus: list[Gpu]) -> str:
     if nodes <= most:
         return ""
     said = (
-        f"{nodes:,} actor nodes of {each:,} MB each do not fit into the {free:,} MB that are free "
+        f"actor nodes that take {nodes:,} times {each:,} MB do not fit into the {free:,} MB free "
         f"of {'a GPU' if len(gpus) == 1 else f'each of {len(gpus)} GPUs'}, beside "
         f"{LEARNER_MB:,} MB for a learner"
     )
@@ -79,6 +80,21 @@ def _shares(run: Settings) -> list[int]:
     return list({crew.agent: crew.num_actors for crew in run.crews()}.values())
 
 
+def check_seen(names: Sequence[str]) -> None:
+    """Checks that TensorFlow sees these GPUs; it does so from then on in this process, a child.
+
+    Raises:
+      SettingsError: it does not.
+    """
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(names)
+    if len(tf.config.list_physical_devices("GPU")) < len(names):
+        raise SettingsError(
+            f"--actor_device=gpu: TensorFlow does not see {', '.join(names)}, of which nvidia-smi "
+            "tells. docs/installing.md says which driver and packages it takes, and "
+            "--actor_device=cpu acts without a GPU."
+        )
+
+
 def visible() -> tuple[list[Gpu], str]:
     """The GPUs that processes started here would see; where there is none, why, for a sentence."""
     if not tf.sysconfig.get_build_info()["is_cuda_build"]:
@@ -88,8 +104,8 @@ def visible() -> tuple[list[Gpu], str]:
         told = subprocess.run(
             ["nvidia-smi", *query], capture_output=True, text=True, timeout=_SMI_SECONDS
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return [], f"nvidia-smi does not answer here ({type(error).__name__})"
+    except (OSError, subprocess.TimeoutExpired):
+        return [], "no nvidia-smi answers here"
     found = []
     for line in told.stdout.splitlines() if told.returncode == 0 else ():
         with contextlib.suppress(ValueError):  # a GPU that does not tell its memory

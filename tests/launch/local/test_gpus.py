@@ -83,11 +83,11 @@ def test_gpus_that_a_variable_hides_are_not_there(
         (
             ONE,
             MANY,
-            "256 actor nodes of 1,536 MB each do not fit into the 141,000 MB that are free of a "
-            "GPU, beside 4,096 MB for a learner: 89 nodes would, and --actors_per_node=64 makes "
-            "no more",
+            "actor nodes that take 256 times 1,536 MB do not fit into the 141,000 MB free of a "
+            "GPU, beside 4,096 MB for a learner: 89 nodes would, and --actors_per_node=64 makes no "
+            "more",
         ),
-        (TWO, MANY, "79,000 MB that are free of each of 2 GPUs.*: 96 nodes would, .*=64 makes"),
+        (TWO, MANY, "79,000 MB free of each of 2 GPUs.*: 96 nodes would, .*=64 makes"),
         (ONE, dict(MANY, agent="r2d2,impala"), ": 86 nodes would"),
         (ONE, dict(MANY, num_actors=89 * 16), ""),
         (ONE, dict(MANY, num_actors=90 * 16), ": 89 nodes would, and --actors_per_node=32 makes"),
@@ -118,9 +118,14 @@ def test_nodes_share_what_a_gpu_has_free(
 @pytest.mark.parametrize(
     ("argv", "told", "said"),
     [
-        ([], None, "--actor_device=gpu needs an NVIDIA GPU that TensorFlow sees, and nvidia-smi"),
+        (
+            [],
+            None,
+            "needs an NVIDIA GPU that TensorFlow sees, and no nvidia-smi answers",
+        ),
         ([], "exit 9", "and nvidia-smi tells of none: docs/installing.md says"),
         ([], ONE, "and the TensorFlow that is installed is one for processors:"),
+        ([], TWO, f"TensorFlow does not see {A}, {B}, of which nvidia-smi tells."),
         (["--job=job"], ONE, "--actor_device=gpu is for a run on this machine;"),
         (["--actor_device=tpu"], ONE, "--actor_device must be one of auto, cpu, gpu, got 'tpu'."),
     ],
@@ -141,6 +146,14 @@ def test_a_gpu_that_cannot_be_is_refused_before_anything_is_made(
     new = ("--agent=r2d2", "--env=catch", "--run_dir=run", "--actor_device=gpu")
     assert said in typed.refused(train.main, *new, *argv)
     assert list(folder.iterdir()) == []
+
+
+def test_gpus_that_tensorflow_sees_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")  # as a fork server's children have it
+    monkeypatch.setattr(
+        tf.config, "list_physical_devices", lambda _: os.environ["CUDA_VISIBLE_DEVICES"].split(",")
+    )
+    gpus.check_seen([A, B])
 
 
 def test_a_run_is_told_which_and_records_what_was_asked(
@@ -167,7 +180,7 @@ def test_a_run_is_told_which_and_records_what_was_asked(
     monkeypatch.setattr(gpus, "LEARNER_MB", 80_000)
     assert typed.run(train.main, *resumed, "--actor_device=auto") == 0
     assert given[-1] == []
-    assert "Actors act on processors: 1 actor nodes" in capsys.readouterr().out
+    assert "Actors act on processors: actor nodes that take 1 times" in capsys.readouterr().out
 
 
 def test_nodes_take_gpus_in_turn_and_all_but_actors_and_learners_none() -> None:

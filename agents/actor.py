@@ -16,6 +16,7 @@ import tree
 from acme import core, specs
 from acme.tf import variable_utils
 
+from agents.compilation import policy_function
 from agents.contract import Agent, EnvironmentAction, Network, Policy
 from agents.masking import where_rows
 from agents.networks.network import is_discrete
@@ -79,7 +80,7 @@ class RecurrentActor:
     ) -> None:
         # Each process compiles and keeps its own loops: some 30 MB and seconds.
         is_small = num_environments < _FEW_ENVIRONMENTS
-        self._policy = tf.function(without_loops()(policy) if is_small else policy)
+        self._policy = policy_function(without_loops()(policy) if is_small else policy)
         self._initial_state = tree.map_structure(np.asarray, initial_state)
         self._core_state = self._initial_state
         self._frames = FrameStack(frame_stack)

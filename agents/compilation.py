@@ -1,4 +1,4 @@
-"""A learner's update as TensorFlow runs it: operation by operation, or on a GPU as a whole."""
+"""An update, or a policy, as TensorFlow runs it: by operation, or on a GPU as a whole."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +8,7 @@ import tree
 from absl import logging
 
 from agents import several_learners
+from agents.contract import Policy
 from replay.frames import stacked
 from replay.structures import Batch
 from tensor_ops import xla
@@ -36,18 +37,48 @@ class update_function:
         if update is None or not _wants_whole(update):
             return by_operation
         as_a_whole = self._as_a_whole.__get__(update, owner)
-        xla.introduce()
 
-        def attempt(batch: Batch) -> Any:
+        def refused() -> None:
+            update.is_refused_by_xla = True
+
+        return _attempt("update", as_a_whole, by_operation, refused)
+
+
+def policy_function(policy: Policy) -> Policy:
+    """Makes a policy a `tf.function`, which a GPU is given as a whole too, as `update_function`.
+
+    Args:
+      policy: of actors whose number stays, since XLA compiles for one.
+    """
+    by_operation: Policy = tf.function(policy)
+    if not has_gpu():
+        return by_operation
+    return _attempt("policy", tf.function(policy, jit_compile=True), by_operation)
+
+
+def _attempt(
+    what: str,
+    as_a_whole: Callable[..., Any],
+    by_operation: Callable[..., Any],
+    on_refusal: Callable[[], None] = lambda: None,
+) -> Callable[..., Any]:
+    """One of two forms of a function: as a whole, until XLA refuses to compile it."""
+    xla.introduce()
+    is_refused = False
+
+    def attempt(*args: Any) -> Any:
+        nonlocal is_refused
+        if not is_refused:
             try:
-                return as_a_whole(batch)
+                return as_a_whole(*args)
             except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError) as error:
                 reason = str(error).partition("\n")[0]
-                logging.warning("XLA cannot compile the update, which is slower then: %s", reason)
-                update.is_refused_by_xla = True
-                return by_operation(batch)
+                logging.warning("XLA cannot compile the %s, which is slower then: %s", what, reason)
+                is_refused = True
+                on_refusal()
+        return by_operation(*args)
 
-        return attempt
+    return attempt
 
 
 def has_gpu() -> bool:

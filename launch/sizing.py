@@ -66,6 +66,7 @@ def finder(run: Settings, per_node: int | None) -> starting.Find:
     shards = run.num_replay_shards
     for is_so, why in (
         (is_elsewhere, "measures this machine, and the run's actors are on others"),
+        (run.actor_device == "gpu", "measures processors, got --actor_device=gpu"),
         (shards > 1, f"is for one replay, got --num_replay_shards={shards}"),
         (len(run.acting) > 1, f"is for one agent that acts, got --act_with={run.act_with}"),
         ((per_node or 0) > MOST, f"finds {MOST} at most, got --actors_per_node={per_node}"),
@@ -85,7 +86,9 @@ def find(run: Settings, per_node: int | None) -> tuple[Settings, str]:
     bounds = Bounds(len(os.sched_getaffinity(0)), memory, len(run.tasks), per_node)
     rungs = climb(functools.partial(_measure, run), bounds)
     num_actors, each = choose(rungs, bounds)
-    sized = dataclasses.replace(run, num_actors=num_actors, actors_per_node=each)
+    sized = dataclasses.replace(
+        run, num_actors=num_actors, actors_per_node=each, actor_device="cpu"
+    )
     return sized, f"num_actors={num_actors}, actors_per_node={each}: {sentence(rungs)}."
 
 

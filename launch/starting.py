@@ -18,7 +18,7 @@ from agents.contract import Agent, Update
 from agents.networks.network import is_discrete
 from environments.copies.dead_simulators import first_line
 from launch import command_line, gcp_flags, trial
-from launch.local import fork_server, processes, supervisor, temporary_files
+from launch.local import fork_server, gpus, processes, supervisor, temporary_files
 from replay import dataset, tables
 from run_folder import (
     building,
@@ -98,6 +98,11 @@ def start(asked: Settings | Resumption, job: str | None, find: Find | None = Non
 
 def _run_here(run: Settings, resumption: Resumption | None, find: Find | None) -> int:
     """Runs all nodes on this machine, as forks; this process itself runs no TensorFlow op."""
+    # What is found is found on processors.
+    acting_on, why_not = gpus.of_actors(run) if find is None else ([], "")
+    if why_not:
+        with contextlib.suppress(OSError):  # a closed terminal
+            print(why_not, flush=True)
     why_open = "--noprivate_network was given"
     if run.private_network:
         why_open = processes.why_no_private_network()
@@ -107,9 +112,11 @@ def _run_here(run: Settings, resumption: Resumption | None, find: Find | None) -
             print(f"Open to {who} ({why_open}): see docs/security.md.", flush=True)
     with (
         temporary_files.folder_of_a_run(),
-        fork_server.ForkServer(private=not why_open) as server,
+        fork_server.ForkServer(private=not why_open, gpus=acting_on) as server,
         contextlib.ExitStack() as stack,
     ):
+        if acting_on and run.actor_device == "gpu":
+            server.call(gpus.check_seen, acting_on)
         manifests = server.call(_manifests, run, resumption)
         if find is not None:
             run, found = server.call(find, run)
@@ -142,6 +149,11 @@ def _accept(asked: Settings | Resumption, job: str | None) -> Settings:
         run = asked
         settings.check_vacant(run)  # of a bucket, only now is it known
     check_shares(run)
+    if run.actor_device == "gpu" and (job is not None or gcp_flags.wanted()):
+        raise SettingsError(
+            "--actor_device=gpu is for a run on this machine; on other hosts actors act on "
+            "processors, so --actor_device=cpu."
+        )
     if run.wandb:
         command_line.later(_TRACKER).check(run, here=job is None and not gcp_flags.wanted())
     if gcp_flags.wanted():

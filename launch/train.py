@@ -46,6 +46,7 @@ _SECTIONS: command_line.Sections = {
     ),
     "How much, and how long": (
         *("num_actors", "actors_per_node", "num_replay_shards", "learners_per_agent"),
+        "actor_device",
         *("max_actor_steps", "max_learner_steps", _ANNEALING_FRAMES.name),
     ),
     f"On several hosts: docs/clusters.md; docs/gcp.md, --lp_launch_type={gcp_flags.LAUNCH_TYPE}": (

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
+from agents import random_numbers
 from agents.contract import Network, Policy, PolicyOutput
 from r2d2.config import Config
 from r2d2.network import JointActions
@@ -47,7 +48,7 @@ def epsilon_greedy(
     """
     num_actors, num_actions = tf.shape(q)[0], q.shape[-1]
     greedy = tf.argmax(q, axis=-1, output_type=tf.int32)
-    explores = generator.uniform([num_actors]) < epsilon
+    explores = random_numbers.uniform(generator, [num_actors]) < epsilon
     any_action = generator.uniform([num_actors], maxval=num_actions, dtype=tf.int32)
     action = tf.where(explores, any_action, greedy)
     probability = epsilon / num_actions + (1.0 - epsilon) * tf.cast(action == greedy, tf.float32)

@@ -155,8 +155,9 @@ def make_initial_priority(config: Config) -> Callable[[PriorityInput], np.ndarra
 
     def initial_priority(items: PriorityInput) -> np.ndarray:
         q_taken, q_max = items.values["q_taken"], items.values["q_max"]  # [L + 1, M]
-        return priorities(
-            q_taken, q_max, items.reward, items.continuation, items.life_lost, items.mask
-        ).numpy()
+        with tf.device("CPU"):  # which has made these few numbers before a GPU is told of them
+            return priorities(
+                q_taken, q_max, items.reward, items.continuation, items.life_lost, items.mask
+            ).numpy()
 
     return initial_priority

@@ -109,6 +109,11 @@ class Settings:
     learners_per_agent: int = fields.field(
         1, whole(1, 1_000), "Processes that learn as one, each from a part of a batch."
     )
+    actor_device: str = fields.field(
+        "auto",
+        one_of(("auto", "cpu", "gpu")),
+        "What a local run acts on: cpu, gpu, or auto, whichever pays.",
+    )
     full_rendering: bool = fields.field(False, None, "Shadows and smooth edges in control-pixels.")
 
     restarts: int = fields.field(
@@ -419,7 +424,8 @@ def load(run_dir: pathlib.Path) -> Settings:
     """
     path = RunFolder(run_dir).config
     with reading(path, absent=f"{run_dir} holds no run: there is no {path}."):
-        values = texts.fields_of(Settings, texts.read_json(path))
+        values: dict[str, Any] = {"actor_device": "cpu"}  # of a run older than the setting
+        values |= texts.fields_of(Settings, texts.read_json(path))
         suites.check_names(values["env"])
         named = catalogue.names(values["agent"])
         for name in values["configs"]:

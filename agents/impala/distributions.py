@@ -16,6 +16,7 @@ import tensorflow as tf
 import tree
 from acme import specs
 
+from agents import random_numbers
 from agents.networks.network import choices_of, is_discrete
 from replay.structures import Array
 
@@ -54,8 +55,7 @@ class Categorical(NamedTuple):
 
     def sample(self, generator: tf.random.Generator) -> tf.Tensor:
         """Draws from softmax(logits): `[N]` int32."""
-        seed = generator.make_seeds(1)[:, 0]
-        return tf.random.stateless_categorical(self.logits, 1, seed, dtype=tf.int32)[:, 0]
+        return random_numbers.categorical(generator, self.logits)
 
     def for_evaluation(self, generator: tf.random.Generator) -> tf.Tensor:
         """As `sample`: what IMPALA's paper trains and measures is a stochastic policy."""
@@ -125,8 +125,7 @@ class SquashedGaussian(NamedTuple):
 
     def sample(self, generator: tf.random.Generator) -> tf.Tensor:
         """Draws u: `[N, D]`."""
-        seed = generator.make_seeds(1)[:, 0]
-        noise = tf.random.stateless_normal(tf.shape(self.mean), seed, dtype=self.mean.dtype)
+        noise = random_numbers.normal(generator, tf.shape(self.mean))
         return self.mean + tf.exp(self.log_sigma) * noise
 
     def for_evaluation(self, generator: tf.random.Generator) -> tf.Tensor:

@@ -25,6 +25,10 @@ from run_folder import building
 from run_folder.episodes import Ended
 from run_folder.settings import Crew, Settings
 
+# That an actor node may have of a GPU's memory. The deep network's largest layers, for 256
+# environments, are 120 MB each, and its parameters 30 MB; the rest is for cuDNN's kernels.
+GPU_MB = 1_024
+
 
 class OverlappedWriter:
     """Writes each row while the policy and the environments make the next one.
@@ -72,7 +76,13 @@ class ActorNode:
         coordinator: Any,
     ) -> None:
         self._crew = crew
-        process.enter(settings.run_dir, f"actor {crew.actors[0]}")
+        gpus = tf.config.list_physical_devices("GPU")
+        process.enter(settings.run_dir, f"actor {crew.actors[0]}{' (on a GPU)' * bool(gpus)}")
+        if settings.actor_device == "gpu" and not gpus:
+            raise RuntimeError("--actor_device=gpu, but TensorFlow sees no GPU in an actor node.")
+        for gpu in gpus:  # which the learner and other nodes share
+            part = tf.config.LogicalDeviceConfiguration(memory_limit=GPU_MB)
+            tf.config.set_logical_device_configuration(gpu, [part])
         self._settings = settings
         self._coordinator = coordinator
         dead_simulators.on_new_kind = coordinator.notice

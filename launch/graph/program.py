@@ -27,6 +27,8 @@ from run_folder import building, checkpoints, layout, mirrors, replay_files, sav
 from run_folder.layout import CHECKPOINTS
 from run_folder.settings import Settings
 
+NO_GPU = "-1"  # CUDA_VISIBLE_DEVICES of processes that see none
+
 
 def make_program(settings: Settings, manifests: checkpoints.Manifests) -> lp.Program:
     """The program of one run, resumed from `manifests` if there are any."""
@@ -173,15 +175,21 @@ def local_nodes(program: lp.Program) -> dict[str, Callable[[], Any]]:
     }
 
 
-def environment_of(group: str) -> dict[str, str]:
+def environment_of(group: str, gpu: str = NO_GPU) -> dict[str, str]:
     """Environment variables of a group's processes.
 
-    Only learners may see an accelerator, and only they keep the memory that TensorFlow frees: an
-    actor has no large results, and each of many processes would keep 25 MB.
+    Learners see every accelerator, others the one that they are given. Only learners keep the
+    memory that TensorFlow frees: an actor has no large results, and each of many processes would
+    keep 25 MB.
+
+    Args:
+      group: of the program.
+      gpu: what a process that is no learner sees, as CUDA_VISIBLE_DEVICES names it.
     """
     of_group = (
-        {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}  # several may share one
+        {}
         if group == "learner"
-        else {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPU_ALLOCATOR_USE_BFC": "false"}
+        else {"CUDA_VISIBLE_DEVICES": gpu, "TF_CPU_ALLOCATOR_USE_BFC": "false"}
     )
-    return {"TF_CPP_MIN_LOG_LEVEL": "3"} | of_group
+    shared = {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}  # several may share a GPU
+    return {"TF_CPP_MIN_LOG_LEVEL": "3"} | shared | of_group

@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing import Pipe, connection
 from typing import Any, NamedTuple, NoReturn
 
@@ -82,12 +82,14 @@ class ForkServer:
 
     Args:
       private: whether it gets a network of its own; nothing must speak against that.
+      gpus: those that actor nodes act on, in turn, as CUDA_VISIBLE_DEVICES names them; none has
+        them act on processors.
 
     Raises:
       OpsWereRunError: one was run.
     """
 
-    def __init__(self, *, private: bool = False) -> None:
+    def __init__(self, *, private: bool = False, gpus: Sequence[str] = ()) -> None:
         if context.context()._initialized:
             raise OpsWereRunError(
                 "A module has run a TensorFlow operation while it was imported, and no process can "
@@ -97,7 +99,7 @@ class ForkServer:
         self._ended: list[Ended] = []
         if not (pid := processes.fork()):
             self._connection.close()
-            _serve(theirs, private)
+            _serve(theirs, private, gpus)
         theirs.close()
         self.pid = pid
 
@@ -175,8 +177,9 @@ class ForkServer:
 class _Server:
     """The server's side: the program's nodes, and its children."""
 
-    def __init__(self, launcher: connection.Connection) -> None:
+    def __init__(self, launcher: connection.Connection, gpus: Sequence[str]) -> None:
         self._launcher = launcher
+        self._gpus = gpus
         self._output = pathlib.Path()
         self._nodes: dict[str, Callable[[], Any]] = {}
         self._running: dict[int, str] = {}  # labels by process id
@@ -241,9 +244,16 @@ class _Server:
         if not (pid := processes.fork()):
             self._launcher.close()
             self._heartbeats.use(label)
-            _run_node(label, self._nodes[label], self._output / label, server)
+            os.environ.update(self._environment_of(label), **{LABEL: label})
+            _run_node(self._nodes[label], self._output / label, server)
         self._running[pid] = label
         return _Answer(None)
+
+    def _environment_of(self, label: str) -> dict[str, str]:
+        group, _, index = label.partition("/")
+        if group != "actor" or not self._gpus:
+            return environment_of(group)
+        return environment_of(group, self._gpus[int(index) % len(self._gpus)])
 
     def signal(self, number: int, labels: Iterable[str]) -> _Answer:
         wanted = set(labels)
@@ -289,7 +299,7 @@ class _Server:
         return False
 
 
-def _serve(launcher: connection.Connection, private: bool) -> NoReturn:
+def _serve(launcher: connection.Connection, private: bool, gpus: Sequence[str]) -> NoReturn:
     """Is the server's process."""
     code = 1
     try:
@@ -301,7 +311,7 @@ def _serve(launcher: connection.Connection, private: bool) -> NoReturn:
         signal.pthread_sigmask(signal.SIG_BLOCK, HEARD_BY_THE_LAUNCHER)
         processes.fork_afresh()
         processes.adopt()
-        _Server(launcher).serve()
+        _Server(launcher, gpus).serve()
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -316,9 +326,8 @@ def _lost_server() -> Iterator[None]:
         raise ServerLostError("The process that forks the nodes is gone.") from None
 
 
-def _run_node(label: str, node: Callable[[], Any], output: pathlib.Path, server: int) -> NoReturn:
+def _run_node(node: Callable[[], Any], output: pathlib.Path, server: int) -> NoReturn:
     """Is a node's process, which prints into a file and ends with its server, by process id."""
-    os.environ.update(environment_of(label.split("/")[0]), **{LABEL: label})
     threading.Thread(target=_end_with, args=(server,), daemon=True).start()
     _print_into(output)
     random.seed()  # or all forks would draw the same

@@ -18,6 +18,7 @@ from environments.copies.from_dm import FromDm
 from environments.copies.made_singly import Copies
 from replay.structures import FIRST, LAST, MID, NO_ACTION
 from tensor_ops.loops import fits
+from tensor_ops.xla import within_xla
 from tests.agents.recording import (
     BOUNDED,
     DISCRETE,
@@ -64,6 +65,22 @@ def test_loops_are_compiled_for_many_environments(
         _play(actor, [[FIRST] * num_environments])
         assert fits(16)
     assert seen == expected
+
+
+def test_a_gpu_is_given_the_policy_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def watched(*arguments: Any) -> Any:
+        seen.append(within_xla())
+        return policy(*arguments)
+
+    for devices in ([], ["GPU:0"]):
+        monkeypatch.setattr(tf.config, "list_logical_devices", lambda _, found=devices: found)
+        actor, recorder = recorded_actor(2, watched)
+        _play(actor, TWO_STREAMS)
+        expected = [[0, 0], [1, 1], [2, 2], [0, 3], [1, 4], [2, 0]]
+        assert recorder.column("action").tolist() == expected
+    assert seen == [False, True]
 
 
 def test_rows_are_written_in_order_with_what_followed_them() -> None:

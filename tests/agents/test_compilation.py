@@ -1,11 +1,12 @@
-"""An update's function: by operation, or compiled as a whole where a GPU computes."""
+"""An update's function, or a policy's: by operation, or compiled where a GPU computes."""
 
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
-from agents.compilation import is_refused, update_function
+from agents.compilation import is_refused, policy_function, update_function
 from agents.several_learners import Learners, among
 from replay.structures import Batch
 from tensor_ops.xla import within_xla
@@ -71,3 +72,45 @@ def test_what_xla_does_not_have_goes_by_operation(caplog: pytest.LogCaptureFixtu
     assert is_refused(update)
     assert caplog.text.count("XLA cannot compile the update") == 1
     assert "AsString" in caplog.text
+
+
+@pytest.mark.parametrize("compilable", [True, False])
+@pytest.mark.parametrize("has_gpu", [True, False])
+def test_an_actors_policy_too(
+    has_gpu: bool,
+    compilable: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    if has_gpu:
+        monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: ["GPU:0"])
+    compiled: list[bool] = []
+
+    def counting(inputs: Any, core_state: tf.Tensor) -> tf.Tensor:
+        compiled.append(within_xla())
+        if not compilable:
+            core_state = tf.strings.to_number(tf.strings.as_string(core_state))
+        return core_state + 1.0
+
+    acting: Any = policy_function(counting)
+    state = np.zeros(2, np.float32)
+    for step in range(1, 4):
+        state = acting(None, state).numpy()
+        np.testing.assert_array_equal(state, step)
+    attempts = [True] * has_gpu + [False] * (not (has_gpu and compilable))
+    assert compiled == attempts
+    assert caplog.text.count("XLA cannot compile the policy") == (has_gpu and not compilable)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_what_a_gpu_cannot_do_now_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    """A GPU that is full, or gone, would not be there for single operations either."""
+    for error in (tf.errors.ResourceExhaustedError, tf.errors.InternalError):
+
+        def failing(*_: Any, error: type[Exception] = error) -> tf.Tensor:
+            raise error(None, None, "OOM when allocating tensor")
+
+        acting: Any = policy_function(tf.autograph.experimental.do_not_convert(failing))
+        with pytest.raises(error, match="OOM when"):
+            acting(None, None)
+    assert "XLA cannot" not in caplog.text

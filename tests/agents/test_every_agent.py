@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tree
+from acme import specs
 
-from agents.compilation import is_refused
+from agents.compilation import is_refused, policy_function
 from agents.contract import Update
 from replay.structures import Batch, PriorityInput
 from tests.batches import NUM_ACTIONS, environment_spec, inputs_after, random_batch, random_inputs
@@ -133,6 +134,69 @@ def test_an_update_compiled_as_a_whole_equals_one_that_is_not(
     actual = _updated(compiled)
     assert not is_refused(compiled.update)
     _assert_equal(actual, expected)
+
+
+PAIRS = specs.BoundedArray((2,), np.float32, -1, 1)
+CHOICES = specs.BoundedArray((2,), np.int32, 0, [2, 1])
+
+
+@pytest.mark.parametrize(
+    ("name", "observations", "actions"),
+    [
+        ("r2d2", "vectors", None),
+        ("r2d2", "images", CHOICES),
+        ("impala", "words", None),
+        ("impala", "vectors", PAIRS),
+        ("popart", "images", None),
+        ("stac", "vectors", CHOICES),
+        ("stac", "vectors", PAIRS),
+    ],
+)
+def test_a_policy_compiled_as_a_whole_acts_as_one_that_is_not(
+    name: str,
+    observations: str,
+    actions: specs.BoundedArray | None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """On the same random numbers too."""
+    made = make(name, observations, 6, "float32")
+    size, spec = made.batch.mask.shape[1], SPECS[observations]
+    inputs = made.batch.inputs
+    if actions is not None:
+        spec = spec._replace(actions=actions)
+        none = tf.zeros([*made.batch.valid.shape, 2], actions.dtype)
+        inputs = inputs._replace(previous_action=none)
+    changes = dict(epsilon_base=0.8, epsilon_alpha=1.0) if name == "r2d2" else {}
+    torso = "mlp" if observations == "vectors" else "shallow"
+    agent = make_agent(small_config(name, torso=torso, **changes))
+    network = agent.make_network(spec)
+
+    def played() -> list[Any]:
+        makes = (
+            lambda: agent.make_policy(network, np.arange(size), size, 3),
+            lambda: agent.make_evaluation_policy(network, 3),
+        )
+        outputs = []
+        for make_policy in makes:
+            policy, state = policy_function(make_policy()), network.initial_state(size)
+            for t in range(len(inputs.previous_reward)):
+                row = tree.map_structure(lambda x, t=t: x[t], inputs)
+                outputs.append(policy(row, state))
+                state = outputs[-1].core_state
+        return outputs
+
+    expected = played()
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: ["GPU:0"])
+    actual = played()
+    assert "XLA cannot compile" not in caplog.text
+    for x, y in zip(actual, expected, strict=True):
+        if actions is not PAIRS:
+            np.testing.assert_array_equal(x.action, y.action)
+        tree.map_structure(
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), x, y
+        )
+    assert len({tuple(np.ravel(x.action)) for x in expected}) > 1
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,10 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:
         ([*NEW, AUTO, "--lp_launch_type=vertex_ai"], ["=auto measures this machine"]),
         ([*NEW, AUTO, "--num_replay_shards=2"], ["for one replay, got --num_replay_shards=2: giv"]),
         ([*NEW, AUTO, "--agent=r2d2,impala"], ["one agent that acts, got --act_with=r2d2,impala:"]),
+        (
+            [*NEW, AUTO, "--actor_device=gpu"],
+            ["=auto measures processors, got --actor_device=gpu: g"],
+        ),
         ([*NEW, AUTO, "--actors_per_node=257"], ["finds 256 at most, got --actors_per_node=257:"]),
         ([*NEW, "--preset="], ["--preset must be one of local, paper, got ''."]),
         ([*NEW, "--act_with=\x1b[2J"], [r"--act_with=\x1b[2J names"]),

@@ -26,7 +26,7 @@ _ANNOUNCED = re.compile(
 class NoServer:
     """Stands for a fork server where TensorFlow ops have been run: in a test's process."""
 
-    def __init__(self, *, private: bool = False) -> None:
+    def __init__(self, *, private: bool = False, gpus: Sequence[str] = ()) -> None:
         pass
 
     def __enter__(self) -> "NoServer":

@@ -526,3 +526,19 @@ def _refused(folder: pathlib.Path, data: bytes, said: str) -> None:
     assert said in str(error.value)
     assert str(error.value).endswith(".")
     assert not str(error.value).endswith("..")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "typed", "expected"),
+    [("auto", None, "auto"), ("gpu", "cpu", "cpu"), (None, None, "cpu"), (None, "gpu", "gpu")],
+)
+def test_a_run_older_than_actors_on_a_gpu_goes_on_without_one(
+    recorded: str | None, typed: str | None, expected: str, tmp_path: pathlib.Path
+) -> None:
+    run = settings.resolve(_given(agent="impala", actor_device=recorded), {})
+    said = _record(tmp_path, run)
+    if recorded is None:
+        del said["actor_device"]
+        (tmp_path / "config.json").write_text(json.dumps(said))
+    given = dict(run_dir=str(tmp_path), actor_device=typed)
+    assert resuming.resumed(given, {}).actor_device == expected

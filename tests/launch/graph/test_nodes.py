@@ -15,6 +15,7 @@ import gymnasium
 import numpy as np
 import pytest
 import reverb
+import tensorflow as tf
 from gymnasium import spaces
 from gymnasium.vector import VectorEnv, VectorWrapper
 
@@ -116,6 +117,27 @@ def test_actors_play_and_report_and_write_their_own_tasks() -> None:
         header = Header(*np.ravel(sample.data.header))
         written.add((int(header.actor), int(header.task)))
     assert written == set(task_of.items())
+
+
+def test_on_a_gpu_an_actor_has_a_part_of_its_memory_and_says_that_it_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits, titles = dict[str, float](), list[str]()
+
+    def limit(gpu: str, parts: list[tf.config.LogicalDeviceConfiguration]) -> None:
+        (part,) = parts
+        limits[gpu] = part.memory_limit
+
+    monkeypatch.setattr(process, "enter", lambda run_dir, title: titles.append(title))
+    monkeypatch.setattr(tf.config, "set_logical_device_configuration", limit)
+    run, source = _run(actor_device="gpu")
+    client, coordinator = reverb.Client("localhost:1"), Played().coordinator
+    with pytest.raises(RuntimeError, match="TensorFlow sees no GPU in an actor node"):
+        actor_node.ActorNode(run, run.crews()[1], source, client, coordinator)
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["GPU:0"])
+    actor_node.ActorNode(run, run.crews()[1], source, client, coordinator)
+    assert titles == ["actor 8", "actor 8 (on a GPU)"]
+    assert limits == {"GPU:0": 1_024}
 
 
 def test_a_report_is_so_short_that_a_limit_is_not_passed_by_much(

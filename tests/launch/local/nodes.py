@@ -82,6 +82,27 @@ def make_program(*each: str) -> lp.Program:
     return program
 
 
+class Seeing:
+    """Prints which GPU it sees."""
+
+    def run(self) -> None:
+        print("sees", gpu())
+
+
+def make_actors(number: int) -> lp.Program:
+    """So many nodes `actor/<index>`."""
+    program = lp.Program("actors")
+    with program.group("actor"):
+        for _ in range(number):
+            program.add_node(lp.PyClassNode(Seeing))
+    return program
+
+
+def gpu() -> str:
+    """The GPU that this process sees, `-1` for none."""
+    return os.environ["CUDA_VISIBLE_DEVICES"]
+
+
 def broken_program() -> lp.Program:
     raise ValueError("no program")
 

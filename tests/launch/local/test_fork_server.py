@@ -48,6 +48,19 @@ def run_script(tmp_path: pathlib.Path, script: str) -> str:
     return outcome.out
 
 
+def test_actors_see_gpus_in_turn_and_checks_none(tmp_path: pathlib.Path) -> None:
+    out = run_script(
+        tmp_path,
+        """
+        with ForkServer(gpus=["GPU-a", "GPU-b"]) as server:
+            print(server.call(nodes.gpu))
+            for label in server.launch(nodes.make_actors, 3, output=output):
+                print(*nodes.printed(output, label, "sees"))
+        """,
+    )
+    assert out.split() == ["-1", "GPU-a", "GPU-b", "GPU-a"]
+
+
 def test_nodes_compute_talk_and_end_as_they_are_told(tmp_path: pathlib.Path) -> None:
     out = run_script(
         tmp_path,

@@ -67,7 +67,7 @@ class Settings:
     )
     num_actors: int = required(
         _ACTORS,
-        "Environments that act, each its own policy; auto measures (docs/runs.md).",
+        "Environments, each with its own policy; auto: docs/runs.md.",
         local=32,
         paper=256,
     )
@@ -117,7 +117,7 @@ class Settings:
     full_rendering: bool = fields.field(False, None, "Shadows and smooth edges in control-pixels.")
 
     restarts: int = fields.field(
-        3, whole(0, 10**6), "Deaths that a local run mends in ten minutes, or until it saves anew."
+        3, whole(0, 10**6), "Deaths that a local run mends in ten minutes or until a save."
     )
     hang_seconds: float = fields.field(
         120.0, number(5.0, 10**6), "Seconds of standing still that are a death."

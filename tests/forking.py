@@ -24,10 +24,14 @@ from absl import flags
 
 from agents.popart import agent as popart  # noqa: F401
 from benchmarks import local_replay  # noqa: F401
+from environments import kinds
 from r2d2 import agent as r2d2  # noqa: F401
 from run_folder import resuming  # noqa: F401
 from tests.commands import Request
 from tests.rooms import MAY_IMPORT
+
+for word in kinds.WORDS:
+    kinds.named(word)
 
 # By the time one of these is called, everything that a command was told has been accepted.
 _BEGINNINGS = (

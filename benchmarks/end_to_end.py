@@ -54,7 +54,7 @@ def main(measured: Subject, report: Report) -> None:
 def _measure_devices(measured: Subject, parts: dict[str, float], report: Report) -> Measured:
     """A turn, or one for each device that actors may act on."""
     if _DEVICE.value != "gpu":
-        return _measure_turn(measured, parts, report, "auto")
+        return _measure_turn(measured, parts, report, "cpu")
     turns = {device: _measure_turn(measured, {}, report, device) for device in ("cpu", "gpu")}
     return {
         f"{name}, acting on {device}": value

@@ -63,10 +63,10 @@ def finder(run: Settings, per_node: int | None) -> starting.Find:
       SettingsError: it would be of no use to this run.
     """
     is_elsewhere = command_line.JOB.value is not None or gcp_flags.wanted()
-    shards = run.num_replay_shards
+    shards, device = run.num_replay_shards, run.actor_device
     for is_so, why in (
         (is_elsewhere, "measures this machine, and the run's actors are on others"),
-        (run.actor_device == "gpu", "measures processors, got --actor_device=gpu"),
+        (device != "cpu", f"measures processors, got --actor_device={device}"),
         (shards > 1, f"is for one replay, got --num_replay_shards={shards}"),
         (len(run.acting) > 1, f"is for one agent that acts, got --act_with={run.act_with}"),
         ((per_node or 0) > MOST, f"finds {MOST} at most, got --actors_per_node={per_node}"),
@@ -86,9 +86,7 @@ def find(run: Settings, per_node: int | None) -> tuple[Settings, str]:
     bounds = Bounds(len(os.sched_getaffinity(0)), memory, len(run.tasks), per_node)
     rungs = climb(functools.partial(_measure, run), bounds)
     num_actors, each = choose(rungs, bounds)
-    sized = dataclasses.replace(
-        run, num_actors=num_actors, actors_per_node=each, actor_device="cpu"
-    )
+    sized = dataclasses.replace(run, num_actors=num_actors, actors_per_node=each)
     return sized, f"num_actors={num_actors}, actors_per_node={each}: {sentence(rungs)}."
 
 

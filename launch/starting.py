@@ -98,8 +98,7 @@ def start(asked: Settings | Resumption, job: str | None, find: Find | None = Non
 
 def _run_here(run: Settings, resumption: Resumption | None, find: Find | None) -> int:
     """Runs all nodes on this machine, as forks; this process itself runs no TensorFlow op."""
-    # What is found is found on processors.
-    acting_on, why_not = gpus.of_actors(run) if find is None else ([], "")
+    acting_on, why_not = gpus.of_actors(run)
     if why_not:
         with contextlib.suppress(OSError):  # a closed terminal
             print(why_not, flush=True)
@@ -115,7 +114,7 @@ def _run_here(run: Settings, resumption: Resumption | None, find: Find | None) -
         fork_server.ForkServer(private=not why_open, gpus=acting_on) as server,
         contextlib.ExitStack() as stack,
     ):
-        if acting_on and run.actor_device == "gpu":
+        if run.actor_device == "gpu":
             server.call(gpus.check_seen, acting_on)
         manifests = server.call(_manifests, run, resumption)
         if find is not None:

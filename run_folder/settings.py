@@ -110,7 +110,7 @@ class Settings:
         1, whole(1, 1_000), "Processes that learn as one, each from a part of a batch."
     )
     actor_device: str = fields.field(
-        "auto",
+        "cpu",
         one_of(("auto", "cpu", "gpu")),
         "What a local run acts on: cpu, gpu, or auto, whichever pays.",
     )
@@ -424,8 +424,7 @@ def load(run_dir: pathlib.Path) -> Settings:
     """
     path = RunFolder(run_dir).config
     with reading(path, absent=f"{run_dir} holds no run: there is no {path}."):
-        values: dict[str, Any] = {"actor_device": "cpu"}  # of a run older than the setting
-        values |= texts.fields_of(Settings, texts.read_json(path))
+        values = texts.fields_of(Settings, texts.read_json(path))
         suites.check_names(values["env"])
         named = catalogue.names(values["agent"])
         for name in values["configs"]:

@@ -102,7 +102,7 @@ def test_nodes_share_what_a_gpu_has_free(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _tells(tmp_path, monkeypatch, told)
-    found, why = gpus.of_actors(saved_runs.resolve(**given))
+    found, why = gpus.of_actors(saved_runs.resolve(actor_device="auto", **given))
     if not said:
         assert (found, why) == ([A], "")
         return
@@ -169,7 +169,7 @@ def test_a_run_is_told_which_and_records_what_was_asked(
     monkeypatch.setattr(typed.NoServer, "__init__", init)
     runs = typed.instead_of_starting(monkeypatch)
     _tells(tmp_path, monkeypatch, TWO)
-    new = ("--agent=impala", "--env=catch", f"--run_dir={tmp_path}/run")
+    new = ("--agent=impala", "--env=catch", f"--run_dir={tmp_path}/run", "--actor_device=auto")
     resumed = (f"--run_dir={tmp_path}/run", "--resume")
     assert typed.run(train.main, *new) == 0
     assert typed.run(train.main, *resumed, "--actor_device=cpu") == 0

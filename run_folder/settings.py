@@ -429,9 +429,10 @@ def load(run_dir: pathlib.Path) -> Settings:
         named = catalogue.names(values["agent"])
         for name in values["configs"]:
             if name not in named:
+                wanted = ",".join(values["configs"])
                 raise ValueError(
-                    f"agent must be {','.join(values['configs'])}, as configs are named, "
-                    f"got {values['agent']!r}."
+                    f"agent must be {wanted if wanted.isprintable() else repr(wanted)}, as configs "
+                    f"are named, got {values['agent']!r}."
                 )
         agents = catalogue.named(values["agent"])
         made = {

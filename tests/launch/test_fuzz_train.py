@@ -64,7 +64,7 @@ def _started(argv: Sequence[str]) -> Settings:
     """
     started: list[Settings] = []
 
-    def start(asked: Any, job: str | None) -> int:
+    def start(asked: Any, job: str | None, find: Any) -> int:
         started.append(asked if isinstance(asked, Settings) else resuming.resumed(*asked))
         return 0
 

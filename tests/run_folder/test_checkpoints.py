@@ -70,7 +70,7 @@ def test_damage_is_noticed(place: Place, name: str) -> None:
         ("replay", "replay/../3-1", "replay must be replay/<update>-<milliseconds>"),
         ("sizes", {"learner-r2d2/3.data": -7}, "sizes must name files by a path inside"),
         ("sizes", {"../../elsewhere": 7}, "got '../../elsewhere': 7"),
-        ("\x1b[2J", {}, "'\\x1b[2J' is no field here."),
+        ("\x1b[2J", {}, "'\\x1b[2J' is no field here;"),
         ("sizez", {}, "sizez is no field here, the nearest is sizes"),
     ],
 )

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import thread
 
+import ale_py  # noqa: F401 - a process that loads it twice aborts, and tests restore sys.modules
 import hypothesis
 import numpy as np
 import pytest

@@ -51,7 +51,7 @@ def policy_function(policy: Policy) -> Policy:
       policy: of actors whose number stays, since XLA compiles for one.
     """
     by_operation: Policy = tf.function(policy)
-    if not has_gpu():
+    if not xla.has_gpu():
         return by_operation
     return _attempt("policy", tf.function(policy, jit_compile=True), by_operation)
 
@@ -81,14 +81,9 @@ def _attempt(
     return attempt
 
 
-def has_gpu() -> bool:
-    """Returns whether this process sees a GPU."""
-    return bool(tf.config.list_logical_devices("GPU"))
-
-
 def placed(batch: Batch) -> Batch:
     """The batch in the GPU's memory, if there is one, where an update would have to copy it."""
-    if not has_gpu():
+    if not xla.has_gpu():
         return batch
     with tf.device("GPU"):
         return tree.map_structure(tf.identity, batch)
@@ -101,4 +96,4 @@ def is_refused(update: Any) -> bool:
 
 def _wants_whole(update: Any) -> bool:
     is_alone = several_learners.current().size == 1
-    return has_gpu() and is_alone and not is_refused(update)
+    return xla.has_gpu() and is_alone and not is_refused(update)

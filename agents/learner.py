@@ -23,6 +23,7 @@ from agents.contract import Update
 from agents.finite import NotFiniteError, check_update
 from agents.several_learners import ALONE, Learners, among, broadcast
 from replay.structures import Batch
+from tensor_ops import xla
 
 # Reading an update's metrics waits for an accelerator to finish it, which then idles. So where
 # nothing else needs its results, so many updates' metrics are read together.
@@ -297,7 +298,7 @@ class Learner(Parameters, acme.Learner):
         self._learners = learners
         self._batch: Ready | None = None  # to be learned from, once all have one
         # Priorities are read while the accelerator makes the update after theirs.
-        self._behind = 1 if compilation.has_gpu() else 0
+        self._behind = 1 if xla.has_gpu() else 0
         self._unwritten: collections.deque[tuple[Batch, tf.Tensor]] = collections.deque()
         self._waited = 0.0  # seconds, in the last round
         self.largest_priority = 0.0

@@ -264,4 +264,4 @@ _REGISTERED_KIND = dataclasses.replace(
     tasks=ids,
     knows=lambda task: task.rest in ids() or may_register(task.rest),
 )
-KINDS = {"gym": _REGISTERED_KIND, "own": _OWN}
+KINDS = {"gym": _REGISTERED_KIND, kinds.OWN: _OWN}

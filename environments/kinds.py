@@ -12,15 +12,17 @@ from typing import NamedTuple
 from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
-_OWN = "own"
+OWN = "own"
+"""A kind that no word names: what a user's own module makes."""
+
 _MODULES = {  # of the kinds, `KINDS`, by the words that these have in it
     **dict.fromkeys(("catch", "memory"), "environments.small_tasks"),
     "atari": "environments.atari",
     "dmlab": "environments.dmlab.environment",
     **dict.fromkeys(("control", "control-pixels", "rwrl"), "environments.control.environment"),
-    **dict.fromkeys(("gym", _OWN), "environments.gym"),
+    **dict.fromkeys(("gym", OWN), "environments.gym"),
 }
-WORDS = tuple(word for word in _MODULES if word != _OWN)
+WORDS = tuple(word for word in _MODULES if word != OWN)
 """The words that begin a name. Any other one is a module of a user's own."""
 
 
@@ -40,7 +42,7 @@ class Task(NamedTuple):
     @property
     def kind(self) -> str:
         """`atari`, `dmlab`, `gym`, ...; `own` for a user's."""
-        return self.word if self.word in WORDS else _OWN
+        return self.word if self.word in WORDS else OWN
 
     @property
     def is_made_singly(self) -> bool:

@@ -75,7 +75,7 @@ def module_of(name: str) -> str | None:
     (task,) = parse(name)
     if task.kind == "gym":
         return task.rest.partition(":")[0] if ":" in task.rest else None
-    return task.word if task.kind == "own" else None
+    return task.word if task.kind == kinds.OWN else None
 
 
 def evaluation_task(name: str) -> str:
@@ -240,5 +240,5 @@ def _advice(task: Task) -> str:
             return f"did you mean {near}?"
     if not task.rest and (named := _with_kind(task.word)):
         return f"did you mean {' or '.join(named)}?"
-    forms = (kinds.named(word).form for word in (*kinds.WORDS, "own"))
+    forms = (kinds.named(word).form for word in (*kinds.WORDS, kinds.OWN))
     return f"expected {', '.join(forms)}, several of these joined by commas, atari57 or dmlab30."

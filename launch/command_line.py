@@ -168,9 +168,15 @@ def later(module: str, line: str = "") -> Any:
         recurrent_replay.check()
     except recurrent_replay.InstallationError as error:
         fail(str(error))
-    with contextlib.suppress(OSError):  # a closed terminal ends no run
-        print(line, end="\n" * bool(line), flush=True)
+    say(line)
     return importlib.import_module(module)
+
+
+def say(line: str) -> None:
+    """Prints a line, if it says something. A closed terminal ends no run."""
+    if line:
+        with contextlib.suppress(OSError):
+            print(line, flush=True)
 
 
 def _show(text: str) -> NoReturn:

@@ -121,9 +121,8 @@ def _run(population: Population, path: pathlib.Path, member: int | None) -> int:
     _lock(population, folder, member)
     settings.record(folder, population)
     title = f"{population.members} x {population.agent} on {population.env}, {path}"
-    with contextlib.suppress(OSError):  # a closed terminal
-        drawn = ", ".join(f"{name}={text}" for name, text in population.sweep.items())
-        print(f"Training {title}; drawn: {drawn}.", flush=True)
+    drawn = ", ".join(f"{name}={text}" for name, text in population.sweep.items())
+    command_line.say(f"Training {title}; drawn: {drawn}.")
     with views.View(title) as view:
         loop = loops.Loop(population, folder, mine, view)
         well = loop.run()

@@ -193,7 +193,8 @@ def _begin_at(begin: synchronize.Barrier) -> None:
 def _play(run: Settings, crew: Crew) -> tuple[float, float]:
     """Steps/s of a crew, and the bytes of its process."""
     with contextlib.ExitStack() as stack:
-        loop = actor_node.make_loop(run, crew, building.environment_spec(run), stack)
+        agent, spec = building.make_agent(run, crew.agent), building.environment_spec(run)
+        loop = actor_node.make_loop(run, crew, agent, spec, stack)
         for _ in range(_FIRST_STEPS):
             loop.step()
         _begin.wait()

@@ -99,16 +99,13 @@ def start(asked: Settings | Resumption, job: str | None, find: Find | None = Non
 def _run_here(run: Settings, resumption: Resumption | None, find: Find | None) -> int:
     """Runs all nodes on this machine, as forks; this process itself runs no TensorFlow op."""
     acting_on, why_not = gpus.of_actors(run)
-    if why_not:
-        with contextlib.suppress(OSError):  # a closed terminal
-            print(why_not, flush=True)
+    command_line.say(why_not)
     why_open = "--noprivate_network was given"
     if run.private_network:
         why_open = processes.why_no_private_network()
     if why_open:
-        with contextlib.suppress(OSError):  # a closed terminal
-            who = processes.reached_by()
-            print(f"Open to {who} ({why_open}): see docs/security.md.", flush=True)
+        who = processes.reached_by()
+        command_line.say(f"Open to {who} ({why_open}): see docs/security.md.")
     with (
         temporary_files.folder_of_a_run(),
         fork_server.ForkServer(private=not why_open, gpus=acting_on) as server,
@@ -119,8 +116,7 @@ def _run_here(run: Settings, resumption: Resumption | None, find: Find | None) -
         manifests = server.call(_manifests, run, resumption)
         if find is not None:
             run, found = server.call(find, run)
-            with contextlib.suppress(OSError):  # a closed terminal
-                print(found, flush=True)
+            command_line.say(found)
         _make_folder("run_dir", run.path)
         report: Callable[[], None] = lambda: None  # noqa: E731
         if run.wandb:

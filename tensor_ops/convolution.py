@@ -79,7 +79,7 @@ def conv2d(
 def _by_winograd(
     x: tf.Tensor, kernel: int, stride: int, padding: str, features: int, dtype: tf.DType
 ) -> bool:
-    if dtype == tf.bfloat16 and vector_code.has_tiles() and not _beside_a_gpu():
+    if dtype == tf.bfloat16 and vector_code.has_tiles() and not xla.has_gpu():
         return False
     return winograd.convolves(x, kernel, stride, padding, features)
 
@@ -87,9 +87,9 @@ def _by_winograd(
 def _convolve(x: tf.Tensor, w: tf.Tensor, stride: int, padding: str) -> tf.Tensor:
     """The convolution alone, in the type of w."""
     if _has_blocks(x, w.shape[0], stride, padding):
-        if x.dtype == tf.uint8 and (w.dtype == tf.bfloat16 or _beside_a_gpu()):
+        if x.dtype == tf.uint8 and (w.dtype == tf.bfloat16 or xla.has_gpu()):
             return convolve(to_blocks(x, stride, w.dtype), kernel_of_blocks(w, stride))
-        if _beside_a_gpu():  # oneDNN strides well over floats
+        if xla.has_gpu():  # oneDNN strides well over floats
             x = tf.nn.space_to_depth(as_float(x, w.dtype), stride)
             return convolve(x, kernel_of_blocks(w, stride))
     return convolve(as_float(x, w.dtype), w, padding, stride)
@@ -100,10 +100,6 @@ def _has_blocks(image: tf.Tensor, kernel: int, stride: int, padding: str) -> boo
     if padding != "VALID" or stride == 1:
         return False
     return not any(side % stride for side in (kernel, *image.shape[1:3]))
-
-
-def _beside_a_gpu() -> bool:
-    return bool(tf.config.list_logical_devices("GPU"))
 
 
 def to_blocks(image: tf.Tensor, stride: int, dtype: tf.DType = tf.float32) -> tf.Tensor:

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from tensor_ops import vector_code
-from tensor_ops.xla import within_xla
+from tensor_ops.xla import has_gpu, within_xla
 
 _has_none = contextvars.ContextVar("_has_none", default=False)
 
@@ -39,7 +39,7 @@ def fits(*sizes: int) -> bool:
     """
     if _has_none.get() or within_xla():
         return False
-    if not vector_code.lanes() or tf.config.list_logical_devices("GPU"):
+    if not vector_code.lanes() or has_gpu():
         return False
     return not any(size % vector_code.lanes() for size in sizes)
 

@@ -44,6 +44,11 @@ def _silence() -> Iterator[None]:
         os.close(nowhere)
 
 
+def has_gpu() -> bool:
+    """Returns whether this process sees a GPU."""
+    return bool(tf.config.list_logical_devices("GPU"))
+
+
 def within_xla() -> bool:
     """Returns whether the code being traced is part of a function that XLA will compile."""
     return bool(control_flow_util.GraphOrParentsInXlaContext(ops.get_default_graph()))

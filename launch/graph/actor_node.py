@@ -140,7 +140,14 @@ class ActorNode:
         sequences = stack.enter_context(contextlib.closing(self._make_writer(agents, spec)))
         rows = stack.enter_context(contextlib.closing(OverlappedWriter(sequences)))
         return make_loop(
-            settings, crew, spec, stack, since=since, source=self._learner, writer=rows
+            settings,
+            crew,
+            agents[crew.agent],
+            spec,
+            stack,
+            since=since,
+            source=self._learner,
+            writer=rows,
         )
 
     def _make_writer(
@@ -225,6 +232,7 @@ class ActorNode:
 def make_loop(
     settings: Settings,
     crew: Crew,
+    agent: Agent,
     spec: specs.EnvironmentSpec,
     stack: contextlib.ExitStack,
     *,
@@ -235,6 +243,7 @@ def make_loop(
     """The loop in which a crew plays; its environments are closed with a stack.
 
     Args:
+      agent: the crew's.
       spec: of the run's environment.
       since: actor steps after which it begins, so that its seeds are others.
       source: the learner whose parameters it follows; None keeps the first ones.
@@ -248,7 +257,6 @@ def make_loop(
         full_rendering=settings.full_rendering,
     )
     stack.enter_context(contextlib.closing(environments))
-    agent = building.make_agent(settings, crew.agent)
     network = agent.make_network(spec)
     seed = building.seed_of(settings, "policy", crew.actors[0], since)
     policy = agent.make_policy(network, np.asarray(crew.ranks), crew.num_actors, seed)

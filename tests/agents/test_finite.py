@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from agents import compilation
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.finite import NotFiniteError, check_update
 from agents.learner import MAX_UNCHECKED, Learner
 from agents.single_process import AcmeActor
 from replay.structures import Batch
+from tensor_ops import xla
 from tests.agents.adding import AddReward, Priorities, for_ever, make_learner
 from tests.agents.recording import recorded_actor
 
@@ -138,7 +138,7 @@ def test_an_update_that_is_not_finite_writes_no_priorities_and_is_never_saved(
 def test_where_there_is_a_gpu_an_update_that_is_not_finite_is_found_after_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(compilation, "has_gpu", lambda: True)
+    monkeypatch.setattr(xla, "has_gpu", lambda: True)
     priorities = Priorities()
     learner, _ = make_learner(for_ever(), Breaking(True, loss=np.nan), priorities=priorities)
     _learn(learner, steps=3)

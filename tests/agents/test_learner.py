@@ -14,9 +14,9 @@ import pytest
 import tensorflow as tf
 from acme.utils import counting
 
-from agents import compilation
 from agents.learner import Learner, read_parameters
 from replay.structures import Batch
+from tensor_ops import xla
 from tests.agents.adding import AddReward, Network, Priorities, batch_of, for_ever, make_learner
 
 
@@ -44,7 +44,7 @@ def test_a_step_learns_counts_and_writes_priorities_back() -> None:
 def test_where_there_is_a_gpu_priorities_are_written_after_the_next_update_and_none_is_lost(
     monkeypatch: pytest.MonkeyPatch, ends: bool
 ) -> None:
-    monkeypatch.setattr(compilation, "has_gpu", lambda: True)
+    monkeypatch.setattr(xla, "has_gpu", lambda: True)
     priorities = Priorities()
     batches = itertools.chain([batch_of(1.0), batch_of(2.0), batch_of(4.0)], _never())
     learner, update = make_learner(batches, priorities=priorities)
@@ -72,7 +72,7 @@ def _never() -> Iterator[Batch]:
 def test_priorities_of_updates_that_are_undone_are_not_written(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, how: str
 ) -> None:
-    monkeypatch.setattr(compilation, "has_gpu", lambda: True)
+    monkeypatch.setattr(xla, "has_gpu", lambda: True)
     priorities = Priorities()
     learner, _ = make_learner(for_ever(), priorities=priorities)
     state, prefix = learner.save(), learner.write_checkpoint(str(tmp_path / "0"))

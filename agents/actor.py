@@ -154,6 +154,10 @@ class RecurrentActor:
                 row, core_state=core_state, values=values, learner_step=self.learner_step
             )
 
+    def break_off(self) -> None:
+        """Forgets the row that `act` began: nobody will observe its outcome."""
+        self._pending = None
+
     def update(self, wait: bool = False) -> None:
         """Fetches parameters every so many calls: in the background, or at once with `wait`."""
         if self._variables is not None:

@@ -86,7 +86,7 @@ class VectorEnvironmentLoop:
         self._lengths[done] = 0
         return int(self._n - was_last.sum()), episodes
 
-    def play(self, shares: Sequence[int]) -> Iterator[tuple[int, list[Episode]]]:
+    def play(self, shares: Sequence[int] | np.ndarray) -> Iterator[tuple[int, list[Episode]]]:
         """Plays `shares`, `[N]`, episodes in each environment, from their start.
 
         The first so many episodes to end, whichever environment they are from, would be the short
@@ -100,6 +100,11 @@ class VectorEnvironmentLoop:
             told = [episode for episode in ended if left[episode.environment]]
             left[[episode.environment for episode in told]] -= 1
             yield steps, told
+
+    def play_in_all(self, episodes: int) -> Iterator[tuple[int, list[Episode]]]:
+        """Plays so many episodes in all environments together, each its share, as `play`."""
+        n = self._n
+        return self.play(episodes // n + (np.arange(n) < episodes % n))
 
     def run_episodes(self, should_stop: Callable[[], bool] = lambda: False) -> list[Episode]:
         """One episode of each environment, in their order; none when `should_stop` says so."""

@@ -1,7 +1,7 @@
 """The loop around an update: batch -> update -> priorities, counts, metrics.
 
 `Parameters` serves others, in any thread: the newest parameters, and checkpoints. `Learner` makes
-the updates. `Fetched` has the next batch ready for it.
+the updates. `Fetched` has the next batch of an iterator ready for it.
 """
 
 import atexit
@@ -48,6 +48,16 @@ class Ready(NamedTuple):
     def all_of(cls, batches: Iterator[Batch]) -> Iterator["Ready"]:
         """Each batch of an iterator, once it is where the update reads it."""
         return (cls(batch, compilation.placed(batch)) for batch in batches)
+
+
+class Batches(Protocol):
+    """Where a learner's batches come from."""
+
+    def next(self, timeout: float) -> Ready | None:
+        """The next batch, if it comes within `timeout` seconds."""
+
+    def close(self) -> None:
+        """Lets go of all that waits for a batch."""
 
 
 class BrokenOffError(RuntimeError):
@@ -264,7 +274,7 @@ class Learner(Parameters, acme.Learner):
 
     Args:
       update: the learner step.
-      batches: endless; of several learners, this one's part of each.
+      batches: those to learn from; of several learners, this one's part of each.
       priorities: takes the items' new priorities; None where the agent has none.
       burn_in: rows of a batch that are not learned from.
       counter: counts `steps`, and in `trained_steps` the steps that were replayed, by all learners.
@@ -281,7 +291,7 @@ class Learner(Parameters, acme.Learner):
     def __init__(
         self,
         update: Update,
-        batches: Iterator[Batch],
+        batches: Batches,
         *,
         burn_in: int = 0,
         priorities: PriorityWriter | None = None,
@@ -304,7 +314,7 @@ class Learner(Parameters, acme.Learner):
         self.largest_priority = 0.0
         self.has_ended = False
         self.waiting = 0.0
-        self._batches = Fetched(batches)
+        self._batches = batches
 
     def warm_up(self, batch: Batch) -> None:
         """Makes one update and undoes it, so that the first real one takes no longer than others.
@@ -372,7 +382,7 @@ class Learner(Parameters, acme.Learner):
         return self._batches.next(timeout) is not None
 
     def close(self) -> None:
-        """Lets go of the thread that fetches batches, which ends when it has its next or last."""
+        """Lets go of what fetches batches: a thread ends when it has its next, or the last."""
         self._batches.close()
 
     def _settle(self) -> None:

@@ -1,162 +1,64 @@
-"""An agent in one process: actor and learner take turns.
+"""The library form of an agent, in one process: it acts, and learns when a step is due."""
 
-A `SingleProcessAgent`, for `acme.EnvironmentLoop`, decides on the turns itself; in an `InProcess`
-the caller does.
-"""
-
-import atexit
 import dataclasses
-import functools
-import os
-import weakref
-from collections.abc import Sequence
-from typing import Any
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import dm_env
 import numpy as np
-import reverb
-import tensorflow as tf
 import tree
 from absl import flags
 from acme import core, specs
+from gymnasium.vector import AutoresetMode, VectorEnv
 
-from agents.actor import RecurrentActor, make_actor
-from agents.contract import Agent
+from agents.actor import RecurrentActor, make_evaluator
+from agents.contract import Agent, Update
+from agents.environment_loop import Episode, VectorEnvironmentLoop
 from agents.finite import check_rewards
-from agents.learner import Learner
+from agents.in_process import InProcess
 from environments.copies import conversion
 from environments.copies.from_dm import space_of
 from environments.copies.spec import spec_of
-from replay import own_server, tables
-from replay.dataset import Stream, make_dataset
-from replay.priorities import PriorityUpdater
-from replay.structures import FIRST, LAST, MID
-from replay.writer import SequenceWriter
+from replay import tables
+from replay.structures import FIRST, LAST, MID, Nest
 
 PAPER_REPLAYS_PER_OBSERVATION = 0.8  # Kapturowski et al. 2019, "Extended results"
 
 
-class InProcess:
-    """An agent's actor, replay and learner, for N environments.
-
-    One thread both acts and learns, so neither a rate limiter nor a queue may make it wait for
-    itself: the tables here never do.
+class AcmeActor(core.Actor):
+    """A `RecurrentActor` of one environment behind Acme's interface.
 
     Args:
-      agent: what to run.
-      environment_spec: of one environment.
-      tasks: `[N]` int, the task that each environment plays.
-      seed: of parameters and policy. It does not fix a run: Reverb's selectors take no seed.
-
-    Attributes:
-      learner: its `step` waits for items, so the caller first sees that there are some.
-      network: the learner's.
-      actor: acts with the learner's parameters and writes into replay.
+      actor: of one environment.
+      see: an observation of the environment's -> as the agent sees it; by default the same.
+      act: an action of the agent's -> as the environment takes it; by default the same.
+      begin: called where an episode begins before the last one has ended.
     """
 
     def __init__(
-        self, agent: Agent, environment_spec: specs.EnvironmentSpec, *, tasks: np.ndarray, seed: int
+        self,
+        actor: RecurrentActor,
+        see: Callable[[Any], Nest] = lambda observation: observation,
+        act: Callable[[Any], Any] = lambda action: action,
+        begin: Callable[[], None] = lambda: None,
     ) -> None:
-        own_server.silence()
-        tf.random.set_seed(seed)
-        unlimited = [
-            dataclasses.replace(table, min_size=1, samples_per_insert=None)
-            for table in agent.tables
-        ]
-        first = unlimited[0]
-        blocks = tables.block_layout(unlimited)
-        update = agent.make_update(environment_spec)
-        core_state = tree.map_structure(lambda x: x[0], update.network.initial_state(1))
-        core_states = {table.name: core_state for table in unlimited}
-        self._server = reverb.Server(
-            tables.make_tables(unlimited, environment_spec, core_states, blocks),
-            # By default it would make a temporary folder and leave it behind.
-            checkpointer=reverb.checkpointers.DefaultCheckpointer(os.devnull),
-        )
-        self._client = self._server.localhost_client()
-        self._table = first.name
-        self._priorities = PriorityUpdater([self._client], first.name)
-        self._batches = Stream(
-            make_dataset(
-                [self._client.server_address],
-                unlimited,
-                environment_spec,
-                core_state,
-                blocks,
-                agent.batch_sizes,
-                same_process=True,
-            )
-        )
-        self.num_items()  # connects the client, as the stream is already
-        own_server.shut(self._server)
-        self.network = update.network
-        self.learner = Learner(
-            update,
-            self._batches,
-            burn_in=first.layout.burn_in,
-            priorities=self._priorities,
-            on_replaced=lambda: self.actor.update(wait=True),
-        )
-        self._writer = SequenceWriter(
-            self._client,
-            unlimited,
-            blocks=blocks,
-            actors=np.arange(len(tasks)),
-            tasks=tasks,
-            agent=0,
-            initial_priorities=(
-                {first.name: agent.initial_priority} if agent.initial_priority else {}
-            ),
-        )
-        network, actors = agent.make_network(environment_spec), np.arange(len(tasks))
-        policy = agent.make_policy(network, actors, len(tasks), seed)
-        self.actor = make_actor(
-            agent,
-            network,
-            policy,
-            num_environments=len(tasks),
-            source=self.learner,
-            writer=self._writer,
-        )
-        self.actor.update(wait=True)
-        self._at_exit = functools.partial(_close, weakref.ref(self))
-        atexit.register(self._at_exit)
-
-    def num_items(self) -> int:
-        """Items in the agent's first table."""
-        return int(self._client.server_info()[self._table].current_size)
-
-    def close(self) -> None:
-        """Ends the replay server and the threads around it, as the interpreter's end does."""
-        atexit.unregister(self._at_exit)
-        self._priorities.close()
-        self._writer.close()
-        self._server.stop()  # first, or what waits for an item is not woken up for seconds
-        self._batches.close()
-        self.learner.close()
-
-
-def _close(made: "weakref.ref[InProcess]") -> None:
-    process = made()
-    if process is not None:
-        process.close()
-
-
-class AcmeActor(core.Actor):
-    """A `RecurrentActor` of one environment behind Acme's interface."""
-
-    def __init__(self, actor: RecurrentActor) -> None:
         self._actor = actor
+        self._see, self._act, self._begin = see, act, begin
         self._step_type = FIRST
+        self._plays = False  # an episode that has not ended
 
-    def select_action(self, observation: Any) -> np.ndarray:
-        """The action of one step; observation without a batch axis."""
-        batched = tree.map_structure(lambda x: np.asarray(x)[np.newaxis], observation)
-        return self._actor.act(batched, np.array([self._step_type]), np.zeros(1, np.uint8))[0]
+    def select_action(self, observation: Any) -> Any:
+        """The action of one step, as the spec has it; observation without a batch axis."""
+        self._plays = True
+        return np.asarray(self._act(self._chosen(observation)))[()]
 
     def observe_first(self, timestep: dm_env.TimeStep) -> None:
         """A new episode begins."""
+        if self._plays:
+            self._begin()
         self._step_type = FIRST
+        self._plays = False
 
     def observe(self, action: Any, next_timestep: dm_env.TimeStep) -> None:
         """The outcome of the last action. An episode's last observation becomes its own row.
@@ -169,12 +71,17 @@ class AcmeActor(core.Actor):
         self._step_type = MID
         if next_timestep.last():
             self._step_type = LAST
-            self.select_action(next_timestep.observation)
+            self._chosen(next_timestep.observation)
             self._observe(0.0, 1.0)
+            self._plays = False
 
     def update(self, wait: bool = False) -> None:
         """Fetches parameters, as `RecurrentActor.update`."""
         self._actor.update(wait)
+
+    def _chosen(self, observation: Any) -> np.ndarray:
+        batched = tree.map_structure(lambda x: np.asarray(x)[np.newaxis], self._see(observation))
+        return self._actor.act(batched, np.array([self._step_type]), np.zeros(1, np.uint8))[0]
 
     def _observe(self, reward: float, continuation: float) -> None:
         rewards = np.array([reward], np.float32)
@@ -182,89 +89,242 @@ class AcmeActor(core.Actor):
         self._actor.observe(rewards, np.array([continuation], np.float32))
 
 
-class SingleProcessAgent(AcmeActor, core.VariableSource):
-    """Acts in one environment and learns in between, for `acme.EnvironmentLoop`.
+AnyAgent = TypeVar("AnyAgent", bound="SingleProcessAgent")
 
-    No rate limiter paces the learner: `Pace` counts the rows written instead, and says when a
-    learner step is due.
+
+class SingleProcessAgent(AcmeActor, core.VariableSource):
+    """Acts in one environment, or in N, and learns in between.
+
+    For `acme.EnvironmentLoop` it is an actor of one environment; `learn` plays N of them. A learner
+    step is due when a queue holds a batch, and of other tables as the rows written allow: `Pace`.
+
+    Two agents of one seed do the same in environments that do the same, bit for bit, on processors
+    of one kind with as many threads.
 
     Args:
       agent: what to run.
-      environment_spec: of the environment, as `acme.make_environment_spec` gives it; the agent sees
+      environment_spec: of one environment, as `acme.make_environment_spec` gives it; the agent sees
         and acts as `environments.copies.conversion` has it.
-      seed: of parameters and policy.
+      num_environments: N.
+      seed: of parameters, policy and sampling.
 
     Raises:
       ValueError: the agent cannot play such an environment.
 
     Attributes:
       learner: the `acme.core.Learner` inside.
+      actor_steps: of all environments together.
     """
 
-    def __init__(self, agent: Agent, environment_spec: specs.EnvironmentSpec, *, seed: int) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        environment_spec: specs.EnvironmentSpec,
+        *,
+        num_environments: int = 1,
+        seed: int = 0,
+    ) -> None:
         if not flags.FLAGS.is_parsed():
             # acme.EnvironmentLoop.run asks Launchpad for a flag: an error outside absl's app.run.
             flags.FLAGS.mark_as_parsed()
+        if num_environments < 1:
+            raise ValueError(f"num_environments must be at least 1, got {num_environments}.")
         try:
             seen = conversion.observed(space_of(environment_spec.observations))
             acted = conversion.acted(space_of(environment_spec.actions))
         except ValueError as error:
             raise ValueError(f"The environment cannot be played: {error}") from None
-        self._see, self._act = seen.convert, acted.convert
-        environment_spec = spec_of(seen.space, acted.space)
+        self._spec = spec_of(seen.space, acted.space)
         # The actor is updated after learner steps only; then it should be up to date.
-        agent = dataclasses.replace(agent, variable_update_period=1)
-        self._process = InProcess(agent, environment_spec, tasks=np.zeros(1, np.int64), seed=seed)
+        self._agent = dataclasses.replace(agent, variable_update_period=1)
+        tasks = np.zeros(num_environments, np.int64)
+        self._process = InProcess(self._agent, self._spec, tasks=tasks, seed=seed)
         self.learner = self._process.learner
-        super().__init__(self._process.actor)
-        self._pace = pace_of(agent)
-        self._rows = 0
-        self._learner_steps = 0
+        super().__init__(self._process.actor, seen.convert, acted.convert, self._process.begin)
+        self._n = num_environments
+        self._loop: tuple[VectorEnv, VectorEnvironmentLoop] | None = None
+        is_queue = agent.tables[0].kind == "queue"
+        self._pace = None if is_queue else pace_of(agent, num_environments)
+        self._rows = self.actor_steps = 0
+        self._learner_steps = 0  # those that the rows were for
 
-    def select_action(self, observation: Any) -> Any:
-        """The action of one step, as the spec has it; observation without a batch axis."""
-        return np.asarray(self._act(super().select_action(self._see(observation))))[()]
+    @property
+    def learner_update(self) -> Update:
+        """The agent's update, whose `network` has the newest parameters."""
+        return self._process.update
+
+    @classmethod
+    def of(cls: type[AnyAgent], environments: VectorEnv, *args: Any, **kwargs: Any) -> AnyAgent:
+        """An agent for such environments, as many as these are; the rest as for the agent.
+
+        Args:
+          environments: as `learn` takes them.
+        """
+        return cls(_spec_of(environments), *args, num_environments=environments.num_envs, **kwargs)
 
     def observe(self, action: Any, next_timestep: dm_env.TimeStep) -> None:
         """The outcome of the last action."""
         super().observe(action, next_timestep)
+        self.actor_steps += 1
         self._rows += 2 if next_timestep.last() else 1  # the last observation is a row too
 
     def update(self, wait: bool = False) -> None:
         """Makes the learner steps that are due, and then acts with the new parameters."""
-        due = self._pace.learner_steps(self._rows)
-        if due == self._learner_steps:
-            return
-        for _ in range(due - self._learner_steps):
+        before = self._learner_steps
+        while self._is_due():
             self.learner.step()
-        self._learner_steps = due
+            self._learner_steps += 1
+        if self._learner_steps == before:
+            return
         # In the background it would be an update late, or not: a race.
         self._actor.update(wait=True)
 
-    def save(self, prefix: str) -> None:
-        """Writes all that learning depends on, but for the replay, to files that begin so.
+    def learn(self, environments: VectorEnv, steps: int) -> list[Episode]:
+        """Plays N environments for so many steps of all of them together, and learns meanwhile.
+
+        The next call with the same environments goes on in the midst of their episodes.
+
+        Args:
+          environments: N of them, of the spec's spaces, that reset on the step after an episode's
+            end: as `environments.suites.make` or `gymnasium.make_vec` makes them.
+          steps: at least so many are made.
+
+        Returns:
+          The episodes that ended.
+
+        Raises:
+          ValueError: the environments are not such.
+        """
+        if self._loop is None or self._loop[0] is not environments:
+            self._check(environments, self._n)
+            self._process.begin()
+            self._loop = environments, _loop(environments, _TakesTurns(self))
+        finished: list[Episode] = []
+        until = self.actor_steps + steps
+        try:
+            while self.actor_steps < until:
+                made, ended = self._loop[1].step()
+                self.actor_steps += made
+                finished += ended
+        except BaseException:  # a notebook's user interrupts, and goes on with new episodes
+            self._loop = None
+            raise
+        return finished
+
+    def evaluate(self, environments: VectorEnv, episodes: int, *, seed: int = 0) -> list[Episode]:
+        """Plays episodes as the agent is evaluated, each environment its share; learns nothing.
+
+        Args:
+          environments: as for `learn`, any number of them, and others than those.
+          episodes: how many.
+          seed: of the policy.
+
+        Raises:
+          ValueError: as `learn`, and if it learns in these.
+        """
+        n = environments.num_envs
+        self._check(environments, n)
+        if self._loop is not None and self._loop[0] is environments:
+            raise ValueError("The agent learns in these environments: evaluate it in others.")
+        evaluator = make_evaluator(
+            self._agent, self._process.update.network, num_environments=n, seed=seed
+        )
+        loop = _loop(environments, evaluator)
+        return [episode for _, ended in loop.play_in_all(episodes) for episode in ended]
+
+    def evaluator(self, *, seed: int = 0) -> core.Actor:
+        """An actor of one environment, for `acme.EnvironmentLoop`, that acts as in `evaluate`."""
+        network = self._process.update.network
+        actor = make_evaluator(self._agent, network, num_environments=1, seed=seed)
+        return AcmeActor(actor, self._see, self._act)
+
+    def save(self, prefix: str | pathlib.Path, *, replay: bool = False) -> None:
+        """Writes all that learning depends on to files that begin so.
+
+        They are the files of a run's learner, `checkpoints/learner-<agent>/<update>.*`: either can
+        be read in the other's place.
+
+        Args:
+          prefix: of the files; folders on the way are made.
+          replay: whether the replay is written too, `<prefix>.replay.npz`.
 
         Raises:
           NotFiniteError, BrokenOffError: of an update; nothing is written.
         """
-        self.learner.write_checkpoint(prefix)
+        self.learner.write_checkpoint(str(prefix))
+        if replay:
+            self._process.replay.save(
+                _replay_file(prefix), rows=self._rows, learner_steps=self._learner_steps
+            )
 
-    def load(self, prefix: str) -> None:
+    def load(self, prefix: str | pathlib.Path, *, replay: bool = False) -> None:
         """Acts and learns on from what `save` wrote.
+
+        Without a replay the agent goes on with its own, which a new agent has to fill first.
 
         Raises:
           tf.errors.OpError, ValueError, AssertionError: when the files are missing, corrupt, or
             another agent's.
+          OSError: when the replay is missing.
         """
-        self.learner.read_checkpoint(prefix)
+        if replay:
+            saved: Mapping[str, np.ndarray] = self._process.replay.load(_replay_file(prefix))
+            self._rows, self._learner_steps = int(saved["rows"]), int(saved["learner_steps"])
+        self.learner.read_checkpoint(str(prefix))
+
+    def metrics(self) -> dict[str, float]:
+        """The newest update's scalars, such as `loss`; empty before the first."""
+        scalars = {name: np.asarray(value) for name, value in self._process.metrics.items()}
+        return {name: float(value) for name, value in scalars.items() if value.ndim == 0}
 
     def get_variables(self, names: Sequence[str]) -> list[list[np.ndarray]]:
         """The learner's, as `Learner.get_variables`."""
         return self.learner.get_variables(names)
 
-    def close(self) -> None:
-        """Ends the replay server and the threads around it."""
-        self._process.close()
+    def _is_due(self) -> bool:
+        if self._pace is None:
+            return self._process.replay.has_batch()
+        return self._learner_steps < self._pace.learner_steps(self._rows)
+
+    def _take_turn(self) -> None:
+        self._rows += self._n
+        self.update()
+
+    def _check(self, environments: VectorEnv, n: int) -> None:
+        """Accepts environments that can be played."""
+        if environments.num_envs != n:
+            raise ValueError(
+                f"The agent plays {n} environments, got {environments.num_envs}: make it with "
+                f"num_environments={environments.num_envs}."
+            )
+        if (mode := environments.metadata.get("autoreset_mode")) != AutoresetMode.NEXT_STEP:
+            raise ValueError(f"autoreset_mode must be {AutoresetMode.NEXT_STEP}, got {mode}.")
+        if (found := _spec_of(environments)) != self._spec:
+            raise ValueError(
+                f"The environments must have the agent's spec, {self._spec}, got {found}; "
+                "environments.copies.made_singly.Copies converts others."
+            )
+
+
+class _TakesTurns:
+    """An agent as the actor of `VectorEnvironmentLoop`, whose update is the agent's turn."""
+
+    def __init__(self, agent: SingleProcessAgent) -> None:
+        self.act, self.observe = agent._actor.act, agent._actor.observe
+        self.update = agent._take_turn
+
+
+def _loop(environments: VectorEnv, actor: Any) -> VectorEnvironmentLoop:
+    names = [f"Environment {i}" for i in range(environments.num_envs)]
+    return VectorEnvironmentLoop(environments, actor, names)
+
+
+def _spec_of(environments: VectorEnv) -> specs.EnvironmentSpec:
+    return spec_of(environments.single_observation_space, environments.single_action_space)
+
+
+def _replay_file(prefix: str | pathlib.Path) -> pathlib.Path:
+    return pathlib.Path(f"{prefix}.replay.npz")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -284,24 +344,19 @@ class Pace:
         return int((rows - self.first) / self.period) + 1 if rows >= self.first else 0
 
 
-def pace_of(agent: Agent) -> Pace:
-    """The pace of an agent's learner in one environment.
+def pace_of(agent: Agent, num_environments: int = 1) -> Pace:
+    """The pace of an agent's learner: `samples_per_insert` of its first table, which is no queue.
 
-    A queue gives each item once: there are n learner steps to n batches of items. The first item
-    has its length of new rows, each later one a period; it leaves with the block of its last row,
-    once the row after that block is known.
-    Otherwise it is `samples_per_insert`, and where the agent has none, the replays per observation
-    that the R2D2 paper reports.
+    Where the table has none, it is the replays per observation that the R2D2 paper reports.
     """
-    table, batch_size = agent.tables[0], agent.batch_sizes[0]
+    table = agent.tables[0]
     layout, block = table.layout, tables.block_layout([table]).length
-    of_first = -(-layout.length // block) * block + 1  # whole blocks, and the row after them
-    if table.kind == "queue":
-        return Pace((batch_size - 1) * layout.period + of_first, batch_size * layout.period)
     if table.samples_per_insert is not None:
         rows_per_sample = layout.period / table.samples_per_insert
     else:
         rows_per_sample = layout.length / PAPER_REPLAYS_PER_OBSERVATION
-    # Enough to fill a table to its least size, and one item at least.
-    first = max(table.min_size * layout.period, of_first)
-    return Pace(first, batch_size * rows_per_sample)
+    # Enough to fill a table to its least size, and one item at least: whole blocks, and a row.
+    of_first = (-(-layout.length // block) * block + 1) * num_environments
+    return Pace(
+        max(table.min_size * layout.period, of_first), agent.batch_sizes[0] * rows_per_sample
+    )

@@ -20,7 +20,7 @@ import tensorflow as tf
 from absl import flags
 
 from agents.contract import Update
-from agents.learner import Learner
+from agents.learner import Fetched, Learner
 from agents.networks.network import RecurrentNetwork
 from benchmarks import flops, measuring
 from benchmarks.local_replay import Clients, LocalReplay
@@ -104,7 +104,7 @@ def _replayed(measured: Subject, update: Update, stack: contextlib.ExitStack) ->
     replay.fill(_REPLAYED_ITEMS)
     learner = Learner(
         update,
-        iter(replay.batches()),
+        Fetched(iter(replay.batches())),
         burn_in=replay.table.layout.burn_in,
         priorities=PriorityUpdater(replay.clients(), replay.table.name),
     )
@@ -113,7 +113,7 @@ def _replayed(measured: Subject, update: Update, stack: contextlib.ExitStack) ->
 
 def _fetched_from(measured: Subject, update: Update, stack: contextlib.ExitStack) -> Contestant:
     """The same update in the learner of a run, from which clients fetch the parameters."""
-    learner = Learner(update, itertools.repeat(synthetic_batch(measured)))
+    learner = Learner(update, Fetched(itertools.repeat(synthetic_batch(measured))))
     clients = stack.enter_context(Clients(learner, _NUM_CLIENTS.value))
     periods = _STEPS_PER_UPDATE / measured.agent.variable_update_period
     due = 0.0

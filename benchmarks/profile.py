@@ -19,7 +19,7 @@ import tensorflow as tf
 from absl import flags
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from agents.learner import Learner
+from agents.learner import Fetched, Learner
 from benchmarks import measuring
 from benchmarks.measuring import Report, single
 from benchmarks.subject import Subject, synthetic_batch
@@ -123,7 +123,7 @@ _STEPS = flags.DEFINE_integer("steps", 5, "Steps that are profiled.", lower_boun
 def main(measured: Subject, report: Report) -> None:
     update: Any = measured.agent.make_update(measured.spec)
     batch = synthetic_batch(measured)
-    learner = Learner(update, itertools.repeat(batch))
+    learner = Learner(update, Fetched(itertools.repeat(batch)))
     graph = update.__call__.get_concrete_function(batch).graph
     seconds, space = _profiled(learner.step, _STEPS.value)
     kinds, called = attributed(space, {op.name: kind_of(op) for op in graph.get_operations()})

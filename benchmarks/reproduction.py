@@ -21,7 +21,8 @@ import tensorflow as tf
 
 from agents.contract import Agent
 from agents.environment_loop import VectorEnvironmentLoop
-from agents.single_process import InProcess, pace_of
+from agents.in_process import InProcess
+from agents.single_process import pace_of
 from analysis.playing import intervals
 from analysis.playing.intervals import Interval
 from benchmarks import figures, ripening, study, training
@@ -161,8 +162,7 @@ def train(run: Run, steps: int) -> Result:
         taken += made
         if taken >= steps:
             break
-    final = training.final_return(agent, process.network, run.task, run.seed)
-    process.close()
+    final = training.final_return(agent, process.update.network, run.task, run.seed)
     return Result(
         taken,
         process.learner.learner_steps,

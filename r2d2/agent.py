@@ -17,6 +17,8 @@ class R2D2(SingleProcessAgent):
         environment_spec: specs.EnvironmentSpec,
         config: Config = VARIANTS["r2d2"],
         *,
+        num_environments: int = 1,
         seed: int = 0,
     ) -> None:
-        super().__init__(make(config), environment_spec, seed=seed)
+        how = dict(num_environments=num_environments, seed=seed)
+        super().__init__(make(config), environment_spec, **how)

@@ -56,7 +56,6 @@ def make_dataset(
     core_state: Nest,
     blocks: BlockLayout,
     batch_sizes: Sequence[int],
-    same_process: bool = False,
 ) -> tf.data.Dataset:
     """Samples the tables of one reader for ever; a batch holds so many items of each of them.
 
@@ -70,9 +69,6 @@ def make_dataset(
       environment_spec: of one environment, with single frames as its observation.
       core_state: the tables' reader's recurrent state for one environment; () without a core.
       batch_sizes: items of each table, from all shards together; their sum is B.
-      same_process: whether the servers are in this process. Reverb then waits for items in rounds
-        of three seconds, and may drop items of an incomplete request when a round ends; a queue
-        has lost them. So a queue's items are requested singly, which is slow over a network.
 
     Returns:
       A dataset of `Batch`.
@@ -97,8 +93,7 @@ def make_dataset(
     shares = [size // num_shards for size in batch_sizes]
     samples = []
     for table, share in zip(tables, shares, strict=True):
-        at_a_time = 1 if same_process and table.kind == "queue" else share
-        items = [_items(address, table, item, at_a_time) for address in server_addresses]
+        items = [_items(address, table, item, share) for address in server_addresses]
         samples.append(tuple(x.padded_batch(share, padded, drop_remainder=True) for x in items))
     shards = tf.concat([tf.repeat(tf.range(num_shards), share) for share in shares], axis=0)  # [B]
 

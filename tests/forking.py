@@ -35,7 +35,7 @@ for word in kinds.WORDS:
 
 # By the time one of these is called, everything that a command was told has been accepted.
 _BEGINNINGS = (
-    "agents.single_process.InProcess",
+    "agents.in_process.InProcess",
     "benchmarks.study.read",
     "benchmarks.study.read_lines",
     "launch.hosts.job.read",

@@ -10,7 +10,7 @@ import numpy as np
 from agents.actor import make_evaluator
 from agents.contract import Agent, Network
 from agents.environment_loop import VectorEnvironmentLoop
-from agents.single_process import InProcess
+from agents.in_process import InProcess
 from environments import suites
 from environments.dm import make_environment_spec
 
@@ -57,7 +57,7 @@ def train_suite(
     recent: collections.deque[float] = collections.deque(maxlen=RECENT)
 
     def evaluate() -> list[float]:
-        return _mean_returns(agent, process.network, suite, evaluation_episodes, seed)
+        return _mean_returns(agent, process.update.network, suite, evaluation_episodes, seed)
 
     for step in range(vector_steps):
         recent.extend(episode.episode_return for episode in loop.step()[1])
@@ -67,15 +67,12 @@ def train_suite(
                 break
             recent.clear()
         if agent.tables[0].kind == "queue":
-            num_updates = _due(agent, num_environments, step) - learner.learner_steps
-        else:
-            enough = process.num_items() >= agent.tables[0].min_size
-            num_updates = int(enough and step % steps_per_update == 0)
-        for _ in range(num_updates):
+            while process.replay.has_batch():
+                learner.step()
+        elif process.num_items() >= agent.tables[0].min_size and step % steps_per_update == 0:
             learner.step()
     else:
         reached = evaluate()
-    process.close()
     return reached
 
 
@@ -89,10 +86,3 @@ def _mean_returns(
     ended = VectorEnvironmentLoop(environments, evaluator, played).run_episodes()
     returns = np.reshape([episode.episode_return for episode in ended], [len(suite), -1])
     return [float(mean) for mean in returns.mean(axis=1)]
-
-
-def _due(agent: Agent, num_environments: int, step: int) -> int:
-    """The batches that a queue has held by a vector step, of unrolls that may overlap."""
-    layout = agent.tables[0].layout
-    unrolls = num_environments * max((step - layout.length) // layout.period + 1, 0)
-    return unrolls // agent.batch_sizes[0]

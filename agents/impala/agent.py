@@ -13,6 +13,12 @@ class IMPALA(SingleProcessAgent):
     """IMPALA in one process. The default config is the paper's for Atari, which wants an image."""
 
     def __init__(
-        self, environment_spec: specs.EnvironmentSpec, config: Config = ATARI, *, seed: int = 0
+        self,
+        environment_spec: specs.EnvironmentSpec,
+        config: Config = ATARI,
+        *,
+        num_environments: int = 1,
+        seed: int = 0,
     ) -> None:
-        super().__init__(make(config), environment_spec, seed=seed)
+        how = dict(num_environments=num_environments, seed=seed)
+        super().__init__(make(config), environment_spec, **how)

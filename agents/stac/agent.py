@@ -16,6 +16,12 @@ class STAC(SingleProcessAgent):
     """
 
     def __init__(
-        self, environment_spec: specs.EnvironmentSpec, config: Config = ATARI, *, seed: int = 0
+        self,
+        environment_spec: specs.EnvironmentSpec,
+        config: Config = ATARI,
+        *,
+        num_environments: int = 1,
+        seed: int = 0,
     ) -> None:
-        super().__init__(make(config), environment_spec, seed=seed)
+        how = dict(num_environments=num_environments, seed=seed)
+        super().__init__(make(config), environment_spec, **how)

@@ -16,7 +16,6 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from gymnasium.vector import VectorEnv
 
 from agents import actor, environment_loop
@@ -147,14 +146,13 @@ def play(
     """
     episodes = episodes or num_episodes(task)
     at_once = min(_MAX_ENGINES if suites.kind(task) == "dmlab" else _MAX_ENVIRONMENTS, episodes)
-    shares = episodes // at_once + (np.arange(at_once) < episodes % at_once)
     evaluator = actor.make_evaluator(
         player.agent, player.network, num_environments=at_once, seed=player.played.seed
     )
     finished: list[Episode] = []
     with contextlib.closing(player.environments(task, at_once)) as environments:
         loop = environment_loop.VectorEnvironmentLoop(environments, evaluator, [task] * at_once)
-        for steps, ended in loop.play(shares.tolist()):
+        for steps, ended in loop.play_in_all(episodes):
             finished += ended
             on_step(steps, len(ended))
     return sorted(finished, key=lambda episode: episode.environment)

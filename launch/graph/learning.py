@@ -18,7 +18,7 @@ import reverb
 import tensorflow as tf
 from acme.utils import counting
 
-from agents.learner import Learner
+from agents.learner import Fetched, Learner
 from agents.several_learners import ALONE, Learners, Together
 from launch.graph import process
 from launch.graph.servers import StoppedError
@@ -138,7 +138,7 @@ def make_learning(
     )
     learner = Learner(
         update,
-        iter(batches),
+        Fetched(iter(batches)),
         burn_in=table.layout.burn_in,
         priorities=updater,
         counter=counter,

@@ -7,7 +7,7 @@ import numpy as np
 import sonnet as snt
 import tensorflow as tf
 
-from agents.learner import Learner
+from agents.learner import Fetched, Learner
 from replay.structures import Batch
 
 BURN_IN = 1
@@ -66,7 +66,7 @@ def make_learner(
 ) -> tuple[Learner, AddReward]:
     """A learner of these batches, and its update."""
     update = update or AddReward()
-    return Learner(update, iter(batches), burn_in=BURN_IN, **changes), update
+    return Learner(update, Fetched(iter(batches)), burn_in=BURN_IN, **changes), update
 
 
 def for_ever() -> Iterator[Batch]:

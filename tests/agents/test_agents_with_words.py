@@ -125,4 +125,3 @@ def test_the_library_s_agents_run_in_acme_s_loop(make: Any, config: Any) -> None
     agent: SingleProcessAgent = make(acme.make_environment_spec(environment), config)
     run_episodes(environment, agent, 10)
     assert agent.learner.learner_steps > 0
-    agent.close()

@@ -1,23 +1,21 @@
 """Agents that act and learn in one thread: when the learner steps, and that it never waits."""
 
+import dataclasses
 import pathlib
-import socket
-import tempfile
 from typing import Any
 
 import acme
+import gymnasium
 import numpy as np
 import pytest
-import reverb
 from acme import specs
 from dm_env import specs as dm_specs
 
 from agents.contract import Agent
 from agents.impala import agent as impala
 from agents.single_process import Pace, SingleProcessAgent, pace_of
-from environments import dm
+from environments import dm, suites
 from r2d2 import agent as r2d2
-from replay.tables import block_layout
 from tests.agents.recording import Episodes, run_episodes
 
 SMALL: dict[str, Any] = dict(torso="mlp", hidden_sizes=(8,), lstm_size=4, frame_stack=1)
@@ -36,23 +34,6 @@ def test_steps_of_a_pace() -> None:
     pace = Pace(first=5, period=2)
     assert [pace.learner_steps(rows) for rows in range(10)] == [0, 0, 0, 0, 0, 1, 1, 2, 2, 3]
     assert Pace(first=5, period=0.5).learner_steps(6) == 3
-
-
-def test_a_queue_paces_by_its_batches() -> None:
-    agent = impala.make(_impala())
-    assert pace_of(agent) == Pace(first=2 * 4 + 1, period=2 * 4)
-    assert pace_of(impala.make(_impala(replay_fraction=0.5))) == Pace(first=4 + 1, period=4)
-
-
-@pytest.mark.parametrize(("length", "period"), [(8, 2), (7, 3), (6, 4), (5, 1), (40, 10)])
-def test_a_queue_of_overlapping_unrolls_paces_by_what_is_new(length: int, period: int) -> None:
-    agent = impala.make(_impala(length=length, period=period, batch_size=3, queue_size=6))
-    pace, block = pace_of(agent), block_layout(agent.tables).length
-    for rows in range(1, 4 * length):
-        # A block leaves when the row after it is known; an unroll when all its rows have left.
-        left = (rows - 1) // block * block
-        unrolls = sum(start + length <= left for start in range(0, rows, period))
-        assert pace.learner_steps(rows) == unrolls // 3, rows
 
 
 def test_other_tables_pace_by_their_ratio() -> None:
@@ -74,23 +55,6 @@ def test_impala_learns_from_every_unroll_and_never_waits(
     run_episodes(environment, agent, 30)
     unrolls = (30 * 10 - 1) // 4  # the row after an unroll completes it
     assert agent.learner.learner_steps == unrolls // (1 if replay_fraction else 2)
-    agent.close()
-
-
-def test_a_queue_is_asked_for_one_item_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reverb loses some of several on a busy machine, and the learner would wait for ever."""
-    asked, make = {}, reverb.TrajectoryDataset
-
-    def record(**given: Any) -> reverb.TrajectoryDataset:
-        asked[given["table"]] = given["max_in_flight_samples_per_worker"]
-        return make(**given)
-
-    monkeypatch.setattr(reverb, "TrajectoryDataset", record)
-    config = _impala(batch_size=6, queue_size=12, replay_fraction=0.5)
-    agent = impala.IMPALA(acme.make_environment_spec(dm.make("catch")), config)
-    agent.close()
-    queue, copy = (table.name for table in impala.make(config).tables)
-    assert asked == {queue: 1, copy: 3}
 
 
 def test_pictures_words_and_numbers_are_seen_and_whole_numbers_from_any_on_are_done() -> None:
@@ -105,7 +69,6 @@ def test_pictures_words_and_numbers_are_seen_and_whole_numbers_from_any_on_are_d
     run_episodes(environment, agent, 8)
     assert agent.learner.learner_steps == (8 * 6 - 1) // 4 // 2
     assert {int(action) for action in environment.actions} == {-1, 0, 1}
-    agent.close()
 
 
 def _played(actions: specs.Array, observations: Any = None) -> specs.EnvironmentSpec:
@@ -168,16 +131,170 @@ def test_what_is_saved_is_acted_by_at_once_when_it_is_loaded(tmp_path: pathlib.P
         restore(agent)
         for has, expected in zip(_acts_by(agent), saved, strict=True):
             np.testing.assert_array_equal(has, expected, err_msg=name)
-        agent.close()
-    learned.close()
 
 
-def test_nobody_else_reaches_its_replay_and_no_folder_stays(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    agent = impala.IMPALA(acme.make_environment_spec(dm.make("catch")), _impala())
-    with pytest.raises(TimeoutError):
-        socket.create_connection(("localhost", agent._process._server.port), timeout=0.5)
-    agent.close()
-    assert list(tmp_path.iterdir()) == []
+CONFIG = r2d2.Config(
+    **dict(SMALL, lstm_size=16, head_size=16, burn_in=2, length=8, period=4),
+    batch_size=8,
+    min_replay_size=20,
+    replay_size=200,
+    samples_per_insert=2.0,
+)
+IMPALA_CONFIG = _impala(length=5, lstm_size=8, batch_size=4, queue_size=8, replay_fraction=0.5)
+Made = tuple[SingleProcessAgent, gymnasium.vector.VectorEnv]
+
+
+def _made(make: Any, config: Any, env: str, *, seed: int = 3) -> Made:
+    environments = suites.make(env, 4, seed=seed)
+    return make.of(environments, config, seed=seed), environments
+
+
+def _parameters(agent: SingleProcessAgent) -> list[np.ndarray]:
+    (found,) = agent.get_variables(["policy"])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("make", "config", "env"),
+    [
+        (r2d2.R2D2, CONFIG, "memory:recall"),
+        (impala.IMPALA, IMPALA_CONFIG, "catch"),
+        pytest.param(r2d2.R2D2, CONFIG, "catch", marks=pytest.mark.slow),
+        pytest.param(impala.IMPALA, IMPALA_CONFIG, "memory:recall", marks=pytest.mark.slow),
+    ],
+)
+def test_two_runs_of_one_seed_are_equal_bit_for_bit(make: Any, config: Any, env: str) -> None:
+    ends = []
+    for _ in range(2):
+        agent, environments = _made(make, config, env)
+        played = agent.learn(environments, 1000)
+        played += agent.learn(environments, 1000)
+        evaluated = agent.evaluate(suites.make(env, 3, seed=9), 7, seed=3)
+        ends.append((played, evaluated, _parameters(agent)))
+    first, second = ends
+    assert first[:2] == second[:2]
+    assert len(first[1]) == 7
+    for a, b in zip(first[2], second[2], strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert first[2][-1] > 40  # updates
+    other, _ = _made(make, config, env, seed=4)
+    assert any((a != b).any() for a, b in zip(first[2], _parameters(other), strict=True))
+
+
+@pytest.mark.parametrize(("make", "config"), [(r2d2.R2D2, CONFIG), (impala.IMPALA, _impala())])
+def test_n_environments_teach_as_much_as_one_does_for_each_row(make: Any, config: Any) -> None:
+    """Whatever N is, so many rows are so many updates; a queue's first batch comes later."""
+    updates = []
+    for n in (1, 8):
+        environments = suites.make("catch", n, seed=0)
+        agent = make.of(environments, config, seed=0)
+        agent.learn(environments, 600)
+        updates.append(agent.learner.learner_steps)
+    assert updates[0] > 25
+    assert updates[1] == pytest.approx(updates[0], abs=8)
+
+
+def test_it_learns_on_from_what_was_saved_with_its_replay(tmp_path: pathlib.Path) -> None:
+    agent, environments = _made(r2d2.R2D2, CONFIG, "catch")
+    agent.learn(environments, 600)
+    agent.save(tmp_path / "kept" / "one", replay=True)
+    steps = agent.learner.learner_steps
+    with_replay, _ = _made(r2d2.R2D2, CONFIG, "catch", seed=5)
+    without, others = _made(r2d2.R2D2, CONFIG, "catch", seed=5)
+    with_replay.load(tmp_path / "kept" / "one", replay=True)
+    without.load(tmp_path / "kept" / "one")
+    for a, b in zip(_parameters(with_replay), _parameters(without), strict=True):
+        np.testing.assert_array_equal(a, b)
+    for learner, played in ((with_replay, environments), (without, others)):
+        learner.learn(played, 40)
+    assert with_replay.learner.learner_steps > steps
+    assert without.learner.learner_steps == steps  # it has to fill its replay first
+    with pytest.raises(ValueError, match="cannot be this agent's replay"):
+        _made(r2d2.R2D2, dataclasses.replace(CONFIG, length=12), "catch")[0].load(
+            tmp_path / "kept" / "one", replay=True
+        )
+
+
+def test_an_evaluator_does_not_learn_and_explores_as_the_config_says() -> None:
+    environment = dm.make("catch")
+    config = dataclasses.replace(CONFIG, evaluation_epsilon=0.0)
+    agent = r2d2.R2D2(acme.make_environment_spec(environment), config)
+    episodes = Episodes(agent._spec.observations, agent._spec.actions, length=30)
+    chosen = []
+    for actor in (agent.evaluator(seed=1), agent.evaluator(seed=2)):
+        episodes.actions.clear()
+        run_episodes(episodes, actor, 1)
+        chosen.append([int(action) for action in episodes.actions])
+    assert chosen[0] == chosen[1]
+    explores = agent.evaluate(suites.make("catch", 2, seed=0), 3)
+    assert len(explores) == 3
+    assert agent._rows == agent._process.num_items() == agent.learner.learner_steps == 0
+
+
+class _Interrupted(gymnasium.vector.VectorWrapper):
+    """Raises what Ctrl-C does, in its so many steps."""
+
+    steps = 7
+
+    def step(self, actions: Any) -> Any:
+        self.steps -= 1
+        if not self.steps:
+            raise KeyboardInterrupt
+        return self.env.step(actions)
+
+
+def test_an_episode_may_be_broken_off() -> None:
+    """By a script's `reset`, Ctrl-C or other environments: what the last items lack is lost."""
+    environment = dm.make("catch")
+    agent = r2d2.R2D2(acme.make_environment_spec(environment), CONFIG)
+    for _ in range(2):
+        agent.observe_first(timestep := environment.reset())
+        for _ in range(5):
+            action = agent.select_action(timestep.observation)
+            timestep = environment.step(action)
+            agent.observe(action, timestep)
+            agent.update()
+        agent.select_action(timestep.observation)  # and its outcome is not observed
+    agent, environments = _made(r2d2.R2D2, CONFIG, "catch")
+    environments = _Interrupted(environments)
+    with pytest.raises(KeyboardInterrupt):
+        agent.learn(environments, 402)
+    for played in (environments, suites.make("catch", 4, seed=9)):
+        agent.learn(played, 402)
+    with pytest.raises(ValueError, match="learns in these environments: evaluate it in others"):
+        agent.evaluate(played, 3)
+    assert agent.learner.learner_steps > 20
+
+
+@pytest.mark.parametrize(
+    ("environments", "sentence"),
+    [
+        (lambda: suites.make("catch", 3, seed=0), "plays 4 environments, got 3: .*environments=3"),
+        (lambda: suites.make("memory:recall", 4, seed=0), "must have the agent's spec"),
+        (
+            lambda: gymnasium.vector.SyncVectorEnv(
+                [lambda: gymnasium.make("CartPole-v1")] * 4, autoreset_mode="SameStep"
+            ),
+            "autoreset_mode must be AutoresetMode.NEXT_STEP, got AutoresetMode.SAME_STEP",
+        ),
+    ],
+)
+def test_environments_that_it_cannot_play_are_refused(environments: Any, sentence: str) -> None:
+    agent, _ = _made(r2d2.R2D2, CONFIG, "catch")
+    with pytest.raises(ValueError, match=sentence):
+        agent.learn(environments(), 10)
+
+
+def test_environments_of_gymnasium_are_played_as_they_are() -> None:
+    environments = gymnasium.make_vec("CartPole-v1", 4, vectorization_mode="sync")
+    agent = r2d2.R2D2.of(environments, CONFIG)
+    assert len(agent.learn(environments, 800)) > 10
+    assert agent.learner.learner_steps > 10
+
+
+def test_a_learner_says_that_there_is_nothing_to_learn_from() -> None:
+    agent, _ = _made(r2d2.R2D2, CONFIG, "catch")
+    with pytest.raises(RuntimeError, match="replay holds too few items for a batch"):
+        agent.learner.step()
+    with pytest.raises(ValueError, match="num_environments must be at least 1, got 0"):
+        r2d2.R2D2(agent._spec, CONFIG, num_environments=0)

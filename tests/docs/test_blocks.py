@@ -54,7 +54,6 @@ assert not any(name.split(".")[0] == "launch" for name in sys.modules)
 assert isinstance(agent, acme.core.Actor) and isinstance(agent, acme.core.VariableSource)
 assert isinstance(agent.learner, acme.core.Learner)
 print("updates:", agent.learner.learner_steps)
-agent.close()
 """
 # `tests/r2d2` too learns in a minute what the block learns.
 FEWER = {"range(8)": "range(2)", "range(100)": "range(10)", "_size=100": "_size=10"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from agents.learner import Learner
+from agents.learner import Fetched, Learner
 from population import adoption
 from replay.structures import Batch
 from run_folder import checkpoints, saver
@@ -46,7 +46,7 @@ class Learning:
         self._counts = dict.fromkeys(("actor_steps", "episodes", "trained_steps"), 0.0)
         self._counts["walltime"] = 0.0
         last = checkpoints.read(run.checkpoints) if goes_on else None
-        self._learner = Learner(self.update, self._batches(), burn_in=1)
+        self._learner = Learner(self.update, Fetched(self._batches()), burn_in=1)
         if last is not None:
             prefix = str(run.checkpoints / last.learner)
             self._learner.read_checkpoint(prefix, last.learner_step)

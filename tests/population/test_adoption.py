@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents.learner import Learner
+from agents.learner import Fetched, Learner
 from population import adoption
 from population.adoption import AdoptionError
 from run_folder import building, checkpoints, disk, resuming
@@ -75,7 +75,7 @@ def test_a_run_goes_on_from_what_an_agent_of_the_project_adopted(tmp_path: pathl
     for run in runs:
         update = building.make_agent(run, "popart").make_update(spec)
         found = resuming.manifests(run, {"popart": update}, step=None, with_replay=True)["popart"]
-        learner = Learner(update, iter(()))
+        learner = Learner(update, Fetched(iter(())))
         learner.read_checkpoint(str(run.folder.checkpoints / found.learner), found.learner_step)
         assert learner.learner_steps == found.learner_step
         values.append({name: value.tolist() for name, value in learner.save().items()})

@@ -23,7 +23,7 @@ import numpy as np
 import reverb
 import tensorflow as tf
 
-from agents.learner import Learner
+from agents.learner import Fetched, Learner
 from run_folder import checkpoints, disk, resuming, saver
 from run_folder.layout import learner_label
 from run_folder.settings import Settings
@@ -72,7 +72,7 @@ def learn(
     found = resuming.manifests(run, {AGENT: update}, step=step, with_replay=step is None)
     last = found.get(AGENT)
     batch: Any = SimpleNamespace(mask=tf.ones([1, 1]), reward=tf.zeros([1, 1]))
-    learner = Learner(update, itertools.repeat(batch))
+    learner = Learner(update, Fetched(itertools.repeat(batch)))
     if last is not None:
         learner.read_checkpoint(str(folder / last.learner))
         assert learner.learner_steps == last.learner_step

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from agents.contract import Update
-from agents.learner import Learner
+from agents.learner import Fetched, Learner
 from run_folder import building, checkpoints, saver, settings
 from run_folder.settings import Settings
 from tests.run_folder.saving import COUNTS
@@ -58,7 +58,7 @@ def save(
         writer = saver.Saver(
             folder / "checkpoints",
             name,
-            Learner(update, iter(())).write_checkpoint,
+            Learner(update, Fetched(iter(()))).write_checkpoint,
             [],
             1,
             None,

@@ -17,7 +17,7 @@ from gymnasium import spaces
 from agents.entry import Entry, Kind
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.impala import config as impala
-from agents.single_process import InProcess
+from agents.in_process import InProcess
 from agents.stac import config as stac
 from environments import suites
 from environments.dm import make_environment_spec
@@ -274,5 +274,4 @@ def test_agents_play_images_and_learn_from_them(agent: str, name: str) -> None:
     for _ in range(6):
         loop.step()
     process.learner.step()
-    process.close()
     assert process.learner.learner_steps == 1

@@ -13,8 +13,9 @@ from agents.contract import Agent
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.impala import agent as impala
 from agents.impala.distributions import squashed
+from agents.in_process import InProcess
 from agents.popart import agent as popart
-from agents.single_process import InProcess, SingleProcessAgent
+from agents.single_process import SingleProcessAgent
 from agents.stac import agent as stac
 from environments import suites
 from environments.dm import make_environment_spec
@@ -54,7 +55,6 @@ def test_the_actors_log_probability_is_the_learners(agent: Agent) -> None:
     np.testing.assert_allclose(evaluation.log_ratio.numpy()[real], 0, atol=1e-3)
     assert np.std(batch.log_probability.numpy()[real]) > 0.1
     assert (np.abs(batch.action.numpy()[real]) > 1e-3).all()
-    process.close()
 
 
 def test_the_environment_is_given_what_is_squashed_and_replay_what_is_not() -> None:

@@ -20,7 +20,7 @@ import tree
 
 from agents.contract import Agent
 from agents.finite import MUST_BE_FINITE, NotFiniteError
-from agents.learner import Learner
+from agents.learner import Fetched, Learner
 from launch.graph import learner_node, learning, process, rejoining
 from launch.graph.coordinator import Coordinator
 from launch.graph.learner_node import LearnerNode
@@ -68,7 +68,7 @@ def test_a_warm_up_leaves_no_trace_in_what_is_learned(name: str) -> None:
         tf.random.set_seed(0)
         update = agent.make_update(environment_spec())
         metrics: list[Any] = []
-        learner = Learner(update, iter([batch, batch]), on_metrics=metrics.append)
+        learner = Learner(update, Fetched(iter([batch, batch])), on_metrics=metrics.append)
         before = learner.save()
         if warm:
             learner.warm_up(nothing)

@@ -107,7 +107,7 @@ def define(name: str, field: Field, *, or_auto: bool = False) -> flags.FlagHolde
     if None not in values and kind is not bool:
         local, paper = values
         meaning = f"{meaning[:-1]}: {local:g} [{paper:g}]."
-    elif field.default not in (dataclasses.MISSING, ""):
+    elif field.default not in (dataclasses.MISSING, "", None):
         meaning = f"{meaning[:-1]}: {field.default}."
     if or_auto:
         return flags.DEFINE(_WholeNumberOrAutoParser(), name, None, meaning)
@@ -190,7 +190,7 @@ def _show(text: str) -> NoReturn:
 
 def help_text(description: str, sections: Sections) -> str:
     """A screen of help: a module's docstring, then its flags."""
-    lines = [description.strip(), ""]
+    lines = [description.strip()]
     for title, names in sections.items():  # whose titles stand out by themselves
         lines += [title, *(line for name in names for line in _entry(name))]
     return "\n".join([*lines, *_described("--helpfull", "Every flag, those of libraries too.")])

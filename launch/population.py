@@ -93,6 +93,12 @@ def _check_place(run_dir: str) -> None:
     for name in _NEVER:
         if flags.FLAGS[name].present and flags.FLAGS[name].value is not False:
             raise SettingsError(f"--{name} is for one run: a population takes none.")
+    for name in settings.ENDS:
+        if flags.FLAGS[name].present:
+            raise SettingsError(
+                f"--{name} is for one run: end a population's members, who take turns, by "
+                f"{' or '.join(f'--{limit}' for limit in _LIMITS)}."
+            )
     if train.finds_actors():
         raise SettingsError(
             "--num_actors=auto is for one run: a population's members share this machine, so give "

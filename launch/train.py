@@ -44,17 +44,16 @@ _SECTIONS: command_line.Sections = {
         *("full_action_space", "full_rendering", "act_with", "paced_by", "colocate_learners"),
         *("resume", "resume_step", "resume_without_replay"),
     ),
-    "How much, and how long": (
+    "How much, how long, and what it does meanwhile": (
         *("num_actors", "actors_per_node", "num_replay_shards", "learners_per_agent"),
         "actor_device",
-        *("max_actor_steps", "max_learner_steps", _ANNEALING_FRAMES.name),
+        *("max_actor_steps", "max_learner_steps", "max_minutes"),
+        *("until_return", "until_evaluations", _ANNEALING_FRAMES.name),
+        *("evaluation_minutes", "evaluation_episodes", "checkpoint_minutes"),
+        *("restarts", "hang_seconds", "private_network", "wandb"),
     ),
     f"On several hosts: docs/clusters.md; docs/gcp.md, --lp_launch_type={gcp_flags.LAUNCH_TYPE}": (
         *("job", *gcp_flags.NAMES),
-    ),
-    "What it does meanwhile": (
-        *("evaluation_minutes", "evaluation_episodes", "checkpoint_minutes"),
-        *("restarts", "hang_seconds", "private_network", "wandb"),
     ),
 }
 

@@ -25,7 +25,8 @@ from run_folder.settings import EVERY_AGENT, Overrides, Settings, SettingsError
 from run_folder.texts import reading
 
 _HORIZON = "annealing_frames"
-_OWN = ("agent", "env", "seed", "run_dir", "configs")  # no flags that members share
+ENDS = ("max_minutes", "until_return", "until_evaluations")  # of a run that takes no turns
+_OWN = ("agent", "env", "seed", "run_dir", "configs", *ENDS)  # no flags that members share
 _FIXED = ("preset", "act_with", "paced_by", "num_replay_shards")  # of a run that goes on
 NOTHING, EVERYTHING = "none", "all"  # that is evolved
 

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+import math
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -222,18 +223,27 @@ def _ways_out(run: Settings, folder: pathlib.Path) -> str:
     return f"With --resume, {', or '.join(ways)}." if ways else "No learner that was kept is whole."
 
 
-def limits_reached(limits: Mapping[str, int | None], made: Mapping[str, float]) -> dict[str, int]:
+def limits_reached(
+    limits: Mapping[str, float | None], made: Mapping[str, float]
+) -> dict[str, float]:
     """A run's limits that were reached, by the name of what they count; None is no limit."""
     return {
         name: limit for name, limit in limits.items() if limit is not None and made[name] >= limit
     }
 
 
-def raised_limits(limits: Mapping[str, int | None], made: Mapping[str, float]) -> list[str]:
+def limit_flag(name: str, limit: float) -> str:
+    """A limit of `Settings.limits` as it is typed."""
+    return f"--max_minutes={limit / 60:g}" if name == "walltime" else f"--max_{name}={limit}"
+
+
+def raised_limits(limits: Mapping[str, float | None], made: Mapping[str, float]) -> list[str]:
     """The flags without which a run that is resumed would end at once: of each limit it reached."""
     found = limits_reached(limits, made)
     further = {name: max(_FURTHER * limit, int(made[name]) + 1) for name, limit in found.items()}
-    return [f"--max_{name}={limit}" for name, limit in further.items()]
+    if "walltime" in further:
+        further["walltime"] = 60 * math.ceil(further["walltime"] / 60)  # whole minutes
+    return list(itertools.starmap(limit_flag, further.items()))
 
 
 def check_limits(run: Settings, step: int | None) -> None:
@@ -248,13 +258,12 @@ def check_limits(run: Settings, step: int | None) -> None:
         saved = _newest(run, folder) if step is None else _kept(run, folder, step)
     counts = checkpoints.counts(saved)
     updates = min(saved[name].learner_step if name in saved else 0 for name in run.agents)
-    made = {"actor_steps": counts["actor_steps"], "learner_steps": updates}
-    limits = {"actor_steps": run.max_actor_steps, "learner_steps": run.max_learner_steps}
-    if flags := raised_limits(limits, made):
-        reached = limits_reached(limits, made).items()
-        given = " and ".join(f"--max_{name}={limit}" for name, limit in reached)
+    made = dict(counts, learner_steps=updates)
+    if flags := raised_limits(run.limits, made):
+        reached = limits_reached(run.limits, made).items()
+        given = " and ".join(itertools.starmap(limit_flag, reached))
         raise SettingsError(
             f"{run.run_dir} has reached {given}: it has made {made['actor_steps']:,} actor steps "
-            f"and {made['learner_steps']:,} updates. To go on, raise that: --resume "
-            f"{' '.join(flags)}."
+            f"and {made['learner_steps']:,} updates in {made['walltime'] / 60:.4g} minutes. "
+            f"To go on, raise that: --resume {' '.join(flags)}."
         )

@@ -16,7 +16,7 @@ import numpy as np
 from agents import fields
 from agents.entry import Entry
 from agents.fields import required
-from agents.requirements import COUNT, Requirement, number, one_of, or_none, whole
+from agents.requirements import COUNT, Requirement, number, one_of, or_infinite, or_none, whole
 from environments import suites
 from run_folder import catalogue, layout, texts
 from run_folder.catalogue import NamedAgent
@@ -67,7 +67,7 @@ class Settings:
     )
     num_actors: int = required(
         _ACTORS,
-        "Environments, each with its own policy; auto: docs/runs.md.",
+        "Environments, each with a policy; auto: docs/runs.md.",
         local=32,
         paper=256,
     )
@@ -114,6 +114,17 @@ class Settings:
         one_of(("auto", "cpu", "gpu")),
         "What a local run acts on: cpu, gpu, or auto, whichever pays.",
     )
+    max_minutes: float | None = fields.field(
+        None, or_none(_MINUTES), "Minutes, of all its launches together, to end after."
+    )
+    until_return: float | None = fields.field(
+        None,
+        or_none(or_infinite(number(-1e15, 1e15))),
+        "Mean return in evaluations, of each task and agent, to end at.",
+    )
+    until_evaluations: int = fields.field(
+        1, whole(1, 10**6), "Evaluations in a row that have to reach that."
+    )
     full_rendering: bool = fields.field(False, None, "Shadows and smooth edges in control-pixels.")
 
     restarts: int = fields.field(
@@ -149,6 +160,7 @@ class Settings:
         if len(set(self.acting)) < len(self.acting):
             raise SettingsError(f"--act_with={self.act_with} names an agent twice.")
         self._check_numbers()
+        self._check_until()
 
     def _check_numbers(self) -> None:
         """Refuses numbers of actors that do not fit together."""
@@ -165,6 +177,30 @@ class Settings:
                 f"--num_actors={self.num_actors} and --actors_per_node={self.actors_per_node} make "
                 f"{num_nodes:,} processes; they must be {MOST_NODES:,} at most."
             )
+
+    def _check_until(self) -> None:
+        """Refuses a return to end at that no evaluation would tell of."""
+        until, wanted = self.until_return, self.until_evaluations
+        if until is None and wanted > 1:
+            raise SettingsError(
+                f"--until_evaluations={wanted} counts evaluations that reach --until_return: add "
+                "that, as --until_return=18."
+            )
+        if until not in (None, math.inf) and not self.evaluation_episodes:
+            raise SettingsError(
+                f"--until_return={until:g} is reached in an evaluation, and "
+                "--evaluation_episodes=0 never evaluates: add --evaluation_episodes=4, or leave "
+                "--until_return out."
+            )
+
+    @property
+    def limits(self) -> dict[str, float | None]:
+        """What the run ends after, by the name of what counts it; of `walltime` in seconds."""
+        return dict(
+            actor_steps=self.max_actor_steps,
+            learner_steps=self.max_learner_steps,
+            walltime=None if self.max_minutes is None else 60 * self.max_minutes,
+        )
 
     @property
     def tasks(self) -> tuple[str, ...]:

@@ -36,6 +36,11 @@ def columns(returns: Mapping[str, float]) -> dict[str, float]:
     return aggregates(returns) | {f"return/{task}": value for task, value in returns.items()}
 
 
+def of_columns(row: Mapping[str, float]) -> dict[str, float]:
+    """Every task's own return in a row of a log, as `columns` gave it; none of a single task."""
+    return {name[len("return/") :]: row[name] for name in row if name.startswith("return/")}
+
+
 def percent(normalised: Mapping[str, float]) -> str:
     """The aggregates in one line; a dash while no task with human scores has been played."""
     if math.isnan(normalised["median_normalised"]):

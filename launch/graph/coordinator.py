@@ -4,16 +4,17 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import reverb
 
 from launch.graph import process, rejoining
+from launch.graph.goal import Goal
 from launch.graph.learning import Meetings
 from launch.graph.logs import LABELS, Writing
 from replay import tables
-from run_folder import layout
+from run_folder import layout, resuming
 from run_folder.episodes import Ended
 from run_folder.layout import RunFolder
 
@@ -37,8 +38,8 @@ class Coordinator:
       num_actors: of the run.
       counts: steps, episodes and walltime of the run so far; zero for a new one.
       learned: updates and trained steps so far, by agent; the pacing one first.
-      max_actor_steps: after which the run stops; None is no limit.
-      max_learner_steps: of each learner, which itself stops there; None is no limit.
+      limits: after which the run stops, as `Settings.limits`; each learner stops at its own.
+      until_return: as of `Goal`, and `until_evaluations` too.
       replays: clients of the replay servers.
     """
 
@@ -51,8 +52,9 @@ class Coordinator:
         counts: dict[str, float],
         learned: dict[str, Sequence[int]],
         *,
-        max_actor_steps: int | None,
-        max_learner_steps: int | None,
+        limits: Mapping[str, float | None],
+        until_return: float | None = None,
+        until_evaluations: int = 1,
         replays: Sequence[reverb.Client],
     ) -> None:
         process.enter(run_dir, "coordinator", LOGS)
@@ -64,7 +66,8 @@ class Coordinator:
             counts, learner_steps=steps, trained_steps=trained_steps, environments_lost=0
         )
         self._started = time.monotonic()
-        self._limits = {"actor_steps": max_actor_steps, "learner_steps": max_learner_steps}
+        self._limits = limits
+        self._goal = Goal(learned, until_return, until_evaluations)
         self._asked_at: float | None = None
         self._learning = set(learned)
         self._replays = replays
@@ -168,6 +171,8 @@ class Coordinator:
         """Takes an agent's newest evaluation's means."""
         with self._lock:
             self._evaluations[agent] = result
+            if not self._reason:
+                self._end(self._goal.take(agent, result))
 
     def report_saved(self, agent: str) -> None:
         """Hears, again and again, that a learner has stopped and saved."""
@@ -211,6 +216,7 @@ class Coordinator:
             self._write_progress()
             with self._lock:
                 self._writing.take_row_if_due(self._now())
+                self._end_at_limit()
                 if not self._learning:
                     self._writing.take_row(self._now())
             self._writing.write_rows()
@@ -221,12 +227,14 @@ class Coordinator:
             process.wait_for_stop()
 
     def _end_at_limit(self) -> None:
-        limit, updates = self._limits["actor_steps"], self._limits["learner_steps"]
-        if limit is not None and self._counts["actor_steps"] >= limit:
-            self._end(f"{limit:,} actor steps were reached")
-        made = [learner["learner_steps"] for learner in self._learners.values()]
-        if updates is not None and min(made) >= updates:
+        updates = min(learner["learner_steps"] for learner in self._learners.values())
+        reached = resuming.limits_reached(self._limits, dict(self._now(), learner_steps=updates))
+        if "actor_steps" in reached:
+            self._end(f"{reached['actor_steps']:,} actor steps were reached")
+        if "learner_steps" in reached:
             self._end(ALL_LEARNED)
+        if "walltime" in reached:
+            self._end(f"{resuming.limit_flag('walltime', reached['walltime'])} was reached")
 
     def _end(self, reason: str) -> None:
         self._reason = self._reason or reason
@@ -249,6 +257,7 @@ class Coordinator:
                 state="running" if self._learning else "finished",
                 reason=self._reason,
                 limits=self._limits,
+                goal=self._goal.progress(),
                 acting=[len(self._acting - left_out), self._num_actors - len(left_out)],
                 learners=self._learners,
                 evaluations=self._evaluations,

@@ -101,7 +101,7 @@ class LearnerNode:
         logger = log_writer.make_logger(self._settings.path, learner_label(self._name))
         interval = 60 * self._settings.checkpoint_minutes
         save_at = time.monotonic() + min(interval, FIRST_SAVE_SECONDS)
-        limits = dict(actor_steps=self._settings.max_actor_steps, learner_steps=limit)
+        limits = self._settings.limits
         rows = logs.Cadence(limits, dict.fromkeys(limits, 0), -math.inf)
         for _ in self._every(process.REPORT_SECONDS):
             stop, row = self._report()

@@ -34,7 +34,7 @@ class Cadence:
     """
 
     def __init__(
-        self, limits: Mapping[str, int | None], counts: Mapping[str, float], now: float
+        self, limits: Mapping[str, float | None], counts: Mapping[str, float], now: float
     ) -> None:
         self._limits = {name: limit for name, limit in limits.items() if limit is not None}
         self._begin(self._parts(counts), now)
@@ -105,7 +105,7 @@ class Writing:
         self,
         run_dir: pathlib.Path,
         tasks: Sequence[str],
-        limits: Mapping[str, int | None],
+        limits: Mapping[str, float | None],
         counts: Mapping[str, float],
     ) -> None:
         self.episodes = Episodes(run_dir, tasks)

@@ -101,8 +101,9 @@ def add_coordinator(
                 settings.num_actors,
                 checkpoints.counts(manifests),
                 learned,
-                max_actor_steps=settings.max_actor_steps,
-                max_learner_steps=settings.max_learner_steps,
+                limits=settings.limits,
+                until_return=settings.until_return,
+                until_evaluations=settings.until_evaluations,
                 replays=replays,
             )
         )

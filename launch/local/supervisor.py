@@ -354,6 +354,8 @@ def conclude(settings: Settings, crash: str) -> None:
         replay = f"{manifest.replay_items:,} items of replay at update {manifest.replay_step:,}"
     run_dir = shlex.quote(settings.run_dir)
     further = resuming.raised_limits(state["limits"], state["counts"]) if state else []
+    if state and state["goal"] and state["goal"]["is_reached"]:
+        further.append("--until_return=inf")
     print(
         f"Saved: the learner at update {manifest.learner_step:,}, {replay}.\n"
         f"Resume:   {command('train')} --run_dir={run_dir} {' '.join(['--resume', *further])}\n"

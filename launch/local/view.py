@@ -148,6 +148,8 @@ def rows(progress: dict[str, Any], restarts: int = 0) -> Rows:
         shown += [(f"{of}{column}", value) for column, value in _learner(learner, rate)]
         if evaluation := progress["evaluations"].get(name):
             shown += _evaluated(f"{of}evaluated return", evaluation)
+    if goal := progress["goal"]:
+        shown.append(("until a return of", _goal(goal)))
     shown.append(("time", _duration(counts["walltime"])))
     if progress["reason"]:
         shown.append(("ending", f"{progress['reason']}; saving"))
@@ -198,7 +200,7 @@ def _learner(learner: dict[str, float], rate: str) -> Rows:
 def _evaluated(name: str, evaluation: dict[str, float]) -> Rows:
     """The newest evaluation: as `_one_return`, else each of a few tasks."""
     at = f"  at update {evaluation['learner_steps']:,}"
-    of_tasks = {c.partition("/")[2]: v for c, v in evaluation.items() if c.startswith("return/")}
+    of_tasks = task_returns.of_columns(evaluation)
     if "median_normalised" in evaluation:
         return [(name, f"{task_returns.percent(evaluation)}{at}")]
     if not of_tasks:
@@ -207,12 +209,20 @@ def _evaluated(name: str, evaluation: dict[str, float]) -> Rows:
     return [(f"{name}, {task}", f"{_number(value)}{at}") for task, value in few]
 
 
+def _goal(goal: dict[str, Any]) -> str:
+    """A return, and of several evaluations how many in a row have reached it."""
+    wanted, so_far = goal["evaluations"], goal["in_a_row"]
+    counted = f"  in {so_far:,} of {wanted:,} evaluations in a row" * (wanted > 1)
+    return f"{_number(goal['until_return'])}{counted}"
+
+
 def time_left(progress: dict[str, Any]) -> str:
     """Until the first limit is reached at the present rate."""
+    rates = progress["rates"] | {"walltime": 1.0}
     seconds = [
-        (limit - progress["counts"][name]) / progress["rates"][name]
+        (limit - progress["counts"][name]) / rates[name]
         for name, limit in progress["limits"].items()
-        if limit is not None and progress["rates"][name] > 0
+        if limit is not None and rates[name] > 0
     ]
     return _duration(max(min(seconds), 0)) if seconds else "-"
 

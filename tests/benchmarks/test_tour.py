@@ -26,6 +26,7 @@ def test_the_pictures_are_the_view_and_the_report(
         reason="60,000 actor steps were reached",
         counts=dict(actor_steps=60_000, episodes=90, walltime=61.0, environments_lost=0),
         limits={},
+        goal=None,
         acting=[32, 32],
         rates=dict(actor_steps=830.4, learner_steps=6.25),
         replay_size=1_234,

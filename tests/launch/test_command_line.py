@@ -61,7 +61,6 @@ def test_help_shows_the_sections_in_order_and_ends_well(
     assert exit_.value.code == 0
     assert capsys.readouterr().out.splitlines() == [
         "A command's help is one screen, and what its flags cannot be is one sentence.",
-        "",
         "First",
         "  --test_name=                   " + " ".join(["word"] * 13),
         " " * 33 + " ".join(["word"] * 13),

@@ -51,6 +51,13 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[NoLoop]]:
         ([*NEW, "--num_replay_shards=2"], ["Member 00: --num_replay_shards=2 needs as many actor"]),
         ([*NEW, GRID, APART], ["--members must be a multiple of 3", "correction, got 4."]),
         ([*NEW, "--resume_step=0"], ["--resume_step is for one run"]),
+        *(
+            (
+                [*NEW, f"--{name}=2"],
+                [f"--{name} is for one run", "by --max_actor_steps or --max_learner_steps."],
+            )
+            for name in ("max_minutes", "until_return", "until_evaluations")
+        ),
         ([*NEW, "--num_actors=auto"], ["--num_actors=auto is for one run", "as --num_actors=32."]),
         (
             [*NEW, "--lp_launch_type=vertex_ai"],

@@ -148,11 +148,26 @@ _DAMAGE = {
         (
             "nothing",
             ["--resume", "--max_actor_steps=700"],
-            "reached --max_actor_steps=700: it has made 700 actor steps and 7 updates. "
-            "To go on, raise that: --resume --max_actor_steps=1400.",
+            "reached --max_actor_steps=700: it has made 700 actor steps and 7 updates in 0.125 "
+            "minutes. To go on, raise that: --resume --max_actor_steps=1400.",
         ),
         ("limit reached", ["--resume"], "--resume --max_learner_steps=14."),
         ("limit reached", ["--resume", "--resume_step=7"], "--resume --max_learner_steps=14."),
+        (
+            "nothing",
+            ["--resume", "--max_minutes=0.125"],
+            "reached --max_minutes=0.125: .* raise that: --resume --max_minutes=1.",
+        ),
+        (
+            "limit reached",
+            ["--resume", "--max_minutes=0.01"],
+            "learner_steps=7 and --max_minutes=0.01: .*--max_learner_steps=14 --max_minutes=1.",
+        ),
+        (
+            "nothing",
+            ["--resume", "--until_return=1", "--evaluation_episodes=0"],
+            "--until_return=1 is reached in an evaluation, and --evaluation_episodes=0 never",
+        ),
         ("limit reached", ["--resume", "--max_learner_steps=3"], " --max_learner_steps=8."),
         ("nothing", ["--resume", "--r2d2.lstm_size=32"], "--r2d2.lstm_size=32 was given; the"),
         (

@@ -2,7 +2,6 @@
 
 import math
 import pathlib
-import signal
 
 import pytest
 
@@ -31,11 +30,8 @@ def _updates(run: Run, agent: str) -> float:
     return updates
 
 
-def _evaluated(run: Run, agent: str) -> float:
-    """The mean return of an agent's newest evaluation; catch's least before the first."""
-    evaluations = run.progress().get("evaluations", {})
-    mean_return: float = evaluations.get(agent, {"episode_return": -1.0})["episode_return"]
-    return mean_return
+def _best_evaluation(run: Run, agent: str) -> float:
+    return max(float(row["episode_return"]) for row in run.rows(f"evaluator-{agent}"))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +40,7 @@ def _evaluated(run: Run, agent: str) -> float:
 def test_both_agents_solve_catch_from_a_stream_that_one_acted(
     tmp_path: pathlib.Path, acting: str, learners: int
 ) -> None:
-    """Each learns in one process, or in two that learn as one."""
+    """Each learns in one process, or in two that learn as one. What both reach ends the run."""
     flags = (
         "--agent=r2d2,impala",
         "--env=catch",
@@ -54,20 +50,31 @@ def test_both_agents_solve_catch_from_a_stream_that_one_acted(
         "--num_actors=16",
         "--evaluation_episodes=50",
         "--evaluation_minutes=0.05",
+        f"--until_return={SOLVED}",
         f"--max_actor_steps={BUDGET}",
         *EXPLORING,
     )
     with Run(tmp_path / "run", *flags) as run:
-        # Fails when the run reaches its budget first.
-        run.wait_until(lambda: min(_evaluated(run, a) for a in ("r2d2", "impala")) >= SOLVED)
-        assert run.count("actor_steps") < BUDGET
+        run.wait_until_learning()
+        code, out, err = run.end()
+        assert min(_best_evaluation(run, a) for a in ("r2d2", "impala")) >= SOLVED
         said = run.progress()["learners"]
-        code, _, err = run.end(signal.SIGTERM)
+        lasted = run.manifest()["walltime"] / 60
     assert (code, err) == (0, "")
+    assert "The run has ended: the evaluator's mean return by " in out
+    assert run.manifest()["replay_items"] > 0  # as at any limit
+    assert " --resume --until_return=inf\n" in out
     assert all(math.isfinite(said[agent]["loss"]) for agent in ("r2d2", "impala"))
     other = {"r2d2": "impala", "impala": "r2d2"}[acting]
     assert said[other]["parameter_lag"] == 0  # of parameters of its own that acted: none did
     assert run.manifest("manifest-impala.json")["learner_step"] >= LIMIT
+
+    limit = f"--max_minutes={lasted + 0.1:g}"  # of both launches
+    with Run(tmp_path / "run", "--resume", "--until_return=inf", limit) as run:
+        code, out, err = run.finish()
+    assert (code, err) == (0, "")
+    assert f"The run has ended: {limit} was reached." in out
+    assert run.manifest()["walltime"] >= 60 * float(limit.partition("=")[2])  # or is not refused
 
 
 @pytest.mark.slow

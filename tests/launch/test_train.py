@@ -66,6 +66,17 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:
             ],
         ),
         ([*NEW, "--max_actor_steps=9223372036854775808"], ["--max_actor_steps", "775,807 or None"]),
+        ([*NEW, "--max_minutes=0"], ["--max_minutes must be a number from 0.001 to", "got 0.0."]),
+        ([*NEW, "--until_return=nan"], ["--until_return must be a number", "or inf or None, got"]),
+        (
+            [*NEW, "--until_return=18", "--evaluation_episodes=0"],
+            ["--until_return=18 is reached in an evaluation", "add --evaluation_episodes=4"],
+        ),
+        ([*NEW, "--until_evaluations=0"], ["--until_evaluations must be a whole", "got 0."]),
+        (
+            [*NEW, "--until_evaluations=3"],
+            ["--until_evaluations=3 counts evaluations that reach --until_return: add that"],
+        ),
         ([*NEW, "--num_replay_shards=2"], ["=2 needs as many actor nodes", "make 1."]),
         (
             [*NEW, "--num_actors=atuo"],
@@ -235,5 +246,6 @@ def test_a_number_out_of_its_range_is_refused_before_an_environment_is_tried(
 ) -> None:
     monkeypatch.setattr(train.trial, "try_each", None)
     argv = ("--agent=r2d2", "--env=gym:CartPole-v1", f"--run_dir={tmp_path / 'run'}")
-    for value in ("-1", str(10**400), "nan", "inf"):
+    numbers = () if name == "until_return" else ("-1", str(10**400), "inf")  # any is a return
+    for value in (*numbers, "nan"):
         assert f"--{name}" in typed.refused(train.main, *argv, f"--{name}={value}")

@@ -91,6 +91,7 @@ def test_of_other_agents_the_papers_tune_nothing() -> None:
             "'num_acters', no flag that members share. D",
         ),
         (dict(flags=dict(seed=3)), "'seed', no flag that members share."),
+        (dict(flags=dict(max_minutes=3.0)), "'max_minutes', no flag that members share."),
         (dict(flags=dict(num_actors=0)), "--num_actors must be a whole number from 1"),
         (dict(overrides=dict(impala=dict(length=8))), "each text, got {'impala': {'length': 8}}."),
     ],

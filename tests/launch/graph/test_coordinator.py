@@ -75,6 +75,8 @@ def _make(
     tasks: Sequence[str] = ("catch",),
     max_actor_steps: int | None = None,
     max_learner_steps: int | None = None,
+    seconds: float | None = None,
+    **until: Any,
 ) -> Coordinator:
     (run_dir / "nodes").mkdir(parents=True, exist_ok=True)
     return Coordinator(
@@ -83,9 +85,9 @@ def _make(
         4,
         counts or dict(BEGUN),
         learned or {"r2d2": (0, 0)},
-        max_actor_steps=max_actor_steps,
-        max_learner_steps=max_learner_steps,
+        limits=dict(actor_steps=max_actor_steps, learner_steps=max_learner_steps, walltime=seconds),
         replays=[Replay(), Replay()],
+        **until,
     )
 
 
@@ -173,6 +175,42 @@ def test_what_is_reported_after_the_end_was_decided_counts_no_more(
     assert _end(node, clock.path, "r2d2", "impala")["state"] == "finished"
     assert float(_rows(clock.path, "actor")[-1]["actor_steps"]) == saved["actor_steps"]
     assert len(_rows(clock.path, "episodes")) == saved["episodes"]
+
+
+def test_a_run_ends_when_it_has_lasted_so_long_with_earlier_launches_whoever_acts(
+    clock: Clock,
+) -> None:
+    node = _make(clock.path, BEGUN | dict(walltime=5.0), seconds=12.0)
+    stopped = []
+    clock.on_wait = lambda: stopped.append(node.should_stop())
+    clock.at = {9: lambda: node.report_saved("r2d2")}
+    node.run()
+    assert stopped == [False] * 7 + [True] * 3  # 12 s after the seventh second; then it waits
+    ended = _progress(clock.path)
+    assert ended["reason"] == "--max_minutes=0.2 was reached"
+    assert ended["limits"]["walltime"] == 12.0
+    # What the last checkpoint is told has reached the limit too, or a resumed run would go on.
+    assert ended["counts"]["walltime"] >= 12.0
+    assert _make(clock.path / "resumed", BEGUN | dict(walltime=12.0), seconds=12.0).should_stop()
+
+
+def test_a_run_ends_at_the_return_that_is_wanted(clock: Clock) -> None:
+    node = _make(clock.path, max_actor_steps=100, until_return=0.5, until_evaluations=2)
+
+    def evaluate(mean_return: float) -> bool:
+        node.report_evaluation("r2d2", dict(episode_return=mean_return, learner_steps=7))
+        return node.should_stop()
+
+    assert [evaluate(value) for value in (0.5, 0.4, 0.5)] == [False] * 3
+    node._write_progress()
+    assert _progress(clock.path)["goal"]["in_a_row"] == 1
+    assert evaluate(0.75)
+    assert node.seconds_to_save() == math.inf
+    node.report_steps([0], 100, [], 0)
+    evaluate(0.0)  # the evaluator had not heard yet
+    ended = _end(node, clock.path)
+    assert ended["reason"].startswith("the evaluator's mean return was 0.75 at update 7, at least")
+    assert ended["goal"]["is_reached"]
 
 
 def test_a_limit_that_a_resumed_run_has_reached_ends_it_at_once(clock: Clock) -> None:
@@ -316,7 +354,8 @@ def test_progress_holds_what_the_view_shows(clock: Clock) -> None:
     shown = _progress(clock.path)
     # The hour before the resume is no part of the rates.
     assert shown["rates"] == dict(actor_steps=50, learner_steps=2)
-    assert shown["limits"] == dict(actor_steps=10_000, learner_steps=None)
+    assert shown["limits"] == dict(actor_steps=10_000, learner_steps=None, walltime=None)
+    assert shown["goal"] is None
     assert shown["learners"] == {"r2d2": {"loss": 0.5, "learner_steps": 20}}
     assert (shown["returns"], shown["aggregates"]) == ({"catch": 3}, {})
     assert shown["evaluations"] == {"r2d2": {"episode_return": 0.75, "learner_steps": 11}}

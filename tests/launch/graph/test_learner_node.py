@@ -118,7 +118,7 @@ def test_the_first_save_comes_soon_whatever_the_interval(
     node: Any = LearnerNode.__new__(LearnerNode)
     node._name = "r2d2"
     node._settings = SimpleNamespace(
-        checkpoint_minutes=minutes, max_actor_steps=None, max_learner_steps=None, path=tmp_path
+        checkpoint_minutes=minutes, max_learner_steps=None, limits={}, path=tmp_path
     )
     node._report = lambda: (False, {})
     node._every = seconds

@@ -146,15 +146,28 @@ def test_a_run_that_reached_its_limit_and_saved_is_a_success(launch: Launch) -> 
         (dict(actor_steps=2_001, learner_steps=None), ""),
         (dict(actor_steps=1_500, learner_steps=9), " --max_actor_steps=3000"),
         (dict(actor_steps=None, learner_steps=None), ""),
+        (dict(actor_steps=None, learner_steps=None, walltime=3_600.0), " --max_minutes=120"),
+        (dict(actor_steps=1_500, walltime=7.5), " --max_actor_steps=3000 --max_minutes=63"),
+        (dict(actor_steps=None, walltime=9_000.5), ""),
     ],
 )
 def test_the_line_that_resumes_raises_what_was_reached(
-    launch: Launch, limits: dict[str, int | None], further: str
+    launch: Launch, limits: dict[str, float | None], further: str
 ) -> None:
     launch.meanwhile = launch.report(LIMIT, limits=limits)
     assert launch.end() == 0
     line = f"Resume:   {command('train')} --run_dir={launch.run.path} --resume{further}\n"
     assert line in launch.out
+
+
+@pytest.mark.parametrize(("is_reached", "further"), [(True, " --until_return=inf"), (False, "")])
+def test_the_line_that_resumes_goes_on_beyond_the_return_that_was_reached(
+    launch: Launch, is_reached: bool, further: str
+) -> None:
+    goal = dict(until_return=0.5, evaluations=1, in_a_row=int(is_reached), is_reached=is_reached)
+    launch.meanwhile = launch.report(LIMIT, goal=goal)
+    assert launch.end() == 0
+    assert f" --run_dir={launch.run.path} --resume{further}\n" in launch.out
 
 
 def test_a_run_that_reached_its_limit_and_saved_nothing_is_none(launch: Launch) -> None:

@@ -48,6 +48,7 @@ _LEFT_OUT = {f"dmlab:{level}": 1 for level in "abcdef"}
 AGGREGATES = dict(
     normalised_tasks=2, median_normalised=0.25, mean_normalised=1.5, mean_capped=0.625
 )
+_GOAL = dict(until_return=0.5, evaluations=1, in_a_row=1, is_reached=True)
 _PLAYED = dict(learner_steps=600, **AGGREGATES)
 
 
@@ -86,6 +87,12 @@ _PLAYED = dict(learner_steps=600, **AGGREGATES)
             dict(learners=dict(r2d2=dict(learner_steps=0)), evaluations={}),
             -2,
             ("updates", "0  (6.25/s)"),
+        ),
+        (dict(goal=_GOAL), -2, ("until a return of", "0.5")),
+        (
+            dict(goal=_GOAL | dict(evaluations=3)),
+            -2,
+            ("until a return of", "0.5  in 1 of 3 evaluations in a row"),
         ),
         (
             dict(reason="100 actor steps were reached"),
@@ -239,14 +246,16 @@ def test_tasks_without_a_common_unit_are_not_averaged(tasks: tuple[str, ...]) ->
         ((12_345 + 100, 678 + 90), (10.0, 6.0), "0:00:10"),
         ((12_345 + 100, None), (0.0, 6.0), "-"),  # nobody acts yet
         ((12_345 - 100, None), (10.0, 6.0), "0:00:00"),  # passed, while the learner saves
+        ((12_345 + 100, None, 3_725.0 + 9), (10.0, 6.0), "0:00:09"),
+        ((None, None, 3_725.0 + 90), (0.0, 0.0), "0:01:30"),  # whoever acts
     ],
 )
 def test_the_time_left_is_that_of_the_first_limit(
-    limits: tuple[int | None, int | None], rates: tuple[float, float], left: str
+    limits: tuple[float | None, ...], rates: tuple[float, float], left: str
 ) -> None:
-    names = ("actor_steps", "learner_steps")
+    names = ("actor_steps", "learner_steps", "walltime")
     state = progress(
-        limits=dict(zip(names, limits, strict=True)), rates=dict(zip(names, rates, strict=True))
+        limits=dict(zip(names, limits, strict=False)), rates=dict(zip(names, rates, strict=False))
     )
     assert view.time_left(state) == left
 

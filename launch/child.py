@@ -72,8 +72,7 @@ class Child:
         # The kernel takes the thread that starts a process for its parent: so one that stays.
         threading.Thread(target=self._follow, daemon=True).start()
         self._begun.wait()
-        if self._error is not None:
-            raise self._error
+        self._raise()
 
     @property
     def is_running(self) -> bool:
@@ -94,6 +93,7 @@ class Child:
           RunCrashedError: it has ended otherwise than it should.
         """
         self._ended.wait()
+        self._raise()
         assert self._process is not None
         code = self._process.returncode
         if code == REFUSED:
@@ -103,10 +103,14 @@ class Child:
             words = "" if crash == self._crash_before else f"\n{crash}"
             raise RunCrashedError(f"The run in {self._folder.path} ended with code {code}.{words}")
 
+    def _raise(self) -> None:
+        if self._error is not None:
+            raise self._error
+
     def _follow(self) -> None:
         try:
             self._run()
-        except (OSError, ValueError) as error:
+        except Exception as error:  # for who asked for it
             self._error = error
         finally:
             self._begun.set()

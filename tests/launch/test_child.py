@@ -54,6 +54,11 @@ def test_what_it_prints_goes_where_python_prints(shell: Shell, folder: RunFolder
     assert _printed(folder, "--env=a b") == "-m launch.train --env=a b\nand this\n"
 
 
+def test_a_terminals_ctrl_c_is_for_its_caller_alone(shell: Shell, folder: RunFolder) -> None:
+    shell("read -r _ _ _ _ _ session _ < /proc/$$/stat; test $session = $$ && echo its own")
+    assert _printed(folder) == "its own\n"
+
+
 def test_it_finds_what_its_caller_finds(
     shell: Shell, folder: RunFolder, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:

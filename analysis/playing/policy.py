@@ -53,8 +53,7 @@ class Policy:
         """Chooses an action.
 
         Args:
-          observation: as the environment gives it; of a batch with a first axis, in each of its
-            parts, or a list with one for each environment.
+          observation: as the environment gives it; of a batch each of its parts with a first axis.
           state: of the step before, or `initial_state`. It says whether this is a batch of N.
           reward: for the action before, undiscounted and unclipped; `[N]` of a batch.
           first: whether an episode begins here, `[N]` of a batch. There the state begins anew and
@@ -98,18 +97,14 @@ class Policy:
         return array
 
 
-def _split(observation: Any, n: int) -> Any:
+def _split(observation: Any, n: int) -> list[Any]:
     """The observations of N environments."""
-    if not isinstance(observation, list):
-        if any(np.shape(leaf)[:1] != (n,) for leaf in tree.flatten(observation)):
-            raise ValueError(
-                f"The observations of {n} environments must have a first axis of {n}, got "
-                f"{_form(observation)}."
-            )
-        return [tree.map_structure(lambda leaf, i=i: leaf[i], observation) for i in range(n)]
-    if len(observation) != n:
-        raise ValueError(f"There must be {n} observations, got {len(observation)}.")
-    return observation
+    if any(np.shape(leaf)[:1] != (n,) for leaf in tree.flatten(observation)):
+        raise ValueError(
+            f"The observations of {n} environments must have a first axis of {n}, got "
+            f"{_form(observation)}."
+        )
+    return [tree.map_structure(lambda leaf, i=i: leaf[i], observation) for i in range(n)]
 
 
 def _form(nest: Any) -> str:

@@ -108,7 +108,7 @@ def test_a_refusal_that_nobody_waits_for_is_printed(shell: Shell, folder: RunFol
 
 
 def test_ctrl_c_asks_it_to_end_waits_and_is_raised_then(shell: Shell, folder: RunFolder) -> None:
-    shell('trap "echo saved; exit 1" INT; echo begun; while :; do sleep 0.05; done')
+    shell('trap "echo saved; exit 1" INT; echo begun; while kill -0 $PPID; do sleep 0.05; done')
     with contextlib.redirect_stdout(io.StringIO()) as out:
 
         def press() -> None:

@@ -108,7 +108,6 @@ def test_it_is_looked_at_and_taken_elsewhere(trained: Trained, tmp_path: pathlib
         (lambda run: run.export(run.path), "folder must be a new one, got '/"),
         (lambda run: run.report(run.path / "config.json"), "config.json cannot be written"),
         (lambda run: rr.open(run.path / "logs"), "holds no run: there is no"),
-        (lambda run: run.resume(), "To go on, raise that: --resume --max_actor_steps="),
     ],
 )
 def test_what_cannot_be_done_is_the_commands_sentence(

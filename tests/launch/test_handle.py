@@ -86,6 +86,18 @@ def test_what_it_returned_is_a_table(trained: Trained) -> None:
     assert {len(column) for column in table.values()} == {len(played)}
 
 
+def test_the_table_is_of_pandas_where_that_is_installed(
+    trained: Trained, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pandas.py").write_text("class DataFrame(dict):\n    pass\n")
+    columns = set(trained.run.returns)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "pandas", None)  # to be put back
+    monkeypatch.delitem(sys.modules, "pandas")
+    table = trained.run.returns
+    assert (type(table).__name__, set(table)) == ("DataFrame", columns)
+
+
 def test_it_is_looked_at_and_taken_elsewhere(trained: Trained, tmp_path: pathlib.Path) -> None:
     run = rr.open(str(trained.run.path))
     assert run.report() == run.path / "report" / "index.html"

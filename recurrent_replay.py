@@ -1,9 +1,11 @@
-"""The command `recurrent-replay`, and what an environment must have for it to run.
+"""The command `recurrent-replay`, the same from Python, and what an environment must have for it.
 
     recurrent-replay train --agent=r2d2 --env=catch --run_dir=runs/catch
 
-does what `python -m launch.train` does with the same flags; alone it lists its sub-commands. This
-module imports the standard library only: it is to speak where nothing else is installed.
+does what `python -m launch.train` does with the same flags; alone it lists its sub-commands. From
+Python `train` does the same, and `open` gives a run that has begun.
+
+This module imports the standard library only: it is to speak where nothing else is installed.
 """
 
 import ast
@@ -22,6 +24,10 @@ import shlex
 import shutil
 import sys
 import sysconfig
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from launch.handle import Run
 
 NAME = "recurrent-replay"
 PYTHONS = ("CPython 3.11", "CPython 3.10")
@@ -268,6 +274,50 @@ def _typed(program: pathlib.Path) -> str:
     with contextlib.suppress(ValueError, OSError):  # elsewhere; in a folder that is gone
         program = program.relative_to(os.getcwd())
     return shlex.quote(str(program))
+
+
+def train(
+    agent: Any = None,
+    env: Any = None,
+    run_dir: "str | os.PathLike[str] | None" = None,
+    *,
+    wait: bool = True,
+    **flags: Any,
+) -> "Run":
+    """Trains an agent, as `python -m launch.train` does with the same flags, in its own processes.
+
+        run = train("r2d2", "atari:pong", "runs/pong", seed=1, r2d2={"batch_size": 32})
+
+    Args:
+      agent: a name, or an entry at the top of a module; a list of several.
+      env: the same of environments and of functions that make one.
+      run_dir: a new folder.
+      wait: whether to return once the run has ended, while it shows how it goes; Ctrl-C ends it in
+        order. Else it goes on until it has ended, `Run.stop`, or the end of this process.
+      **flags: any other flag by its name; an agent's name with a dictionary of its fields.
+
+    Raises:
+      SettingsError: a ValueError; the run cannot be. With `wait=False`, `Run.wait` raises it.
+      RunCrashedError: a RuntimeError; the run has ended by a crash.
+    """
+    from launch import handle
+
+    return handle.train(dict(agent=agent, env=env, run_dir=run_dir, **flags), wait=wait)
+
+
+def open(run_dir: "str | os.PathLike[str]", *, trust: bool = False) -> "Run":
+    """A run in a folder, whoever has started it.
+
+    Args:
+      run_dir: the folder.
+      trust: whether code that the run names is imported where somebody else may have named it.
+
+    Raises:
+      SettingsError: a ValueError; there is no run, or it names code and is another user's.
+    """
+    from launch import handle
+
+    return handle.open_run(run_dir, trust=trust)
 
 
 def usage() -> str:

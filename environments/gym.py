@@ -75,6 +75,18 @@ def forget(name: str) -> None:
     _known.pop(name, None)
 
 
+def converters(name: str) -> tuple[conversion.Observed, conversion.Acted]:
+    """How agents see one environment of a name, and how it gets their actions.
+
+    Raises:
+      ValueError: a sentence; it cannot be made here, or cannot be played.
+    """
+    env = _make(name, drawing=False)
+    found = _converted(name, env)
+    close(env)
+    return found
+
+
 def make(name: str, num_envs: int, *, drawing: bool = False) -> Copies:
     """Makes N copies.
 

@@ -38,9 +38,9 @@ def main(_: Sequence[str]) -> None:
     except SettingsError as error:
         command_line.fail(str(error))
     try:
-        session.play_all(player, _EPISODES.value)
+        session.play_all(player, _EPISODES.value, command_line.say)
         if _VIDEO.value:
-            session.film_all(player)
+            session.film_all(player, command_line.say)
     except CannotPlayError as error:
         command_line.fail(str(error))
     except KeyboardInterrupt:  # what was printed has been recorded

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from absl import flags, logging
 
 from launch import command_line, opening, playing_flags
-from run_folder import disk
 from run_folder.settings import SettingsError
 
 _EXPORT_DIR = flags.DEFINE(
@@ -34,15 +33,11 @@ def main(_: Sequence[str]) -> None:
     tf = command_line.later("tensorflow")
     tf.get_logger().setLevel("ERROR")  # it would tell of assets, of which there are none
     logging.set_verbosity(logging.ERROR)  # and of a fingerprint
-    files = command_line.later("analysis.playing.files")
-    named = files.vacant(player.run.folder.exports, files.name(player.played), "")
-    folder = pathlib.Path(asked) if asked else named
+    saved_model = command_line.later("analysis.playing.saved_model")
     try:
-        command_line.later("analysis.playing.saved_model").write(player, folder)
+        folder = saved_model.write(player, pathlib.Path(asked) if asked else None)
     except SettingsError as error:
         command_line.fail(str(error))
-    except (OSError, tf.errors.OpError) as error:
-        command_line.fail(f"{folder} cannot be written: {disk.said(error)}.")
     print(f"{player.agent.name}, update {player.played.learner_steps:,}: {folder}")
     sys.exit(0)
 

@@ -31,18 +31,14 @@ def player(run: Settings) -> "Player":
       SettingsError: there is no such agent or checkpoint, or it cannot play so.
     """
     checkpoint = _checkpoint(_CHECKPOINT.value)
-    evaluation = command_line.later("analysis.playing.evaluation")
-    try:
-        found: Player = evaluation.load(
-            run,
-            command_line.AGENT.value or run.agents[0],
-            checkpoint=checkpoint,
-            epsilon=_EPSILON.value,
-            memory_steps=_MEMORY_STEPS.value,
-            seed=command_line.SEED.value or 0,
-        )
-    except evaluation.CheckpointError as error:
-        raise SettingsError(str(error)) from None
+    found: Player = command_line.later("analysis.playing.evaluation").load(
+        run,
+        command_line.AGENT.value,
+        checkpoint=checkpoint,
+        epsilon=_EPSILON.value,
+        memory_steps=_MEMORY_STEPS.value,
+        seed=command_line.SEED.value or 0,
+    )
     return found
 
 

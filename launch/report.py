@@ -12,7 +12,7 @@ from absl import flags
 
 from launch import command_line, opening
 from population.folder import is_population
-from run_folder import places, settings
+from run_folder import settings
 from run_folder.settings import SettingsError
 
 _OUTPUT = flags.DEFINE(
@@ -46,17 +46,10 @@ def main(_: Sequence[str]) -> None:
         pages = command_line.later("analysis.report.pages")
         output = pathlib.Path(_OUTPUT.value) if _OUTPUT.value else None
         with opening.trusting():
-            made = pages.of_folders(folders, output)
-        if output is None:
-            places.refuse_links(made.folder)
+            path = pages.write(folders, output)
     except SettingsError as error:
         command_line.fail(str(error))
-    try:
-        print(f"Report: {made.write()}")
-    except SettingsError as error:
-        command_line.fail(str(error))
-    except OSError as error:
-        command_line.fail(f"--output={made.folder} cannot be written: {error.strerror}.")
+    print(f"Report: {path}")
     sys.exit(0)
 
 

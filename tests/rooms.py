@@ -50,7 +50,8 @@ def closure(root: Path, names: Sequence[str]) -> set[Path]:
         around = {root / parent / "__init__.py" for parent in path.parents[:-1]}
         packages = {package.relative_to(root) for package in around if package.is_file()}
         found.add(path)
-        left |= (_imported(root, path) | packages) - found
+        if path.parent != Path():  # `recurrent_replay` imports nothing until it is called
+            left |= (_imported(root, path) | packages) - found
     return found
 
 

@@ -63,7 +63,7 @@ class Player:
 
 def load(
     run: Settings,
-    name: str,
+    name: str | None = None,
     *,
     checkpoint: int | None = None,
     epsilon: float | None = None,
@@ -74,7 +74,7 @@ def load(
 
     Args:
       run: as `settings.load` reads it.
-      name: of the agent.
+      name: of the agent; None for the run's first.
       checkpoint: the learner step whose parameters play; None for the newest.
       epsilon: probability of a random action; None for that of the agent's config.
       memory_steps: inputs that it remembers (`agents.limited_memory`); None for all.
@@ -84,6 +84,7 @@ def load(
       SettingsError: when the run has no such agent or the agent cannot play so.
       CheckpointError: when there is no such checkpoint, or it is damaged.
     """
+    name = name or run.agents[0]
     check_agent(run, name)
     agent = building.make_agent(run, name, _with_epsilon(run, name, epsilon))
     manifest, field = _find(run, name, checkpoint), run.entry(name).epsilon_field

@@ -16,13 +16,16 @@ import itertools
 import pathlib
 import typing
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from agents.environment_loop import Episode
 from run_folder import log_reader, texts
 from run_folder.layout import RunFolder
 from run_folder.settings import SettingsError
+
+if TYPE_CHECKING:
+    from agents.environment_loop import Episode
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +68,7 @@ class File:
         self._played = played
         self.path: pathlib.Path | None = None
 
-    def append(self, task: str, episodes: Sequence[Episode]) -> None:
+    def append(self, task: str, episodes: "Sequence[Episode]") -> None:
         """Adds all episodes of one task."""
         is_new = self.path is None
         if self.path is None:

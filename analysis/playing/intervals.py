@@ -25,9 +25,12 @@ class Interval(NamedTuple):
     high: float
 
 
-def of_mean(values: Values) -> Interval:
-    """The interval of a mean; NaN of a single episode."""
-    return _middle(_resampled_means(values)[0])
+def of_mean(*samples: Values) -> Interval:
+    """The interval of a sample's mean, of several of the mean of their means.
+
+    NaN where one has a single episode.
+    """
+    return _middle(_resampled_means(*samples).mean(axis=0))
 
 
 def of_difference(values: Values, others: Values) -> Interval:

@@ -23,10 +23,11 @@ from acme import specs
 
 from agents.actor import network_input
 from agents.contract import Agent, Network, Policy, PolicyOutput
+from analysis.playing import files
 from analysis.playing.evaluation import Player
 from replay.frames import is_image
 from replay.structures import Nest, NetworkInput
-from run_folder import building
+from run_folder import building, disk
 from run_folder.settings import SettingsError
 from tensor_ops.loops import without_loops
 
@@ -113,14 +114,12 @@ def _module(agent: Agent, network: Network, spec: specs.EnvironmentSpec, seed: i
 
 
 @without_loops()
-def write(player: Player, folder: pathlib.Path) -> None:
-    """Writes a player's policy as a SavedModel into a folder.
+def module(player: Player, spec: specs.EnvironmentSpec) -> tf.Module:
+    """A player's policy as a model; `spec` is of its run's environments.
 
     Raises:
       SettingsError: its agent does something that a graph cannot hold.
-      OSError: the folder cannot be written.
     """
-    spec = building.environment_spec(player.run)
     try:
         made = _module(player.agent, player.network, spec, player.played.seed)
         made.step.get_concrete_function()
@@ -129,8 +128,31 @@ def write(player: Player, folder: pathlib.Path) -> None:
             f"{player.agent.name} cannot be exported: its policy and its environment_action must "
             f"compute with TensorFlow alone, and {str(error).splitlines()[0]}"
         ) from None
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    tf.saved_model.save(made, str(folder))
+    return made
+
+
+@without_loops()
+def write(player: Player, folder: pathlib.Path | None = None) -> pathlib.Path:
+    """Writes a player's policy as a SavedModel.
+
+    Args:
+      folder: a new one; by default one below the run's exports/.
+
+    Returns:
+      The folder.
+
+    Raises:
+      SettingsError: its agent does something that a graph cannot hold, or the folder cannot be
+        written.
+    """
+    made = module(player, building.environment_spec(player.run))
+    folder = folder or files.vacant(player.run.folder.exports, files.name(player.played), "")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        tf.saved_model.save(made, str(folder))
+    except (OSError, tf.errors.OpError) as error:
+        raise SettingsError(f"{folder} cannot be written: {disk.said(error)}.") from None
+    return folder
 
 
 def _with_its_variables(

@@ -1,7 +1,8 @@
-"""Plays and films what a run has learned; prints and records the results."""
+"""Plays and films what a run has learned; tells and records the results."""
 
 import contextlib
 import math
+import pathlib
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +21,7 @@ from run_folder.settings import SettingsError
 LINE_SECONDS = 10.0  # between lines of progress, where there is no terminal
 
 Step = Callable[[int, int], None]  # is told of actor steps, and of episodes that ended
+Say = Callable[[str], None]  # is told the results, a line at a time
 
 
 def check_film(player: Player) -> None:
@@ -31,8 +33,12 @@ def check_film(player: Player) -> None:
         raise SettingsError(f"--video: {error}") from None
 
 
-def play_all(player: Player, episodes: int | None) -> None:
-    """Plays so many episodes of each task, by default as many as the papers play."""
+def play_all(player: Player, episodes: int | None, say: Say) -> dict[str, np.ndarray]:
+    """Plays so many episodes of each task, by default as many as the papers play.
+
+    Returns:
+      Each task's returns, `[episodes]`. They are recorded in the run's evaluations/.
+    """
     agent, played = player.agent.name, player.played
     file = files.File(player.run.path, played)
     who = [played.agent] if len(player.run.agents) > 1 else []
@@ -47,16 +53,17 @@ def play_all(player: Player, episodes: int | None) -> None:
         returns[task] = np.array([episode.episode_return for episode in ended])
         mean = float(returns[task].mean())
         board.write({"actor_steps": played.actor_steps, f"return/{task}": mean})
-        print(of_task(agent, task, returns[task]), flush=True)
+        say(of_task(agent, task, returns[task]))
     board.close()
     for line in of_suite(agent, returns):
-        print(line)
-    print(f"Every episode, of update {played.learner_steps:,}: {file.path}")
+        say(line)
+    say(f"Every episode, of update {played.learner_steps:,}: {file.path}")
+    return returns
 
 
-def film_all(player: Player) -> None:
-    """Films an episode of each task."""
-    name = files.name(player.played)
+def film_all(player: Player, say: Say) -> list[pathlib.Path]:
+    """Films an episode of each task into the run's videos/; returns the films' paths."""
+    name, made = files.name(player.played), []
     for task in player.tasks:
         of_task = re.sub(r"\W+", "_", task)
         path = files.vacant(player.run.folder.videos, f"{name}-{of_task}", ".mp4")
@@ -64,7 +71,9 @@ def film_all(player: Player) -> None:
         speed, frames = film.shoot(player, task)
         with progressing(f"film of {task}", 1) as step:
             film.write(path, _drawn(frames, film.Captions(*title), step), speed)
-        print(f"Film: {path}", flush=True)
+        say(f"Film: {path}")
+        made.append(path)
+    return made
 
 
 def _drawn(

@@ -7,7 +7,25 @@ from analysis.report import learning, population, population_page, results, run
 from analysis.report.page import Page
 from analysis.report.run import Run
 from population.folder import is_population
+from run_folder import places
 from run_folder.settings import SettingsError
+
+
+def write(folders: Sequence[str], output: pathlib.Path | None = None) -> pathlib.Path:
+    """Writes the page of some folders, as `of_folders` makes it; returns its path.
+
+    Raises:
+      SettingsError: there is no such page, or it cannot be written.
+    """
+    made = of_folders(folders, output)
+    if output is None:
+        places.refuse_links(made.folder)
+    try:
+        return made.write()
+    except OSError as error:
+        raise SettingsError(
+            f"--output={made.folder} cannot be written: {error.strerror}."
+        ) from None
 
 
 def of_folders(folders: Sequence[str], output: pathlib.Path | None = None) -> Page:

@@ -22,7 +22,8 @@ from typing import NoReturn
 import psutil
 
 _ENDING = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM}
-_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+_DEATH_SIGNAL, _SUBREAPER = 1, 36  # PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER
+_LIBC = ctypes.CDLL(None, use_errno=True)
 _KILL_SECONDS = 5.0  # from a SIGKILL to the end of a process, whatever holds it
 _NEW_USERS, _NEW_NETWORK = 0x10000000, 0x40000000  # CLONE_NEWUSER, CLONE_NEWNET
 _SET_FLAGS, _UP = 0x8914, 0x1  # SIOCSIFFLAGS, IFF_UP
@@ -87,9 +88,14 @@ def hear_the_end(stop: threading.Event) -> None:
         signal.signal(number, lambda *_: stop.set())
 
 
+def end_with_parent() -> None:
+    """Asks the kernel for a SIGTERM when the thread that started this process is gone."""
+    _LIBC.prctl(_DEATH_SIGNAL, signal.SIGTERM)
+
+
 def adopt(adopts: bool = True) -> None:
     """Makes this process the parent of what its children leave behind, or no longer."""
-    ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, int(adopts), 0, 0, 0)
+    _LIBC.prctl(_SUBREAPER, int(adopts), 0, 0, 0)
 
 
 def kill_children(is_kept: Callable[[psutil.Process], bool] = lambda child: False) -> None:
@@ -199,7 +205,6 @@ def reached_by() -> str:
 
 
 def _unshare(what: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(what):
+    if _LIBC.unshare(what):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

@@ -1,7 +1,6 @@
 """Gives the members of a population their turns, and has them decide in between."""
 
 import contextlib
-import ctypes
 import signal
 import subprocess
 import sys
@@ -24,8 +23,6 @@ POLL_SECONDS = 0.5
 MOST_FAILURES = 3  # turns of a member in a row
 LOCKED_SECONDS = 60.0  # until runs whose population was killed have saved, and are gone
 _REFUSED = 2  # how launch.train ends when it cannot use its settings
-_PR_SET_PDEATHSIG = 1  # of Linux
-_LIBC = ctypes.CDLL(None, use_errno=True)
 _LAST_LINES = 15
 
 
@@ -49,7 +46,7 @@ class Turn:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C is for the population
-                preexec_fn=_end_with_parent,
+                preexec_fn=processes.end_with_parent,
             )
 
     def ended(self) -> int | None:
@@ -77,11 +74,6 @@ class Turn:
             lines = output.read().decode(errors="replace").splitlines()
             return "\n".join(lines[-_LAST_LINES:])
         return ""
-
-
-def _end_with_parent() -> None:
-    """Asks the kernel for a SIGTERM when the process that starts this one is gone."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class Loop:

@@ -32,12 +32,16 @@ def _run() -> None:
     saved_runs.save(pathlib.Path("runs/catch"))
 
 
-def _policy() -> None:
+def _cartpole() -> None:
     run = saved_runs.save(pathlib.Path("runs/cartpole"), "r2d2", "gym:CartPole-v1")
-    saved_model.write(evaluation.load(run, "r2d2"), pathlib.Path("policies/cartpole"))
+    saved_model.write(evaluation.load(run), pathlib.Path("policies/cartpole"))
 
 
-READ: dict[str, Callable[[], None]] = {"evaluation-0": _run, "export-0": _policy}
+READ: dict[str, Callable[[], None]] = {
+    "evaluation-0": _run,
+    "export-0": _cartpole,
+    "python-1": _cartpole,
+}
 
 
 @pytest.mark.parametrize("name", BLOCKS)

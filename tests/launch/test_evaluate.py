@@ -103,7 +103,7 @@ def test_ctrl_c_and_a_task_that_cannot_be_played_end_it_without_a_traceback(
     code: int,
     said: str,
 ) -> None:
-    def stopped(player: Player, episodes: int | None) -> None:
+    def stopped(player: Player, episodes: int | None, say: session.Say) -> None:
         raise error
 
     monkeypatch.setattr(session, "play_all", stopped)

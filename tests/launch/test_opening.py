@@ -8,6 +8,7 @@ import types
 
 import pytest
 
+import recurrent_replay
 from environments import gym, import_path
 from launch import diagnose, evaluate, export, report
 from run_folder import settings
@@ -116,6 +117,19 @@ def test_what_another_user_can_have_written_is_not_imported(
         f"{folder.path} {why}, and its config.json names code that would be run: evil from "
         f"{tmp_path / 'path' / 'evil.py'}. With --trust it is, once you have read it."
     )
+
+
+def test_python_asks_for_the_same_trust(
+    ran: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _naming(tmp_path / "run", agent="evil:Agent")
+    with monkeypatch.context() as patched:
+        _owned_by(patched, STRANGER, 0o755)
+        with pytest.raises(SettingsError, match="names code that would be run: evil from"):
+            recurrent_replay.open(folder.path)
+        assert not ran.exists()
+        with pytest.raises(SettingsError, match="importing 'evil' raises SystemExit: evil ran"):
+            recurrent_replay.open(folder.path, trust=True)
 
 
 @pytest.mark.parametrize("mine", [True, False])

@@ -73,6 +73,12 @@ def test_the_same_episodes_always_give_the_same_interval() -> None:
     assert intervals.of_mean(values) == intervals.of_mean(values)
 
 
+def test_of_several_tasks_the_tasks_stay() -> None:
+    assert intervals.of_mean([0.0, 0.0], [10.0, 10.0, 10.0]) == (5.0, 5.0)
+    low, high = intervals.of_mean([0.0, 0.0], [0.0, 10.0])
+    assert (low, high) == (0.0, 5.0)
+
+
 def test_many_episodes_give_the_interval_of_a_normal_mean(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intervals, "RESAMPLES", 10_000)
     values = np.random.default_rng(4).uniform(size=400)

@@ -12,7 +12,7 @@ endif
 SITE := $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
 PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet install --no-deps --no-compile
 
-.PHONY: help setup setup-all setup-gcp setup-control setup-wandb setup-suites train test tests test-all lint format lock clean
+.PHONY: help setup setup-all setup-gcp setup-control setup-wandb setup-suites setup-docs site train test tests test-all lint format lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -26,15 +26,20 @@ help:
 	@echo "make setup-control     add to it the DeepMind Control Suite: docs/control.md"
 	@echo "make setup-wandb       add to it Weights & Biases: docs/tools.md"
 	@echo "make setup-suites      add to it MiniGrid, BabyAI and popgym: docs/environments.md"
+	@echo "make site              build the pages of docs/ as a site, in site/: CONTRIBUTING.md"
 
 setup: $(VENV)/.installed
 
 # Optional packages, each group with a lock of its own.
-ADDED := gcp control wandb suites
+ADDED := gcp control wandb suites docs
 
 $(ADDED:%=setup-%): setup-%: setup $(VENV)/.%
 
 setup-all: setup $(ADDED:%=$(VENV)/.%)
+
+# Not --quiet, which hides warnings from --strict. Material's notice of mkdocs 2, which it does not use, is no warning.
+site: setup-docs
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict
 
 train: setup
 	$(PYTHON) -m launch.train --agent=r2d2 --env=atari:pong --run_dir=runs/pong $(ARGS)

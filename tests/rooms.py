@@ -17,6 +17,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "replay": frozenset({"courier"}),
     **{room: frozenset(_LAYERS[:i]) for i, room in enumerate(_LAYERS) if i >= 4},
     "bazel": frozenset(),
+    "tools": frozenset(),
     "tests": frozenset({*_LAYERS, "bazel"}),
 }
 

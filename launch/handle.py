@@ -152,7 +152,7 @@ class Run:
 
         Args:
           episodes: of each task; None for as many as the papers play.
-          agent, checkpoint, epsilon, memory_steps, seed: as for `policy`.
+          agent: who plays; this and the others are as for `policy`.
 
         Raises:
           SettingsError: there is no such agent or checkpoint, or it cannot play so.

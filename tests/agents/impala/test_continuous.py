@@ -127,7 +127,6 @@ def test_in_acmes_loop_actions_stay_within_bounds_of_float64() -> None:
     environment = Episodes(specs.Array((1,), np.float32), spec, length=4)
     agent = impala.IMPALA(acme.make_environment_spec(environment), config)
     run_episodes(environment, agent, 10)
-    agent.close()
     played_actions = np.stack(environment.actions)
     assert played_actions.dtype == np.float64
     for bound in (spec.minimum, spec.maximum):

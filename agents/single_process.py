@@ -149,6 +149,11 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
         self._learner_steps = 0  # those that the rows were for
 
     @property
+    def name(self) -> str:
+        """The agent's, as a run has it."""
+        return self._agent.name
+
+    @property
     def learner_update(self) -> Update:
         """The agent's update, whose `network` has the newest parameters."""
         return self._process.update

@@ -22,6 +22,7 @@ from run_folder.layout import RunFolder
 from run_folder.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
+    from agents.single_process import SingleProcessAgent
     from analysis.playing.evaluation import Player
     from analysis.playing.intervals import Interval
     from analysis.playing.policy import Policy
@@ -191,6 +192,52 @@ class Run:
 
         how = dict(checkpoint=checkpoint, epsilon=epsilon, memory_steps=memory_steps, seed=seed)
         return Policy(self._player(agent, **how))
+
+    def learner(
+        self,
+        num_environments: int = 1,
+        agent: str | None = None,
+        checkpoint: int | None = None,
+        seed: int = 0,
+    ) -> "SingleProcessAgent":
+        """What was learned, as an agent that goes on learning in this process: docs/library.md.
+
+        Args:
+          num_environments: that it plays; the others are as for `policy`.
+
+        Raises:
+          SettingsError: there is no such agent or checkpoint.
+        """
+        from agents.single_process import SingleProcessAgent
+        from analysis.playing import evaluation
+        from run_folder import building
+
+        run = self.settings
+        name = agent or run.agents[0]
+        evaluation.check_agent(run, name)
+        prefix = run.folder.checkpoints / evaluation.find(run, name, checkpoint).learner
+        made, spec = building.make_agent(run, name), building.environment_spec(run)
+        learner = SingleProcessAgent(made, spec, num_environments=num_environments, seed=seed)
+        learner.load(prefix)
+        return learner
+
+    def adopt(self, learner: "SingleProcessAgent") -> int:
+        """Has the run, which must not be running, go on from what an agent of this process learned.
+
+        Returns:
+          The update that this is in the run.
+
+        Raises:
+          SettingsError: the run is running or has saved nothing, or the agent's network is another.
+        """
+        from population import adoption
+
+        run_lock.take(self.path)
+        try:
+            updates, write = learner.learner.learner_steps, learner.save
+            return adoption.take(self._folder, learner.name, updates, write)
+        finally:
+            run_lock.release()
 
     def film(self, **who: Any) -> list[pathlib.Path]:
         """Films an episode of each task; returns the films. Arguments and errors as `policy`."""

@@ -15,6 +15,8 @@ import contextlib
 import dataclasses
 import errno
 import os
+from collections.abc import Callable
+from typing import Any
 
 from run_folder import checkpoints, disk
 from run_folder.checkpoints import CheckpointError, Manifest
@@ -56,9 +58,39 @@ def stage(source: RunFolder, target: RunFolder, agent: str, step: int) -> int:
         except FileNotFoundError as error:
             reason = f"{error.filename} is gone."
         else:
-            _check_fits(source, target, prefix)
+            _check_fits(f"of {source.path}", target, prefix)
             return alone.learner_step
     raise AdoptionError(f"The learner of {source.path} cannot be taken: {reason}")
+
+
+def take(target: RunFolder, agent: str, updates: int, write: Callable[[str], Any]) -> int:
+    """Has a run that nobody runs go on from a learner of this process; its replay stays.
+
+    Args:
+      target: the run, which has saved a learner.
+      agent: the agent's name.
+      updates: that the learner has made.
+      write: writes the learner to files that begin so.
+
+    Returns:
+      The update that it is in the run: a later one than the run's last.
+
+    Raises:
+      AdoptionError: there is no learner yet, or this one's network has other sizes. Nothing of it
+        stays.
+      CheckpointError: the run's manifest is damaged.
+      OSError: it cannot be written; the run is as it was.
+    """
+    manifest = _manifest(target)
+    if manifest.agent != agent:
+        raise AdoptionError(f"{target.path} goes on from {manifest.agent}, and not from {agent}.")
+    step = max(updates, manifest.learner_step + 1)
+    prefix = f"{learner_label(agent)}/{step}"
+    _remove(target, prefix)
+    write(str(target.checkpoints / prefix))
+    _check_fits("in this process", target, prefix)
+    publish(target, agent, step, manifest.actor_steps)
+    return step
 
 
 def _manifest(run: RunFolder) -> Manifest:
@@ -86,20 +118,18 @@ def _bring(source: RunFolder, target: RunFolder, manifest: Manifest, prefix: str
         raise
 
 
-def _check_fits(source: RunFolder, target: RunFolder, prefix: str) -> None:
+def _check_fits(whose: str, target: RunFolder, prefix: str) -> None:
     """Removes a learner again, and raises AdoptionError, where a run could not go on with it."""
     folder = target.checkpoints
     try:
         found = checkpoints.check_learner(folder, prefix)
     except CheckpointError:
         _remove(target, prefix)
-        raise AdoptionError(f"The learner of {source.path} is damaged.") from None
+        raise AdoptionError(f"The learner {whose} is damaged.") from None
     with contextlib.suppress(CheckpointError):  # it need not be whole to be left
         if found != checkpoints.check_learner(folder, _manifest(target).learner):
             _remove(target, prefix)
-            raise AdoptionError(
-                f"The learner of {source.path} is not of the sizes that {target.path}'s is."
-            )
+            raise AdoptionError(f"The learner {whose} is not of the sizes that {target.path}'s is.")
 
 
 def _remove(target: RunFolder, prefix: str) -> None:

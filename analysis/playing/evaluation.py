@@ -87,7 +87,7 @@ def load(
     name = name or run.agents[0]
     check_agent(run, name)
     agent = building.make_agent(run, name, _with_epsilon(run, name, epsilon))
-    manifest, field = _find(run, name, checkpoint), run.entry(name).epsilon_field
+    manifest, field = find(run, name, checkpoint), run.entry(name).epsilon_field
     try:
         update = agent.make_update(building.environment_spec(run))
     except ValueError as error:  # an engine that this machine lacks
@@ -174,7 +174,8 @@ def _with_epsilon(run: Settings, name: str, epsilon: float | None) -> Any:
     return dataclasses.replace(config, **{field: epsilon})
 
 
-def _find(run: Settings, name: str, step: int | None) -> Manifest:
+def find(run: Settings, name: str, step: int | None) -> Manifest:
+    """The manifest of an agent's learner at an update, or None for the newest; errors as `load`."""
     folder = run.folder.checkpoints
     newest = checkpoints.read(folder, checkpoints.manifest_name(name, run.paced_by))
     if newest is None:

@@ -40,6 +40,7 @@ def _cartpole() -> None:
 READ: dict[str, Callable[[], None]] = {
     "evaluation-0": _run,
     "export-0": _cartpole,
+    "library-1": _run,
     "python-1": _cartpole,
 }
 

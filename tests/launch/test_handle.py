@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 from typing import Any
@@ -14,6 +15,8 @@ import tensorflow as tf
 
 import recurrent_replay as rr
 from analysis.playing import files
+from environments import suites
+from r2d2.agent import R2D2, Config
 from run_folder import launches, run_lock
 from run_folder.settings import SettingsError
 from tests.launch.runs import Watched
@@ -110,9 +113,39 @@ def test_it_is_looked_at_and_taken_elsewhere(trained: Trained, tmp_path: pathlib
     assert action in (0, 1, 2)
 
 
+def test_what_it_learned_learns_on_in_this_process_and_back(
+    trained: Trained, tmp_path: pathlib.Path
+) -> None:
+    run = rr.open(shutil.copytree(trained.run.path, tmp_path / "copy"))
+    before = run.policy()._module.saved
+    learner = run.learner(4)
+    updates = learner.learner.learner_steps
+    assert updates > 0
+    for a, b in zip(learner.get_variables(["policy"])[0][:-1], before, strict=False):
+        np.testing.assert_array_equal(a, b.numpy())
+    learner.learn(suites.make("catch", 4, seed=0), 600)
+    learned = learner.learner.learner_steps
+    assert learned > updates
+    assert run.adopt(learner) == learned
+    assert run.adopt(learner) == learned + 1  # as another process may have gone on meanwhile
+    assert run.evaluate(episodes=1).returns
+    again = run.learner()
+    for a, b in zip(*(x.get_variables(["policy"])[0][:-1] for x in (learner, again)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    with contextlib.redirect_stdout(io.StringIO()):
+        run.resume(max_actor_steps=700)
+    assert run.learner().learner.learner_steps > learned + 1
+    other = R2D2.of(
+        suites.make("catch", 1, seed=0), Config(torso="mlp", frame_stack=1, lstm_size=9)
+    )
+    with pytest.raises(SettingsError, match="learner in this process is not of the sizes that"):
+        run.adopt(other)
+
+
 @pytest.mark.parametrize(
     ("what", "said"),
     [
+        (lambda run: run.learner(checkpoint=3), "holds no step 3 of r2d2"),
         (lambda run: run.evaluate(episodes=0), "episodes must be at least 1, got 0"),
         (lambda run: run.evaluate(agent="impala"), "--agent=impala did not learn in"),
         (lambda run: run.policy(checkpoint=3), "holds no step 3 of r2d2"),

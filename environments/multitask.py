@@ -10,8 +10,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from environments.copies.dead_simulators import CannotPlayError
-from environments.copies.leaves import in_a_line
-from environments.copies.vector import Begun, Observations, Step, TwoPart, spread
+from environments.copies.vector import Begun, Observations, Step, TwoPart, in_a_line, spread
 
 
 def shared_spaces(tasks: Iterable[tuple[str, VectorEnv]]) -> tuple[spaces.Space, spaces.Space]:

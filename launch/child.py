@@ -16,36 +16,15 @@ import tempfile
 import threading
 from collections.abc import Sequence
 
-from launch.local import processes
+from launch.caller import CALLER, REFUSED
 from run_folder.layout import RunFolder
 from run_folder.settings import SettingsError
 
-REFUSED = 2  # how a command ends that cannot do what it was told
-_CALLER = "RECURRENT_REPLAY_CALLER"  # environment variable: its process, and a file for a refusal
 _CRASH_LINES = 30
-_refusals: list[int] = []
 
 
 class RunCrashedError(RuntimeError):
     """A run that has ended by itself, and not by its limit. The message names its folder."""
-
-
-def heed_caller() -> None:
-    """Where a `Child` is this process: ends it in order with its caller, who hears refusals."""
-    if told := os.environ.pop(_CALLER, ""):  # what is started from here has another caller
-        caller, descriptor = map(int, told.split())
-        processes.end_with_parent()
-        if os.getppid() != caller:  # it was gone before
-            sys.exit(128 + signal.SIGTERM)
-        os.set_inheritable(descriptor, False)
-        _refusals.append(descriptor)
-
-
-def refuse(sentence: str) -> bool:
-    """Tells the caller why this process refuses what it was told; whether there is one."""
-    for descriptor in _refusals:
-        os.write(descriptor, sentence.encode())
-    return bool(_refusals)
 
 
 class Child:
@@ -123,7 +102,7 @@ class Child:
             path = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "launch.train", *self._flags],
-                env={**os.environ, "PYTHONPATH": path, _CALLER: caller},
+                env={**os.environ, "PYTHONPATH": path, CALLER: caller},
                 pass_fds=[refusal.fileno()],
                 start_new_session=True,
                 stdin=subprocess.DEVNULL,

@@ -21,7 +21,7 @@ from agents import fields
 from agents.fields import Field
 from agents.requirements import LARGEST
 from environments import suites
-from launch import child
+from launch import caller
 from run_folder import catalogue, settings, texts
 
 # Of Linux, in bytes. A run's files have names of their own below its folder.
@@ -141,7 +141,7 @@ def run(main: Callable[[Sequence[str]], None], sections: Sections) -> None:
       sections: the flags that the command reads. One that has `HYPERPARAMETER` among them takes
         `--<agent>.<field>=<text>` too; others refuse it.
     """
-    child.heed_caller()
+    caller.heed()
     app.define_help_flags()  # --helpfull
     logging.use_absl_handler()
     logging.set_verbosity(logging.INFO)
@@ -309,9 +309,9 @@ def config_overrides(argv: Sequence[str]) -> dict[str, dict[str, str]]:
 def fail(message: str) -> NoReturn:
     """Ends with exit code 2 and a sentence, for a caller in Python or else on stderr."""
     sentence = "\n".join(map(_printable, message.rstrip().split("\n")))
-    if not child.refuse(sentence):
+    if not caller.refuse(sentence):
         print(sentence, file=sys.stderr)
-    sys.exit(child.REFUSED)
+    sys.exit(caller.REFUSED)
 
 
 def _printable(line: str) -> str:

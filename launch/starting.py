@@ -18,7 +18,7 @@ from agents.contract import Agent, Update
 from agents.networks.network import is_discrete
 from environments.copies.dead_simulators import first_line
 from launch import command_line, gcp_flags, trial
-from launch.local import fork_server, gpus, processes, supervisor, temporary_files
+from launch.local import fork_server, processes, supervisor, temporary_files
 from replay import dataset, tables
 from run_folder import (
     building,
@@ -40,6 +40,7 @@ flags.FLAGS.set_default("lp_launch_type", "local_mp")  # Launchpad's own default
 flags.FLAGS.set_default("lp_termination_notice_secs", -1)  # the launching process has its own
 # Which most runs do without.
 _ARTEFACT, _TRACKER = "launch.hosts.artefact", "launch.local.tracker"
+_GPUS = "launch.local.gpus"
 _OPTIONS, _LAUNCHER = "launch.gcp.options", "launch.gcp.launcher"
 _NETWORK = ("actions", "initial_state", "step", "unroll", "trainable_variables", "variables")
 
@@ -98,8 +99,10 @@ def start(asked: Settings | Resumption, job: str | None, find: Find | None = Non
 
 def _run_here(run: Settings, resumption: Resumption | None, find: Find | None) -> int:
     """Runs all nodes on this machine, as forks; this process itself runs no TensorFlow op."""
-    acting_on, why_not = gpus.of_actors(run)
-    command_line.say(why_not)
+    acting_on: list[str] = []
+    if run.actor_device != "cpu":
+        acting_on, why_not = command_line.later(_GPUS).of_actors(run)
+        command_line.say(why_not)
     why_open = "--noprivate_network was given"
     if run.private_network:
         why_open = processes.why_no_private_network()
@@ -112,7 +115,7 @@ def _run_here(run: Settings, resumption: Resumption | None, find: Find | None) -
         contextlib.ExitStack() as stack,
     ):
         if run.actor_device == "gpu":
-            server.call(gpus.check_seen, acting_on)
+            server.call(command_line.later(_GPUS).check_seen, acting_on)
         manifests = server.call(_manifests, run, resumption)
         if find is not None:
             run, found = server.call(find, run)

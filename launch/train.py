@@ -28,6 +28,7 @@ _WITHOUT_REPLAY = flags.DEFINE_boolean(
 _ANNEALING_FRAMES = flags.DEFINE_string(
     "annealing_frames", None, "Until learning rates have fallen, or none; the paper's by default."
 )
+_SIZING = "launch.sizing"  # which most runs do without
 _ELSEWHERE = {
     "agent": command_line.AGENT,
     "run_dir": command_line.RUN_DIR,
@@ -138,7 +139,7 @@ def main(_: Sequence[str]) -> None:
         wanted = starting.Resumption(*going_on) if run is None else run
         find = None
         if run is not None and finds_actors():
-            find = command_line.later("launch.sizing").finder(run, values["actors_per_node"])
+            find = command_line.later(_SIZING).finder(run, values["actors_per_node"])
         sys.exit(starting.start(wanted, command_line.JOB.value, find))
     except SettingsError as error:
         command_line.fail(str(error))

@@ -93,25 +93,13 @@ class Saver:
             return self.last.replay_seconds * items / self.last.replay_items
         return items * self._raw_item_bytes / RAW_BYTES_PER_SECOND
 
-    def save(
-        self, learner_step: int, counts: dict[str, float], *, with_replay: bool = False
-    ) -> Manifest:
-        """Writes the learner, then the replay if asked; the manifest names the newest of both.
-
-        The learner is safe before the replay is begun.
+    def save(self, learner_step: int, counts: dict[str, float]) -> Manifest:
+        """Writes the learner; the manifest goes on to name the newest replay.
 
         Raises:
-          SaveError: one of them cannot be written.
-          NotFiniteError: one of the learner's updates was not finite.
+          SaveError: it cannot be written.
+          NotFiniteError: one of its updates was not finite.
         """
-        manifest = self._save_learner(learner_step, counts)
-        if not with_replay:
-            return manifest
-        self.save_replay()
-        assert self.last is not None
-        return self.last
-
-    def _save_learner(self, learner_step: int, counts: dict[str, float]) -> Manifest:
         prefix = f"{learner_label(self._agent)}/{learner_step}"
         what = f"The learner at update {learner_step:,}"
         with self._publishing, self._failing(what, self._discard_learner):

@@ -25,7 +25,8 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 
-from environments.copies.leaves import Leaf, in_a_line, leaves
+from environments.copies.leaves import Leaf, leaves
+from environments.copies.vector import in_a_line
 
 MAX_WORDS = 16
 """The words of an instruction that are kept; none of the levels of DMLab-30 says more."""

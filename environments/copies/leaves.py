@@ -8,6 +8,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from environments.copies.vector import in_a_line
+
 UNCHECKED = "unchecked_observations"
 """A key of an environment's `metadata`: where it is true, observations are taken as they are."""
 
@@ -127,11 +129,6 @@ def leaves(
 def are_checked(env: gymnasium.Env) -> bool:
     """Returns whether an environment's observations are checked against its space."""
     return not env.metadata.get(UNCHECKED, False)
-
-
-def in_a_line(space: Any) -> str:
-    """A space as it is printed, without the lines into which numpy lays long bounds out."""
-    return " ".join(str(space).split())
 
 
 def _cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Types and seeds that all vector environments share."""
+"""Types, seeds and words that all vector environments share."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -25,6 +25,11 @@ class TwoPart(Protocol):
 
     def recv(self) -> Step:
         """Waits for the step to end."""
+
+
+def in_a_line(space: Any) -> str:
+    """A space as it is printed, without the lines into which numpy lays long bounds out."""
+    return " ".join(str(space).split())
 
 
 def spread(seed: int, num_envs: int) -> np.ndarray:

@@ -19,6 +19,7 @@ from run_folder import building, checkpoints, saver
 from run_folder.checkpoints import CheckpointError
 from run_folder.settings import Settings
 from tests.run_folder import saved_runs
+from tests.run_folder.saving import save_all
 
 ROWS, SAVED_AT = 200, 1_000
 
@@ -95,7 +96,7 @@ def _save(folder: pathlib.Path, agent: str = "r2d2", shards: int = 1) -> tuple[S
     clients = [server.localhost_client() for server in servers]
     items = [_fill(run, client) for client in clients]
     writes = saver.Saver(folder / "checkpoints", agent, _touch, clients, 1, None)
-    writes.save(SAVED_AT, saved_runs.COUNTS, with_replay=True)
+    save_all(writes, SAVED_AT, saved_runs.COUNTS)
     for server in servers:
         server.stop()
     return run, items

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 import recurrent_replay
-from launch import child
+from launch import caller
 from launch.child import Child, RunCrashedError
 from run_folder.layout import RunFolder
 from run_folder.settings import SettingsError
@@ -134,10 +134,10 @@ def test_one_that_cannot_be_started_is_told_at_once(
 
 
 def test_a_process_whose_caller_is_gone_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child.processes, "end_with_parent", lambda: None)
+    monkeypatch.setattr(caller.processes, "end_with_parent", lambda: None)
     monkeypatch.setenv("RECURRENT_REPLAY_CALLER", f"{os.getpid()} 0")  # which is not its parent
     with pytest.raises(SystemExit) as ended:
-        child.heed_caller()
+        caller.heed()
     assert ended.value.code == 143
     assert "RECURRENT_REPLAY_CALLER" not in os.environ
-    assert not child.refuse("Nobody hears it.")
+    assert not caller.refuse("Nobody hears it.")

@@ -13,7 +13,7 @@ from run_folder.checkpoints import Manifest
 from run_folder.layout import RunFolder
 from tests.agents.adding import AddReward, batch_of
 from tests.population.populations import AGENT
-from tests.run_folder.saving import Replay
+from tests.run_folder.saving import Replay, save_all
 
 STEPS = 10_000  # actor steps at which a member adopts
 
@@ -75,7 +75,8 @@ class Learning:
     def save(self, *, with_replay: bool = False) -> Manifest:
         """Saves it as a run does."""
         self.run.checkpoints.mkdir(parents=True, exist_ok=True)
-        return self.saver.save(self.learner_steps, self._counts, with_replay=with_replay)
+        save = save_all if with_replay else saver.Saver.save
+        return save(self.saver, self.learner_steps, self._counts)
 
     def _batches(self) -> Any:
         while True:

@@ -30,6 +30,7 @@ from run_folder.settings import Settings
 from tests.forks import fork
 from tests.patience import PATIENCE
 from tests.run_folder import saved_runs
+from tests.run_folder.saving import save_all
 
 AGENT = "r2d2"
 SHARDS = 2
@@ -105,7 +106,8 @@ def learn(
         counts = saved_runs.COUNTS | {"trained_steps": float(learner.learner_steps)}
         say.send(dict(event="saving"))
         began = time.monotonic()
-        writer.save(learner.learner_steps, counts, with_replay=number % 3 != 1)
+        save = save_all if number % 3 != 1 else saver.Saver.save
+        save(writer, learner.learner_steps, counts)
         seconds = time.monotonic() - began
         assert not (unnamed := left(folder)), unnamed
         say.send(dict(event="saved", step=learner.learner_steps, seconds=seconds))

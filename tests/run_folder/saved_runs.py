@@ -66,7 +66,7 @@ def save(
         )
         for step in steps:
             set_parameters(update, step)
-            writer.save(step, COUNTS | {"actor_steps": 100.0 * step}, with_replay=False)
+            writer.save(step, COUNTS | {"actor_steps": 100.0 * step})
     return run
 
 

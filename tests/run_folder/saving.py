@@ -24,6 +24,14 @@ def saved_in(folder: pathlib.Path, name: str = checkpoints.MANIFEST) -> checkpoi
     return found
 
 
+def save_all(of: saver.Saver, step: int, counts: dict[str, float]) -> checkpoints.Manifest:
+    """Saves the learner, then the replay; returns what names both."""
+    of.save(step, counts)
+    of.save_replay()
+    assert of.last is not None
+    return of.last
+
+
 class Replay:
     """Stands for a Reverb client: writes `items` into a staging folder, and deletes the last."""
 

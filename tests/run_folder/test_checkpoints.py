@@ -17,7 +17,7 @@ from run_folder.checkpoints import CheckpointError, Manifest
 from tests import fuzzing
 from tests.fuzzing import JSON, Edits
 from tests.run_folder.manifests import MANIFEST
-from tests.run_folder.saving import COUNTS, Place, saved_in
+from tests.run_folder.saving import COUNTS, Place, save_all, saved_in
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def place(tmp_path: pathlib.Path) -> Place:
 
 
 def test_a_manifest_says_what_was_saved(place: Place) -> None:
-    manifest = place.saver.save(3, COUNTS, with_replay=True)
+    manifest = save_all(place.saver, 3, COUNTS)
     read = saved_in(place.folder)
     assert read == place.saver.last
     assert (read.agent, read.learner_step, read.learner) == ("r2d2", 3, "learner-r2d2/3")
@@ -43,7 +43,7 @@ def test_a_manifest_says_what_was_saved(place: Place) -> None:
     "name", ["learner-r2d2/3.index", "learner-r2d2/3.data", "REPLAY/0/chunks", "REPLAY/1/chunks"]
 )
 def test_damage_is_noticed(place: Place, name: str) -> None:
-    manifest = place.saver.save(3, COUNTS, with_replay=True)
+    manifest = save_all(place.saver, 3, COUNTS)
     file = place.folder / name.replace("REPLAY", str(manifest.replay))
     size = file.stat().st_size
     file.write_text(file.read_text() + "!")
@@ -77,7 +77,7 @@ def test_damage_is_noticed(place: Place, name: str) -> None:
 def test_an_edited_manifest_is_refused_by_file_and_field(
     place: Place, field: str, value: Any, said: str
 ) -> None:
-    place.saver.save(3, COUNTS, with_replay=True)
+    save_all(place.saver, 3, COUNTS)
     path = place.folder / checkpoints.MANIFEST
     path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
     with pytest.raises(checkpoints.CheckpointError) as error:
@@ -89,7 +89,7 @@ def test_an_edited_manifest_is_refused_by_file_and_field(
 def test_every_checkpoint_leaves_its_learner_and_no_replay(place: Place) -> None:
     for step in (3, 5, 10):
         place.learner = f"weights of {step}"
-        place.saver.save(step, {**COUNTS, "actor_steps": 10 * step}, with_replay=True)
+        save_all(place.saver, step, {**COUNTS, "actor_steps": 10 * step})
     assert checkpoints.kept_steps(place.folder, "r2d2") == [3, 5, 10]
     manifest = checkpoints.read_kept(place.folder, "r2d2", 5)
     assert (manifest.learner_step, manifest.actor_steps, manifest.walltime) == (5, 50, 7.5)
@@ -108,7 +108,7 @@ def test_every_checkpoint_leaves_its_learner_and_no_replay(place: Place) -> None
 )
 def test_a_step_that_is_not_there(place: Place, step: int, sentence: str) -> None:
     for saved in (3, 5):
-        place.saver.save(saved, COUNTS, with_replay=False)
+        place.saver.save(saved, COUNTS)
     with pytest.raises(CheckpointError, match=sentence):
         checkpoints.read_kept(place.folder, "r2d2", step)
     with pytest.raises(CheckpointError, match=r"of impala; there are none\."):
@@ -116,7 +116,7 @@ def test_a_step_that_is_not_there(place: Place, step: int, sentence: str) -> Non
 
 
 def test_what_is_no_step_is_no_snapshot(place: Place) -> None:
-    place.saver.save(3, COUNTS, with_replay=False)
+    place.saver.save(3, COUNTS)
     for name in ("copy", "-3", "3 (1)", "07", "٧"):
         (place.folder / "learner-r2d2" / f"manifest-{name}.json").write_text("{}")
     assert checkpoints.kept_steps(place.folder, "r2d2") == [3]
@@ -124,7 +124,7 @@ def test_what_is_no_step_is_no_snapshot(place: Place) -> None:
 
 def test_a_manifest_of_another_step_is_refused(place: Place) -> None:
     for step in (3, 5):
-        place.saver.save(step, COUNTS, with_replay=False)
+        place.saver.save(step, COUNTS)
     learners = place.folder / "learner-r2d2"
     (learners / "manifest-5.json").write_bytes((learners / "manifest-3.json").read_bytes())
     with pytest.raises(CheckpointError, match=r"must be of r2d2 at step 5, got r2d2 at 3\."):
@@ -134,7 +134,7 @@ def test_a_manifest_of_another_step_is_refused(place: Place) -> None:
 def test_a_long_run_keeps_few(place: Place) -> None:
     last = 40
     for step in range(1, last + 1):
-        place.saver.save(step, COUNTS, with_replay=False)
+        place.saver.save(step, COUNTS)
     kept = checkpoints.kept_steps(place.folder, "r2d2")
     assert len(kept) == checkpoints.NUM_KEPT
     assert (kept[0], kept[-1]) == (1, last)
@@ -198,7 +198,7 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
     """A checkpoint with a replay, whose manifest each example replaces."""
     (tmp_path / "run" / "checkpoints").mkdir(parents=True)
     place = Place(tmp_path / "run" / "checkpoints")
-    place.saver.save(_STEP, COUNTS, with_replay=True)
+    save_all(place.saver, _STEP, COUNTS)
     (replay,) = (place.folder / "replay").iterdir()
     replay.rename(place.folder / _REPLAY)
     (tmp_path / "x").write_text("what is outside")

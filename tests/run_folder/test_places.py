@@ -18,7 +18,7 @@ from run_folder.settings import Settings, SettingsError
 from tests.launch import typed
 from tests.run_folder import saved_runs
 from tests.run_folder.holding import Holder
-from tests.run_folder.saving import COUNTS, Place
+from tests.run_folder.saving import COUNTS, Place, save_all
 
 FOLDER = "must be a folder, and is a file: move it away."
 FILE = "must be a file, and is a folder: move it away."
@@ -132,7 +132,7 @@ def test_what_no_saver_wrote_stays(tmp_path: pathlib.Path) -> None:
         path.write_text("theirs")
     (place.folder / "replay" / "1-1").symlink_to(elsewhere)
     for step in (3, 5):
-        place.saver.save(step, COUNTS, with_replay=True)
+        save_all(place.saver, step, COUNTS)
     assert {path.read_text() for path in (*theirs, elsewhere / "chunks")} == {"theirs"}
     assert len(list((place.folder / "replay").iterdir())) == 4  # with the newest
 

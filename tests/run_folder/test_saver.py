@@ -21,7 +21,7 @@ import tensorflow as tf
 from run_folder import checkpoints, disk, launches, replay_files, saver
 from run_folder.checkpoints import Manifest
 from tests.run_folder import power
-from tests.run_folder.saving import COUNTS, Place, saved_in
+from tests.run_folder.saving import COUNTS, Place, save_all, saved_in
 
 
 @pytest.fixture
@@ -30,8 +30,8 @@ def place(tmp_path: pathlib.Path) -> Place:
 
 
 def test_the_newest_learner_keeps_the_newest_replay(place: Place) -> None:
-    first = place.saver.save(3, COUNTS, with_replay=True)
-    second = place.saver.save(5, COUNTS, with_replay=False)
+    first = save_all(place.saver, 3, COUNTS)
+    second = place.saver.save(5, COUNTS)
     assert second.learner_step == 5
     for name in ("replay", "replay_items", "replay_saved_at", "replay_seconds"):
         assert getattr(second, name) == getattr(first, name)
@@ -44,10 +44,10 @@ def test_the_newest_learner_keeps_the_newest_replay(place: Place) -> None:
 
 
 def test_what_is_superseded_goes_only_when_the_next_is_complete(place: Place) -> None:
-    first = place.saver.save(3, COUNTS, with_replay=True)
+    first = save_all(place.saver, 3, COUNTS)
     place.learner = "breaks"
     with pytest.raises(KeyboardInterrupt):
-        place.saver.save(4, COUNTS, with_replay=True)
+        save_all(place.saver, 4, COUNTS)
     read = saved_in(place.folder)
     assert (read.learner_step, read.replay) == (3, first.replay)
     assert (place.folder / "learner-r2d2" / "4.index").exists()
@@ -55,13 +55,13 @@ def test_what_is_superseded_goes_only_when_the_next_is_complete(place: Place) ->
 
     place.learner, place.replays[1].breaks = "more weights", True
     with pytest.raises(KeyboardInterrupt):
-        place.saver.save(5, COUNTS, with_replay=True)
+        save_all(place.saver, 5, COUNTS)
     read = saved_in(place.folder)
     assert (read.learner_step, read.replay) == (5, first.replay)  # the learner was complete
     assert {f"{first.replay}/0/chunks", f"{first.replay}/1/chunks"} <= set(read.sizes)
 
     place.replays[1].breaks = False
-    last = place.saver.save(6, COUNTS, with_replay=True)
+    last = save_all(place.saver, 6, COUNTS)
     assert checkpoints.read(place.folder) == place.saver.last
     assert last.replay != first.replay
     assert place.files() == {
@@ -85,14 +85,14 @@ FAILURES = {
 def test_a_save_that_fails_leaves_the_last_one_and_no_half(
     place: Place, what: str, failure: str
 ) -> None:
-    first = place.saver.save(3, COUNTS, with_replay=True)
+    first = save_all(place.saver, 3, COUNTS)
     before = place.files()
     if what == "learner":
         place.learner = FAILURES[failure]
     else:
         place.replays[1].fails_with = FAILURES[failure]
     with pytest.raises(saver.SaveError, match=f"^The {what}.* could not be saved: .*\\.$"):
-        place.saver.save(4, COUNTS, with_replay=True)
+        save_all(place.saver, 4, COUNTS)
     assert not list((place.folder / "staging").glob("*/*"))
     read = saved_in(place.folder)
     assert read.replay == first.replay
@@ -101,7 +101,7 @@ def test_a_save_that_fails_leaves_the_last_one_and_no_half(
     else:
         assert (place.files() - before, read.learner_step) == ({*Place.learner_files("r2d2", 4)}, 4)
     place.learner, place.replays[1].fails_with = "weights", None
-    assert place.saver.save(5, COUNTS, with_replay=True).replay != first.replay
+    assert save_all(place.saver, 5, COUNTS).replay != first.replay
     assert checkpoints.read(place.folder) == place.saver.last
 
 
@@ -111,7 +111,7 @@ def test_a_learner_that_is_saved_meanwhile_leaves_a_replay_alone(
     place: Place, monkeypatch: pytest.MonkeyPatch, when: str, learner: str | Exception
 ) -> None:
     """In between, no manifest names that replay, and the learner may fail to be saved."""
-    first = place.saver.save(3, COUNTS, with_replay=True)
+    first = save_all(place.saver, 3, COUNTS)
     place.learner = learner
 
     def save() -> None:
@@ -140,19 +140,19 @@ def test_a_learner_that_is_saved_meanwhile_leaves_a_replay_alone(
 def test_a_replay_for_which_there_is_no_space_is_not_begun(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = place.saver.save(3, COUNTS, with_replay=True)  # 12 items in 12 bytes
+    first = save_all(place.saver, 3, COUNTS)  # 12 items in 12 bytes
     place.replays[0].items = 15
     left = disk.Free(21, math.inf)  # and 22 bytes are needed
     monkeypatch.setattr(disk, "free", lambda _: left)
     with pytest.raises(saver.SaveError, match=r"about 0 MB beside the last one, and .* room for 0"):
-        place.saver.save(4, COUNTS, with_replay=True)
+        save_all(place.saver, 4, COUNTS)
     assert place.saver.last is not None
     assert (place.saver.last.learner_step, place.saver.last.replay) == (4, first.replay)
     left = disk.Free(23, 3)  # and 4 files and folders are
     with pytest.raises(saver.SaveError, match=r"about 4 files and folders beside .* room for 3"):
-        place.saver.save(5, COUNTS, with_replay=True)
+        save_all(place.saver, 5, COUNTS)
     left = disk.Free(23, 4)
-    assert place.saver.save(6, COUNTS, with_replay=True).replay != first.replay
+    assert save_all(place.saver, 6, COUNTS).replay != first.replay
 
 
 def test_what_a_failed_save_says_is_what_failed_where_and_what_is_full(
@@ -177,9 +177,9 @@ def test_what_a_failed_save_says_is_what_failed_where_and_what_is_full(
 
 def test_a_learner_that_is_written_already_is_not_touched(place: Place) -> None:
     """TensorFlow would write it in place."""
-    first = place.saver.save(3, COUNTS, with_replay=False)
+    first = place.saver.save(3, COUNTS)
     place.learner = "breaks"
-    second = place.saver.save(3, COUNTS, with_replay=True)
+    second = save_all(place.saver, 3, COUNTS)
     assert (first.replay, second.replay_items) == (None, 12)
     assert checkpoints.read(place.folder) == place.saver.last
 
@@ -188,25 +188,25 @@ def test_a_run_that_went_back_keeps_nothing_that_it_undid_and_writes_over_nothin
     place: Place,
 ) -> None:
     for step in (3, 5, 10):
-        place.saver.save(step, COUNTS, with_replay=True)
+        save_all(place.saver, step, COUNTS)
     back = checkpoints.read_kept(place.folder, "r2d2", 3)
     resumed = place.new_saver(back)
     assert checkpoints.kept_steps(place.folder, "r2d2") == [3, 5, 10]  # until it saves
     place.learner = "breaks"
     with pytest.raises(KeyboardInterrupt):
-        resumed.save(5, COUNTS, with_replay=False)
+        resumed.save(5, COUNTS)
     assert checkpoints.read(place.folder) == back
     assert checkpoints.kept_steps(place.folder, "r2d2") == [3, 10]
     place.learner = "other weights"
-    place.new_saver(back).save(5, COUNTS, with_replay=False)
+    place.new_saver(back).save(5, COUNTS)
     last = saved_in(place.folder)
     assert last.sizes["learner-r2d2/5.data"] == len("other weights")
     assert place.files() == {"manifest.json", *Place.learner_files("r2d2", 3, 5)}
 
 
 def test_steps_that_begin_alike_are_told_apart(place: Place) -> None:
-    place.saver.save(1, COUNTS, with_replay=False)
-    manifest = place.saver.save(10, COUNTS, with_replay=False)
+    place.saver.save(1, COUNTS)
+    manifest = place.saver.save(10, COUNTS)
     assert manifest.learner == "learner-r2d2/10"
     read = saved_in(place.folder)
     assert set(read.sizes) == {"learner-r2d2/10.index", "learner-r2d2/10.data"}
@@ -229,7 +229,7 @@ def test_the_time_to_write_replay_is_estimated(
     if last is not None:
         items_then, seconds_then = last
         manifest = dataclasses.replace(
-            place.saver.save(1, COUNTS, with_replay=True),
+            save_all(place.saver, 1, COUNTS),
             replay_items=items_then,
             replay_seconds=seconds_then,
         )
@@ -243,28 +243,28 @@ def test_a_clock_that_is_set_back_makes_no_save_negative(
     wall = (1.8e9 - 3_600 * hours for hours in itertools.count())
     monkeypatch.setattr(time, "time", lambda: next(wall))
     for step in (3, 4):
-        place.saver.save(step, COUNTS, with_replay=True)
+        save_all(place.saver, step, COUNTS)
         read = saved_in(place.folder)  # which refuses negative seconds
         assert read.learner_step == read.replay_step == step
 
 
 def test_a_second_learner_touches_nothing_but_its_own(place: Place) -> None:
     second = place.new_saver(None, "impala")
-    second.save(1, COUNTS, with_replay=True)
+    save_all(second, 1, COUNTS)
     assert not (place.folder / "replay").exists()
     assert checkpoints.read(place.folder) is None
 
-    first = place.saver.save(3, COUNTS, with_replay=True)
+    first = save_all(place.saver, 3, COUNTS)
     text = (place.folder / checkpoints.MANIFEST).read_text()
     for step in (2, 9):
-        manifest = second.save(step, COUNTS, with_replay=True)
+        manifest = save_all(second, step, COUNTS)
         assert (manifest.replay, manifest.replay_items) == (None, 0)
     assert (place.folder / checkpoints.MANIFEST).read_text() == text
     read = saved_in(place.folder, "manifest-impala.json")
     assert (read.agent, read.learner_step) == ("impala", 9)
     assert set(read.sizes) == {"learner-impala/9.index", "learner-impala/9.data"}
 
-    last = place.saver.save(4, COUNTS, with_replay=True)
+    last = save_all(place.saver, 4, COUNTS)
     assert last.replay != first.replay
     assert checkpoints.read(place.folder, "manifest-impala.json") == read
     assert place.files() == {
@@ -368,7 +368,8 @@ def test_a_save_that_is_cut_off_leaves_this_checkpoint_or_the_one_before(
         with log.open("a") as rows:
             rows.write(f"{step}\n")
         known = saved[-2 if number == went_back else -1 :]
-        saved.append(place.saver.save(step, COUNTS, with_replay=number % 3 != 1))
+        save = save_all if number % 3 != 1 else saver.Saver.save
+        saved.append(save(place.saver, step, COUNTS))
         images = fragile.images()
         for image in images[seen:]:
             found = _found(image, tmp_path / f"image-{seen}")

@@ -11,7 +11,7 @@ from launch.graph.rejoining import Origin
 from run_folder import checkpoints, saver, settings
 from run_folder.checkpoints import Manifest
 from tests.run_folder import saved_runs
-from tests.run_folder.saving import COUNTS, Place
+from tests.run_folder.saving import COUNTS, Place, save_all
 
 SMALL = {"lstm_size": "8", "min_replay_size": "1", "samples_per_insert": "none"}
 
@@ -41,8 +41,8 @@ def test_each_learner_goes_on_from_its_own_newest_checkpoint(
 ) -> None:
     run = _run(tmp_path, "r2d2,impala")
     origin, place = Origin.of(run, {}), Place(run.folder.checkpoints)
-    of_r2d2 = place.saver.save(3, COUNTS, with_replay=True)
-    of_impala = place.new_saver(None, "impala").save(7, COUNTS, with_replay=False)
+    of_r2d2 = save_all(place.saver, 3, COUNTS)
+    of_impala = place.new_saver(None, "impala").save(7, COUNTS)
     assert _begins_with(origin, run) == ([None, None], None)
     assert capsys.readouterr().out == ""
     again()
@@ -75,12 +75,12 @@ def test_a_newer_checkpoint_that_the_job_left_behind_stays_behind(
 ) -> None:
     """A job written with --resume_step leaves the old manifest in place until the next save."""
     run, place = _run(tmp_path), Place(tmp_path / "checkpoints")
-    earlier = checkpoints.without_replay(place.saver.save(3, COUNTS, with_replay=False))
-    place.saver.save(9, COUNTS, with_replay=True)
+    earlier = checkpoints.without_replay(place.saver.save(3, COUNTS))
+    save_all(place.saver, 9, COUNTS)
     origin = Origin.of(run, {"r2d2": earlier})
     again()
     assert _begins_with(origin, run) == ([earlier], None)
-    saved = place.new_saver(earlier).save(4, COUNTS, with_replay=False)
+    saved = place.new_saver(earlier).save(4, COUNTS)
     found, replay = _begins_with(origin, run)
     assert found == [checkpoints.parse(run.folder.checkpoints)]
     assert (found[0] and found[0].learner_step, replay) == (saved.learner_step, None)
@@ -127,7 +127,7 @@ def test_a_shard_comes_back_with_its_own_part_of_the_newest_replay(
     for shard, count in enumerate((1, 3)):
         for value in range(count):
             clients[shard].insert([float(value)], {"queue": 1.0})
-    writer.save(1, COUNTS, with_replay=True)
+    save_all(writer, 1, COUNTS)
     for client in clients:
         client.insert([9.0], {"queue": 1.0})
     assert held(servers) == [2, 4]

@@ -1,12 +1,15 @@
 """The library form of an agent, in one process: it acts, and learns when a step is due."""
 
 import dataclasses
+import errno
+import os
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import dm_env
 import numpy as np
+import tensorflow as tf
 import tree
 from absl import flags
 from acme import core, specs
@@ -165,7 +168,8 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
         Args:
           environments: as `learn` takes them.
         """
-        return cls(_spec_of(environments), *args, num_environments=environments.num_envs, **kwargs)
+        spec = _spec_of(_vector(environments))
+        return cls(spec, *args, num_environments=environments.num_envs, **kwargs)
 
     def observe(self, action: Any, next_timestep: dm_env.TimeStep) -> None:
         """The outcome of the last action."""
@@ -225,9 +229,11 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
           seed: of the policy.
 
         Raises:
-          ValueError: as `learn`, and if it learns in these.
+          ValueError: as `learn`, if it learns in these, and for fewer episodes than none.
         """
-        n = environments.num_envs
+        if episodes < 0:
+            raise ValueError(f"episodes must be at least 0, got {episodes}.")
+        n = _vector(environments).num_envs
         self._check(environments, n)
         if self._loop is not None and self._loop[0] is environments:
             raise ValueError("The agent learns in these environments: evaluate it in others.")
@@ -256,7 +262,7 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
         Raises:
           NotFiniteError, BrokenOffError: of an update; nothing is written.
         """
-        self.learner.write_checkpoint(str(prefix))
+        self.learner.write_checkpoint(os.fspath(prefix))
         if replay:
             self._process.replay.save(
                 _replay_file(prefix), rows=self._rows, learner_steps=self._learner_steps
@@ -268,14 +274,22 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
         Without a replay the agent goes on with its own, which a new agent has to fill first.
 
         Raises:
-          tf.errors.OpError, ValueError, AssertionError: when the files are missing, corrupt, or
-            another agent's.
-          OSError: when the replay is missing.
+          OSError: when the files are missing; nothing is loaded then.
+          ValueError: when they are corrupt, or of another agent or config.
         """
+        for file in (pathlib.Path(f"{os.fspath(prefix)}.index"), _replay_file(prefix)):
+            if not file.is_file() and (replay or file.suffix == ".index"):
+                raise FileNotFoundError(errno.ENOENT, "There is no such file of `save`", str(file))
         if replay:
             saved: Mapping[str, np.ndarray] = self._process.replay.load(_replay_file(prefix))
             self._rows, self._learner_steps = int(saved["rows"]), int(saved["learner_steps"])
-        self.learner.read_checkpoint(str(prefix))
+        try:
+            self.learner.read_checkpoint(os.fspath(prefix))
+        except (tf.errors.OpError, ValueError, AssertionError) as error:
+            raise ValueError(
+                f"{prefix} cannot be read by this agent: it is damaged, or of another agent or "
+                f"config. Part of it may be loaded, so make the agent anew. {error}"
+            ) from None
 
     def metrics(self) -> dict[str, float]:
         """The newest update's scalars, such as `loss`; empty before the first."""
@@ -297,7 +311,7 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
 
     def _check(self, environments: VectorEnv, n: int) -> None:
         """Accepts environments that can be played."""
-        if environments.num_envs != n:
+        if _vector(environments).num_envs != n:
             raise ValueError(
                 f"The agent plays {n} environments, got {environments.num_envs}: make it with "
                 f"num_environments={environments.num_envs}."
@@ -306,8 +320,8 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
             raise ValueError(f"autoreset_mode must be {AutoresetMode.NEXT_STEP}, got {mode}.")
         if (found := _spec_of(environments)) != self._spec:
             raise ValueError(
-                f"The environments must have the agent's spec, {self._spec}, got {found}; "
-                "environments.copies.made_singly.Copies converts others."
+                f"The environments must have the agent's spec, {_told(self._spec)}, got "
+                f"{_told(found)}; environments.copies.made_singly.Copies converts others."
             )
 
 
@@ -320,8 +334,29 @@ class _TakesTurns:
 
 
 def _loop(environments: VectorEnv, actor: Any) -> VectorEnvironmentLoop:
-    names = [f"Environment {i}" for i in range(environments.num_envs)]
+    names = [type(environments).__name__] * environments.num_envs
     return VectorEnvironmentLoop(environments, actor, names)
+
+
+def _vector(environments: Any) -> VectorEnv:
+    if not isinstance(environments, VectorEnv):
+        raise ValueError(
+            "environments must be a gymnasium.vector.VectorEnv, such as environments.suites.make "
+            f"gives, got {environments!r}."
+        )
+    return environments
+
+
+def _told(spec: specs.EnvironmentSpec) -> str:
+    """What is seen and done, in short; two specs that differ by their bounds show those."""
+
+    def leaf(array: specs.Array) -> str:
+        bounds = [getattr(array, end, np.zeros(0)) for end in ("minimum", "maximum")]
+        lie = f" from {np.min(bounds[0])} to {np.max(bounds[1])}" if bounds[0].size else ""
+        return f"{array.dtype} {[*array.shape]}{lie}"
+
+    seen = tree.map_structure(leaf, spec.observations)
+    return f"observations {seen} and actions {leaf(spec.actions)}"
 
 
 def _spec_of(environments: VectorEnv) -> specs.EnvironmentSpec:

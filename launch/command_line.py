@@ -279,6 +279,8 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
 
 def _unknown(error: flags.UnrecognizedFlagError, argv: Sequence[str]) -> str:
     """A sentence about a flag that there is not, which may be meant for an agent's Config."""
+    if error.flagname in catalogue.AGENTS:
+        return f"--{error.flagname} is an agent, and takes its fields: --help={error.flagname}."
     known = [a for a in _values(argv).get("agent", "").split(",") if a in catalogue.AGENTS]
     for agent in known or catalogue.AGENTS:
         declared = fields.declared(type(catalogue.entry(agent).config))

@@ -5,6 +5,7 @@ What takes seconds to import is imported by the methods that need it.
 
 import dataclasses
 import importlib.util
+import numbers
 import os
 import pathlib
 import sys
@@ -160,8 +161,8 @@ class Run:
         """
         from analysis.playing import intervals, session
 
-        if episodes is not None and episodes < 1:
-            raise SettingsError(f"episodes must be at least 1, got {episodes}.")
+        if episodes is not None:
+            _check_whole("episodes", episodes, 1)
         how = dict(checkpoint=checkpoint, epsilon=epsilon, memory_steps=memory_steps, seed=seed)
         player = self._player(agent, **how)
         returns = session.play_all(player, episodes, _nothing)
@@ -274,6 +275,7 @@ class Run:
     def _player(self, agent: str | None = None, **how: Any) -> "Player":
         from analysis.playing import evaluation
 
+        _check_whole("seed", how.get("seed", 0), 0)
         return evaluation.load(self.settings, agent, **how)
 
 
@@ -286,7 +288,7 @@ def train(flags: Mapping[str, Any], *, wait: bool) -> Run:
             'what is done with its result, under `if __name__ == "__main__":`.'
         )
     typed = words.flags(flags)
-    path = pathlib.Path(os.path.expanduser(flags["run_dir"] or ""))
+    path = words.folder(flags["run_dir"] or "")
     run = Run(path, Child(typed, RunFolder(path), is_watched=wait))
     if wait:
         run.wait()
@@ -295,10 +297,15 @@ def train(flags: Mapping[str, Any], *, wait: bool) -> Run:
 
 def open_run(run_dir: "str | os.PathLike[str]", *, trust: bool) -> Run:
     """As `recurrent_replay.open`."""
-    path = pathlib.Path(os.path.expanduser(run_dir))
+    path = words.folder(run_dir)
     trusted.load(path, trust)
     settings.load(path)  # imports what is named
     return Run(path)
+
+
+def _check_whole(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, numbers.Integral) or value < least:
+        raise SettingsError(f"{name} must be a whole number from {least} on, got {value!r}.")
 
 
 def _nothing(line: str) -> None:

@@ -32,6 +32,13 @@ def flags(given: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def folder(run_dir: Any) -> pathlib.Path:
+    """The path of a run. Raises SettingsError for what is none."""
+    if not isinstance(run_dir, str | os.PathLike):
+        raise SettingsError(f"run_dir must be a path, such as 'runs/pong', got {run_dir!r}.")
+    return pathlib.Path(os.path.expanduser(run_dir))
+
+
 def _text(value: Any) -> str:
     if isinstance(value, os.PathLike):
         return os.fspath(value)

@@ -116,8 +116,8 @@ def entry(agent: str) -> Entry:
         )
     if not isinstance(found, Entry):
         raise ValueError(
-            f"--agent={agent} must name an agents.entry.Entry, such as {EXAMPLE}; it is a "
-            f"{type(found).__name__}."
+            f"--agent={agent} must name an agents.entry.Entry, such as {EXAMPLE}; it is "
+            f"{'a class' if isinstance(found, type) else f'of type {type(found).__name__}'}."
         )
     return found
 

@@ -39,6 +39,10 @@ class Policy:
 
     def initial_state(self, batch_size: int | None = None) -> State:
         """The state at an episode's start, of one environment or of a batch of them."""
+        if batch_size is not None and batch_size < 1:
+            raise ValueError(
+                f"batch_size must be at least 1, or None for one environment, got {batch_size}."
+            )
         state = self._module.initial_state(tf.constant(batch_size or 1))
         return state if batch_size else tree.map_structure(lambda x: x[0], state)
 

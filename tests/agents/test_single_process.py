@@ -270,7 +270,12 @@ def test_an_episode_may_be_broken_off() -> None:
     ("environments", "sentence"),
     [
         (lambda: suites.make("catch", 3, seed=0), "plays 4 environments, got 3: .*environments=3"),
-        (lambda: suites.make("memory:recall", 4, seed=0), "must have the agent's spec"),
+        (
+            lambda: suites.make("memory:recall", 4, seed=0),
+            r"spec, observations uint8 \[10, 5\] from 0 to 255 and actions int32 \[\] from 0 to 2, "
+            r"got observations float32 \[5\] .* and actions .*; environments\.copies",
+        ),
+        (lambda: gymnasium.make("CartPole-v1"), "VectorEnv, such as environments.suites.* got <"),
         (
             lambda: gymnasium.vector.SyncVectorEnv(
                 [lambda: gymnasium.make("CartPole-v1")] * 4, autoreset_mode="SameStep"
@@ -283,6 +288,31 @@ def test_environments_that_it_cannot_play_are_refused(environments: Any, sentenc
     agent, _ = _made(r2d2.R2D2, CONFIG, "catch")
     with pytest.raises(ValueError, match=sentence):
         agent.learn(environments(), 10)
+
+
+def test_fewer_episodes_than_none_are_refused_and_not_waited_for() -> None:
+    agent, environments = _made(r2d2.R2D2, CONFIG, "catch")
+    with pytest.raises(ValueError, match="episodes must be at least 0, got -1"):
+        agent.evaluate(environments, -1)
+
+
+def test_a_file_that_is_missing_changes_nothing_and_anothers_is_told(
+    tmp_path: pathlib.Path,
+) -> None:
+    agent, environments = _made(r2d2.R2D2, CONFIG, "catch")
+    agent.learn(environments, 200)
+    agent.save(tmp_path / "one", replay=True)
+    (tmp_path / "one.index").rename(tmp_path / "other.index")
+    new, _ = _made(r2d2.R2D2, CONFIG, "catch")
+    with pytest.raises(FileNotFoundError, match=r"one\.index"):
+        new.load(tmp_path / "one", replay=True)
+    assert new._process.replay.num_items() == new._rows == 0
+    (tmp_path / "other.index").rename(tmp_path / "one.index")
+    larger, _ = _made(r2d2.R2D2, dataclasses.replace(CONFIG, lstm_size=5), "catch")
+    with pytest.raises(ValueError, match=r"config\. Part .* make the agent anew"):
+        larger.load(tmp_path / "one")
+    with pytest.raises(TypeError, match="NoneType"):
+        agent.save(None)  # type: ignore[arg-type]
 
 
 def test_environments_of_gymnasium_are_played_as_they_are() -> None:

@@ -146,9 +146,12 @@ def test_what_it_learned_learns_on_in_this_process_and_back(
     ("what", "said"),
     [
         (lambda run: run.learner(checkpoint=3), "holds no step 3 of r2d2"),
-        (lambda run: run.evaluate(episodes=0), "episodes must be at least 1, got 0"),
+        (lambda run: run.evaluate(episodes=0), "episodes must be a whole number from 1 on, got 0"),
         (lambda run: run.evaluate(agent="impala"), "--agent=impala did not learn in"),
         (lambda run: run.policy(checkpoint=3), "holds no step 3 of r2d2"),
+        (lambda run: run.policy(seed=0.5), "seed must be a whole number from 0 on, got 0.5"),
+        (lambda run: rr.open([run.path]), "run_dir must be a path, such as .*, got \\["),  # type: ignore[arg-type]
+        (lambda run: rr.train("r2d2", "catch", 3), "run_dir must be a path, such as .*, got 3"),  # type: ignore[arg-type]
         (lambda run: run.policy(epsilon=2), "--epsilon must be between 0 and 1, got 2"),
         (lambda run: run.export(run.path), "folder must be a new one, got '/"),
         (lambda run: run.report(run.path / "config.json"), "config.json cannot be written"),
@@ -167,6 +170,8 @@ def test_what_cannot_be_done_is_the_commands_sentence(
     [
         (dict(max_actor_step=7), "^Unknown .*max_actor_step.* Did you mean: max_actor_steps ?"),
         (dict(r2d2={"lenght": 80}), r"^--r2d2.lenght is no field of .*--r2d2\.length\?"),
+        (dict(r2d2=3), r"^--r2d2 is an agent, and takes its fields: --help=r2d2\.$"),
+        (dict(run_dir=__file__), r"^--run_dir=/.*\.py is a file: name a folder\.$"),
         (dict(agent=None), r"^--agent must be given\.$"),
         (dict(seed="x"), "seed.*'x'"),
     ],

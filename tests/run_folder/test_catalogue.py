@@ -86,7 +86,7 @@ def test_what_config_json_records_is_found_again(package: None, tmp_path: pathli
         ("no_such_module:A", "there is no module 'no_such_module' on PYTHONPATH"),
         ("raises_in_a_test:A", "importing 'raises_in_a_test' raises RuntimeError: no licence"),
         ("entries_of_a_test:ENTRI", "has no 'ENTRI', did you mean 'ENTRY'?"),
-        ("entries_of_a_test:NOTHING", "must name an agents.entry.Entry, .* it is a int."),
+        ("entries_of_a_test:NOTHING", "must name an agents.entry.Entry, .* it is of type int."),
         ("entries_of_a_test:Größe", "files and flags by 'Größe', which must be of at most 64"),
         ("r2d2,other_module:r2d2", "names an agent twice"),
     ],

@@ -114,6 +114,7 @@ def test_an_episode_that_begins_forgets(catch: Player) -> None:
     [
         (np.zeros((5, 10), np.uint8), None, r"must be uint8 \[10, 5\], got uint8 \[5, 10\]\."),
         ({"left": 1}, None, r"must be uint8 \[10, 5\], got \{'left': 1\}\."),
+        (np.zeros((10, 5)), 0, "batch_size must be at least 1, or None for one .*, got 0"),
         (np.zeros((3, 10, 5)), 2, r"must have a first axis of 2, got float64 \[3, 10, 5\]\."),
     ],
 )

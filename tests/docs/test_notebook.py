@@ -33,6 +33,7 @@ def test_the_notebook_runs_and_shows_the_lines_of_its_runs(
     printed = {source: _printed(cell) for source, cell in cells.items()}
     trained, *_ = (text for source, text in printed.items() if "rr.train" in source)
     assert "Starting" in trained
+    assert "\x1b" not in trained  # lines, and no view that is drawn again and again
     assert "The run has ended: 2,000 actor steps were reached." in trained
     assert trained.endswith(" actor steps)")  # the run's own words
     evaluated, *_ = (text for source, text in printed.items() if "run.evaluate" in source)

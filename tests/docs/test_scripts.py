@@ -38,6 +38,7 @@ def test_the_table_has_the_lines_of_every_script() -> None:
     assert rows == counted
 
 
+@pytest.mark.slow
 @pytest.mark.launchpad
 def test_the_scripts_run_in_their_order(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

@@ -100,9 +100,10 @@ class Child:
         with tempfile.TemporaryFile() as refusal:
             caller = f"{os.getpid()} {refusal.fileno()}"
             path = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)
+            lines = {} if draws else {"FORCE_COLOR": ""}  # a notebook's kernel asks for colours
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "launch.train", *self._flags],
-                env={**os.environ, "PYTHONPATH": path, CALLER: caller},
+                env={**os.environ, **lines, "PYTHONPATH": path, CALLER: caller},
                 pass_fds=[refusal.fileno()],
                 start_new_session=True,
                 stdin=subprocess.DEVNULL,

@@ -24,7 +24,7 @@ BLOCKS = {
     f"{page.stem}-{number}": code
     for page in pages.PAGES
     for number, code in enumerate(_blocks(page))
-    if page != pages.README
+    if page.name not in ("README.md", "scripts.md")  # test_scripts runs those in their order
 }
 
 

@@ -2,11 +2,13 @@
 
 import ast
 import html
+import json
 import pathlib
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -69,6 +71,23 @@ def test_a_link_to_a_source_leads_to_the_source(site: pathlib.Path) -> None:
         file = ROOT / page.relative_to(site / "source").with_suffix("")
         assert file.read_text() in shown
     assert 'href="index.html#what-it-is-not"' in (site / "clusters.html").read_text()
+
+
+def test_a_notebook_is_a_page_and_can_be_downloaded(site: pathlib.Path) -> None:
+    page = (site / "first_run.html").read_text()
+    shown = html.unescape(re.sub("<[^>]*>", "", page))
+    sources = ["".join(cell["source"]) for cell in _cells(DOCS / "first_run.ipynb")]
+    assert len(sources) > 5
+    assert all(source in shown for source in sources)
+    assert 'href="first_run.ipynb"' in page
+    assert (site / "first_run.ipynb").is_file()
+    assert ".ipynb" not in (site / "scripts.html").read_text()  # it links to the page
+
+
+def _cells(notebook: pathlib.Path) -> list[dict[str, Any]]:
+    """The cells of code."""
+    cells = json.loads(notebook.read_text())["cells"]
+    return [cell for cell in cells if cell["cell_type"] == "code"]
 
 
 def test_the_api_reference_has_docstrings_and_no_private_name(site: pathlib.Path) -> None:

@@ -33,7 +33,7 @@ _END_SECONDS = 5.0  # for a batch that is on its way; one that waits for replay 
 
 
 class PriorityWriter(Protocol):
-    """The part of `replay.priorities.PriorityUpdater` that a learner needs."""
+    """The part of `replay.priority_updater.PriorityUpdater` that a learner needs."""
 
     def update(self, shard: np.ndarray, key: np.ndarray, priority: np.ndarray) -> None: ...
 

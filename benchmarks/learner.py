@@ -28,7 +28,7 @@ from benchmarks.measuring import Contestant, Report, figure, ratios, single, tim
 from benchmarks.rival import Rival
 from benchmarks.scale import PAPER
 from benchmarks.subject import Subject, synthetic_batch
-from replay.priorities import PriorityUpdater
+from replay.priority_updater import PriorityUpdater
 from run_folder import catalogue
 
 _REPLAYED_ITEMS = 2_000

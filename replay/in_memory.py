@@ -179,7 +179,7 @@ class InMemoryReplay:
         return batch
 
     def update(self, shard: np.ndarray, key: np.ndarray, priority: np.ndarray) -> None:
-        """Changes priorities in the first table; arguments as for `PriorityUpdater.update`."""
+        """Changes priorities in the first table; arguments as for `priority_updater`."""
         del shard
         self._first.update(key, priority)
 

@@ -22,7 +22,8 @@ from agents.learner import Fetched, Learner
 from agents.several_learners import ALONE, Learners, Together
 from launch.graph import process
 from launch.graph.servers import StoppedError
-from replay import dataset, insistence, priorities, tables
+from replay import dataset, insistence, tables
+from replay.priority_updater import PriorityUpdater
 from run_folder.building import all_tables, core_state_spec, environment_spec, make_agents, seed_of
 from run_folder.settings import Settings
 
@@ -84,7 +85,7 @@ class Learning(NamedTuple):
     """A learner and what it is made with."""
 
     learner: Learner
-    priorities: priorities.PriorityUpdater
+    priorities: PriorityUpdater
     watch: insistence.Watch  # over the replay servers it samples
     batch_spec: Any  # of its part of a batch
     item_bytes: int  # of one, not compressed
@@ -126,7 +127,7 @@ def make_learning(
     agent, spec = agents[name], environment_spec(settings)
     own = own_shards(replays, learners.rank, learners.size)
     table = agent.tables[0]
-    updater = priorities.PriorityUpdater(own, table.name)
+    updater = PriorityUpdater(own, table.name)
     update = agent.make_update(spec)
     batches = dataset.make_dataset(
         [replay.server_address for replay in own],

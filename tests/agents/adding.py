@@ -42,7 +42,7 @@ class AddReward(tf.Module):
 
 
 class Priorities:
-    """Takes priorities as `replay.priorities.PriorityUpdater` does."""
+    """Takes priorities as `replay.priority_updater.PriorityUpdater` does."""
 
     def __init__(self) -> None:
         self.updates: list[tuple[list[int], list[int], list[float]]] = []

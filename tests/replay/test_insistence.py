@@ -19,7 +19,7 @@ import reverb
 
 from replay import dataset, insistence, tables
 from replay.insistence import ASK_SECONDS, Watch, insist
-from replay.priorities import PriorityUpdater
+from replay.priority_updater import PriorityUpdater
 from replay.writer import SequenceWriter, WriterStopped
 from tests.patience import wait_for
 from tests.replay.shard_process import BLOCKS, TABLE, ShardProcess

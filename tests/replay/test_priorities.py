@@ -11,7 +11,8 @@ import reverb
 import tensorflow as tf
 
 from replay.layout import Layout
-from replay.priorities import PriorityUpdater, importance_weights, mixed_priorities
+from replay.priorities import importance_weights, mixed_priorities
+from replay.priority_updater import PriorityUpdater
 from replay.structures import TableSpec
 from tests.replay import streams
 

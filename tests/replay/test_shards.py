@@ -10,7 +10,8 @@ import tree
 
 from replay.dataset import make_dataset
 from replay.layout import BlockLayout, Layout
-from replay.priorities import PriorityUpdater, importance_weights
+from replay.priorities import importance_weights
+from replay.priority_updater import PriorityUpdater
 from replay.structures import Batch, TableSpec
 from replay.tables import make_tables, shard_of
 from tests.replay import streams

@@ -149,6 +149,12 @@ def test_what_it_learned_learns_on_in_this_process_and_back(
         (lambda run: run.evaluate(episodes=0), "episodes must be at least 1, got 0"),
         (lambda run: run.evaluate(agent="impala"), "--agent=impala did not learn in"),
         (lambda run: run.policy(checkpoint=3), "holds no step 3 of r2d2"),
+        (lambda run: run.policy(checkpoint="best"), "holds no best parameters of r2d2"),
+        (
+            lambda run: run.evaluate(checkpoint="newest"),
+            "for the newest, or \"best\", .* got 'newest'",
+        ),
+        (lambda run: run.learner(checkpoint="best"), "but does not learn on, got 'best'"),
         (lambda run: run.policy(epsilon=2), "--epsilon must be between 0 and 1, got 2"),
         (lambda run: run.export(run.path), "folder must be a new one, got '/"),
         (lambda run: run.report(run.path / "config.json"), "config.json cannot be written"),

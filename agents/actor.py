@@ -8,6 +8,8 @@
 it from a gymnasium `VectorEnv`, `agents.single_process` from `acme.EnvironmentLoop` (N = 1).
 """
 
+import dataclasses
+import sys
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -210,8 +212,13 @@ def make_actor(
 
 
 def make_evaluator(agent: Agent, network: Network, *, seed: int, **how: Any) -> RecurrentActor:
-    """An actor that behaves as `agent` is evaluated; the rest is as for `make_actor`."""
-    return make_actor(agent, network, agent.make_evaluation_policy(network, seed), **how)
+    """An actor that behaves as `agent` is evaluated; the rest is as for `make_actor`.
+
+    It fetches parameters by `update(wait=True)` alone, so that all steps in between are of one
+    learner step.
+    """
+    frozen = dataclasses.replace(agent, variable_update_period=sys.maxsize)
+    return make_actor(frozen, network, agent.make_evaluation_policy(network, seed), **how)
 
 
 def with_variables(

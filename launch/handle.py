@@ -145,7 +145,7 @@ class Run:
         self,
         episodes: int | None = None,
         agent: str | None = None,
-        checkpoint: int | None = None,
+        checkpoint: int | str | None = None,
         epsilon: float | None = None,
         memory_steps: int | None = None,
         seed: int = 0,
@@ -172,7 +172,7 @@ class Run:
     def policy(
         self,
         agent: str | None = None,
-        checkpoint: int | None = None,
+        checkpoint: int | str | None = None,
         epsilon: float | None = None,
         memory_steps: int | None = None,
         seed: int = 0,
@@ -181,7 +181,8 @@ class Run:
 
         Args:
           agent: None for the run's first.
-          checkpoint: the update whose parameters play; None for the newest.
+          checkpoint: the update whose parameters play; "best" for those of the run's best
+            evaluation; None for the newest.
           epsilon: probability of a random action; None for the agent's own.
           memory_steps: the agent remembers its last k inputs only; None for all.
           seed: of random actions.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from analysis.playing.evaluation import Player
 
 _CHECKPOINT = flags.DEFINE_string(
-    "checkpoint", "latest", "Whose parameters play: latest, or the update N of a kept one."
+    "checkpoint", "latest", "Whose parameters play: latest, best, or the update N of a kept one."
 )
 _EPSILON = flags.DEFINE_float("epsilon", None, "Probability of a random action; R2D2 only.")
 _MEMORY_STEPS = command_line.define_whole(
@@ -42,11 +42,11 @@ def player(run: Settings) -> "Player":
     return found
 
 
-def _checkpoint(text: str) -> int | None:
-    if text == "latest":
-        return None
+def _checkpoint(text: str) -> int | str | None:
+    if text in ("latest", "best"):
+        return None if text == "latest" else text
     if not (text.isdecimal() and len(text) < 20):  # with which int64 ends
         raise SettingsError(
-            f"--checkpoint must be latest or the number of an update, got {text!r}."
+            f"--checkpoint must be latest, best or the number of an update, got {text!r}."
         )
     return int(text)

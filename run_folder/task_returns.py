@@ -6,6 +6,22 @@ from collections.abc import Mapping
 from environments import scores
 
 
+def overall(returns: Mapping[str, float]) -> float:
+    """The number by which a run's evaluations are compared.
+
+    Args:
+      returns: task -> mean return; NaN of one that was not played.
+
+    Returns:
+      The mean over the tasks: of human-normalised returns where every task has human scores, else
+      of the returns. NaN where a task was not played.
+    """
+    normalised = [scores.human_normalised(task, value) for task, value in returns.items()]
+    known = [value for value in normalised if value is not None]
+    each = known if len(known) == len(returns) else list(returns.values())
+    return sum(each) / len(each)
+
+
 def aggregates(returns: Mapping[str, float]) -> dict[str, float]:
     """Human-normalised returns over all tasks that have human scores and have been played.
 

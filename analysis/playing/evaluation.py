@@ -24,7 +24,7 @@ from agents.environment_loop import Episode
 from agents.limited_memory import limit_memory
 from analysis.playing.files import Played
 from environments import suites
-from run_folder import building, checkpoints
+from run_folder import best, building, checkpoints
 from run_folder.checkpoints import CheckpointError, Manifest
 from run_folder.settings import Settings, SettingsError
 
@@ -65,7 +65,7 @@ def load(
     run: Settings,
     name: str | None = None,
     *,
-    checkpoint: int | None = None,
+    checkpoint: int | str | None = None,
     epsilon: float | None = None,
     memory_steps: int | None = None,
     seed: int = 0,
@@ -75,7 +75,8 @@ def load(
     Args:
       run: as `settings.load` reads it.
       name: of the agent; None for the run's first.
-      checkpoint: the learner step whose parameters play; None for the newest.
+      checkpoint: the learner step whose parameters play; "best" for those of the run's best
+        evaluation, which estimate no returns; None for the newest.
       epsilon: probability of a random action; None for that of the agent's config.
       memory_steps: inputs that it remembers (`agents.limited_memory`); None for all.
       seed: of environments and policy.
@@ -87,23 +88,29 @@ def load(
     name = name or run.agents[0]
     check_agent(run, name)
     agent = building.make_agent(run, name, _with_epsilon(run, name, epsilon))
-    manifest, field = find(run, name, checkpoint), run.entry(name).epsilon_field
+    found = _best(run, name) if checkpoint == "best" else find(run, name, checkpoint)
     try:
         update = agent.make_update(building.environment_spec(run))
     except ValueError as error:  # an engine that this machine lacks
         raise SettingsError(f"{run.path} cannot be played here: {error}") from None
-    checkpoints.restore(run.folder.checkpoints, manifest, name, update)
+    if isinstance(found, best.Best):
+        best.assign(found, update.network)
+        # The scale of its estimates may be the learner's own, which an evaluator does not know.
+        agent = dataclasses.replace(agent, estimates=lambda *_: {})
+    else:
+        checkpoints.restore(run.folder.checkpoints, found, name, update)
     try:
         network = (
             update.network if memory_steps is None else limit_memory(update.network, memory_steps)
         )
     except ValueError as error:
         raise SettingsError(f"--{error}") from None
+    field = run.entry(name).epsilon_field
     played = Played(
         agent=name,
-        learner_steps=manifest.learner_step,
-        actor_steps=manifest.actor_steps,
-        walltime=manifest.walltime,
+        learner_steps=found.learner_step,
+        actor_steps=found.actor_steps,
+        walltime=found.walltime,
         epsilon=None if field is None else getattr(agent.config, field),
         memory_steps=memory_steps,
         seed=seed,
@@ -174,8 +181,13 @@ def _with_epsilon(run: Settings, name: str, epsilon: float | None) -> Any:
     return dataclasses.replace(config, **{field: epsilon})
 
 
-def find(run: Settings, name: str, step: int | None) -> Manifest:
+def find(run: Settings, name: str, step: int | str | None) -> Manifest:
     """The manifest of an agent's learner at an update, or None for the newest; errors as `load`."""
+    if isinstance(step, str):
+        raise SettingsError(
+            'checkpoint must be the number of an update, None for the newest, or "best", which '
+            f"plays but does not learn on, got {step!r}."
+        )
     folder = run.folder.checkpoints
     newest = checkpoints.read(folder, checkpoints.manifest_name(name, run.paced_by))
     if newest is None:
@@ -183,3 +195,15 @@ def find(run: Settings, name: str, step: int | None) -> Manifest:
     if step in (None, newest.learner_step):
         return newest
     return checkpoints.read_kept(folder, name, step)
+
+
+def _best(run: Settings, name: str) -> best.Best:
+    """What is kept of an agent's best evaluation. Raises CheckpointError where nothing is."""
+    folder = run.folder.checkpoints
+    found = best.read(folder, name)
+    if found is None:
+        raise CheckpointError(
+            f"{folder} holds no best parameters of {name}: no evaluation by the run itself, of all "
+            f"its tasks, has ended (its --evaluation_episodes={run.evaluation_episodes})."
+        )
+    return found

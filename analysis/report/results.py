@@ -15,6 +15,7 @@ from analysis.report.page import MANY, Page, duration, number, percentage
 from analysis.report.run import EPISODES_PER_BIN, Line, Run, recent, state
 from environments import scores, suites
 from recurrent_replay import command
+from run_folder import best
 from run_folder.episodes import RECENT_EPISODES
 from run_folder.log_reader import Log
 
@@ -42,6 +43,7 @@ def summary(page: Page, lines: Sequence[Line]) -> None:
 
 def _at_a_glance(line: Line) -> dict[str, str]:
     run, evaluated = line.run, line.evaluation_curve()
+    kept = best.read(run.settings.folder.checkpoints, line.agent)
     return {
         "agent": line.agent,
         "environment": run.settings.env,
@@ -53,6 +55,7 @@ def _at_a_glance(line: Line) -> dict[str, str]:
         f"training return, last {RECENT_EPISODES}": _return(run, run.recent_return()),
         "evaluated return, newest": _return(run, evaluated[-1] if evaluated else math.nan),
         "evaluated return, best": _return(run, max(evaluated, default=math.nan)),
+        "update kept as the best": number(kept.learner_step if kept else None),
         "environments lost": number(run.actor.last("environments_lost")),
     }
 

@@ -10,14 +10,16 @@ import numpy as np
 from acme.utils.loggers import base
 
 from agents import actor, environment_loop
+from agents.contract import Network
 from agents.environment_loop import Episode
 from environments import suites
 from environments.copies import dead_simulators
 from environments.copies.dead_simulators import CannotPlayError
 from launch.graph import process
-from run_folder import building, log_writer, task_returns
+from run_folder import best, building, disk, log_writer, mirrors, task_returns
 from run_folder.building import environment_spec, seed_of
-from run_folder.layout import RunFolder, evaluator_label
+from run_folder.checkpoints import DamagedError
+from run_folder.layout import CHECKPOINTS, RunFolder, evaluator_label
 from run_folder.settings import Settings
 
 
@@ -27,7 +29,9 @@ class EvaluatorNode:
     def __init__(self, settings: Settings, agent: str, learner: Any, coordinator: Any) -> None:
         self._label = evaluator_label(agent, settings.agents)
         process.enter(
-            settings.run_dir, f"{agent}'s evaluator", (str(RunFolder().log(self._label)),)
+            settings.run_dir,
+            f"{agent}'s evaluator",
+            (str(RunFolder().log(self._label)), f"{CHECKPOINTS}/{best.file_name(agent)}"),
         )
         self._settings = settings
         self._tasks = [suites.evaluation_task(task) for task in settings.tasks]
@@ -37,6 +41,7 @@ class EvaluatorNode:
         self._coordinator = coordinator
         dead_simulators.on_new_kind = coordinator.notice
         self._ask_at = 0.0
+        self._best_score = -math.inf
 
     def run(self) -> None:
         """Evaluates now and then until the run ends."""
@@ -45,6 +50,7 @@ class EvaluatorNode:
         if self._wait(seconds):
             return
         logger = log_writer.make_logger(settings.path, self._label)
+        self._read_best_score()
         while True:
             try:
                 with contextlib.ExitStack() as stack:
@@ -57,6 +63,7 @@ class EvaluatorNode:
     def _evaluate(
         self,
         evaluator: actor.RecurrentActor,
+        network: Network,
         loop: environment_loop.VectorEnvironmentLoop,
         logger: base.Logger,
         seconds: float,
@@ -73,10 +80,45 @@ class EvaluatorNode:
                 walltime=counts["walltime"],
                 **summary(self._tasks, self._playable, episodes),
             )
+            self._keep_if_best(network, result)  # first: no row is better than what is kept
             logger.write(result)
             self._coordinator.report_evaluation(self._agent, result)
             if self._wait(seconds):
                 return
+
+    def _read_best_score(self) -> None:
+        """Goes on from the best evaluation of an earlier part of the run."""
+        try:
+            found = best.read(self._settings.folder.checkpoints, self._agent)
+        except DamagedError as error:
+            self._coordinator.notice(f"{error} The next evaluation's take their place.")
+        else:
+            self._best_score = found.score if found else -math.inf
+
+    @process.while_busy()
+    def _keep_if_best(self, network: Network, result: dict[str, float]) -> None:
+        """Keeps the parameters of an evaluation that is better than all before."""
+        returns = task_returns.of_columns(result) or {self._tasks[0]: result["episode_return"]}
+        score, step = task_returns.overall(returns), int(result["learner_steps"])
+        if not score > self._best_score:  # nor is NaN better
+            return
+        kept = best.Best(
+            score=score,
+            learner_step=step,
+            actor_steps=int(result["actor_steps"]),
+            walltime=result["walltime"],
+            parameters=[variable.numpy() for variable in network.variables],
+        )
+        try:
+            best.write(self._settings.folder.checkpoints, self._agent, kept)
+        except OSError as error:
+            self._coordinator.notice(
+                f"The best parameters so far, of update {step:,}, could not be kept: "
+                f"{disk.said(error)}."
+            )
+            return
+        self._best_score = score
+        mirrors.of(self._settings.run_dir).push(checkpoints=True)
 
     def _leave_out(self, error: CannotPlayError) -> None:
         """Goes on without a task that cannot be played.
@@ -93,14 +135,15 @@ class EvaluatorNode:
     @process.while_busy()
     def _make_loop(
         self, stack: contextlib.ExitStack
-    ) -> tuple[actor.RecurrentActor, environment_loop.VectorEnvironmentLoop]:
-        """Who plays what can be played, and where; the environments are closed with a stack."""
+    ) -> tuple[actor.RecurrentActor, Network, environment_loop.VectorEnvironmentLoop]:
+        """Who plays what can be played, by which network, and where; a stack closes the latter."""
         settings = self._settings
         agent = building.make_agent(settings, self._agent)
         played = [task for task in self._playable for _ in range(settings.evaluation_episodes)]
+        network = agent.make_network(environment_spec(settings))
         evaluator = actor.make_evaluator(
             agent,
-            agent.make_network(environment_spec(settings)),
+            network,
             num_environments=len(played),
             seed=seed_of(settings, "policy"),
             source=self._learner,
@@ -112,7 +155,8 @@ class EvaluatorNode:
             full_rendering=settings.full_rendering,
         )
         stack.enter_context(contextlib.closing(environments))
-        return evaluator, environment_loop.VectorEnvironmentLoop(environments, evaluator, played)
+        loop = environment_loop.VectorEnvironmentLoop(environments, evaluator, played)
+        return evaluator, network, loop
 
     def _should_stop(self) -> bool:
         """Whether the run is ending; the coordinator is asked now and then."""

@@ -152,6 +152,12 @@ def test_what_it_learned_learns_on_in_this_process_and_back(
         (lambda run: run.policy(seed=0.5), "seed must be a whole number from 0 on, got 0.5"),
         (lambda run: rr.open([run.path]), "run_dir must be a path, such as .*, got \\["),  # type: ignore[arg-type]
         (lambda run: rr.train("r2d2", "catch", 3), "run_dir must be a path, such as .*, got 3"),  # type: ignore[arg-type]
+        (lambda run: run.policy(checkpoint="best"), "holds no best parameters of r2d2"),
+        (
+            lambda run: run.evaluate(checkpoint="newest"),
+            "for the newest, or \"best\", .* got 'newest'",
+        ),
+        (lambda run: run.learner(checkpoint="best"), "but does not learn on, got 'best'"),
         (lambda run: run.policy(epsilon=2), "--epsilon must be between 0 and 1, got 2"),
         (lambda run: run.export(run.path), "folder must be a new one, got '/"),
         (lambda run: run.report(run.path / "config.json"), "config.json cannot be written"),

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from run_folder import best
 from run_folder.layout import RunFolder
 from tests.commands import Commands
 from tests.launch.runs import Run, all_gone
@@ -73,6 +74,21 @@ def test_evaluate_plays_what_was_saved(solved: Ended, commands: Commands) -> Non
     played = commands.run("launch.evaluate", f"--run_dir={solved.run.path}", "--episodes=40")
     assert "over 40 episodes" in played.out, played.err
     assert float(played.out.split("mean return ")[1].split(" ")[0]) >= SOLVED
+
+
+def test_the_best_that_was_evaluated_is_kept_and_plays(solved: Ended, commands: Commands) -> None:
+    rows = solved.run.rows("evaluator")
+    returns = [float(row["episode_return"]) for row in rows]
+    kept = best.read(solved.run.path / "checkpoints", "r2d2")
+    if kept is None:
+        assert not rows  # a machine so fast that nothing was evaluated
+        return
+    row = rows[returns.index(max(returns))]
+    assert (kept.score, kept.learner_step) == (max(returns), int(row["learner_steps"]))
+    played = commands.run(
+        "launch.evaluate", f"--run_dir={solved.run.path}", "--checkpoint=best", "--episodes=2"
+    )
+    assert f"Every episode, of update {kept.learner_step:,}: " in played.out, played.err
 
 
 COUNTS = ("actor_steps", "episodes", "trained_steps", "walltime")

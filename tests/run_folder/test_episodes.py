@@ -114,6 +114,16 @@ def test_columns_are_the_same_before_and_after_the_first_episodes() -> None:
     }
 
 
+def test_evaluations_are_compared_in_units_of_human_play_where_all_tasks_have_them() -> None:
+    known = {task: value for task, value in RETURNS.items() if not task.startswith("catch")}
+    assert task_returns.overall(known) == pytest.approx((0.2 + 4.0 + 0.6) / 3)
+    assert task_returns.overall(known | {"catch": 0.5}) == pytest.approx(
+        (sum(known.values()) + 0.5) / (len(known) + 1)
+    )
+    for name in ("catch", "atari:boxing"):
+        assert math.isnan(task_returns.overall(known | {name: NAN}))
+
+
 def test_an_evaluation_is_summed_up_over_all_tasks_and_for_each() -> None:
     episodes = [Episode(i, float(value), 10 + i) for i, value in enumerate([1, 3, 10, 30])]
     tasks = ("catch", "catch:large_rewards")

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.playing import evaluation
+from analysis.playing import evaluation, session
 from analysis.playing.evaluation import Player
+from run_folder import best
 from run_folder.checkpoints import CheckpointError
 from run_folder.settings import Settings, SettingsError
 from tests.run_folder import saved_runs
@@ -54,6 +55,26 @@ def test_the_parameters_are_those_of_the_checkpoint(
         np.testing.assert_array_equal(x, y)
     saved_runs.set_parameters(player.update, 10 - step)
     assert any((x != y).any() for x, y in zip(found, _parameters(player), strict=True))
+
+
+def test_the_parameters_of_the_best_evaluation_play_and_estimate_nothing(
+    r2d2: Player, tmp_path: pathlib.Path
+) -> None:
+    run = saved_runs.save(tmp_path / "run", steps=())  # before the learner saves
+    values = [variable.numpy() + 1 for variable in r2d2.update.network.variables]
+    best.write(run.folder.checkpoints, "r2d2", best.Best(0.5, 5, 520, 7.0, values))
+    player = evaluation.load(run, "r2d2", checkpoint="best", memory_steps=2)
+    played = player.played
+    assert (played.learner_steps, played.actor_steps, played.walltime) == (5, 520, 7.0)
+    for variable, value in zip(player.update.network.variables, values, strict=True):
+        np.testing.assert_array_equal(variable.numpy(), value)
+    assert len(evaluation.play(player, "catch", 2)) == 2
+    (film,) = session.film_all(player, lambda line: None)
+    assert film.exists()
+    assert player.agent.estimates(player.update, {}, 0) == {}
+    best.write(run.folder.checkpoints, "r2d2", best.Best(0.5, 5, 520, 7.0, values[1:]))
+    with pytest.raises(CheckpointError, match="of a network of other sizes"):
+        evaluation.load(run, "r2d2", checkpoint="best")
 
 
 def test_every_environment_plays_its_share(r2d2: Player, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from analysis.report import results, run
 from analysis.report.page import Page
 from environments import scores, suites
-from run_folder import launches
+from run_folder import best, launches
 from tests.analysis.report.made_up import LOG_SECONDS, STEPS, Folder
 from tests.analysis.report.pages import Section, section
 
@@ -72,6 +72,7 @@ def test_counts_are_the_last_that_were_logged(folder: Folder) -> None:
         "training return, last 100": "0.5",
         "evaluated return, newest": "0.25",
         "evaluated return, best": "0.75",
+        "update kept as the best": "–",
     }
     assert shown.items() <= _summary(folder).items()
 
@@ -85,6 +86,8 @@ def test_the_summary_knows_the_evaluations_that_the_page_lists(folder: Folder) -
     shown = _summary(folder)
     assert shown["evaluated return, newest"] == "0.75"
     assert shown["evaluated return, best"] == "0.9"
+    best.write(folder.path / "checkpoints", "r2d2", best.Best(0.25, 10, 7, 1.0, []))
+    assert _summary(folder)["update kept as the best"] == "10"
 
 
 def test_games_are_told_in_units_of_human_play(tmp_path: pathlib.Path) -> None:

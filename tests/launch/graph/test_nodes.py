@@ -3,6 +3,7 @@
 When an environment is broken, it ends or goes on without that task, as an evaluator does.
 """
 
+import errno
 import inspect
 import pathlib
 import threading
@@ -19,6 +20,7 @@ import tensorflow as tf
 from gymnasium import spaces
 from gymnasium.vector import VectorEnv, VectorWrapper
 
+from agents.environment_loop import Episode, VectorEnvironmentLoop
 from agents.finite import NotFiniteError
 from environments import suites
 from environments.copies import dead_simulators
@@ -26,7 +28,7 @@ from environments.copies.dead_simulators import CannotPlayError
 from launch.graph import actor_node, evaluator_node, process, program
 from launch.graph.coordinator import Coordinator
 from replay.structures import Header
-from run_folder import building, settings
+from run_folder import best, building, disk, settings
 from run_folder.episodes import Ended
 from run_folder.settings import Crew
 from tests.agents.recording import Source
@@ -318,6 +320,7 @@ def test_an_evaluator_leaves_it_out_too(
     assert result["episodes"] == 2
     assert result[f"return/{CORRIDOR}"] == 1
     assert np.isnan(result[f"return/{BLOCKED}"])
+    assert best.read(run.folder.checkpoints, "impala") is None  # a mean over fewer tasks
 
 
 def test_an_evaluator_ends_where_it_was_the_last(
@@ -327,3 +330,97 @@ def test_an_evaluator_ends_where_it_was_the_last(
     run, source = _blocked(monkeypatch, BLOCKED, **changes)
     with pytest.raises(CannotPlayError, match="the level cannot be loaded"):
         evaluator_node.EvaluatorNode(run, "impala", source, Played().coordinator).run()
+
+
+class Improving(Source):
+    """A learner whose parameters grow by one with each fetch, which is an update."""
+
+    def get_variables(self, names: list[str]) -> list[list[Any]]:
+        [[*parameters, step]] = super().get_variables(names)
+        return [[*(value + step for value in parameters), step]]
+
+
+class Evaluated:
+    """Evaluations of a run, whose episodes are played, and then return what a test says."""
+
+    def __init__(self, path: pathlib.Path | str, monkeypatch: pytest.MonkeyPatch) -> None:
+        often = dict(evaluation_minutes=1e-3, evaluation_episodes=2)
+        self.run, source = _run(str(path), TASKS[:1], **often)
+        self.source = Improving(source.parameters)
+        self.notices: list[str] = []
+        self._monkeypatch = monkeypatch
+        self._run_episodes = VectorEnvironmentLoop.run_episodes
+
+    def evaluate(self, *returns: float) -> list[int]:
+        """A launch with so many evaluations; gives the updates that their rows are of."""
+        left, played = list(returns), Played()
+        told = played.coordinator.report_evaluation
+        played.coordinator.should_stop.side_effect = lambda: told.call_count == len(returns)
+
+        def run_episodes(loop: VectorEnvironmentLoop, should_stop: Any) -> list[Episode]:
+            episodes, mean = self._run_episodes(loop, should_stop), left.pop(0)
+            return [
+                episode._replace(episode_return=mean + i - 0.5)
+                for i, episode in enumerate(episodes)
+            ]
+
+        self._monkeypatch.setattr(VectorEnvironmentLoop, "run_episodes", run_episodes)
+        evaluator_node.EvaluatorNode(self.run, "impala", self.source, played.coordinator).run()
+        self.notices += [sentence for sentence, *_ in played.told("notice")]
+        return [result["learner_steps"] for _, result in played.told("report_evaluation")]
+
+    def check_kept(self, step: int, score: float) -> None:
+        """Fails unless just the parameters of this update are kept."""
+        found = best.read(self.run.folder.checkpoints, "impala")
+        assert found is not None
+        assert (found.learner_step, found.score) == (step, score)
+        for value, at_zero in zip(found.parameters, self.source.parameters, strict=True):
+            np.testing.assert_array_equal(value, at_zero + np.int64(step).astype(np.float32))
+
+
+@pytest.fixture
+def evaluated(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Evaluated:
+    return Evaluated(tmp_path, monkeypatch)
+
+
+def test_just_the_parameters_of_the_best_evaluation_are_kept(evaluated: Evaluated) -> None:
+    # A whole evaluation is of one update, although actors would fetch anew within its episodes.
+    assert evaluated.evaluate(1.0, 3.0, 3.0, np.nan, 2.0) == [1, 2, 3, 4, 5]
+    evaluated.check_kept(2, 3.0)
+    assert evaluated.evaluate(2.5, 3.0) == [6, 7]  # of a run that was resumed
+    evaluated.check_kept(2, 3.0)
+    assert evaluated.evaluate(2.5, 4.0, 3.5) == [8, 9, 10]
+    evaluated.check_kept(9, 4.0)
+    assert not evaluated.notices
+
+
+def test_they_go_into_a_bucket_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = "ram://bucket/run"  # TensorFlow's own, in this process
+    Evaluated(bucket, monkeypatch).evaluate(1.0)
+    assert tf.io.gfile.listdir(f"{bucket}/checkpoints") == ["best-impala.npz"]
+
+
+def test_a_full_disk_and_a_damaged_file_end_no_evaluator(
+    evaluated: Evaluated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluated.evaluate(1.0)
+
+    def full(path: pathlib.Path, *_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(disk, "write", full)
+        evaluated.evaluate(5.0)
+    evaluated.check_kept(1, 1.0)
+    path = evaluated.run.folder.checkpoints / best.file_name("impala")
+    assert evaluated.notices == [
+        "The best parameters so far, of update 2, could not be kept: "
+        f"{path}: No space left on device."
+    ]
+    evaluated.evaluate(2.0)
+    evaluated.check_kept(3, 2.0)
+    path.write_bytes(path.read_bytes()[:-1_000])
+    evaluated.evaluate(0.0)
+    evaluated.check_kept(4, 0.0)
+    assert evaluated.notices[1].startswith(f"The best parameters {path} are corrupt: ")
+    assert evaluated.notices[1].endswith(" The next evaluation's take their place.")

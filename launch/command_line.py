@@ -1,7 +1,4 @@
-"""How every command reads its flags: errors are one sentence on stderr and exit code 2.
-
-Help is one screen of the flags that a command reads: in groups, a line each, with defaults.
-"""
+"""How every command reads its flags: errors are one sentence on stderr and exit code 2."""
 
 import contextlib
 import dataclasses
@@ -10,8 +7,7 @@ import importlib
 import os
 import re
 import sys
-import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, get_args
 
 from absl import app, flags, logging
@@ -20,9 +16,8 @@ import recurrent_replay
 from agents import fields
 from agents.fields import Field
 from agents.requirements import LARGEST
-from environments import suites
 from launch import caller
-from run_folder import catalogue, settings, texts
+from run_folder import catalogue, texts
 
 # Of Linux, in bytes. A run's files have names of their own below its folder.
 _LONGEST_FILE_NAME, _LONGEST_PATH = 255, 4096 - 256
@@ -125,9 +120,8 @@ _FIELD = re.compile(r"--?([A-Za-z0-9_]+)\.([A-Za-z0-9_]+)(?:=(.*))?", re.DOTALL)
 _LAUNCHPADS, _OF_LAUNCHPAD = "lp_launch_type", re.compile("--?(no)?(lp|xm)_")
 _HELP = {"--help", "-help", "-h", "--helpshort", "-helpshort"}
 _HELP_OF = re.compile("--?help=(.+)")
-_WIDTH, _COLUMN = 100, 33
 _LONGEST_NAME = 64  # absl looks for one like it recursively, a call for each letter
-_FIELDS_ARE_IN = "A hyperparameter; --help=r2d2 [--env=...] lists that agent's."
+_HELPS = "launch.help"  # which is wanted where it is asked for
 
 
 def run(main: Callable[[Sequence[str]], None], sections: Sections) -> None:
@@ -147,9 +141,10 @@ def run(main: Callable[[Sequence[str]], None], sections: Sections) -> None:
     logging.set_verbosity(logging.INFO)
     argv = sys.argv
     if asked := [match.group(1) for arg in argv[1:] if (match := _HELP_OF.fullmatch(arg))]:
-        _show(agent_help(asked[-1], argv))
+        _show(importlib.import_module(_HELPS).of_agent(asked[-1], values_of(argv)))
     if _HELP.intersection(argv[1:]):
-        _show(help_text(sys.modules[main.__module__].__doc__ or "", sections))
+        description = sys.modules[main.__module__].__doc__ or ""
+        _show(importlib.import_module(_HELPS).of_command(description, sections))
     if not any(HYPERPARAMETER in names for names in sections.values()):
         for agent, typed in config_overrides(argv).items():
             fail(f"This command takes no hyperparameters, got --{agent}.{next(iter(typed))}.")
@@ -190,70 +185,9 @@ def _show(text: str) -> NoReturn:
     sys.exit(0)
 
 
-def help_text(description: str, sections: Sections) -> str:
-    """A screen of help: a module's docstring, then its flags."""
-    lines = [description.strip()]
-    for title, names in sections.items():  # whose titles stand out by themselves
-        lines += [title, *(line for name in names for line in _entry(name))]
-    return "\n".join([*lines, *_described("--helpfull", "Every flag, those of libraries too.")])
-
-
-def agent_help(agent: str, argv: Sequence[str]) -> str:
-    """A screen or two of every field of an agent's Config.
-
-    Args:
-      agent: as `--agent` takes it.
-      argv: may say `--env` and `--preset`, whose values are shown then; else the paper's.
-    """
-    said = _values(argv)
-    env, preset = said.get("env", ""), said.get("preset", catalogue.PRESETS[0])
-    try:
-        (name,) = named = catalogue.named(agent)
-        paper = catalogue.config(agent, env) if env else catalogue.entry(agent).config
-        config, of = paper, "the paper's, for Atari"
-        if env:
-            suites.check(env)
-            _, configs = settings.of_preset(preset, env, named, [name], {})
-            config, of = configs[name], f"{env}, --preset={preset}"
-    except ValueError as error:
-        fail(str(error))
-    lines = [f"--agent={agent}: {of}"]
-    for field, declared in fields.declared(type(config)).items():
-        value, published = getattr(config, field), getattr(paper, field)
-        instead = f" [Paper: {_typed(published)}.]" * (value != published)
-        lines += _described(f"--{name}.{field}={_typed(value)}", declared.meaning + instead)
-    return "\n".join(lines)
-
-
-def _values(argv: Sequence[str]) -> dict[str, str]:
+def values_of(argv: Sequence[str]) -> dict[str, str]:
     """Flags' values as they were typed, before any is known to be right."""
     return {name: value for name, _, value in (arg.lstrip("-").partition("=") for arg in argv)}
-
-
-def _typed(value: Any) -> str:
-    return "None" if value is None else texts.typed(value)
-
-
-def _entry(name: str) -> Iterator[str]:
-    """The lines of one flag."""
-    if name == HYPERPARAMETER:
-        yield from _described(f"--{name}=", _FIELDS_ARE_IN)
-        return
-    flag = flags.FLAGS[name]
-    default = flag.default if flag.default is not None else ""
-    if isinstance(default, list | tuple):
-        default = ",".join(map(str, default))
-    yield from _described(f"--[no]{name}" if flag.boolean else f"--{name}={default}", flag.help)
-
-
-def _described(flag: str, text: str) -> Iterator[str]:
-    lines = textwrap.wrap(text, _WIDTH - _COLUMN)
-    left = f"  {flag}"
-    if len(left) >= _COLUMN:
-        yield left
-    else:
-        yield left.ljust(_COLUMN) + lines.pop(0)
-    yield from (" " * _COLUMN + line for line in lines)
 
 
 def parse_flags(argv: Sequence[str]) -> list[str]:
@@ -281,7 +215,7 @@ def _unknown(error: flags.UnrecognizedFlagError, argv: Sequence[str]) -> str:
     """A sentence about a flag that there is not, which may be meant for an agent's Config."""
     if error.flagname in catalogue.AGENTS:
         return f"--{error.flagname} is an agent, and takes its fields: --help={error.flagname}."
-    known = [a for a in _values(argv).get("agent", "").split(",") if a in catalogue.AGENTS]
+    known = [a for a in values_of(argv).get("agent", "").split(",") if a in catalogue.AGENTS]
     for agent in known or catalogue.AGENTS:
         declared = fields.declared(type(catalogue.entry(agent).config))
         near = texts.nearest(error.flagname, declared)

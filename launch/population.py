@@ -62,7 +62,7 @@ def main(_: Sequence[str]) -> None:
         _check_place(values["run_dir"] or "")
         member = _MEMBER.value
         joins = member is not None and values["run_dir"] and is_population(typed.folder.path)
-        goes_on = settings.resumed if train.is_resumed() else settings.joined if joins else None
+        goes_on = settings.resumed if train.RESUME.value else settings.joined if joins else None
         _try_each(typed, is_begun=goes_on is not None)
         population = (goes_on or settings.new)(typed)
         if member is not None and not 0 <= member < population.members:

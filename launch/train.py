@@ -14,7 +14,7 @@ from launch import command_line, gcp_flags, trial
 from run_folder import catalogue, layout, places, run_lock, settings
 from run_folder.settings import Settings, SettingsError
 
-_RESUME = flags.DEFINE_boolean("resume", False, "Go on with the run in --run_dir.")
+RESUME = flags.DEFINE_boolean("resume", False, "Go on with the run in --run_dir.")
 _RESUME_STEP = command_line.define_whole(
     "resume_step",
     None,
@@ -80,11 +80,6 @@ def asked() -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
     return values, overrides
 
 
-def is_resumed() -> bool:
-    """Whether --resume was given."""
-    return bool(_RESUME.value)
-
-
 def finds_actors() -> bool:
     """Whether the number of actors is to be found by measuring."""
     return bool(_SETTINGS["num_actors"].value == command_line.AUTO)
@@ -128,11 +123,11 @@ def main(_: Sequence[str]) -> None:
     try:
         values, overrides = asked()
         for flag in (_RESUME_STEP, _WITHOUT_REPLAY):
-            if flag.value not in (None, False) and not _RESUME.value:
+            if flag.value not in (None, False) and not RESUME.value:
                 raise SettingsError(f"--{flag.name} says how a run goes on: add --resume.")
-        if _RESUME.value:
+        if RESUME.value:
             _check_recorded(values)
-        run = None if _RESUME.value else new_run(values, overrides)
+        run = None if RESUME.value else new_run(values, overrides)
         starting = command_line.later("launch.starting", _first_line(run))
         command_line.parse_flags(sys.argv)
         going_on = (values, overrides, _RESUME_STEP.value, not _WITHOUT_REPLAY.value)

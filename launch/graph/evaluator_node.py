@@ -102,13 +102,9 @@ class EvaluatorNode:
         score, step = task_returns.overall(returns), int(result["learner_steps"])
         if not score > self._best_score:  # nor is NaN better
             return
-        kept = best.Best(
-            score=score,
-            learner_step=step,
-            actor_steps=int(result["actor_steps"]),
-            walltime=result["walltime"],
-            parameters=[variable.numpy() for variable in network.variables],
-        )
+        parameters = [variable.numpy() for variable in network.variables]
+        steps, walltime = int(result["actor_steps"]), result["walltime"]
+        kept = best.Best(score, step, steps, walltime, parameters)
         try:
             best.write(self._settings.folder.checkpoints, self._agent, kept)
         except OSError as error:

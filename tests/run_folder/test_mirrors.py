@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from run_folder import layout, mirrors
+from run_folder.buckets import InBucket
 from run_folder.mirrors import Mirror
 from run_folder.replay_files import DONE, ReplayFiles, ship
 
@@ -60,7 +61,7 @@ def test_a_folder_on_disk_is_its_own_mirror(tmp_path: pathlib.Path) -> None:
 
 
 def test_what_is_written_changed_and_removed_here_is_so_there(url: str) -> None:
-    mirror = Mirror(url)
+    mirror = InBucket(url)
     _write(mirror, "config.json", "first")
     _write(mirror, "logs/actor.csv", "a\n")
     _write(mirror, "nodes/progress.json.new", "half")
@@ -73,9 +74,9 @@ def test_what_is_written_changed_and_removed_here_is_so_there(url: str) -> None:
 
 
 def test_another_process_goes_on_with_what_it_fetches_and_leaves_the_rest(url: str) -> None:
-    first = Mirror(url)
+    first = InBucket(url)
     layout.local.cache_clear()  # as of another process
-    second = Mirror(url)
+    second = InBucket(url)
     _write(first, "logs/actor.csv", "a\n")
     _write(first, "logs/learner.csv", "l\n")
     assert first.push()
@@ -90,7 +91,7 @@ def test_another_process_goes_on_with_what_it_fetches_and_leaves_the_rest(url: s
 def test_checkpoints_wait_for_their_writer_and_manifests_come_last(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mirror = Mirror(url)
+    mirror = InBucket(url)
     order: list[str] = []
     names = [
         "checkpoints/learner-r2d2/3.index",
@@ -116,7 +117,7 @@ def test_checkpoints_wait_for_their_writer_and_manifests_come_last(
 def test_what_could_not_be_written_is_written_the_next_time(
     url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    mirror = Mirror(url)
+    mirror = InBucket(url)
     _write(mirror, "config.json", "x")
 
     def fail(*_: object, **__: object) -> None:

@@ -16,7 +16,7 @@ import tempfile
 import threading
 from collections.abc import Sequence
 
-from launch.caller import CALLER, REFUSED
+from launch.local.caller import CALLER, REFUSED
 from run_folder.layout import RunFolder
 from run_folder.settings import SettingsError
 
@@ -44,9 +44,8 @@ class Child:
         self._flags, self._folder, self._is_watched = flags, folder, is_watched
         self._process: subprocess.Popen[str] | None = None
         self._error: Exception | None = None
-        self._refusal = ""
+        self._told = ""  # why it refuses, or ended
         self._is_asked = False  # to end
-        self._crash_before = self._crash()
         self._begun, self._ended = threading.Event(), threading.Event()
         # The kernel takes the thread that starts a process for its parent: so one that stays.
         threading.Thread(target=self._follow, daemon=True).start()
@@ -76,11 +75,11 @@ class Child:
         assert self._process is not None
         code = self._process.returncode
         if code == REFUSED:
-            raise SettingsError(self._refusal or "The run was refused; it has printed why.")
+            raise SettingsError(self._told or "The run was refused; it has printed why.")
         if code and not self._is_asked:
-            crash = self._crash()
-            words = "" if crash == self._crash_before else f"\n{crash}"
-            raise RunCrashedError(f"The run in {self._folder.path} ended with code {code}.{words}")
+            head = [f"The run in {self._folder.path} ended with code {code}."]
+            head += self._told.splitlines()[:_CRASH_LINES]
+            raise RunCrashedError("\n".join(head))
 
     def _raise(self) -> None:
         if self._error is not None:
@@ -97,14 +96,14 @@ class Child:
 
     def _run(self) -> None:
         draws = self._is_watched and _is_terminal()
-        with tempfile.TemporaryFile() as refusal:
-            caller = f"{os.getpid()} {refusal.fileno()}"
+        with tempfile.TemporaryFile() as told:
+            caller = f"{os.getpid()} {told.fileno()}"
             path = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)
             lines = {} if draws else {"FORCE_COLOR": ""}  # a notebook's kernel asks for colours
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "launch.train", *self._flags],
                 env={**os.environ, **lines, "PYTHONPATH": path, CALLER: caller},
-                pass_fds=[refusal.fileno()],
+                pass_fds=[told.fileno()],
                 start_new_session=True,
                 stdin=subprocess.DEVNULL,
                 stdout=sys.stdout if draws else subprocess.PIPE,
@@ -116,17 +115,10 @@ class Child:
             for line in self._process.stdout or ():
                 _show(line)
             self._process.wait()
-            refusal.seek(0)
-            self._refusal = refusal.read().decode()
-        if self._refusal and not self._is_watched:
-            _show(f"{self._refusal}\n")
-
-    def _crash(self) -> str:
-        """The head of what is known of a crash; empty where there is none."""
-        with contextlib.suppress(OSError):
-            lines = self._folder.crash.read_text(errors="replace").splitlines()
-            return "\n".join(lines[:_CRASH_LINES])
-        return ""
+            told.seek(0)
+            self._told = told.read().decode()
+        if self._process.returncode == REFUSED and not self._is_watched:
+            _show(f"{self._told}\n")
 
 
 def _is_terminal() -> bool:

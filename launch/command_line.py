@@ -16,7 +16,7 @@ import recurrent_replay
 from agents import fields
 from agents.fields import Field
 from agents.requirements import LARGEST
-from launch import caller
+from launch.local import caller
 from run_folder import catalogue, texts
 
 # Of Linux, in bytes. A run's files have names of their own below its folder.
@@ -245,7 +245,7 @@ def config_overrides(argv: Sequence[str]) -> dict[str, dict[str, str]]:
 def fail(message: str) -> NoReturn:
     """Ends with exit code 2 and a sentence, for a caller in Python or else on stderr."""
     sentence = "\n".join(map(_printable, message.rstrip().split("\n")))
-    if not caller.refuse(sentence):
+    if not caller.tell(sentence):
         print(sentence, file=sys.stderr)
     sys.exit(caller.REFUSED)
 

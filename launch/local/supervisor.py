@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from launch.graph import coordinator, process
 from launch.graph.program import make_program
-from launch.local import processes, view
+from launch.local import caller, processes, view
 from launch.local.fork_server import Ended, ForkServer, how
 from recurrent_replay import command
 from run_folder import checkpoints, disk, progress, resuming
@@ -336,6 +336,7 @@ def conclude(settings: Settings, crash: str) -> None:
             f"The run has ended. What each node printed is in {settings.folder.nodes}.",
             file=sys.stderr,
         )
+        caller.tell(crash.rstrip())
     else:
         reason = (state["reason"] if state else "") or "it was asked to stop"
         print(f"The run has ended: {reason}.")

@@ -11,6 +11,7 @@ from typing import Any
 import recurrent_replay
 from agents.requirements import LARGEST
 from launch.local import processes
+from launch.local.caller import REFUSED
 from launch.members.view import View, sentence
 from population import decisions, rule
 from population.decisions import Decision, Member, State
@@ -22,7 +23,6 @@ from run_folder.settings import EVERY_AGENT, SettingsError
 POLL_SECONDS = 0.5
 MOST_FAILURES = 3  # turns of a member in a row
 LOCKED_SECONDS = 60.0  # until runs whose population was killed have saved, and are gone
-_REFUSED = 2  # how launch.train ends when it cannot use its settings
 _LAST_LINES = 15
 
 
@@ -214,7 +214,7 @@ class Loop:
         """Follows up the end of a turn: by a decision, another try, or no more turns."""
         failures = self._members[member].failures
         found = self._members[member] = self._state.look(member)
-        if code == _REFUSED:
+        if code == REFUSED:
             raise SettingsError(f"Member {name_of(member)}: {ended.said()}")
         manifest = found.manifest
         if code == 0 or self._stop.is_set():

@@ -7,23 +7,23 @@ import sys
 from launch.local import processes
 
 REFUSED = 2  # how a command ends that cannot do what it was told
-CALLER = "RECURRENT_REPLAY_CALLER"  # environment variable: its process, and a file for a refusal
-_refusals: list[int] = []
+CALLER = "RECURRENT_REPLAY_CALLER"  # environment variable: its process, and a file to be told by
+_files: list[int] = []
 
 
 def heed() -> None:
-    """Ends this process in order with its caller, who hears refusals."""
+    """Ends this process in order with its caller, who hears `tell`."""
     if told := os.environ.pop(CALLER, ""):  # what is started from here has another caller
         caller, descriptor = map(int, told.split())
         processes.end_with_parent()
         if os.getppid() != caller:  # it was gone before
             sys.exit(128 + signal.SIGTERM)
         os.set_inheritable(descriptor, False)
-        _refusals.append(descriptor)
+        _files.append(descriptor)
 
 
-def refuse(sentence: str) -> bool:
-    """Tells the caller why this process refuses what it was told; whether there is one."""
-    for descriptor in _refusals:
-        os.write(descriptor, sentence.encode())
-    return bool(_refusals)
+def tell(why: str) -> bool:
+    """Tells the caller why this process refuses what it was told, or ends; whether there is one."""
+    for descriptor in _files:
+        os.write(descriptor, why.encode(errors="replace"))
+    return bool(_files)

@@ -209,9 +209,8 @@ def test_it_goes_on_meanwhile_and_is_stopped_from_elsewhere(trained: Trained) ->
 def test_one_that_has_not_begun_is_stopped(tmp_path: pathlib.Path) -> None:
     run = rr.train("r2d2", "catch", tmp_path / "run", wait=False, **SMALL)
     run.stop()
-    run.wait()
     assert not run.is_running
-    assert not (tmp_path / "run" / "checkpoints").exists()
+    run.wait()  # which raises nothing: it was asked
 
 
 @pytest.fixture

@@ -205,7 +205,12 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
           ValueError: the environments are not such.
         """
         if self._loop is None or self._loop[0] is not environments:
-            self._check(environments, self._n)
+            self._check(environments)
+            if environments.num_envs != self._n:
+                raise ValueError(
+                    f"The agent plays {self._n} environments, got {environments.num_envs}: make it "
+                    f"with num_environments={environments.num_envs}."
+                )
             self._process.begin()
             self._loop = environments, _loop(environments, _TakesTurns(self))
         finished: list[Episode] = []
@@ -233,13 +238,11 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
         """
         if episodes < 0:
             raise ValueError(f"episodes must be at least 0, got {episodes}.")
-        n = _vector(environments).num_envs
-        self._check(environments, n)
+        self._check(environments)
         if self._loop is not None and self._loop[0] is environments:
             raise ValueError("The agent learns in these environments: evaluate it in others.")
-        evaluator = make_evaluator(
-            self._agent, self._process.update.network, num_environments=n, seed=seed
-        )
+        network, n = self._process.update.network, environments.num_envs
+        evaluator = make_evaluator(self._agent, network, num_environments=n, seed=seed)
         loop = _loop(environments, evaluator)
         return [episode for _, ended in loop.play_in_all(episodes) for episode in ended]
 
@@ -309,14 +312,10 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
         self._rows += self._n
         self.update()
 
-    def _check(self, environments: VectorEnv, n: int) -> None:
-        """Accepts environments that can be played."""
-        if _vector(environments).num_envs != n:
-            raise ValueError(
-                f"The agent plays {n} environments, got {environments.num_envs}: make it with "
-                f"num_environments={environments.num_envs}."
-            )
-        if (mode := environments.metadata.get("autoreset_mode")) != AutoresetMode.NEXT_STEP:
+    def _check(self, environments: VectorEnv) -> None:
+        """Accepts environments that can be played, however many."""
+        mode = _vector(environments).metadata.get("autoreset_mode")
+        if mode != AutoresetMode.NEXT_STEP:
             raise ValueError(f"autoreset_mode must be {AutoresetMode.NEXT_STEP}, got {mode}.")
         if (found := _spec_of(environments)) != self._spec:
             raise ValueError(

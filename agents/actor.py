@@ -22,8 +22,10 @@ from agents.compilation import policy_function
 from agents.contract import Agent, EnvironmentAction, Network, Policy
 from agents.masking import where_rows
 from agents.networks.network import is_discrete
+from agents.networks.parts import masks
+from environments.copies.vector import has_mask
 from replay.frames import FrameStack, is_image
-from replay.structures import FIRST, NO_ACTION, Nest, NetworkInput, Step
+from replay.structures import FIRST, LAST, NO_ACTION, Nest, NetworkInput, Step
 from tensor_ops.loops import without_loops
 
 AnyNetwork = TypeVar("AnyNetwork", bound=Network)
@@ -110,7 +112,10 @@ class RecurrentActor:
 
         Raises:
           RuntimeError: when the row before was not observed.
+          ValueError: when no action is legal.
         """
+        if has_mask(observation):
+            masks().check_any(observation, step_type != LAST)
         if self._pending is not None:
             raise RuntimeError("Cannot act: the outcome of the previous action was never observed.")
         first = step_type == FIRST

@@ -100,6 +100,8 @@ class Agent:
         learners can each have a part of a batch.
       has_action_values: whether its network's outputs are action values `[..., A]`.
       is_recurrent: whether its network carries a state from step to step.
+      masks_actions: whether it takes legal actions alone where an observation has the part
+        `environments.copies.vector.ACTION_MASK`; else it plays no such environment.
     """
 
     name: str
@@ -119,6 +121,7 @@ class Agent:
     can_be_several: bool = False
     has_action_values: bool = False
     is_recurrent: bool = True
+    masks_actions: bool = False
 
     @property
     def batch_size(self) -> int:

@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from agents.masking import zero_where_masked
 from agents.networks.network import apply_to_rows
+from replay.structures import Nest
 from tensor_ops import xla
 from tensor_ops.elementwise import as_float
 
@@ -71,12 +72,16 @@ class PixelControlHead(snt.Module):
             for channels in (1, num_actions)
         )
 
-    def __call__(self, x: tf.Tensor) -> tf.Tensor:
-        """`[B, D]` -> `[B, h, w, A]`."""
+    def __call__(self, x: Nest) -> tf.Tensor:
+        """`[B, D]` -> `[B, h, w, A]`; with legal actions beside it, the mean is over these."""
+        x, legal = x if isinstance(x, tuple) else (x, None)
         x = tf.nn.relu(self._linear(x))
         x = tf.reshape(x, [-1, *self._smallest, CHANNELS])
         x = tf.nn.relu(self._deconvolution(x))
         advantage = self._advantage(x)
+        if legal is not None:
+            legal = legal._replace(actions=legal.actions[:, tf.newaxis, tf.newaxis])  # of all cells
+            return legal.only(self._value(x) + advantage - legal.mean(advantage))
         return self._value(x) + advantage - tf.reduce_mean(advantage, axis=-1, keepdims=True)
 
 
@@ -98,7 +103,7 @@ class PixelControl(tf.Module):
 
     def loss(
         self,
-        core_output: tf.Tensor,
+        core_output: Nest,
         observation: tf.Tensor,
         action: tf.Tensor,
         continuation: tf.Tensor,
@@ -107,7 +112,7 @@ class PixelControl(tf.Module):
         """The loss of an unroll's trained rows and the last one, a scalar.
 
         Args:
-          core_output: `[L + 1, B, D]`.
+          core_output: `[L + 1, B, D]`, perhaps with legal actions beside it.
           observation: `[L + 1, B, H, W, C * k]`, k stacked frames, the newest one last.
           action, continuation, mask: `[L, B]`, as in `TrainedRows`.
         """

@@ -20,9 +20,11 @@ from agents.contract import Agent, Update
 from agents.environment_loop import Episode, VectorEnvironmentLoop
 from agents.finite import check_rewards
 from agents.in_process import InProcess
+from agents.networks.parts import masks
 from environments.copies import conversion
 from environments.copies.from_dm import space_of
 from environments.copies.spec import spec_of
+from environments.copies.vector import has_mask
 from replay import tables
 from replay.structures import FIRST, LAST, MID, Nest
 
@@ -133,8 +135,10 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
         if num_environments < 1:
             raise ValueError(f"num_environments must be at least 1, got {num_environments}.")
         try:
-            seen = conversion.observed(space_of(environment_spec.observations))
-            acted = conversion.acted(space_of(environment_spec.actions))
+            space, actions = map(space_of, environment_spec[:2])
+            seen, acted = conversion.observed(space, actions), conversion.acted(actions)
+            if has_mask(seen.space):
+                masks().check(agent)
         except ValueError as error:
             raise ValueError(f"The environment cannot be played: {error}") from None
         self._spec = spec_of(seen.space, acted.space)

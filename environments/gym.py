@@ -26,10 +26,12 @@ from environments.copies.dead_simulators import first_line
 from environments.copies.from_dm import FromDm
 from environments.copies.leaves import UNCHECKED, NotInSpaceError, are_checked, leaves
 from environments.copies.made_singly import Copies, close
+from environments.copies.vector import ACTION_MASK, has_mask
 from environments.kinds import Description
 
 _REGISTERED = "gym:"
 _RENDER_MODE = "rgb_array"
+_MASKS = "environments.copies.masks"  # which most environments do without
 
 
 def ids() -> list[str]:
@@ -81,7 +83,7 @@ def converters(name: str) -> tuple[conversion.Observed, conversion.Acted]:
     Raises:
       ValueError: a sentence; it cannot be made here, or cannot be played.
     """
-    env = _make(name, drawing=False)
+    env = _make_like(describe(name).observations, name, drawing=False)
     found = _converted(name, env)
     close(env)
     return found
@@ -96,9 +98,17 @@ def make(name: str, num_envs: int, *, drawing: bool = False) -> Copies:
       drawing: whether `render()` will be called, which takes one that draws.
     """
     known = describe(name)
-    make_one = functools.partial(_make, name, drawing=drawing)
+    make_one = functools.partial(_make_like, known.observations, name, drawing=drawing)
     like = known.observations, known.actions
     return Copies(make_one, num_envs, like=like, what=f"environments of {name!r}")
+
+
+def _make_like(observations: spaces.Space, name: str, *, drawing: bool) -> gymnasium.Env:
+    """Makes an environment, which shows a mask of legal actions if such observations do."""
+    env = _make(name, drawing=drawing)
+    if has_mask(observations) and not has_mask(env.observation_space):
+        env = importlib.import_module(_MASKS).MaskFromInfo(env)
+    return env
 
 
 def _make(name: str, *, drawing: bool) -> gymnasium.Env:
@@ -166,9 +176,15 @@ def _described(name: str) -> Description:
     with _told(name):
         draws = _RENDER_MODE in (*env.metadata.get("render_modes", ()), env.render_mode)
         speed = int(env.metadata.get("render_fps", 30))
-        _play_one_step(env, act)
+        is_masked = not _play_one_step(env, seen, act)
+    if is_masked:
+        env = importlib.import_module(_MASKS).MaskFromInfo(env)
+        seen, act = _converted(name, env)
+        with _told(name):
+            _play_one_step(env, seen, act)
     close(env)
-    another = _make(name, drawing=False)  # a constructor may draw its spaces by chance
+    # A constructor may draw its spaces by chance.
+    another = _make_like(seen.space, name, drawing=False)
     other_seen, other_act = _converted(name, another)
     close(another)
     try:
@@ -182,7 +198,7 @@ def _converted(name: str, env: gymnasium.Env) -> tuple[conversion.Observed, conv
     with _told(name):
         space, action_space = env.observation_space, env.action_space
     try:
-        return conversion.observed(space), conversion.acted(action_space)
+        return conversion.observed(space, action_space), conversion.acted(action_space)
     except ValueError as error:
         raise ValueError(f"{name!r} {error}") from error
 
@@ -198,10 +214,13 @@ def _told(name: str) -> Iterator[None]:
         ) from error
 
 
-def _play_one_step(env: gymnasium.Env, act: conversion.Acted) -> None:
+def _play_one_step(env: gymnasium.Env, seen: conversion.Observed, act: conversion.Acted) -> bool:
     """Resets an environment and steps it once, by an action of an agent's.
 
     Nobody else has checked it, and a run is a late place to find out.
+
+    Returns:
+      False, without a step, where `info` has a mask of legal actions that is not shown.
 
     Raises:
       ValueError: its results break gymnasium's interface, or are not in its spaces.
@@ -212,7 +231,12 @@ def _play_one_step(env: gymnasium.Env, act: conversion.Acted) -> None:
         raise ValueError(f"reset() must give (observation, info), got {reprlib.repr(begun)}")
     _check_observation(env, begun[0])
     act.space.seed(0)
-    stepped = env.step(act.convert(act.space.sample()))
+    action = act.space.sample()
+    if has_mask(seen.space):
+        action = importlib.import_module(_MASKS).sample(act.space, seen.convert(begun[0]))
+    elif ACTION_MASK in begun[1]:
+        return False
+    stepped = env.step(act.convert(action))
     if not (isinstance(stepped, tuple) and len(stepped) == 5 and isinstance(stepped[4], dict)):
         raise ValueError(
             "step() must give (observation, reward, terminated, truncated, info), got "
@@ -225,6 +249,7 @@ def _play_one_step(env: gymnasium.Env, act: conversion.Acted) -> None:
     for name, value in (("terminated", terminated), ("truncated", truncated)):
         if not _is(lambda flag: flag in (True, False), value):
             raise ValueError(f"{name} must be true or false, got {reprlib.repr(value)}")
+    return True
 
 
 def _check_observation(env: gymnasium.Env, observation: Any) -> None:

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from gymnasium.vector import VectorEnv, VectorWrapper
 
 from environments import atari, kinds, suites
-from environments.copies.vector import Begun, SeededVectorEnv, Step
+from environments.copies.vector import ACTION_MASK, Begun, SeededVectorEnv, Step
 
 # Atari and DMLab show 60 frames a second and take one action for four of them.
 _FRAMES_PER_SECOND = {
@@ -130,7 +130,8 @@ class _Drawn(VectorWrapper):
         parts = self._observation
         shown = parts if isinstance(parts, Mapping) else {"": parts}
         # The part most like a picture; a dictionary is ordered by name.
-        return (drawn(max((part[0] for part in shown.values()), key=np.ndim)),)
+        rows = [part[0] for name, part in shown.items() if name != ACTION_MASK]
+        return (drawn(max(rows, key=np.ndim)),)
 
 
 def _is_picture(rendered: Any) -> bool:

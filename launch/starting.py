@@ -17,6 +17,7 @@ from absl import flags
 from agents.contract import Agent, Update
 from agents.networks.network import is_discrete
 from environments.copies.dead_simulators import first_line
+from environments.copies.vector import has_mask
 from launch import command_line, gcp_flags, trial
 from launch.local import fork_server, processes, supervisor, temporary_files
 from replay import dataset, tables
@@ -40,7 +41,7 @@ flags.FLAGS.set_default("lp_launch_type", "local_mp")  # Launchpad's own default
 flags.FLAGS.set_default("lp_termination_notice_secs", -1)  # the launching process has its own
 # Which most runs do without.
 _ARTEFACT, _TRACKER = "launch.hosts.artefact", "launch.local.tracker"
-_GPUS = "launch.local.gpus"
+_GPUS, _MASKS = "launch.local.gpus", "agents.networks.masks"
 _OPTIONS, _LAUNCHER = "launch.gcp.options", "launch.gcp.launcher"
 _NETWORK = ("actions", "initial_state", "step", "unroll", "trainable_variables", "variables")
 
@@ -267,6 +268,8 @@ def make_updates(run: Settings) -> dict[str, Update]:
     for name in run.agents:
         try:
             agent = building.make_agent(run, name)
+            if has_mask(spec.observations):
+                command_line.later(_MASKS).check(agent)
             update = agent.make_update(spec)
             if missing := [part for part in _NETWORK if not hasattr(update.network, part)]:
                 raise ValueError(

@@ -52,4 +52,5 @@ def make(config: Config, name: str = "r2d2") -> Agent:
         can_be_several=True,
         has_action_values=True,
         is_recurrent=config.lstm_size > 0,
+        masks_actions=True,
     )

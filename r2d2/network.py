@@ -10,6 +10,7 @@ from acme import specs
 from agents.networks.layers import Linear
 from agents.networks.network import RecurrentNetwork, choices_of, network_under
 from r2d2.config import Config
+from replay.structures import Nest
 from tensor_ops.elementwise import relu
 
 MOST_ACTIONS = 1_024  # each has a value of its own, and is seldom tried if there are many
@@ -71,11 +72,14 @@ class DuelingHead(snt.Module):
         self._value = snt.Linear(1)
         self._advantage = snt.Linear(num_actions)
 
-    def __call__(self, x: tf.Tensor) -> tf.Tensor:
-        """`[B, H]` -> `[B, A]`."""
+    def __call__(self, x: Nest) -> tf.Tensor:
+        """`[B, H]` -> `[B, A]`; with legal actions beside it, the mean is over these."""
+        x, legal = x if isinstance(x, tuple) else (x, None)
         hidden = tf.cast(relu(self._hidden(x)), tf.float32)
         of_value, of_advantage = tf.split(hidden, 2, axis=-1)
         advantage = self._advantage(of_advantage)
+        if legal is not None:
+            return legal.only(self._value(of_value) + advantage - legal.mean(advantage))
         mean = tf.reduce_mean(advantage, axis=-1, keepdims=True)
         return self._value(of_value) + advantage - mean
 

@@ -7,6 +7,8 @@ import tensorflow as tf
 
 from agents import random_numbers
 from agents.contract import Network, Policy, PolicyOutput
+from agents.networks.parts import masks
+from environments.copies.vector import has_mask
 from r2d2.config import Config
 from r2d2.network import JointActions
 from r2d2.targets import h_inverse
@@ -32,7 +34,7 @@ def epsilon_ladder(indices: np.ndarray, num_actors: int, base: float, alpha: flo
 
 
 def epsilon_greedy(
-    q: tf.Tensor, epsilon: tf.Tensor, generator: tf.random.Generator
+    q: tf.Tensor, epsilon: tf.Tensor, generator: tf.random.Generator, legal: Nest = None
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Draws actions, and gives their exact log-probability.
 
@@ -42,6 +44,7 @@ def epsilon_greedy(
       q: `[N, A]`.
       epsilon: `[N]`, or `[1]` for all.
       generator: the stream of random numbers.
+      legal: `agents.networks.masks.Legal`, to which q is confined; A is their number then.
 
     Returns:
       Actions `[N]` int32 and log μ of them `[N]` float32.
@@ -49,7 +52,10 @@ def epsilon_greedy(
     num_actors, num_actions = tf.shape(q)[0], q.shape[-1]
     greedy = tf.argmax(q, axis=-1, output_type=tf.int32)
     explores = random_numbers.uniform(generator, [num_actors]) < epsilon
-    any_action = generator.uniform([num_actors], maxval=num_actions, dtype=tf.int32)
+    if legal is None:
+        any_action = generator.uniform([num_actors], maxval=num_actions, dtype=tf.int32)
+    else:
+        any_action, num_actions = legal.any(generator), legal.number()
     action = tf.where(explores, any_action, greedy)
     probability = epsilon / num_actions + (1.0 - epsilon) * tf.cast(action == greedy, tf.float32)
     return action, tf.math.log(probability)
@@ -82,7 +88,8 @@ def _epsilon_greedy_policy(network: Network, epsilon: np.ndarray, seed: int) -> 
     @tf.function(autograph=False)
     def policy(inputs: NetworkInput, core_state: Nest) -> PolicyOutput:
         q, core_state = network.step(inputs, core_state)  # [N, A]
-        index, log_probability = epsilon_greedy(q, epsilon, generator)
+        legal = masks().legal(inputs.observation) if has_mask(inputs.observation) else None
+        index, log_probability = epsilon_greedy(q, epsilon, generator, legal)
         values = {
             "q_taken": tf.gather(q, index, axis=-1, batch_dims=1),
             "q_max": tf.reduce_max(q, axis=-1),

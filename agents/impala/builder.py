@@ -96,6 +96,7 @@ def make(
         estimates=_estimates,
         can_be_several=True,
         is_recurrent=config.lstm_size > 0,
+        masks_actions=True,
     )
 
 

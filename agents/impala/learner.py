@@ -21,7 +21,7 @@ from agents.networks.parts import image_of
 from agents.optimization import RMSProp, annealed, clip_by_global_norm
 from agents.pixel_control import PixelControl
 from agents.several_learners import current, whole_metrics
-from replay.structures import UNKNOWN, Batch, TrainedRows
+from replay.structures import UNKNOWN, Batch, Nest, TrainedRows
 
 
 class LaggedCopy(tf.Module):
@@ -130,7 +130,7 @@ class VTraceUpdate(tf.Module):
         tasks = tf.fill(tf.shape(outputs)[:1], task)
         return outputs_of_tasks(outputs[tf.newaxis], tasks)[0]
 
-    def _core_output(self, batch: Batch) -> tf.Tensor:
+    def _core_output(self, batch: Batch) -> Nest:
         """The core's outputs on a batch's trained rows and the last, `[L + 1, B, H]`."""
         config = self._config
         reset = batch.reset | batch.life_lost if config.life_loss else batch.reset

@@ -10,6 +10,7 @@ from acme import specs
 from agents.impala.config import Config
 from agents.impala.distributions import Distribution, Form, form_of
 from agents.networks.network import RecurrentNetwork, network_under
+from replay.structures import Nest
 
 # He et al. 2015. Sonnet's default loses two thirds of the signal's size in every layer with a ReLU:
 # what differs between two frames of Pong would come out of the torso at a thousandth, and the
@@ -45,9 +46,11 @@ class ActorCriticHead(snt.Module):
         """The values' layer; its variables exist from the first call on."""
         return self._value
 
-    def __call__(self, x: tf.Tensor) -> PolicyAndValue:
-        """`[B, H]` -> policies `[B]` and `[B, K]`."""
-        return PolicyAndValue(self._make_policy(self._policy(x)), self._value(x))
+    def __call__(self, x: Nest) -> PolicyAndValue:
+        """`[B, H]` -> policies `[B]`, of legal actions where they are beside it, and `[B, K]`."""
+        x, legal = x if isinstance(x, tuple) else (x, None)
+        outputs = self._policy(x) if legal is None else legal.only(self._policy(x))
+        return PolicyAndValue(self._make_policy(outputs), self._value(x))
 
 
 def make_network(

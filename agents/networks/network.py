@@ -18,7 +18,8 @@ import tree
 from acme import specs
 
 from agents.networks.core import Core, make_core
-from agents.networks.parts import torso_of
+from agents.networks.parts import masks, torso_of
+from environments.copies.vector import has_mask
 from replay.structures import Batch, Nest, NetworkInput
 
 PREVIOUS_REWARD_LIMIT = 1.0
@@ -67,7 +68,7 @@ class RecurrentNetwork(snt.Module):
 
     def with_core(self, core: Core) -> "RecurrentNetwork":
         """A network around another core, with this one's torso and head and their variables."""
-        return RecurrentNetwork(
+        return type(self)(
             self._torso,
             core,
             self._head,
@@ -93,8 +94,8 @@ class RecurrentNetwork(snt.Module):
 
     def unroll_core(
         self, inputs: NetworkInput, core_state: Nest, reset: tf.Tensor, valid: tf.Tensor
-    ) -> tuple[tf.Tensor, Nest]:
-        """As `unroll`, without the head: the core's outputs `[T, B, H]`."""
+    ) -> tuple[Nest, Nest]:
+        """As `unroll`, without the head: its inputs, the core's outputs `[T, B, H]`."""
         x = apply_to_rows(self._embed, inputs)  # [T, B, D]
         return self._core.unroll(x, core_state, reset, valid)
 
@@ -137,8 +138,10 @@ def network_under(
       w_init: as `make_torso` takes it.
     """
     dtype = tf.as_dtype(config.precision)
-    seen = environment_spec.observations
-    return RecurrentNetwork(
+    seen, kind = environment_spec.observations, RecurrentNetwork
+    if has_mask(seen):
+        seen, kind = masks().shown(seen), masks().MaskedNetwork
+    return kind(
         torso=torso_of(seen, config.torso, config.hidden_sizes, w_init, dtype),
         core=make_core(config.lstm_size, dtype),
         head=head,
@@ -212,12 +215,13 @@ def unroll_trained(
     if learns:
         rows, core_state = _warmed_up(network, rows, core_state, burn_in)
     x, _ = network.unroll_core(rows[0], core_state, *rows[1:])
-    return apply_to_rows(network.head, x if learns else x[burn_in:])
+    trained = tree.map_structure(lambda y: y if learns else y[burn_in:], x)
+    return apply_to_rows(network.head, trained)
 
 
 def unroll_trained_core(
     network: RecurrentNetwork, batch: Batch, core_state: Nest, reset: tf.Tensor, burn_in: int
-) -> tf.Tensor:
+) -> Nest:
     """The outputs of a network's core on a batch's trained rows and the last, `[L + 1, B, H]`.
 
     No loss learns from the last row, which is only bootstrapped from. It is unrolled apart and has
@@ -232,7 +236,8 @@ def unroll_trained_core(
     trained, core_state = network.unroll_core(inputs, core_state, resets, valid)
     inputs, resets, valid = tree.map_structure(lambda x: x[-1:], rows)
     last, _ = network.unroll_core(inputs, core_state, resets, valid)
-    return tf.concat([trained, tf.stop_gradient(last)], axis=0)
+    last = tree.map_structure(tf.stop_gradient, last)
+    return tree.map_structure(lambda *x: tf.concat(x, axis=0), trained, last)
 
 
 def _warmed_up(

@@ -10,6 +10,7 @@ or three.
 The torso that a config names is the images', or the vector's where there is no image.
 """
 
+import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from acme import specs
 
 from agents.networks.language import Language
 from agents.networks.torsos import MLPTorso, make_torso
+from environments.copies.vector import has_mask
 from replay.frames import is_image
 from replay.structures import Nest
 
@@ -71,6 +73,11 @@ class Parts(snt.Module):
         return self._others[part - 1] if part else self._torso
 
 
+def masks() -> Any:
+    """`agents.networks.masks`, which most runs do without."""
+    return importlib.import_module("agents.networks.masks")
+
+
 def torso_of(
     observations: Nest,
     kind: str,
@@ -81,7 +88,8 @@ def torso_of(
     """The torso of an environment's observations.
 
     Args:
-      observations: specs of one environment's, as `environments.copies.spec.spec_of` makes them.
+      observations: specs of one environment's, as `environments.copies.spec.spec_of` makes them,
+        without a mask of legal actions.
       kind: as `make_torso` takes it.
       hidden_sizes: the layers of an `mlp`, and of a vector beside images.
       w_init: as `make_torso` takes it.
@@ -119,6 +127,8 @@ def image_of(observation: Nest) -> Any:
     Raises:
       ValueError: several parts, and none of this name.
     """
+    if has_mask(observation):
+        observation = masks().shown(observation)
     if not isinstance(observation, Mapping):
         return observation
     if IMAGE not in observation:

@@ -11,6 +11,7 @@ from agents.impala.network import KEEPS_VARIANCE, ActorCriticHead, PolicyAndValu
 from agents.networks.layers import Linear
 from agents.networks.network import RecurrentNetwork, network_under
 from agents.stac.config import Config
+from replay.structures import Nest
 from tensor_ops.elementwise import relu
 
 
@@ -40,7 +41,7 @@ class Heads(snt.Module):
         super().__init__()
         self.heads = tuple(heads)
 
-    def __call__(self, x: tf.Tensor) -> PolicyAndValue:
+    def __call__(self, x: Nest) -> PolicyAndValue:
         """The first head's outputs for `[B, H]`; the variables of all are made."""
         first, *_ = [head(x) for head in self.heads]  # a graph drops what nobody reads
         return first

@@ -6,9 +6,11 @@ import numpy as np
 import tensorflow as tf
 import tree
 
+from agents.networks.parts import masks
 from analysis.playing import saved_model
 from analysis.playing.evaluation import Player
 from environments import gym, suites
+from environments.copies.vector import has_mask
 from run_folder import building
 
 State = Any
@@ -98,6 +100,8 @@ class Policy:
             raise ValueError(f"An observation must be {_form(spec)}, got {row!r}.") from None
         if _form(array) != _form(spec):
             raise ValueError(f"An observation must be {_form(spec)}, got {_form(array)}.")
+        if has_mask(array):
+            masks().check_any(array)
         return array
 
 

@@ -16,6 +16,7 @@ An agent acts by one number from 0, by several of them, int [D], or by a bounded
 """
 
 import functools
+import importlib
 import itertools
 import zlib
 from collections.abc import Callable
@@ -26,7 +27,7 @@ from gymnasium import spaces
 from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 
 from environments.copies.leaves import Leaf, leaves
-from environments.copies.vector import in_a_line
+from environments.copies.vector import has_mask, in_a_line
 
 MAX_WORDS = 16
 """The words of an instruction that are kept; none of the levels of DMLab-30 says more."""
@@ -62,17 +63,23 @@ class Acted(NamedTuple):
     convert: Callable[[Any], Any]  # an action in this space -> as the environment knows it
 
 
-def observed(space: spaces.Space, *, checked: bool = True) -> Observed:
+def observed(
+    space: spaces.Space, actions: spaces.Space | None = None, *, checked: bool = True
+) -> Observed:
     """Converts an environment's observations for agents.
 
     Args:
       space: of its observations.
+      actions: of its actions, which a mask of legal ones (`environments.copies.masks`) has to fit.
       checked: whether `convert` raises ValueError, a clause, for a part that is not finite, has
         another shape, or would be changed by its type, as -1 in bytes; else it is taken as it is.
 
     Raises:
       ValueError: a clause, "must have ..., got ...", that quotes the part that cannot be shown.
     """
+    if has_mask(space):
+        masks = importlib.import_module("environments.copies.masks")  # which most do without
+        return Observed(*masks.observed(space, actions, checked=checked))
     parts: dict[str, Observed] = {}
     numbers: list[Leaf] = []
     for leaf in leaves(space, checked=checked):

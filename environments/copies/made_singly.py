@@ -1,5 +1,6 @@
 """N copies of an environment that is made one at a time: arrays in, arrays out."""
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 from environments.copies import conversion
 from environments.copies.dead_simulators import Deaths, raised
 from environments.copies.leaves import are_checked
-from environments.copies.vector import Begun, Step, spread
+from environments.copies.vector import Begun, Step, has_mask, spread
 
 LIVES = "recurrent_replay/lives"
 """A key of an environment's `info`: how many lives are left. All others are its own."""
@@ -24,9 +25,10 @@ class Copies(VectorWrapper):
     """N copies of an environment, stepped one after the other.
 
     Observations and actions are converted by `conversion`. A copy that raises, or whose observation
-    is not in its space, is replaced: the step truncates its episode and repeats the observation
-    before, and the next step begins another episode; `infos["lost"]`, [N], counts these. Of a
-    copy's own `info` only `LIVES` is read, or `lives` of ALE's games: they are `infos["lives"]`.
+    is not in its space or shows no legal action, is replaced: the step truncates its episode and
+    repeats the observation before, and the next step begins another episode; `infos["lost"]`, [N],
+    counts these. Of a copy's own `info` only `LIVES` is read, or `lives` of ALE's games: they are
+    `infos["lives"]`. `masks.MaskFromInfo` shows a mask that is there.
 
     Args:
       make: makes one; `conversion` accepts its spaces.
@@ -87,8 +89,9 @@ class _Copy(gymnasium.Wrapper):
 
     def _take(self, env: gymnasium.Env) -> None:
         """Goes on with an environment; ValueError, a clause, if its spaces are not the copies'."""
-        seen = conversion.observed(env.observation_space, checked=are_checked(env))
-        acted = conversion.acted(env.action_space)
+        space, actions = env.observation_space, env.action_space
+        seen = conversion.observed(space, actions, checked=are_checked(env))
+        acted = conversion.acted(actions)
         if not self._like:
             self._like.append((seen.space, acted.space))
         conversion.check_alike(self._like[0], (seen.space, acted.space))
@@ -121,8 +124,8 @@ class _Copy(gymnasium.Wrapper):
         try:
             observation, reward, terminated, truncated, info = self.env.step(self._act(action))
             self._steps += 1
-            seen, paid = self._observed(observation), float(reward)
             ends, told = (bool(terminated), bool(truncated)), self._told(info)
+            seen, paid = self._observed(observation, ended=any(ends)), float(reward)
         except (Exception, SystemExit) as error:  # whatever somebody's code raises
             self._lose(error)
             return self._seen, 0.0, False, True, {"lost": 1}
@@ -138,9 +141,12 @@ class _Copy(gymnasium.Wrapper):
         self._is_broken = True
         self._deaths.add(self, raised(error), error)
 
-    def _observed(self, observation: Any) -> Any:
+    def _observed(self, observation: Any, *, ended: bool = False) -> Any:
         try:
-            return self._see(observation)
+            seen = self._see(observation)
+            if has_mask(seen) and not ended:
+                importlib.import_module("environments.copies.masks").check_any(seen)
+            return seen
         except ValueError as error:
             raise ValueError(f"{error}, after step {self._steps} of an episode") from None
 

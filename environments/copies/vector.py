@@ -1,5 +1,6 @@
 """Types, seeds and words that all vector environments share."""
 
+from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -14,6 +15,15 @@ Begun = tuple[Observations, dict[str, Any]]
 Step = tuple[Observations, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
 """(observations, rewards float32 [N], terminated bool [N], truncated bool [N], infos), as
 `VectorEnv.step` returns them."""
+
+ACTION_MASK = "action_mask"
+"""The part of an observation that says which actions are legal, uint8 [A]."""
+
+
+def has_mask(observation: Any) -> bool:
+    """Returns whether an observation, a space or a spec of them has a part `ACTION_MASK`."""
+    # A space's `in` asks whether a value is in it.
+    return isinstance(observation, Mapping) and observation.get(ACTION_MASK) is not None
 
 
 @runtime_checkable

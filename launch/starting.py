@@ -41,7 +41,7 @@ flags.FLAGS.set_default("lp_launch_type", "local_mp")  # Launchpad's own default
 flags.FLAGS.set_default("lp_termination_notice_secs", -1)  # the launching process has its own
 # Which most runs do without.
 _ARTEFACT, _TRACKER = "launch.hosts.artefact", "launch.local.tracker"
-_GPUS, _MASKS = "launch.local.gpus", "agents.networks.masks"
+_GPUS, _MASKS = "launch.local.gpus", "agents.legal_actions"
 _OPTIONS, _LAUNCHER = "launch.gcp.options", "launch.gcp.launcher"
 _NETWORK = ("actions", "initial_state", "step", "unroll", "trainable_variables", "variables")
 

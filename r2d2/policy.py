@@ -44,7 +44,7 @@ def epsilon_greedy(
       q: `[N, A]`.
       epsilon: `[N]`, or `[1]` for all.
       generator: the stream of random numbers.
-      legal: `agents.networks.masks.Legal`, to which q is confined; A is their number then.
+      legal: `agents.legal_actions.Legal`, to which q is confined; A is their number then.
 
     Returns:
       Actions `[N]` int32 and log μ of them `[N]` float32.

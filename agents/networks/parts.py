@@ -74,8 +74,8 @@ class Parts(snt.Module):
 
 
 def masks() -> Any:
-    """`agents.networks.masks`, which most runs do without."""
-    return importlib.import_module("agents.networks.masks")
+    """`agents.legal_actions`, which most runs do without."""
+    return importlib.import_module("agents.legal_actions")
 
 
 def torso_of(

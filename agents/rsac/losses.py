@@ -77,8 +77,9 @@ def critic_loss(
     Returns:
       A scalar.
     """
-    error = tf.square(tf.stop_gradient(targets) - action_values)
-    return _mean(0.5 * tf.reduce_sum(error, axis=0), mask, weights)
+    # Masked before it is squared: the derivative of NaN would be NaN.
+    error = zero_where_masked(tf.stop_gradient(targets) - action_values, mask)
+    return _mean(0.5 * tf.reduce_sum(tf.square(error), axis=0), mask, weights)
 
 
 def policy_loss(

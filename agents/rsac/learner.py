@@ -19,7 +19,7 @@ from agents.rsac.losses import (
     soft_value,
     temperature_loss,
 )
-from agents.rsac.network import Outputs, squash_previous
+from agents.rsac.network import Outputs, head_of, squash_previous
 from agents.several_learners import current, mean, whole_metrics
 from replay.priorities import mixed_priorities
 from replay.structures import Batch
@@ -57,15 +57,15 @@ class SACUpdate(tf.Module):
         seed = int(tf.random.uniform([], maxval=2**31 - 1, dtype=tf.int32))
         self._generator = tf.random.Generator.from_seed(seed)
         self.noise = self._generator.state  # which a checkpoint must hold
-        head = network.head
+        head = head_of(network)
         of_policy = {v.ref() for v in head.policy_variables}
         of_others = of_policy | {head.log_temperature.ref()}
         self._policy = [v for v in network.trainable_variables if v.ref() in of_policy]
         self._critics = [v for v in network.trainable_variables if v.ref() not in of_others]
         self._parameters = [*self._critics, *self._policy, head.log_temperature]
-        self._target_entropy = config.target_entropy
-        if config.target_entropy is None:
-            self._target_entropy = -float(network.actions.shape[0])
+        by_default = -float(network.actions.shape[0])
+        entropy = config.target_entropy
+        self._target_entropy = by_default if entropy is None else entropy
         self._optimizer = Adam(config.learning_rate, epsilon=config.adam_epsilon)
         create_slots(self._optimizer, self._parameters)
         self._follow(1.0)
@@ -74,7 +74,7 @@ class SACUpdate(tf.Module):
     def __call__(self, batch: Batch) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
         """Improves the parameters; returns the items' new priorities `[B]` and metrics."""
         config = self._config
-        log_temperature = self.network.head.log_temperature
+        log_temperature = head_of(self.network).log_temperature
         with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
             tape.watch(self._parameters)
             found = self.evaluate(batch)
@@ -113,7 +113,7 @@ class SACUpdate(tf.Module):
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """The losses of a batch, each to be differentiated by its own parameters alone."""
-        config, head = self._config, self.network.head
+        config, head = self._config, head_of(self.network)
         batch = batch._replace(inputs=squash_previous(batch.inputs))
         arguments = (batch, batch.core_state, batch.reset, config.burn_in)
         online: Outputs = unroll_trained(self.network, *arguments, learns=True)  # [L + 1, B]
@@ -126,7 +126,9 @@ class SACUpdate(tf.Module):
         log_probability = policy.log_probability(u)  # [L + 1, B]
         temperature = tf.exp(head.log_temperature)
         value = soft_value(
-            self.target_network.head.action_values(target.features, u), log_probability, temperature
+            head_of(self.target_network).action_values(target.features, u),
+            log_probability,
+            temperature,
         )
         targets = item_targets(config, value, rows.reward, rows.continuation, rows.mask)
         features = online.features[:-1]

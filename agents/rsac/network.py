@@ -9,7 +9,7 @@ the policy and others for the critics; docs/rsac.md has both side by side. An ac
 critics' heads, so the core has seen the history alone.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import sonnet as snt
@@ -91,6 +91,12 @@ def make_network(config: Config, environment_spec: specs.EnvironmentSpec) -> Rec
             "impala choose among those."
         )
     return network_under(Head(actions.shape[0], config), config, environment_spec)
+
+
+def head_of(network: Any) -> Head:
+    """The head of this agent's network."""
+    assert isinstance(network.head, Head)
+    return network.head
 
 
 def squash_previous(inputs: NetworkInput) -> NetworkInput:

@@ -5,25 +5,22 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import tensorflow as tf
 
-from agents.contract import Policy, PolicyOutput
+from agents.contract import Network, Policy, PolicyOutput
 from agents.impala.distributions import SquashedGaussian
-from agents.networks.network import RecurrentNetwork
 from agents.rsac.losses import soft_value
-from agents.rsac.network import squash_previous
+from agents.rsac.network import head_of, squash_previous
 from replay.structures import Nest, NetworkInput
 
 Choose = Callable[[SquashedGaussian, tf.random.Generator], tf.Tensor]
 
 
-def make_policy(
-    network: RecurrentNetwork, indices: np.ndarray, num_actors: int, seed: int
-) -> Policy:
+def make_policy(network: Network, indices: np.ndarray, num_actors: int, seed: int) -> Policy:
     """The policy of the actors with these indices: all act alike."""
     del indices, num_actors
     return _policy(network, seed, SquashedGaussian.sample)
 
 
-def make_evaluation_policy(network: RecurrentNetwork, seed: int) -> Policy:
+def make_evaluation_policy(network: Network, seed: int) -> Policy:
     """The policy of evaluation, in any number of environments: the mean μ (SAC, Section 7)."""
     return _policy(network, seed, SquashedGaussian.for_evaluation)
 
@@ -34,16 +31,17 @@ def estimates(update: object, values: Mapping[str, tf.Tensor], task: int) -> dic
     return {"Q": values["q_taken"]}
 
 
-def _policy(network: RecurrentNetwork, seed: int, choose: Choose) -> Policy:
+def _policy(network: Network, seed: int, choose: Choose) -> Policy:
     generator = tf.random.Generator.from_seed(seed)
+    head = head_of(network)
 
     @tf.function(autograph=False)
     def policy(inputs: NetworkInput, core_state: Nest) -> PolicyOutput:
         output, core_state = network.step(squash_previous(inputs), core_state)
         action = choose(output.policy, generator)
         log_probability = output.policy.log_probability(action)
-        q = network.head.action_values(output.features, action)
-        temperature = tf.exp(network.head.log_temperature)
+        q = head.action_values(output.features, action)
+        temperature = tf.exp(head.log_temperature)
         values = {
             "q_taken": tf.reduce_min(q, axis=0),
             "value": soft_value(q, log_probability, temperature),

@@ -9,7 +9,7 @@ import tree
 
 from agents import random_numbers
 from agents.rsac.learner import SACUpdate
-from agents.rsac.network import squash_previous
+from agents.rsac.network import head_of, squash_previous
 from replay.structures import Batch, PriorityInput
 from tests.batches import VECTORS
 from tests.eager import eagerly
@@ -30,7 +30,7 @@ class Oracle(NamedTuple):
 def oracle(update: SACUpdate, batch: Batch, noise: np.ndarray, config: Any) -> Oracle:
     """The oracle's view, an item and a step at a time; noise is `[L + 1, B, D]`."""
     length, size = config.length, config.batch_size
-    alpha = float(np.exp(update.network.head.log_temperature))
+    alpha = float(np.exp(head_of(update.network).log_temperature))
     q_taken = np.full((2, length, size), np.nan)
     targets, log_probability, policy_term = np.full((3, length, size), np.nan)
     for b in range(size):
@@ -54,17 +54,17 @@ def oracle(update: SACUpdate, batch: Batch, noise: np.ndarray, config: Any) -> O
             density /= np.sqrt(2 * np.pi) * np.exp(log_sigma) * (1 - np.tanh(u) ** 2)
             log_pi = np.log(density).sum()
             u = tf.constant(u[None], tf.float32)
-            q = update.target_network.head.action_values(target.features, u)
+            q = head_of(update.target_network).action_values(target.features, u)
             value[t] = min(float(q[0, 0]), float(q[1, 0])) - alpha * log_pi
-            least = min(update.network.head.action_values(online.features, u).numpy().ravel())
+            least = min(head_of(update.network).action_values(online.features, u).numpy().ravel())
             fresh[t] = log_pi, alpha * log_pi - least
         fields = (batch.reward, config.discount * batch.continuation, batch.mask)
-        column = [x[config.burn_in :, b].numpy() for x in fields]
-        for t in np.flatnonzero(column[-1]):
+        reward, discount, mask = (x[config.burn_in :, b].numpy() for x in fields)
+        for t in np.flatnonzero(mask):
             row = rows["online"][config.burn_in + t]
             action = batch.action[config.burn_in + t, b : b + 1]
-            q_taken[:, t, b] = update.network.head.action_values(row.features, action)[:, 0]
-            targets[t, b] = n_step_return(t, value, *column, config.n_step)
+            q_taken[:, t, b] = head_of(update.network).action_values(row.features, action)[:, 0]
+            targets[t, b] = n_step_return(t, value, reward, discount, mask, config.n_step)
             log_probability[t, b], policy_term[t, b] = fresh[t]
     return Oracle(q_taken, targets, log_probability, policy_term)
 
@@ -155,7 +155,7 @@ def test_the_first_step_by_hand(scale: float, clips: bool) -> None:
     """Adam's first step is −lr g / (|g| + ε). Each loss moves parameters of its own alone."""
     config = small_config("rsac", adam_epsilon=1e-3, max_gradient_norm=40.0)
     update, batch = make_update(config), make_batch(config, reward_scale=scale)
-    head = update.network.head
+    head = head_of(update.network)
     policy = set(map(id, head.policy_variables))
     state = update.noise.numpy()
     with tf.GradientTape(persistent=True) as tape:

@@ -2,6 +2,7 @@
 
     python -m benchmarks.curves memory RUNS --peer_python=/path/to/python
     MUJOCO_GL=egl python -m benchmarks.curves control RUNS
+    MUJOCO_GL=disable python -m benchmarks.curves real_world RUNS --peer_python=/path/to/python
 
 trains what docs/data does not hold yet, as many at a time as there are cores, then draws and
 prints all of it. A run is a folder of RUNS; one that was cut short goes on. With --minutes=0 it
@@ -10,6 +11,9 @@ only draws.
 `memory` is R2D2 on memory tasks of public suites, beside sb3-contrib's RecurrentPPO: ten minutes
 and three seeds of each. Both play 16 environments, with an LSTM of 64 units. R2D2's returns come
 from the actors that hardly explore, RecurrentPPO's from its policy.
+
+`real_world` is recurrent SAC, with an LSTM and without, beside RecurrentPPO, on two tasks of the
+Real-World RL suite whose sensors are late, noisy, stuck or silent: 25 minutes and three seeds each.
 
 `control` is cartpole/swingup: 40 minutes from features, 25 elsewhere. Each run is evaluated by 30
 episodes of its last parameters.
@@ -41,6 +45,7 @@ RANDOM = "random"
 FEATURES = "control:cartpole/swingup"
 PIXELS = "control-pixels:cartpole/swingup"
 REAL_WORLD = "rwrl:cartpole/swingup/medium"
+REAL_WALKER = "rwrl:walker/walk/medium"
 POPGYM, MINIGRID = "gym:popgym:popgym-RepeatPreviousEasy-v0", "gym:minigrid:MiniGrid-MemoryS7-v0"
 BSUITE = "benchmarks.curves:memory_len"
 
@@ -88,7 +93,7 @@ def _arm(label: str, colour: str, agent: str, lstm_size: int = 64) -> Arm:
     return Arm(label, colour, (f"--agent={agent}", f"--{agent}.lstm_size={lstm_size}"))
 
 
-MEMORY, CONTROL = "memory", "control"
+MEMORY, CONTROL, REAL = "memory", "control", "real_world"
 _STYLES = {1: "-", 2: "--"}
 _MEMORY = {
     POPGYM: Task("popgym-RepeatPreviousEasy-v0", 10.0, POPGYM),
@@ -100,12 +105,33 @@ _CONTROL = {
     REAL_WORLD: Task("rwrl: cartpole/swingup/medium", 25.0),
     PIXELS: Task("cartpole/swingup from pixels", 25.0),
 }
+_REAL = {name: Task(name.replace(":", ": "), 25.0, name) for name in (REAL_WORLD, REAL_WALKER)}
 _RIVAL = "recurrent_ppo"
+_SAC, _SAC_FEEDFORWARD = "rsac", "rsac_feedforward"
 STUDIES = {
     MEMORY: Study(
         _MEMORY,
         {"r2d2": _arm("R2D2", "tab:red", "r2d2"), _RIVAL: Arm("RecurrentPPO", "tab:gray")},
         [Run(task, arm, seed) for task in _MEMORY for seed in SEEDS for arm in ("r2d2", _RIVAL)],
+        evaluates=False,
+    ),
+    REAL: Study(
+        _REAL,
+        {
+            _SAC: _arm("recurrent SAC", "tab:red", "rsac"),
+            _SAC_FEEDFORWARD: Arm(
+                "SAC, no LSTM",
+                "tab:orange",
+                ("--agent=rsac", "--rsac.lstm_size=0", "--rsac.burn_in=0"),
+            ),
+            _RIVAL: Arm("RecurrentPPO", "tab:gray"),
+        },
+        [
+            Run(task, arm, seed)
+            for seed in SEEDS
+            for task in _REAL
+            for arm in (_SAC, _SAC_FEEDFORWARD, _RIVAL)
+        ],
         evaluates=False,
     ),
     CONTROL: Study(

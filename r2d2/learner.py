@@ -9,11 +9,12 @@ from agents.compilation import update_function
 from agents.masking import masked_mean, mean_age, zero_where_masked
 from agents.networks.network import RecurrentNetwork, unroll_trained
 from agents.optimization import Adam, create_slots
-from agents.several_learners import current, mean, whole_metrics
+from agents.prioritized import batch_weights
+from agents.several_learners import mean, whole_metrics
 from r2d2.config import Config
 from r2d2.network import JointActions
 from r2d2.targets import double_q_values, item_targets
-from replay.priorities import importance_weights, mixed_priorities
+from replay.priorities import mixed_priorities
 from replay.structures import Batch, Nest
 
 
@@ -116,25 +117,10 @@ class R2D2Update(tf.Module):
         targets = item_targets(
             config, value, rows.reward, rows.continuation, rows.life_lost, rows.mask
         )
-        loss = q_learning_loss(q_taken, targets, rows.mask, self._importance_weights(batch))
-        return Evaluation(loss, q_taken, targets)
-
-    def _importance_weights(self, batch: Batch) -> tf.Tensor:
-        """The weights of this learner's items `[B]`; the largest among all learners' is 1.
-
-        Where learners sample shards of their own, a table has the items of all of them together. A
-        common factor of their probabilities and sizes does not matter.
-        """
-        learners, exponent = current(), self._config.importance_exponent
-        if learners.size == 1:
-            return importance_weights(batch.probability, batch.table_size, exponent)
-        sizes = tf.reshape(learners.gather(batch.table_size), [learners.size, -1])
-        weights = importance_weights(
-            learners.gather(batch.probability),
-            tf.tile(tf.reduce_sum(sizes, axis=0), [learners.size]),
-            exponent,
+        loss = q_learning_loss(
+            q_taken, targets, rows.mask, batch_weights(batch, config.importance_exponent)
         )
-        return tf.reshape(weights, [learners.size, -1])[learners.rank]
+        return Evaluation(loss, q_taken, targets)
 
     def _initial_state(self, batch: Batch) -> Nest:
         if self._config.stored_state:

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from agents.masking import transform_reward
+from agents.prioritized import n_step_returns
 from r2d2.config import Config
 from replay.priorities import mixed_priorities
 from replay.structures import PriorityInput
@@ -62,39 +63,6 @@ def double_q_values(online_q: tf.Tensor, target_q: tf.Tensor) -> tf.Tensor:
     """
     choice = tf.argmax(online_q, axis=-1)
     return tf.gather(target_q, choice, axis=-1, batch_dims=choice.shape.rank)
-
-
-def n_step_returns(
-    value: tf.Tensor, reward: tf.Tensor, discount: tf.Tensor, mask: tf.Tensor, n: int
-) -> tf.Tensor:
-    """n-step returns within an item (Kapturowski et al. 2019, Section 2.3, inside h).
-
-        G_t = r_t + γ_t r_{t+1} + … + γ_t ⋯ γ_{t+m−2} r_{t+m−1} + γ_t ⋯ γ_{t+m−1} v_{t+m}
-
-    m is n, or fewer where the item's real steps end sooner: the bootstrap then is the row right
-    after the last real step, be it the item's last row or one that padding follows.
-
-    Args:
-      value: `[L + 1, B]`, v_t: the value of row t.
-      reward: `[L, B]`, r_t: the one that followed the action of row t.
-      discount: `[L, B]`, γ_t: of row t + 1 as seen from row t; 0 where the environment terminated.
-      mask: `[L, B]`, 1 on real steps.
-      n: the largest number of rewards.
-
-    Returns:
-      G, `[L, B]`; on rows that are no real steps it means nothing.
-    """
-    tf.debugging.assert_shapes(
-        [(value, ("K", "B")), (reward, ("L", "B")), (discount, ("L", "B")), (mask, ("L", "B"))]
-    )
-    real = mask > 0
-    returns = value  # the 0-step return of every row
-    # A k-step return is one reward and the (k-1)-step return of the next row; a row without a real
-    # step has no reward to add, so there every return is the value, and so is the last row's.
-    for _ in range(n):
-        longer = tf.where(real, reward + discount * returns[1:], value[:-1])
-        returns = tf.concat([longer, value[-1:]], axis=0)  # [L + 1, B]
-    return returns[:-1]
 
 
 def item_targets(

@@ -26,6 +26,7 @@ _MODULES = {  # of the entries, `ENTRIES`, by the names that these have in it
     "impala": "agents.impala.entry",
     **dict.fromkeys(("multihead_impala", "popart"), "agents.popart.entry"),
     **dict.fromkeys(("stac", "stacx"), "agents.stac.entry"),
+    "rsac": "agents.rsac.entry",
 }
 
 

@@ -12,6 +12,7 @@ from replay.structures import NO_ACTION, Batch, Nest, NetworkInput
 
 NUM_ACTIONS = 3
 OBSERVATION_SIZE = 5
+VECTORS = specs.BoundedArray((2,), np.float32, [-1, 2], [1, 6], "action")
 
 
 def environment_spec(
@@ -26,6 +27,16 @@ def environment_spec(
         rewards=specs.Array((), np.float32, "reward"),
         discounts=specs.BoundedArray((), np.float32, 0.0, 1.0, "discount"),
     )
+
+
+def acts_by_vectors(config: Any) -> bool:
+    """Whether an agent of this Config takes actions that are vectors, and no others."""
+    return hasattr(config, "target_entropy")
+
+
+def with_actions_of(config: Any, spec: specs.EnvironmentSpec) -> specs.EnvironmentSpec:
+    """The spec of an environment, with vectors for actions where an agent needs those."""
+    return spec._replace(actions=VECTORS) if acts_by_vectors(config) else spec
 
 
 class Sizes(Protocol):
@@ -78,9 +89,17 @@ def random_batch(
     for b in range(size):
         if terminated is not None and terminated[b]:
             continuation[end[b] - 1, b] = 0
-    previous_action = rng.integers(NUM_ACTIONS, size=(num_steps + 1, size))
+    of_vectors = acts_by_vectors(config)
+
+    def actions(num_rows: int) -> np.ndarray:
+        if of_vectors:  # before they are squashed; most are beyond where tanh bends
+            return rng.normal(size=(num_rows, size, *VECTORS.shape)) * 1.5
+        return rng.integers(NUM_ACTIONS, size=(num_rows, size))
+
+    action_type = tf.float32 if of_vectors else tf.int32
+    previous_action = actions(num_steps + 1)
     reset = (row == padding_) & (padding_ > 0)
-    previous_action[reset] = NO_ACTION
+    previous_action[reset] = 0 if of_vectors else NO_ACTION
 
     def rows(x: np.ndarray, dtype: Any, real: np.ndarray) -> tf.Tensor:
         """Padded rows are zero."""
@@ -91,13 +110,13 @@ def random_batch(
     return Batch(
         inputs=NetworkInput(
             rows(rng.normal(size=(num_steps + 1, size, OBSERVATION_SIZE)), tf.float32, valid),
-            rows(previous_action, tf.int32, valid),
+            rows(previous_action, action_type, valid),
             rows(rng.normal(size=(num_steps + 1, size)), tf.float32, valid & ~reset),
         ),
         reset=tf.constant(reset),
         valid=tf.constant(valid),
         life_lost=tf.zeros([num_steps + 1, size], tf.bool),
-        action=rows(rng.integers(NUM_ACTIONS, size=(num_steps, size)), tf.int32, mask),
+        action=rows(actions(num_steps), action_type, mask),
         log_probability=rows(-2 * rng.random((num_steps, size)), tf.float32, mask),
         reward=rows(rng.normal(size=(num_steps, size)) * reward_scale, tf.float32, mask),
         continuation=rows(continuation, tf.float32, mask),
@@ -111,14 +130,15 @@ def random_batch(
     )
 
 
-def random_inputs(seed: int, size: int) -> NetworkInput:
+def random_inputs(seed: int, size: int, config: Any = None) -> NetworkInput:
     """A network's inputs for `size` environments in the midst of their episodes."""
     rng = np.random.default_rng(seed)
-    return NetworkInput(
-        rng.normal(size=(size, OBSERVATION_SIZE)).astype(np.float32),
-        rng.integers(NUM_ACTIONS, size=size).astype(np.int32),
-        rng.normal(size=size).astype(np.float32),
-    )
+    observation = rng.normal(size=(size, OBSERVATION_SIZE)).astype(np.float32)
+    if acts_by_vectors(config):
+        action = rng.normal(size=(size, *VECTORS.shape)).astype(np.float32)
+    else:
+        action = rng.integers(NUM_ACTIONS, size=size).astype(np.int32)
+    return NetworkInput(observation, action, rng.normal(size=size).astype(np.float32))
 
 
 def inputs_after(action: int, reward: float) -> NetworkInput:

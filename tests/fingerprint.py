@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from agents.contract import Update
 from run_folder import catalogue
-from tests.batches import environment_spec, random_batch
+from tests.batches import acts_by_vectors, environment_spec, random_batch, with_actions_of
 
 NUM_UPDATES = 20
 SIZE = 16  # steps of a batch
@@ -25,14 +25,17 @@ def _update(name: str) -> tuple[Update, Any]:
     """An agent's update with a small network, and its Config."""
     config = catalogue.config(name, "catch")
     own: dict[str, Any] = {"lstm_size": 8 if config.lstm_size else 0}
-    if not hasattr(config, "queue_size"):
+    if acts_by_vectors(config):
+        own |= {"period": 4, "head_hidden_sizes": (8,)}
+    elif not hasattr(config, "queue_size"):
         own |= {"period": 4, "head_size": 8, "target_update_period": 3}
     else:
         # As many updates as the paper makes on one game, or on 57.
         own["annealing_frames"] = SIZE * 78_125 * (57 if hasattr(config, "num_tasks") else 1)
     config = dataclasses.replace(config, **SMALL, **own)
     tf.random.set_seed(0)
-    return catalogue.entry(name).make(config, name).make_update(environment_spec()), config
+    spec = with_actions_of(config, environment_spec())
+    return catalogue.entry(name).make(config, name).make_update(spec), config
 
 
 def fingerprint(name: str) -> str:

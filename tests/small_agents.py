@@ -11,10 +11,11 @@ from agents.contract import Agent
 from agents.impala import agent as impala
 from agents.popart import agent as popart
 from agents.popart.statistics import PopArt
+from agents.rsac import agent as rsac
 from agents.stac import agent as stac
 from r2d2 import agent as r2d2
 from replay.structures import NO_ACTION, Batch
-from tests.batches import environment_spec, random_batch
+from tests.batches import environment_spec, random_batch, with_actions_of
 
 R2D2: dict[str, Any] = dict(
     burn_in=3,
@@ -47,9 +48,14 @@ IMPALA: dict[str, Any] = dict(
 NUM_TASKS = 4  # of PopArt, whose statistics follow within a few updates
 POPART = IMPALA | dict(num_tasks=NUM_TASKS, statistics_decay=0.1)
 STAC = IMPALA | dict(head_hidden_sizes=(8,))
+RSAC: dict[str, Any] = {
+    **{name: R2D2[name] for name in R2D2 if name not in ("target_update_period", "head_size")},
+    "head_hidden_sizes": (7,),
+    "tau": 0.1,
+}
 
-_KINDS: dict[str, Any] = dict(r2d2=r2d2, impala=impala, popart=popart, stac=stac)
-_FIELDS = dict(r2d2=R2D2, impala=IMPALA, popart=POPART, stac=STAC)
+_KINDS: dict[str, Any] = dict(r2d2=r2d2, impala=impala, popart=popart, stac=stac, rsac=rsac)
+_FIELDS = dict(r2d2=R2D2, impala=IMPALA, popart=POPART, stac=STAC, rsac=RSAC)
 NAMES = pytest.mark.parametrize("name", _KINDS)
 
 # An R2D2's items: three trained steps and a terminal; an episode's start; one trained step; a
@@ -78,7 +84,8 @@ def make_agent(config: Any, given: Any = None) -> Agent:
 def make_update(config: Any, seed: int = 0, spec: specs.EnvironmentSpec | None = None) -> Any:
     """A new update whose parameters follow from the seed; PopArt's tasks differ in statistics."""
     tf.random.set_seed(seed)
-    update = make_agent(config).make_update(spec or environment_spec())
+    spec = with_actions_of(config, spec or environment_spec())
+    update = make_agent(config).make_update(spec)
     if isinstance(config, popart.Config) and config.normalise:
         statistics = statistics_of(update)
         mu = np.linspace(-1, 2, config.num_tasks)
@@ -95,7 +102,7 @@ def statistics_of(update: Any) -> PopArt:
 
 def make_batch(config: Any, seed: int = 0, **options: Any) -> Batch:
     """A random batch with padding or ends of episodes, as the Config's agent would sample it."""
-    if isinstance(config, r2d2.Config):
+    if isinstance(config, r2d2.Config | rsac.Config):
         return random_batch(config, seed, **ITEMS | options)
     batch = with_ends(random_batch(config, seed, **options), ENDS)
     return batch._replace(task=tf.constant(TASKS)) if isinstance(config, popart.Config) else batch

@@ -10,7 +10,8 @@ The first is PPO on a task of the Control Suite, from features; its last line of
 actor steps a second from the second rollout on. Policy and value have a network of these sizes
 each. With `log` it is RecurrentPPO, which writes a line for each episode. All else is its own
 default, but for the number of environments and the LSTM's size, which are as in a run here.
-They need the packages stable-baselines3, sb3-contrib, shimmy, and what the environment needs.
+They need the packages stable-baselines3, sb3-contrib, shimmy, and what the environment needs:
+`rwrl:` the Real-World RL suite, dm_control and MuJoCo as requirements-control.lock has them.
 """
 
 import csv
@@ -77,7 +78,10 @@ class _Watch(BaseCallback):
 
 
 def make(name: str) -> gymnasium.Env[Any, Any]:
-    """One environment: `control:<domain>/<task>`, `bsuite:<id>` or `gym:<module>:<id>`.
+    """One environment, by its name.
+
+    `control:<domain>/<task>`, `rwrl:<domain>/<task>/<level>`, `bsuite:<id>` or
+    `gym:<module>:<id>`.
 
     MiniGrid's picture is a vector, as its mission is always the same and PPO has no torso for
     pictures of 7 x 7.
@@ -87,6 +91,12 @@ def make(name: str) -> gymnasium.Env[Any, Any]:
         shimmy = importlib.import_module("shimmy.dm_control_compatibility")
         task = importlib.import_module("dm_control.suite").load(*rest.split("/"))
         return FlattenObservation(shimmy.DmControlCompatibilityV0(task))
+    if kind == "rwrl":
+        shimmy = importlib.import_module("shimmy.dm_control_compatibility")
+        domain, task, level = rest.split("/")
+        suite = importlib.import_module("realworldrl_suite.environments")
+        found = suite.load(domain, f"realworld_{task}", combined_challenge=level)
+        return FlattenObservation(shimmy.DmControlCompatibilityV0(found))
     if kind == "bsuite":
         shimmy = importlib.import_module("shimmy.bsuite_compatibility")
         task = importlib.import_module("bsuite").load_from_id(rest)

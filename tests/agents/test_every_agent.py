@@ -15,7 +15,14 @@ from acme import specs
 from agents.compilation import is_refused, policy_function
 from agents.contract import Update
 from replay.structures import Batch, PriorityInput
-from tests.batches import NUM_ACTIONS, environment_spec, inputs_after, random_batch, random_inputs
+from tests.batches import (
+    NUM_ACTIONS,
+    environment_spec,
+    inputs_after,
+    random_batch,
+    random_inputs,
+    with_actions_of,
+)
 from tests.eager import eagerly
 from tests.observations import IMAGE, spec_with_words, with_images, with_words
 from tests.small_agents import NAMES, make_agent, make_batch, make_update, small_config
@@ -66,7 +73,7 @@ def _distance(x: Any, y: Any) -> float:
 
 @pytest.mark.parametrize(
     ("name", "observations", "lstm_size"),
-    [("r2d2", "images", 6), ("impala", "words", 6), ("stac", "vectors", 0)],
+    [("r2d2", "images", 6), ("impala", "words", 6), ("stac", "vectors", 0), ("rsac", "words", 6)],
 )  # PopArt's network is IMPALA's
 def test_outputs_and_states_are_float32_and_near(
     name: str, observations: str, lstm_size: int
@@ -90,7 +97,7 @@ def test_outputs_and_states_are_float32_and_near(
 
 @pytest.mark.parametrize(
     ("name", "observations", "lstm_size"),
-    [("r2d2", "images", 6), ("popart", "words", 6), ("stac", "vectors", 0)],
+    [("r2d2", "images", 6), ("popart", "words", 6), ("stac", "vectors", 0), ("rsac", "images", 6)],
 )
 @eagerly()
 def test_an_update_is_near(name: str, observations: str, lstm_size: int) -> None:
@@ -122,7 +129,7 @@ def _assert_metrics_are_near(
 
 @pytest.mark.parametrize(
     ("name", "observations", "lstm_size"),
-    [("r2d2", "images", 6), ("popart", "words", 0), ("stac", "vectors", 0)],
+    [("r2d2", "images", 6), ("popart", "words", 0), ("stac", "vectors", 0), ("rsac", "vectors", 6)],
 )
 def test_an_update_compiled_as_a_whole_equals_one_that_is_not(
     name: str, observations: str, lstm_size: int, monkeypatch: pytest.MonkeyPatch
@@ -150,6 +157,7 @@ CHOICES = specs.BoundedArray((2,), np.int32, 0, [2, 1])
         ("popart", "images", None),
         ("stac", "vectors", CHOICES),
         ("stac", "vectors", PAIRS),
+        ("rsac", "vectors", PAIRS),
     ],
 )
 def test_a_policy_compiled_as_a_whole_acts_as_one_that_is_not(
@@ -251,6 +259,7 @@ def test_an_eager_update_equals_a_traced_one(name: str) -> None:
         ("impala", dict(policy_lag=2)),
         ("popart", {}),
         ("stac", dict(policy_lag=2, num_heads=3)),
+        ("rsac", {}),
     ],
 )
 def test_a_checkpoint_reproduces_the_next_updates_bit_for_bit(
@@ -278,13 +287,13 @@ def test_every_field_of_a_config_is_read_by_something_that_is_made_of_it(name: s
     config = small_config(name, **changes)
     seen, read = watched(config)
     agent = make_agent(config, seen)
-    update = agent.make_update(SPECS["vectors"])
+    update = agent.make_update(with_actions_of(config, SPECS["vectors"]))
     update(make_batch(config))
     agent.make_policy(update.network, np.arange(2), 2, 0)
     agent.make_evaluation_policy(update.network, 0)
     if agent.initial_priority is not None:
         rows = np.ones((config.length + 1, 2), np.float32)
-        values = {"q_taken": rows, "q_max": rows}
+        values = {"q_taken": rows, "q_max": rows, "value": rows}
         agent.initial_priority(PriorityInput(values, rows[1:], rows[1:], rows > 0, rows[1:]))
     unread = {field.name for field in dataclasses.fields(config)} - read
     # STAC has two as they stand only, and here no replay.
@@ -419,11 +428,11 @@ def test_a_seed_fixes_an_actors_stream_bit_for_bit(name: str) -> None:
 
     def play(seed: int) -> list[Any]:
         tf.random.set_seed(1)
-        network = agent.make_network(environment_spec())
+        network = agent.make_network(with_actions_of(agent.config, environment_spec()))
         policy = agent.make_policy(network, np.arange(4), 4, seed)
         state, outputs = network.initial_state(4), []
         for t in range(20):
-            outputs.append(policy(random_inputs(t, 4), state))
+            outputs.append(policy(random_inputs(t, 4, agent.config), state))
             state = outputs[-1].core_state
         return outputs
 

@@ -94,7 +94,7 @@ def _check_equal(alone: Learned, together: list[Learned], tolerance: float) -> N
 
 EVERY_AGENT = [
     *("r2d2", "r2d2_plus", "r2d2_feedforward", "impala", "multihead_impala", "popart", "stac"),
-    "stacx",
+    *("stacx", "rsac"),
 ]
 
 

@@ -16,7 +16,7 @@ from agents.contract import Update
 from agents.several_learners import ALONE, Learners, Together, among, broadcast
 from replay.structures import Batch
 from run_folder import catalogue
-from tests.batches import environment_spec, random_batch
+from tests.batches import acts_by_vectors, environment_spec, random_batch, with_actions_of
 
 NUM_UPDATES = 20
 BATCH_SIZE = 6  # items, which 2 and 3 learners divide
@@ -51,7 +51,9 @@ def make_update(case: Case, rank: int) -> tuple[Update, Any]:
     """The update of a small agent, whose first parameters follow from its rank; and its Config."""
     config = catalogue.config(case.agent, "catch")
     own: dict[str, Any] = {"lstm_size": 8 if config.lstm_size else 0}
-    if not hasattr(config, "queue_size"):
+    if acts_by_vectors(config):
+        own |= {"period": 4, "head_hidden_sizes": (8,)}
+    elif not hasattr(config, "queue_size"):
         own |= {"period": 4, "head_size": 8, "target_update_period": 3}
     if hasattr(config, "num_tasks"):
         own |= {"num_tasks": 3, "statistics_decay": 0.1}
@@ -59,7 +61,7 @@ def make_update(case: Case, rank: int) -> tuple[Update, Any]:
     tf.random.set_seed(rank)
     agent = catalogue.entry(case.agent).make(config, case.agent)
     spec = environment_spec(_IMAGE, np.uint8) if case.sees_images else environment_spec()
-    return agent.make_update(spec), config
+    return agent.make_update(with_actions_of(config, spec)), config
 
 
 def batch_of(case: Case, config: Any, seed: int) -> Batch:

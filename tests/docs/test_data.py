@@ -71,6 +71,7 @@ MADE: dict[str, tuple[Collection[object], Collection[object]]] = {
     **{
         name: (found.runs, curves.read(curves.data(name, "curves")))
         for name, found in CURVES.items()
+        if curves.data(name, "curves").exists()  # of a study that has been made
     },
     "corrections": (corrections.RUNS, CORRECTED),
     "populations": (
@@ -97,7 +98,7 @@ def test_every_line_of_a_benchmark_is_shown() -> None:
 
 
 DRAWN: dict[str, Callable[[pathlib.Path], None]] = {
-    **{f"{name}_curves": functools.partial(curves.draw, name) for name in CURVES},
+    **{f"{name}_curves": functools.partial(curves.draw, name) for name in MADE if name in CURVES},
     "impala-corrections": functools.partial(training.draw, CORRECTED, corrections.GRIDS),
     "stac_small": functools.partial(training.draw, TUNED, self_tuning.GRIDS),
     **{

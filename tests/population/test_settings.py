@@ -68,7 +68,7 @@ def test_of_other_agents_the_papers_tune_nothing() -> None:
     tuned = {name for name in catalogue.AGENTS if settings.default_sweep(name, "catch")}
     assert tuned == {name for name, entry in catalogue.AGENTS.items() if entry.evolved is evolved}
     assert {"impala", "popart"} <= tuned
-    assert not {"r2d2", "stac", "stacx"} & tuned
+    assert not {"r2d2", "stac", "stacx", "rsac"} & tuned
 
 
 @pytest.mark.parametrize(

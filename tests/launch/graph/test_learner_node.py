@@ -29,7 +29,7 @@ from launch.graph.rejoining import Origin
 from replay import dataset, tables
 from run_folder import catalogue, checkpoints, log_reader, log_writer
 from run_folder.building import core_state_spec
-from tests.batches import environment_spec, random_batch
+from tests.batches import acts_by_vectors, environment_spec, random_batch, with_actions_of
 from tests.patience import PATIENCE
 from tests.run_folder import saved_runs
 from tests.run_folder.saving import COUNTS, Place, saved_in, table_info
@@ -42,17 +42,20 @@ SMALL: dict[str, Any] = dict(
 def _agent(name: str) -> Agent:
     config = catalogue.config(name, "catch")
     own = {"lstm_size": min(config.lstm_size, 8)}
-    if not hasattr(config, "queue_size"):
+    if acts_by_vectors(config):
+        own |= {"period": 4, "head_hidden_sizes": (8,)}
+    elif not hasattr(config, "queue_size"):
         own |= {"period": 4, "head_size": 8, "target_update_period": 1}
     return catalogue.entry(name).make(dataclasses.replace(config, **SMALL, **own), name)
 
 
 def _zeros(agent: Agent) -> Any:
+    spec = with_actions_of(agent.config, environment_spec())
     batches = dataset.make_dataset(
         ["localhost:1"],
         agent.tables,
-        environment_spec(),
-        core_state_spec(agent, environment_spec()),
+        spec,
+        core_state_spec(agent, spec),
         tables.block_layout(agent.tables),
         agent.batch_sizes,
     )
@@ -66,7 +69,7 @@ def test_a_warm_up_leaves_no_trace_in_what_is_learned(name: str) -> None:
     found = []
     for warm in (False, True):
         tf.random.set_seed(0)
-        update = agent.make_update(environment_spec())
+        update = agent.make_update(with_actions_of(agent.config, environment_spec()))
         metrics: list[Any] = []
         learner = Learner(update, Fetched(iter([batch, batch])), on_metrics=metrics.append)
         before = learner.save()

@@ -1,9 +1,10 @@
-"""The torsos by name, without TensorFlow, so that settings can ask for them."""
+"""The torsos and cores by name, without TensorFlow, so that settings can ask for them."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 TORSO_EXAMPLE = "my_package.torsos:Torso"
+CORE_EXAMPLE = "my_package.cores:Core"
 
 
 class Convolution(NamedTuple):
@@ -19,6 +20,21 @@ class Convolution(NamedTuple):
 CONVOLUTIONS: Mapping[str, Sequence[Convolution]] = {
     "dqn": (Convolution(32, 8, 4), Convolution(64, 4, 2), Convolution(64, 3, 1)),
     "shallow": (Convolution(16, 8, 4), Convolution(32, 4, 2)),
+}
+
+
+class CoreWeights(NamedTuple):
+    """Weights of a core of H units whose inputs are D numbers, but for those that grow with H."""
+
+    by_square: int  # for each of H x H
+    by_inputs: int  # for each of H x D
+
+
+CORES: Mapping[str, CoreWeights] = {
+    "lstm": CoreWeights(4, 4),
+    "gru": CoreWeights(3, 3),
+    "lru": CoreWeights(6, 1),
+    "mingru": CoreWeights(0, 2),
 }
 
 

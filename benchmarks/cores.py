@@ -2,8 +2,8 @@
 
     python -m benchmarks.cores
 
-trains what docs/data/cores.csv does not hold yet, then draws and prints all of it. Actors and
-learner take turns in one process, so a run follows from its seed.
+trains what docs/data/cores.csv does not hold yet, then draws all of it and writes it into
+docs/cores.md. Actors and learner take turns in one process, so a run follows from its seed.
 """
 
 import pathlib
@@ -27,7 +27,7 @@ from r2d2.agent import Config, make
 from r2d2.diagnosis import Played, Recorder, Strategy, cut_sequences, q_discrepancies
 
 DATA = DOCS / "data/cores.csv"
-PLOT = DOCS / "images/cores.png"
+PAGE = DOCS / "cores.md"
 SEEDS = range(3)
 NUM_ENVIRONMENTS = 32
 UPDATES = 2_000
@@ -186,10 +186,18 @@ def draw(results: dict[Run, Result], path: pathlib.Path) -> None:
     figures.draw(panels, path, (11.0, 3.6), dpi=130)
 
 
-def tell(results: dict[Run, Result]) -> None:
-    """Draws and prints everything."""
-    draw(results, PLOT)
-    print("\n\n".join(GRID._replace(title=t).table(results, m) for m, t in MEASURES.items()))
+def block(results: dict[Run, Result]) -> str:
+    """In Markdown: the plot, and a table for each measure."""
+    tables = [GRID._replace(title=title).table(results, m) for m, title in MEASURES.items()]
+    return "\n\n".join(
+        ["![Four ways to recover a state, for each core](images/cores.png)", *tables]
+    )
+
+
+def tell(results: dict[Run, Result], page: pathlib.Path = PAGE) -> None:
+    """Draws everything beside a page, and writes it into that."""
+    draw(results, page.parent / "images" / "cores.png")
+    page.write_text(study.replace_block(page.read_text(), "cores", block(results)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Cores beside the LSTM: against naive loops in numpy, with resets and invalid rows anywhere."""
 
 import math
+import pathlib
+import re
 import sys
 from typing import Any
 
@@ -13,11 +15,12 @@ import tree
 from agents.networks import cores
 from agents.networks.core import Core, make_core
 from agents.networks.named import CORES
+from tests.docs.pages import ROOT
 
 T, B, D, H = 11, 3, 4, 5  # scans have four rounds, the last of them incomplete
 OWN = "sonnet:VanillaRNN"
-ALL = pytest.mark.parametrize("kind", [*CORES, OWN])
 OTHERS = [kind for kind in CORES if kind != "lstm"]
+ALL = pytest.mark.parametrize("kind", [*OTHERS, OWN])
 
 
 def _make(kind: str, dtype: tf.DType = tf.float32) -> Any:
@@ -333,3 +336,15 @@ def test_an_lstm_or_none_loads_no_other_cores(monkeypatch: pytest.MonkeyPatch) -
     make_core(H)
     make_core(0, kind="gru")
     assert "agents.networks.cores" not in sys.modules
+
+
+def test_the_pages_core_can_be_had(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (code,) = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "cores.md").read_text(), re.DOTALL
+    )
+    (tmp_path / "cores_of_a_page.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    core = make_core(H, kind="cores_of_a_page:Average")
+    flags = [tf.zeros([T, B], tf.bool), tf.ones([T, B], tf.bool)]
+    outputs, state = core.unroll(_inputs(), _state(core), *flags)
+    _assert_close(outputs[-1], state)

@@ -112,8 +112,8 @@ def check_layers(
         )
     sizes = [size for size in (*hidden_sizes, lstm_size) if size]
     weights = sum(a * b for a, b in itertools.pairwise(hidden_sizes))
-    of_core, num_inputs = CORES.get(core, CORES["lstm"]), hidden_sizes[-1] if hidden_sizes else 0
-    weights += lstm_size * (of_core.by_square * lstm_size + of_core.by_inputs * num_inputs)
+    by_square, by_inputs = CORES.get(core, CORES["lstm"])
+    weights += lstm_size * (by_square * lstm_size + by_inputs * sum(hidden_sizes[-1:]))
     weights += 2 * head_size * (sizes[-1] if sizes else 0)
     if weights > MOST_WEIGHTS:
         raise ValueError(

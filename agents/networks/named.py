@@ -23,18 +23,12 @@ CONVOLUTIONS: Mapping[str, Sequence[Convolution]] = {
 }
 
 
-class CoreWeights(NamedTuple):
-    """Weights of a core of H units whose inputs are D numbers, but for those that grow with H."""
-
-    by_square: int  # for each of H x H
-    by_inputs: int  # for each of H x D
-
-
-CORES: Mapping[str, CoreWeights] = {
-    "lstm": CoreWeights(4, 4),
-    "gru": CoreWeights(3, 3),
-    "lru": CoreWeights(6, 1),
-    "mingru": CoreWeights(0, 2),
+# Of H units and D inputs: weights for each of H x H, and for each of H x D.
+CORES: Mapping[str, tuple[int, int]] = {
+    "lstm": (4, 4),
+    "gru": (3, 3),
+    "lru": (6, 1),
+    "mingru": (0, 2),
 }
 
 

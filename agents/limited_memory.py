@@ -1,6 +1,6 @@
 """Memory of the last k inputs only (Kapturowski et al. 2019, Section 5 and Figure 5).
 
-At step t the outputs are an LSTM's that is unrolled over o_{t−k+1}, ..., o_t and began with zero
+At step t the outputs are a core's that is unrolled over o_{t−k+1}, ..., o_t and began with zero
 instead of h_{t−k}. k unrolls are under way at a time, each one input longer than the next, so
 that a step of time is one step of each, in one batch, and not k steps of one:
 
@@ -19,8 +19,9 @@ import tensorflow as tf
 import tree
 
 from agents.contract import Network
-from agents.networks.core import LSTM
+from agents.networks.core import LSTM, Core, NoMemory
 from agents.networks.network import RecurrentNetwork
+from replay.structures import Nest
 
 
 def limit_memory(network: Network, memory_steps: int) -> RecurrentNetwork:
@@ -31,7 +32,7 @@ def limit_memory(network: Network, memory_steps: int) -> RecurrentNetwork:
     k of at least an episode's length it plays as without a limit.
 
     It is for acting: its state is k times as large, and it takes k times as many steps of its core,
-    while the torso and the product with the core's inputs are computed once.
+    while the torso and the product with an LSTM's inputs are computed once.
 
     Args:
       network: an agent's, its variables made.
@@ -46,7 +47,7 @@ def limit_memory(network: Network, memory_steps: int) -> RecurrentNetwork:
             f"memory_steps must be at least 1, which is the present input alone, "
             f"got {memory_steps}."
         )
-    if not isinstance(network, RecurrentNetwork) or not isinstance(network.core, LSTM):
+    if not isinstance(network, RecurrentNetwork) or isinstance(network.core, NoMemory):
         raise ValueError(
             f"memory_steps={memory_steps} limits a recurrent core's memory, and this network is "
             f"feed-forward."
@@ -58,30 +59,33 @@ class LimitedMemory(snt.Module):
     """A core that remembers its last k inputs: `agents.networks.core.Core` but for `unroll`.
 
     Args:
-      lstm: its variables exist.
+      core: its variables exist.
       memory_steps: k.
     """
 
-    def __init__(self, lstm: LSTM, memory_steps: int) -> None:
+    def __init__(self, core: Core, memory_steps: int) -> None:
         super().__init__()
-        self._lstm = lstm
+        self._core = core
         self._memory_steps = memory_steps
 
-    def initial_state(self, batch_size: int) -> snt.LSTMState:
-        """Zeros, `[batch_size, k, H]` each: the states of k unrolls, the shortest first."""
-        initial = self._lstm.initial_state(batch_size)
+    def initial_state(self, batch_size: int) -> Nest:
+        """Zeros, `[batch_size, k, ...]`: the states of k unrolls, the shortest first."""
+        initial = self._core.initial_state(batch_size)
         return tree.map_structure(lambda x: tf.repeat(x[:, None], self._memory_steps, 1), initial)
 
-    def step(self, inputs: tf.Tensor, state: snt.LSTMState) -> tuple[tf.Tensor, snt.LSTMState]:
+    def step(self, inputs: tf.Tensor, state: Nest) -> tuple[tf.Tensor, Nest]:
         """`[B, D]` and the state before -> the longest unroll's `[B, H]` and the state after."""
         k = self._memory_steps
-        gates = tf.repeat(self._lstm.project(inputs), k, axis=0)  # [B * k, 4H]
-        folded = tree.map_structure(lambda x: tf.reshape(x, [-1, x.shape[-1]]), state)
-        outputs, after = self._lstm.advance(gates, folded)  # [B * k, H]
-        begun = self._lstm.initial_state(tf.shape(inputs)[0])
+        folded = tree.map_structure(lambda x: tf.reshape(x, [-1, *x.shape[2:]]), state)
+        if isinstance(self._core, LSTM):
+            gates = tf.repeat(self._core.project(inputs), k, axis=0)  # [B * k, 4H]
+            outputs, after = self._core.advance(gates, folded)  # [B * k, H]
+        else:
+            outputs, after = self._core.step(tf.repeat(inputs, k, axis=0), folded)
+        begun = self._core.initial_state(tf.shape(inputs)[0])
 
         def advanced(longer: tf.Tensor, new: tf.Tensor) -> tf.Tensor:
-            unrolls = tf.reshape(longer, [-1, k, longer.shape[-1]])
-            return tf.concat([new[:, None], unrolls[:, :-1]], axis=1)  # [B, k, H]
+            unrolls = tf.reshape(longer, [-1, k, *longer.shape[1:]])
+            return tf.concat([new[:, None], unrolls[:, :-1]], axis=1)  # [B, k, ...]
 
         return outputs[k - 1 :: k], tree.map_structure(advanced, after, begun)

@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
-from agents.networks.named import TORSO_EXAMPLE
+from agents.networks.named import CORE_EXAMPLE, CORES, TORSO_EXAMPLE
 from environments.import_path import is_import_path
 
 LARGEST = 2**63 - 1  # of the int64 in which steps are counted
@@ -88,20 +88,32 @@ def or_infinite(requirement: Requirement) -> Requirement:
 
 
 def check_layers(
-    hidden_sizes: Sequence[int], lstm_size: int, head_size: int = 0, policy_lag: int = 0
+    hidden_sizes: Sequence[int],
+    lstm_size: int,
+    head_size: int = 0,
+    policy_lag: int = 0,
+    core: str = "lstm",
 ) -> None:
-    """Raises ValueError for layers that are each possible, but together more than a machine holds.
+    """Raises ValueError for layers that are each possible, but not together.
+
+    They may be more than a machine holds, or the core may have no units.
 
     Args:
       hidden_sizes: units of fully connected layers.
-      lstm_size: units of the LSTM after them, which has four gates and sees its own state; 0 is
-        none.
+      lstm_size: units of the core after them; 0 is none.
       head_size: units of each of two layers after that.
       policy_lag: copies of all that are kept.
+      core: its kind; one of a user's own is taken for as large as an LSTM.
     """
+    if core != "lstm" and not lstm_size:
+        raise ValueError(
+            f"core={core} needs an lstm_size of at least 1, the units of any core; 0 is a network "
+            "without one."
+        )
     sizes = [size for size in (*hidden_sizes, lstm_size) if size]
     weights = sum(a * b for a, b in itertools.pairwise(hidden_sizes))
-    weights += 4 * lstm_size * (lstm_size + (hidden_sizes[-1] if hidden_sizes else 0))
+    by_square, by_inputs = CORES.get(core, CORES["lstm"])
+    weights += lstm_size * (by_square * lstm_size + by_inputs * sum(hidden_sizes[-1:]))
     weights += 2 * head_size * (sizes[-1] if sizes else 0)
     if weights > MOST_WEIGHTS:
         raise ValueError(
@@ -162,4 +174,8 @@ TorsoKind = Literal["dqn", "shallow", "resnet", "strided", "mlp"]
 TORSO = Requirement(
     f"one of {', '.join(get_args(TorsoKind))}, or your own as {TORSO_EXAMPLE}",
     lambda name: name in get_args(TorsoKind) or is_import_path(name),
+)
+CORE = Requirement(
+    f"one of {', '.join(CORES)}, or your own as {CORE_EXAMPLE}",
+    lambda name: name in CORES or is_import_path(name),
 )

@@ -58,6 +58,8 @@ def _measure(measured: Subject, count: int, report: Report) -> None:
 
 
 def _measure_rival(measured: Subject, report: Report) -> None:
+    if measured.core != "lstm":
+        measuring.fail(f"--peer={_PEER.value} has an LSTM, got a core of {measured.core}.")
     settings = {
         "config": dataclasses.asdict(measured.agent.config),
         "num_actions": measured.spec.actions.num_values,

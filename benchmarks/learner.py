@@ -142,6 +142,8 @@ def _rival(measured: Subject, report: Report, stack: contextlib.ExitStack) -> Co
             f"--peer={_PEER.value} has no step that does the work of --agent="
             f"{measured.agent.name}'s; the peers of that agent: {', '.join(known) or 'none'}."
         )
+    if measured.core != "lstm":
+        measuring.fail(f"--peer={_PEER.value} has an LSTM, got a core of {measured.core}.")
     settings: dict[str, Any] = {
         "config": dataclasses.asdict(measured.agent.config),
         "num_actions": measured.spec.actions.num_values,
@@ -175,7 +177,7 @@ def _report_work(
 ) -> None:
     """Useful operations a second, and their share of the roof."""
     network, config = update.network, measured.agent.config
-    counted = measured.entry.networks > 0 and ":" not in config.torso
+    counted = measured.entry.networks > 0 and ":" not in config.torso + measured.core
     if not (counted and isinstance(network, RecurrentNetwork)):
         return  # of somebody's own, nobody can say what is useful
     work = flops.per_update(measured.agent, network, measured.spec, measured.entry.networks)

@@ -99,7 +99,8 @@ def profiles(lines: Sequence[Line]) -> str:
 
 def _network(settings: Mapping[str, Any]) -> str:
     config = settings["config"]
-    core = f", LSTM {config['lstm_size']}" if config["lstm_size"] else ""
+    kind = config.get("core", "lstm").upper()
+    core = f", {kind} {config['lstm_size']}" if config["lstm_size"] else ""
     return f"{settings['agent']}, {config['torso']}{core}"
 
 

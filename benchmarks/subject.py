@@ -41,6 +41,11 @@ class Subject(NamedTuple):
         return float(self.agent.batch_size * (layout.burn_in + layout.length))
 
     @property
+    def core(self) -> str:
+        """The kind of its core, as a Config names it; the rivals' are LSTMs."""
+        return getattr(self.agent.config, "core", "lstm")
+
+    @property
     def settings(self) -> dict[str, Any]:
         """Name, preset and Config, for the report."""
         return {

@@ -1,8 +1,8 @@
 """Whose code is imported when a run is opened.
 
-An environment, an agent or a torso may be a user's own: a name in config.json is enough to have its
-module run. So whoever opens a run is told which modules are imported and from where, and none is
-imported for another user's folder unless that is trusted.
+An environment, an agent, a torso or a core may be a user's own: a name in config.json is enough to
+have its module run. So whoever opens a run is told which modules are imported and from where, and
+none is imported for another user's folder unless that is trusted.
 """
 
 import os

@@ -6,10 +6,11 @@ from typing import Literal
 
 from agents import fields
 from agents.fields import field
-from agents.networks.named import TORSO_EXAMPLE
+from agents.networks.named import CORE_EXAMPLE, TORSO_EXAMPLE
 from agents.requirements import (
     BATCH_SIZE,
     BURN_IN,
+    CORE,
     COUNT,
     EXPONENT,
     FRACTION,
@@ -119,8 +120,16 @@ class Config:
         LAYER_SIZES,
         "Units of the layers of the `mlp` torso, and of a vector's beside images.",
     )
+    core: str = field(
+        "lstm",
+        CORE,
+        "What carries memory: `lstm` (Appendix), `gru`, `lru` or `mingru` (docs/cores.md), or your "
+        f"own as `{CORE_EXAMPLE}`.",
+    )
     lstm_size: int = field(
-        512, OPTIONAL_LAYER_SIZE, "Units of the LSTM (Appendix); 0 is the feed-forward variant."
+        512,
+        OPTIONAL_LAYER_SIZE,
+        "Units of the core, of whichever kind (Appendix); 0 is the feed-forward variant.",
     )
     head_size: int = field(
         512, LAYER_SIZE, "Units of the hidden layer of each dueling head (Appendix)."
@@ -128,8 +137,8 @@ class Config:
     precision: Precision = field(
         "float32",
         None,
-        "Of the arithmetic in the torso and the heads' hidden layers, and of the LSTM's products "
-        "with its inputs; `bfloat16` is faster where the machine has it. All else, the LSTM's "
+        "Of the arithmetic in the torso and the heads' hidden layers, and of the core's products "
+        "with its inputs; `bfloat16` is faster where the machine has it. All else, the core's "
         "gates, targets and losses among it, is float32.",
     )
 
@@ -143,7 +152,7 @@ class Config:
             )
         _ = self.layout  # which refuses what does not fit
         hidden_sizes = self.hidden_sizes if self.torso == "mlp" else ()
-        check_layers(hidden_sizes, self.lstm_size, self.head_size)
+        check_layers(hidden_sizes, self.lstm_size, self.head_size, core=self.core)
 
     @property
     def layout(self) -> Layout:

@@ -50,11 +50,15 @@ class Sizes(Protocol):
     def batch_size(self) -> int: ...
     @property
     def lstm_size(self) -> int: ...
+    @property
+    def core(self) -> str: ...
 
 
-def core_state(lstm_size: int, batch_size: int, rng: np.random.Generator) -> Nest:
-    """A random recurrent state, `[B, H]` for each of the LSTM's two vectors."""
-    zeros = make_core(lstm_size).initial_state(batch_size)
+def core_state(
+    lstm_size: int, batch_size: int, rng: np.random.Generator, core: str = "lstm"
+) -> Nest:
+    """A random recurrent state, `[B, H]` for each of a core's vectors."""
+    zeros = make_core(lstm_size, kind=core).initial_state(batch_size)
     return tree.map_structure(
         lambda x: tf.constant(rng.normal(size=x.shape) / 2, tf.float32), zeros
     )
@@ -121,7 +125,7 @@ def random_batch(
         reward=rows(rng.normal(size=(num_steps, size)) * reward_scale, tf.float32, mask),
         continuation=rows(continuation, tf.float32, mask),
         mask=tf.constant(mask, tf.float32),
-        core_state=core_state(config.lstm_size, size, rng),
+        core_state=core_state(config.lstm_size, size, rng, config.core),
         key=tf.constant(np.arange(size), tf.uint64),
         shard=tf.zeros([size], tf.int32),
         probability=tf.constant(rng.dirichlet(np.ones(size)), tf.float64),

@@ -5,10 +5,11 @@ from typing import Any, Literal
 
 from agents import fields
 from agents.fields import field
-from agents.networks.named import TORSO_EXAMPLE
+from agents.networks.named import CORE_EXAMPLE, TORSO_EXAMPLE
 from agents.requirements import (
     BATCH_SIZE,
     BURN_IN,
+    CORE,
     COUNT,
     FRACTION,
     FRAMES,
@@ -170,15 +171,21 @@ class Config:
         LAYER_SIZES,
         "Units of the layers of the `mlp` torso, and of a vector's beside images.",
     )
+    core: str = field(
+        "lstm",
+        CORE,
+        "What carries memory: `lstm` (Figure 4), `gru`, `lru` or `mingru` (docs/cores.md), or your "
+        f"own as `{CORE_EXAMPLE}`.",
+    )
     lstm_size: int = field(
         0,
         OPTIONAL_LAYER_SIZE,
-        "Units of the LSTM; 0 is a feed-forward network (Appendix F: on Atari).",
+        "Units of the core, of whichever kind; 0 is a feed-forward network (Appendix F: on Atari).",
     )
     precision: Precision = field(
         "float32",
         None,
-        "Of the arithmetic in the torso and of the LSTM's products with its inputs; `bfloat16` is "
+        "Of the arithmetic in the torso and of the core's products with its inputs; `bfloat16` is "
         "faster where the machine has it. All else is float32.",
     )
 
@@ -204,7 +211,7 @@ class Config:
                 f"and learner would wait for each other; got {self.queue_size}."
             )
         hidden_sizes = self.hidden_sizes if self.torso == "mlp" else ()
-        check_layers(hidden_sizes, self.lstm_size, policy_lag=self.policy_lag)
+        check_layers(hidden_sizes, self.lstm_size, policy_lag=self.policy_lag, core=self.core)
 
     @property
     def layout(self) -> Layout:

@@ -1,10 +1,12 @@
 """Cores: what carries a state from one step to the next.
 
-Both cores share one interface: `initial_state`, `step` and `unroll`, the last with resets and with
+All cores share one interface: `initial_state`, `step` and `unroll`, the last with resets and with
 rows that are to be passed over. `snt.LSTM` is not used because it multiplies the inputs at every
 step, whereas their product does not depend on the state and can be taken for all steps at once.
+`agents.networks.cores` has others.
 """
 
+import importlib
 from typing import Protocol
 
 import sonnet as snt
@@ -15,6 +17,7 @@ from replay.structures import Nest
 from tensor_ops import lstm
 
 FORGET_BIAS = 1.0
+_OTHERS = "agents.networks.cores"  # which most runs do without
 
 
 class Core(Protocol):
@@ -123,6 +126,20 @@ class NoMemory(snt.Module):
         return tf.cast(inputs, tf.float32), state
 
 
-def make_core(size: int, dtype: tf.DType = tf.float32) -> Core:
-    """An LSTM of that size; 0 gives a network without memory."""
-    return LSTM(size, dtype) if size else NoMemory()
+def make_core(size: int, dtype: tf.DType = tf.float32, kind: str = "lstm") -> Core:
+    """A core of that size; 0 gives a network without memory.
+
+    Args:
+      size: units.
+      dtype: of its products with its inputs.
+      kind: `lstm`, or as `agents.networks.cores.make` takes it.
+
+    Raises:
+      ValueError: as there.
+    """
+    if not size:
+        return NoMemory()
+    if kind == "lstm":
+        return LSTM(size, dtype)
+    made: Core = importlib.import_module(_OTHERS).make(kind, size, dtype)
+    return made

@@ -1,9 +1,10 @@
-"""The torsos by name, without TensorFlow, so that settings can ask for them."""
+"""The torsos and cores by name, without TensorFlow, so that settings can ask for them."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 TORSO_EXAMPLE = "my_package.torsos:Torso"
+CORE_EXAMPLE = "my_package.cores:Core"
 
 
 class Convolution(NamedTuple):
@@ -19,6 +20,15 @@ class Convolution(NamedTuple):
 CONVOLUTIONS: Mapping[str, Sequence[Convolution]] = {
     "dqn": (Convolution(32, 8, 4), Convolution(64, 4, 2), Convolution(64, 3, 1)),
     "shallow": (Convolution(16, 8, 4), Convolution(32, 4, 2)),
+}
+
+
+# Of H units and D inputs: weights for each of H x H, and for each of H x D.
+CORES: Mapping[str, tuple[int, int]] = {
+    "lstm": (4, 4),
+    "gru": (3, 3),
+    "lru": (6, 1),
+    "mingru": (0, 2),
 }
 
 

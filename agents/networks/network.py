@@ -32,7 +32,7 @@ class RecurrentNetwork(snt.Module):
 
     Args:
       torso: observation `[B, ...]` -> `[B, D]`, of any floating type.
-      core: `agents.networks.core.LSTM` or `NoMemory`.
+      core: as `agents.networks.core.make_core` makes it.
       head: `[B, H]` -> a structure of `[B, ...]`.
       actions: the spec of the environment's. The previous one enters the core as a one-hot code of
         width A where they are discrete, one for each number of several, and as it is where they are
@@ -134,7 +134,7 @@ def network_under(
 
     Args:
       head: core output `[B, H]` -> a structure of `[B, ...]`.
-      config: with fields `torso`, `hidden_sizes`, `lstm_size` and `precision`.
+      config: with fields `torso`, `hidden_sizes`, `core`, `lstm_size` and `precision`.
       w_init: as `make_torso` takes it.
     """
     dtype = tf.as_dtype(config.precision)
@@ -143,7 +143,7 @@ def network_under(
         seen, kind = masks().shown(seen), masks().MaskedNetwork
     return kind(
         torso=torso_of(seen, config.torso, config.hidden_sizes, w_init, dtype),
-        core=make_core(config.lstm_size, dtype),
+        core=make_core(config.lstm_size, dtype, config.core),
         head=head,
         actions=environment_spec.actions,
         sees_previous_step=config.lstm_size > 0,

@@ -11,7 +11,7 @@ from run_folder.settings import Settings, SettingsError
 
 
 def modules(settings: Settings) -> list[str]:
-    """The top-level modules and packages of the agents, torsos and tasks that are a user's own."""
+    """The top-level modules and packages of a user's own agents, torsos, cores and tasks."""
     values = (v for config in settings.configs.values() for v in dataclasses.astuple(config))
     named = [*settings.agent.split(","), *(v for v in values if isinstance(v, str))]
     found = [path.partition(":")[0] for path in named if is_import_path(path)]

@@ -140,6 +140,31 @@ def test_layers_that_no_machine_holds_are_refused_together(
         check_layers(*sizes)
 
 
+@pytest.mark.parametrize(
+    ("core", "weights"),
+    [
+        ("lstm", 4 * 8_192 * (8_192 + 1_024)),
+        ("gru", 3 * 8_192 * (8_192 + 1_024)),
+        ("lru", 8_192 * (6 * 8_192 + 1_024)),
+        ("mingru", 2 * 8_192 * 1_024),
+        ("my_package.cores:Core", 4 * 8_192 * (8_192 + 1_024)),
+    ],
+)
+def test_each_core_has_weights_of_its_own(core: str, weights: int) -> None:
+    if weights <= 2**28:
+        check_layers((1_024,), 8_192, core=core)
+        return
+    with pytest.raises(ValueError, match=f"between them, got {weights:,}"):
+        check_layers((1_024,), 8_192, core=core)
+
+
+@pytest.mark.parametrize("core", ["gru", "my_package.cores:Core"])
+def test_a_core_without_units_is_refused(core: str) -> None:
+    check_layers((8,), 0)
+    with pytest.raises(ValueError, match=f"core={core} needs an lstm_size of at least 1"):
+        check_layers((8,), 0, core=core)
+
+
 @dataclasses.dataclass(frozen=True)
 class Declared:
     """A dataclass with a field of each kind."""

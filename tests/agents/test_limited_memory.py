@@ -14,7 +14,6 @@ from replay.structures import FIRST, LAST, MID, Nest, NetworkInput
 from tests.batches import NUM_ACTIONS, OBSERVATION_SIZE, environment_spec
 from tests.small_agents import make_agent, small_config
 
-NAMES = pytest.mark.parametrize("name", ["r2d2", "impala", "popart"])
 # Two streams: episodes of 4, 1 and 5 rows, and one that goes on, which loses a life on row 6.
 STEP_TYPES = [
     [FIRST, FIRST], [MID, MID], [MID, MID], [LAST, MID], [FIRST, MID],
@@ -90,9 +89,16 @@ def _distance(xs: list[Nest], ys: list[Nest]) -> float:
     return max(tree.flatten(differences))
 
 
-@NAMES
-def test_outputs_are_those_of_the_last_k_inputs_of_the_episode(name: str) -> None:
-    network = _network(_agent(name))
+@pytest.mark.parametrize(
+    ("name", "core"),
+    [
+        *(("r2d2", core) for core in ("lstm", "gru", "lru", "mingru", "sonnet:LSTM")),
+        ("impala", "lstm"),
+        ("popart", "lstm"),
+    ],
+)
+def test_outputs_are_those_of_the_last_k_inputs_of_the_episode(name: str, core: str) -> None:
+    network = _network(_agent(name, core=core))
     unlimited = _play(network, _inputs())
     for k in (1, 2, 3, T - 1):
         outputs = _play(limit_memory(network, k), _inputs())

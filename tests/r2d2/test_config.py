@@ -28,6 +28,7 @@ ELSEWHERE_IN_THE_PAPER = {
     "frame_stack": 4,
     "n_step": 5,
     "eta": 0.9,
+    "core": "lstm",
     "lstm_size": 512,
     "head_size": 512,
     "torso": "dqn",

@@ -1,0 +1,162 @@
+"""Each agent with another core than the LSTM: updates, checkpoints, exports, and learning."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tree
+
+from agents.impala.agent import Config as ImpalaConfig
+from agents.impala.agent import make as make_impala
+from agents.networks.cores import LRUState
+from agents.networks.named import CORES
+from agents.popart.agent import Config as PopArtConfig
+from agents.popart.agent import make as make_popart
+from agents.single_process import SingleProcessAgent
+from agents.stac.agent import Config as StacConfig
+from agents.stac.agent import make as make_stac
+from environments import suites
+from environments.dm import make_environment_spec
+from r2d2.agent import Config as R2D2Config
+from r2d2.agent import make as make_r2d2
+from tests.small_agents import make_agent, make_batch, make_update, small_config
+from tests.training import train
+from tests.updates import parameters_of, same
+
+OTHERS = [core for core in CORES if core != "lstm"]
+# An agent has one of these in each test: every core has its turn.
+ONE_OF_EACH = pytest.mark.parametrize(
+    ("name", "core"),
+    [("r2d2", "lru"), ("impala", "mingru"), ("popart", "sonnet:VanillaRNN"), ("stac", "gru")],
+)
+
+
+@ONE_OF_EACH
+def test_an_update_moves_every_parameter(name: str, core: str) -> None:
+    config = small_config(name, core=core, burn_in=2)
+    update, batch = make_update(config), make_batch(config)
+    before = parameters_of(update)
+    for _ in range(3):
+        _, metrics = update(batch)
+    assert all(np.isfinite(x).all() for x in metrics.values())
+    moved = [np.abs(x - y).max() for x, y in zip(parameters_of(update), before, strict=True)]
+    assert min(moved) > 0
+
+
+@ONE_OF_EACH
+def test_padded_rows_change_nothing(name: str, core: str) -> None:
+    config = small_config(name, core=core)
+    batch = make_batch(config)
+    if not np.asarray(~batch.valid).any():
+        valid = np.array(batch.valid)
+        valid[:2, 0] = False
+        batch = batch._replace(valid=tf.constant(valid))
+        mask = np.array(batch.mask)
+        mask[:2, 0] = 0
+        batch = batch._replace(mask=tf.constant(mask))
+    shape = batch.inputs.observation.shape
+    noise = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    noisy = tf.where(batch.valid[..., None], batch.inputs.observation, noise)
+    other = batch._replace(inputs=batch.inputs._replace(observation=noisy))
+    updates = [make_update(config) for _ in range(2)]
+    for update, each in zip(updates, (batch, other), strict=True):
+        update(each)
+    for x, y in zip(*map(parameters_of, updates), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-7)
+
+
+@ONE_OF_EACH
+def test_it_learns_in_bfloat16(name: str, core: str) -> None:
+    config = small_config(name, core=core, precision="bfloat16")
+    update = make_update(config)
+    before = parameters_of(update)
+    _, metrics = update(make_batch(config))
+    assert np.isfinite(metrics["loss"])
+    assert not same(parameters_of(update), before)
+
+
+SMALL: dict[str, Any] = dict(torso="mlp", hidden_sizes=(32,), lstm_size=32, frame_stack=1)
+R2D2 = R2D2Config(
+    **SMALL,
+    head_size=32,
+    burn_in=2,
+    length=4,
+    period=2,
+    batch_size=8,
+    min_replay_size=8,
+    replay_size=500,
+)
+
+
+@pytest.mark.parametrize("core", ["lru", "sonnet:LSTM"])
+def test_an_agent_is_saved_with_its_replay_and_goes_on_alike(core: str, tmp_path: Any) -> None:
+    config = dataclasses.replace(R2D2, core=core, samples_per_insert=2.0)
+
+    def made() -> SingleProcessAgent:
+        return SingleProcessAgent(
+            make_r2d2(config), make_environment_spec("catch"), num_environments=4, seed=0
+        )
+
+    agent, environments = made(), suites.make("catch", 4, seed=0)
+    agent.learn(environments, 400)
+    assert agent.learner.learner_steps > 0
+    agent.save(tmp_path / "saved", replay=True)
+    loaded = [made() for _ in range(2)]
+    for each in loaded:
+        each.load(tmp_path / "saved", replay=True)
+        assert same(parameters_of(each.learner_update), parameters_of(agent.learner_update))
+        each.learn(suites.make("catch", 4, seed=1), 40)
+    assert same(*(parameters_of(each.learner_update) for each in loaded))
+    assert not same(*(parameters_of(each.learner_update) for each in (agent, loaded[0])))
+
+
+def test_replay_stores_real_pairs_of_an_lrus_state() -> None:
+    network = make_agent(small_config("r2d2", core="lru")).make_network
+    state = network(make_environment_spec("catch")).initial_state(3)
+    assert isinstance(state, LRUState)
+    assert {(x.dtype, tuple(x.shape)) for x in tree.flatten(state)} == {(tf.float32, (3, 6))}
+
+
+VTRACE: dict[str, Any] = SMALL | dict(
+    length=10, frames_per_step=1, learning_rate=5e-3, rmsprop_epsilon=1e-3, annealing_frames=192_000
+)
+AGENTS: dict[str, Any] = {
+    "r2d2": make_r2d2(
+        dataclasses.replace(
+            R2D2,
+            burn_in=0,
+            length=10,
+            period=10,
+            batch_size=32,
+            min_replay_size=200,
+            replay_size=5_000,
+            learning_rate=2e-3,
+            adam_epsilon=1e-5,
+            target_update_period=50,
+            discount=0.99,
+        )
+    ).config,
+    "impala": ImpalaConfig(**VTRACE),
+    "popart": PopArtConfig(**VTRACE),
+    "stac": StacConfig(**VTRACE, head_hidden_sizes=(32,), max_gradient_norm=40.0),
+}
+MAKE: dict[str, Any] = dict(r2d2=make_r2d2, impala=make_impala, popart=make_popart, stac=make_stac)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("core", OTHERS)
+def test_it_solves_catch(name: str, core: str) -> None:
+    config = dataclasses.replace(AGENTS[name], core=core)
+    reached = train(
+        MAKE[name](config),
+        "catch",
+        num_environments=32,
+        vector_steps=4_500,
+        steps_per_update=2,
+        until=0.95,
+        seed=1,
+    )
+    assert reached >= 0.9

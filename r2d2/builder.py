@@ -57,5 +57,5 @@ def make(config: Config, name: str = "r2d2") -> Agent:
     is_usual = not (config.trust_region or config.normalise_td or config.munchausen_alpha)
     if is_usual and config.returns == "n_step":
         return agent
-    changed: Agent = importlib.import_module("r2d2.returns").changed(agent)
+    changed: Agent = importlib.import_module("r2d2.returns").changed(agent, make_network)
     return changed

@@ -165,7 +165,7 @@ class Config:
         if self.trust_region and self.munchausen_alpha:
             raise ValueError(
                 "munchausen_alpha takes targets of the target network, trust_region of the other: "
-                f"one is 0, got {self.munchausen_alpha} and {self.trust_region}."
+                f"one must be 0, got {self.munchausen_alpha} and {self.trust_region}."
             )
         _ = self.layout  # which refuses what does not fit
         hidden_sizes = self.hidden_sizes if self.torso == "mlp" else ()

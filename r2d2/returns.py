@@ -11,10 +11,12 @@ papers are silent.
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from acme import specs
 
 from agents.contract import Agent, Network, Policy
 from agents.masking import masked_mean, transform_reward
@@ -28,6 +30,7 @@ from replay.structures import Batch
 
 LEAST_SIGMA = 0.01  # MEME: where errors are tiny, noise would be amplified
 SIGMA_RATE = 0.01  # share of a batch in the running variance
+MakeNetwork = Callable[[specs.EnvironmentSpec], RecurrentNetwork]
 
 
 class RowValues(NamedTuple):
@@ -262,12 +265,12 @@ def make_policy(
     return epsilon_greedy_policy(network, epsilon, seed, more)
 
 
-def changed(agent: Agent) -> Agent:
-    """An R2D2 with the returns of its config."""
-    config, network = agent.config, agent.make_network
+def changed(agent: Agent, make_network: MakeNetwork) -> Agent:
+    """An R2D2, whose networks are made so, with the returns of its config."""
+    config = agent.config
     return dataclasses.replace(
         agent,
         make_policy=functools.partial(make_policy, config),
-        make_update=lambda spec: ReturnsUpdate(network(spec), network(spec), config),
+        make_update=lambda spec: ReturnsUpdate(make_network(spec), make_network(spec), config),
         initial_priority=make_initial_priority(config, RowValues._fields, item_targets),
     )

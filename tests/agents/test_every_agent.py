@@ -304,7 +304,7 @@ def _read(config: Any) -> set[str]:
     agent.make_evaluation_policy(update.network, 0)
     if agent.initial_priority is not None:
         rows = np.ones((config.length + 1, 2), np.float32)
-        values = collections.defaultdict(lambda: rows)
+        values: dict[str, np.ndarray] = collections.defaultdict(lambda: rows)
         agent.initial_priority(PriorityInput(values, rows[1:], rows[1:], rows > 0, rows[1:]))
     return read
 

@@ -101,7 +101,7 @@ def test_impossible_values_are_refused(field: str, value: Any, sentence: str) ->
         (dict(lambda_=1.5), "lambda_ must be a number from 0 to 1, got 1.5"),
         (dict(tau=0.0), r"tau must be a number from 0.0001 to 10,000, got 0.0"),
         (dict(munchausen_l0=1.0), "munchausen_l0 must be a number from .* to 0, got 1.0"),
-        (dict(munchausen_alpha=0.9, trust_region=2.0), "one is 0, got 0.9 and 2.0"),
+        (dict(munchausen_alpha=0.9, trust_region=2.0), "one must be 0, got 0.9 and 2.0"),
     ],
 )
 def test_returns_that_cannot_be_are_refused(changes: dict[str, Any], sentence: str) -> None:

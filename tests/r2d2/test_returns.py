@@ -378,8 +378,9 @@ def test_a_policys_values_are_the_rows_it_acted_on(name: str) -> None:
 def test_what_leads_away_from_the_trust_region(
     q: float, target_q: float, target: float, away: bool
 ) -> None:
-    arguments = (tf.constant([[x]]) for x in (q, target_q, target))
-    assert bool(leads_away(*arguments, tf.constant(1.0))[0, 0]) == away
+    arguments = [tf.constant([[x]]) for x in (q, target_q, target)]
+    found = leads_away(arguments[0], arguments[1], arguments[2], tf.constant(1.0))
+    assert bool(found[0, 0]) == away
 
 
 def test_a_deviation_is_of_real_steps() -> None:

@@ -433,5 +433,5 @@ def read_parameters(update: Update, prefix: str) -> None:
     Raises:
       tf.errors.OpError, AssertionError: when the files are missing, corrupt, or another agent's.
     """
-    status = tf.train.Checkpoint(update=update).read(prefix)
-    status.assert_existing_objects_matched().expect_partial()
+    steps = tf.Variable(0, dtype=tf.int64, trainable=False)
+    tf.train.Checkpoint(update=update, steps=steps).read(prefix).assert_consumed()

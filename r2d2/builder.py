@@ -1,6 +1,7 @@
 """R2D2 as the rest of the system sees it (Kapturowski et al., ICLR 2019)."""
 
 import functools
+import importlib
 
 from acme import specs
 
@@ -35,7 +36,7 @@ def make(config: Config, name: str = "r2d2") -> Agent:
         samples_per_insert=config.samples_per_insert,
         priority_exponent=config.priority_exponent,
     )
-    return Agent(
+    agent = Agent(
         name=name,
         config=config,
         tables=(table,),
@@ -54,3 +55,8 @@ def make(config: Config, name: str = "r2d2") -> Agent:
         is_recurrent=config.lstm_size > 0,
         masks_actions=True,
     )
+    is_usual = not (config.trust_region or config.normalise_td or config.munchausen_alpha)
+    if is_usual and config.returns == "n_step":
+        return agent
+    changed: Agent = importlib.import_module("r2d2.returns").changed(agent, make_network)
+    return changed

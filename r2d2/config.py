@@ -32,6 +32,7 @@ from agents.requirements import (
 from replay.layout import Layout
 
 LifeLoss = Literal["none", "reset", "roll"]
+Returns = Literal["n_step", "watkins", "retrace"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +69,27 @@ class Config:
     )
     eta: float = field(0.9, FRACTION, "η of p = η max |δ| + (1 − η) mean |δ| (Section 2.3).")
     discount: float = field(0.997, FRACTION, 'γ; the ablation "Discount" has 0.99.')
-    n_step: int = field(5, LENGTH, "n, rewards of a target (Section 2.3).")
+    n_step: int = field(5, LENGTH, "n, rewards of a target (Section 2.3), with `returns` n_step.")
+    returns: Returns = field(
+        "n_step",
+        None,
+        "What a target is: n rewards, or a λ-return, which ends where an action was not the "
+        "policy's: soft Watkins Q(λ) (Kapturowski et al. 2022, MEME) or Retrace(λ).",
+    )
+    lambda_: float = field(0.95, FRACTION, "λ of `watkins` and `retrace` (MEME, Table 2).")
+    kappa: float = field(0.01, NOT_NEGATIVE, "κ of `watkins`: the part of V an action may lack.")
+    trust_region: float = field(
+        0.0,
+        NOT_NEGATIVE,
+        "α of MEME's trust region: targets are the online network's, and no step is learned that "
+        "leads on beyond α σ from the target network; 0 is none.",
+    )
+    normalise_td: bool = field(False, None, "Whether the loss is of errors divided by σ (MEME).")
+    munchausen_alpha: float = field(0.0, FRACTION, "α of Munchausen's bonus (0.9 there); 0: none.")
+    munchausen_l0: float = field(-1.0, number(-1e15, 0), "l_0, the least that τ log π counts for.")
+    tau: float = field(
+        0.03, number(1e-4, 1e4), "τ of π = softmax(Q / τ), without h, of Munchausen and `retrace`."
+    )
     rescale: bool = field(
         True, None, 'Whether values are rescaled with h; the ablation "Clipped" does without.'
     )
@@ -149,6 +170,11 @@ class Config:
             raise ValueError(
                 f"min_replay_size must be at most replay_size ({self.replay_size}), or learning "
                 f"would never start; got {self.min_replay_size}."
+            )
+        if self.trust_region and self.munchausen_alpha:
+            raise ValueError(
+                "munchausen_alpha takes targets of the target network, trust_region of the other: "
+                f"one must be 0, got {self.munchausen_alpha} and {self.trust_region}."
             )
         _ = self.layout  # which refuses what does not fit
         hidden_sizes = self.hidden_sizes if self.torso == "mlp" else ()

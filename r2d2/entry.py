@@ -12,6 +12,9 @@ _COLUMNS = {
     "mean_target": "ŷ, the targets of those, rescaled by h",
     "mean_abs_td": "|δ|, between the two",
     "mean_priority": "p, by which an item is drawn again",
+    "sigma": "σ of the errors, as the trust region and the normalised loss take it",
+    "batch_sigma": "that of a batch alone",
+    "learned_share": "the steps that the trust region lets be learned",
 }
 
 

@@ -24,6 +24,7 @@ class Evaluation(NamedTuple):
     loss: tf.Tensor  # []
     q_taken: tf.Tensor  # [L, B]
     targets: tf.Tensor  # [L, B]
+    metrics: Mapping[str, tf.Tensor] = {}  # [] each, of the loss alone
 
 
 def q_learning_loss(
@@ -86,7 +87,7 @@ class R2D2Update(tf.Module):
         gradients, norm = tf.clip_by_global_norm(gradients, self._config.max_gradient_norm)
         lag = mean_age(self.step, batch.learner_step)
         self._optimizer.apply(gradients, parameters)
-        self._count()
+        self._follow(evaluation)
 
         mask = batch.trained(self._config.burn_in).mask
         abs_td = tf.abs(evaluation.targets - evaluation.q_taken)
@@ -99,17 +100,21 @@ class R2D2Update(tf.Module):
             "mean_abs_td": masked_mean(abs_td, mask),
             "mean_priority": tf.reduce_mean(priorities),
             "parameter_lag": lag,
+            **evaluation.metrics,
         }
         return priorities, whole_metrics(metrics, lambda name: False)
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """The loss of a batch. Only the online network's trained rows have a gradient."""
-        config = self._config
         state, reset = self._initial_state(batch), self._resets(batch)
-        arguments = (batch, state, reset, config.burn_in)
+        arguments = (batch, state, reset, self._config.burn_in)
         online_q = unroll_trained(self.network, *arguments, learns=True)
         target_q = unroll_trained(self.target_network, *arguments, learns=False)
+        return self._compare(online_q, target_q, batch)
 
+    def _compare(self, online_q: tf.Tensor, target_q: tf.Tensor, batch: Batch) -> Evaluation:
+        """The loss of both networks' values `[L + 1, B, A]` of a batch's trained rows."""
+        config = self._config
         rows = batch.trained(config.burn_in)
         index = self._joint.index(rows.action)
         q_taken = tf.gather(online_q[:-1], index, axis=-1, batch_dims=2)  # [L, B]
@@ -132,7 +137,8 @@ class R2D2Update(tf.Module):
             return batch.reset | batch.life_lost
         return batch.reset
 
-    def _count(self) -> None:
+    def _follow(self, evaluation: Evaluation) -> None:
+        """Counts an update, and changes what goes on beside the parameters."""
         self.step.assign_add(1)
         tf.cond(
             self.step % self._config.target_update_period == 0, self._copy_to_target, lambda: None

@@ -1,6 +1,7 @@
 """R2D2 acts epsilon-greedily, each actor with its own epsilon."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -66,13 +67,13 @@ def make_policy(
 ) -> Policy:
     """The policy of the actors with these indices."""
     epsilon = epsilon_ladder(indices, num_actors, config.epsilon_base, config.epsilon_alpha)
-    return _epsilon_greedy_policy(network, epsilon, seed)
+    return epsilon_greedy_policy(network, epsilon, seed)
 
 
 def make_evaluation_policy(config: Config, network: Network, seed: int) -> Policy:
     """The policy of evaluation, in any number of environments."""
     epsilon = np.array([config.evaluation_epsilon], np.float32)
-    return _epsilon_greedy_policy(network, epsilon, seed)
+    return epsilon_greedy_policy(network, epsilon, seed)
 
 
 def estimates(config: Config, values: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -81,7 +82,10 @@ def estimates(config: Config, values: Mapping[str, tf.Tensor]) -> dict[str, tf.T
     return {"Q": h_inverse(q, config.rescaling_epsilon) if config.rescale else q}
 
 
-def _epsilon_greedy_policy(network: Network, epsilon: np.ndarray, seed: int) -> Policy:
+def epsilon_greedy_policy(
+    network: Network, epsilon: np.ndarray, seed: int, more: Callable[..., Any] = lambda *_: {}
+) -> Policy:
+    """A policy; `more` is (Q `[N, A]`, actions `[N]`, log μ `[N]`) -> more values by name."""
     generator = tf.random.Generator.from_seed(seed)
     joint = JointActions(network.actions)
 
@@ -94,6 +98,7 @@ def _epsilon_greedy_policy(network: Network, epsilon: np.ndarray, seed: int) -> 
             "q_taken": tf.gather(q, index, axis=-1, batch_dims=1),
             "q_max": tf.reduce_max(q, axis=-1),
         }
+        values |= more(q, index, log_probability)
         return PolicyOutput(joint.action(index), log_probability, values, core_state)
 
     return policy

@@ -3,7 +3,7 @@
 Learner and actor compute them alike.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -65,6 +65,15 @@ def double_q_values(online_q: tf.Tensor, target_q: tf.Tensor) -> tf.Tensor:
     return tf.gather(target_q, choice, axis=-1, batch_dims=choice.shape.rank)
 
 
+def discounts(config: Config, continuation: tf.Tensor, life_lost: tf.Tensor) -> tf.Tensor:
+    """γ_t `[L, B]`, of row t + 1 as seen from row t; arguments as `item_targets` has them."""
+    discount = config.discount * continuation
+    if config.life_loss == "none":
+        return discount
+    # The life that step t lost is seen on row t + 1.
+    return tf.where(life_lost[1:], tf.zeros_like(discount), discount)
+
+
 def item_targets(
     config: Config,
     value: tf.Tensor,
@@ -88,10 +97,7 @@ def item_targets(
     Returns:
       y, `[L, B]`; for m and the rows that mean nothing see `n_step_returns`.
     """
-    discount = config.discount * continuation
-    if config.life_loss != "none":
-        # The life that step t lost is seen on row t + 1.
-        discount = tf.where(life_lost[1:], tf.zeros_like(discount), discount)
+    discount = discounts(config, continuation, life_lost)
     reward = transform_reward(reward, config.reward_transform)
     if not config.rescale:
         return n_step_returns(value, reward, discount, mask, config.n_step)
@@ -100,32 +106,31 @@ def item_targets(
     return h(returns, config.rescaling_epsilon)
 
 
-def make_initial_priority(config: Config) -> Callable[[PriorityInput], np.ndarray]:
+def make_initial_priority(
+    config: Config,
+    names: Sequence[str] = ("q_max",),
+    targets_of: Callable[..., tf.Tensor] = item_targets,
+) -> Callable[[PriorityInput], np.ndarray]:
     """Makes an actor's function for the first priorities `[M]` of M items.
 
     The actor's own parameters stand for online and target network both, so the double-Q value of a
-    row is its largest action value.
+    row is its largest action value. `targets_of` takes the policy's values `[L + 1, M]` of these
+    names where `item_targets` takes a row's value.
     """
     rows = tf.TensorSpec([None, None], tf.float32)
-    flags = tf.TensorSpec([None, None], tf.bool)
+    stream = [rows, rows, tf.TensorSpec([None, None], tf.bool), rows]
 
-    @tf.function(input_signature=[rows, rows, rows, rows, flags, rows], autograph=False)
+    @tf.function(input_signature=[rows, [rows] * len(names), stream], autograph=False)
     def priorities(
-        q_taken: tf.Tensor,
-        q_max: tf.Tensor,
-        reward: tf.Tensor,
-        continuation: tf.Tensor,
-        life_lost: tf.Tensor,
-        mask: tf.Tensor,
+        q_taken: tf.Tensor, values: list[tf.Tensor], stream: list[tf.Tensor]
     ) -> tf.Tensor:
-        targets = item_targets(config, q_max, reward, continuation, life_lost, mask)
-        return mixed_priorities(tf.abs(targets - q_taken[:-1]), mask, config.eta)
+        targets = targets_of(config, *values, *stream)
+        return mixed_priorities(tf.abs(targets - q_taken[:-1]), stream[-1], config.eta)
 
     def initial_priority(items: PriorityInput) -> np.ndarray:
-        q_taken, q_max = items.values["q_taken"], items.values["q_max"]  # [L + 1, M]
+        values = [items.values[name] for name in names]  # [L + 1, M] each
+        stream = [items.reward, items.continuation, items.life_lost, items.mask]
         with tf.device("CPU"):  # which has made these few numbers before a GPU is told of them
-            return priorities(
-                q_taken, q_max, items.reward, items.continuation, items.life_lost, items.mask
-            ).numpy()
+            return priorities(items.values["q_taken"], values, stream).numpy()
 
     return initial_priority

@@ -258,8 +258,9 @@ def restore(folder: pathlib.Path, manifest: Manifest, agent: str, update: Update
     try:
         read_parameters(update, prefix)
     except (ValueError, AssertionError) as error:
+        what = str(error).partition("\n")[0]  # of a variable too many, TensorFlow writes a page
         raise OtherSizesError(
-            f"The learner's checkpoint {prefix} was written with a network of other sizes: {error}."
+            f"The learner's checkpoint {prefix} was written with a network of other sizes: {what}."
         ) from None
 
 

@@ -123,6 +123,11 @@ def test_so_do_three_and_so_do_they_in_bfloat16(
     _check_equal(_alone(agent, precision), together, tolerance)
 
 
+def test_errors_deviate_for_two_as_for_one(groups: dict[int, Group]) -> None:
+    case = Case("r2d2", dict(returns="watkins", trust_region=0.5, normalise_td=True))
+    _check_equal(learn(case, ALONE), groups[2].call(learn, case), 1e-5)
+
+
 def test_pixel_control_is_learned_by_two_as_by_one(groups: dict[int, Group]) -> None:
     case = Case("impala", dict(torso="shallow", pixel_control_cost=0.01), sees_images=True)
     _check_equal(learn(case, ALONE), groups[2].call(learn, case), 1e-5)

@@ -44,6 +44,9 @@ APE_X = {
     "max_gradient_norm": 40.0,
     "min_replay_size": 50_000 // 40,
 }
+MEME = {"lambda_": 0.95, "kappa": 0.01}
+MUNCHAUSEN = {"tau": 0.03, "munchausen_l0": -1.0}
+OFF = {"returns": "n_step", "trust_region": 0.0, "normalise_td": False, "munchausen_alpha": 0.0}
 
 
 def _differences(config: Config) -> dict[str, Any]:
@@ -57,7 +60,7 @@ def test_every_default_is_the_papers() -> None:
     del defaults["hidden_sizes"]  # for small tasks only
     assert defaults.pop("precision") == "float32"
     assert defaults.pop("evaluation_epsilon") == 0.0  # which the paper does not say
-    assert defaults == expected
+    assert defaults == expected | MEME | MUNCHAUSEN | OFF
 
 
 def test_variants_differ_from_r2d2_as_the_paper_says() -> None:
@@ -90,6 +93,21 @@ def test_on_dmlab_there_are_no_stacks_of_frames() -> None:
 def test_impossible_values_are_refused(field: str, value: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         Config(**{field: value})
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (dict(returns="peng"), "returns must be one of n_step, watkins, retrace, got 'peng'"),
+        (dict(lambda_=1.5), "lambda_ must be a number from 0 to 1, got 1.5"),
+        (dict(tau=0.0), r"tau must be a number from 0.0001 to 10,000, got 0.0"),
+        (dict(munchausen_l0=1.0), "munchausen_l0 must be a number from .* to 0, got 1.0"),
+        (dict(munchausen_alpha=0.9, trust_region=2.0), "one must be 0, got 0.9 and 2.0"),
+    ],
+)
+def test_returns_that_cannot_be_are_refused(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        Config(**changes)
 
 
 def test_one_prioritized_table_as_the_paper_has_it() -> None:

@@ -42,6 +42,22 @@ class _WholeNumberOrAutoParser(_WholeNumberParser):
             raise ValueError(f"a whole number or {AUTO} was expected, got {argument!r}") from None
 
 
+class _NumberParser(flags.FloatParser):
+    """Takes a quotient of whole numbers too, as 1/256."""
+
+    def convert(self, argument: float | str) -> float:
+        above, slash, below = str(argument).partition("/")
+        try:
+            return int(above) / int(below) if slash else float(super().convert(argument))
+        except ZeroDivisionError:
+            raise ValueError(f"a number was expected, got {argument!r}") from None
+
+
+def define_number(name: str, default: float | None, meaning: str) -> flags.FlagHolder[float | None]:
+    """A flag that takes a number, or a quotient of two."""
+    return flags.DEFINE(_NumberParser(), name, default, meaning)
+
+
 def define_whole(
     name: str, default: int | None, meaning: str, least: int | None = None, most: int | None = None
 ) -> flags.FlagHolder[int | None]:
@@ -86,7 +102,7 @@ SEED = define_whole("seed", None, "Of environments, networks and policies.", 0, 
 
 _DEFINES: dict[type, Callable[..., flags.FlagHolder]] = {
     int: define_whole,
-    float: flags.DEFINE_float,
+    float: define_number,
     bool: flags.DEFINE_boolean,
     str: flags.DEFINE_string,
 }

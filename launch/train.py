@@ -33,6 +33,12 @@ _ELSEWHERE = {
     "agent": command_line.AGENT,
     "run_dir": command_line.RUN_DIR,
     "seed": command_line.SEED,
+    "demonstrations": flags.DEFINE(
+        command_line.FolderParser(),
+        "demonstrations",
+        None,
+        fields.declared(Settings)["demonstrations"].meaning,
+    ),
 }
 _SETTINGS = _ELSEWHERE | {
     name: command_line.define(name, field, or_auto=name == "num_actors")
@@ -50,6 +56,7 @@ _SECTIONS: command_line.Sections = {
         "actor_device",
         *("max_actor_steps", "max_learner_steps", "max_minutes"),
         *("until_return", "until_evaluations", _ANNEALING_FRAMES.name),
+        *("demonstrations", "demo_fraction"),
         *("evaluation_minutes", "evaluation_episodes", "checkpoint_minutes"),
         *("restarts", "hang_seconds", "private_network", "wandb"),
     ),

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from agents import random_numbers
-from agents.contract import Network, Policy, PolicyOutput
+from agents.contract import Following, Network, Policy, PolicyOutput
 from r2d2.config import Config
 from r2d2.network import JointActions
 from r2d2.targets import h_inverse
@@ -67,6 +67,20 @@ def make_evaluation_policy(config: Config, network: Network, seed: int) -> Polic
     """The policy of evaluation, in any number of environments."""
     epsilon = np.array([config.evaluation_epsilon], np.float32)
     return _epsilon_greedy_policy(network, epsilon, seed)
+
+
+def make_following(network: Network) -> Following:
+    """The policy that takes the actions of demonstrations, surely (`Agent.make_following`)."""
+    joint = JointActions(network.actions)
+
+    @tf.function(autograph=False)
+    def policy(inputs: NetworkInput, core_state: Nest, action: tf.Tensor) -> PolicyOutput:
+        q, core_state = network.step(inputs, core_state)  # [N, A]
+        taken = tf.gather(q, joint.index(action), axis=-1, batch_dims=1)
+        values = {"q_taken": taken, "q_max": tf.reduce_max(q, axis=-1)}
+        return PolicyOutput(action, tf.zeros_like(taken), values, core_state)
+
+    return policy
 
 
 def estimates(config: Config, values: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:

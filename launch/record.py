@@ -108,7 +108,9 @@ def _task_of(run: Settings) -> str:
 def _function() -> Callable[..., Any]:
     """The function that --policy names."""
     try:
-        found = import_path.load(str(_POLICY.value), what="a policy", example="my_package.bots:play")
+        found = import_path.load(
+            str(_POLICY.value), what="a policy", example="my_package.bots:play"
+        )
     except ValueError as error:
         raise SettingsError(f"--policy={_POLICY.value}: {error}") from None
     if not callable(found):

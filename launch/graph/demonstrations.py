@@ -24,18 +24,30 @@ import tree
 from acme import specs
 
 from agents import actor
-from agents.contract import Agent
+from agents.contract import Agent, PolicyOutput
 from launch.graph import process
 from replay import dataset, insistence, tables, writer
 from replay.layout import Layout
 from replay.priority_updater import PriorityUpdater
-from replay.structures import DEMONSTRATOR, FIRST, LAST, MID, Batch, Item, Step, TableSpec
+from replay.structures import (
+    DEMONSTRATOR,
+    FIRST,
+    LAST,
+    MID,
+    Batch,
+    Item,
+    Nest,
+    NetworkInput,
+    Step,
+    TableSpec,
+)
 from run_folder import building, recordings
 from run_folder.recordings import Episode
 from run_folder.settings import Settings, SettingsError
 
-_ONCE = 1.0  # for which samples of an item it is written anew ...
-_ALONE = 32.0  # ... at the least, and where batches are of demonstrations alone
+# Samples of an item after which it is written anew, on average: at the least, and where batches are
+# of demonstrations alone. In the local preset actors' items are sampled eight times.
+_FEW, _ALONE = 4.0, 32.0
 
 
 def check(settings: Settings, agent: Agent, spec: specs.EnvironmentSpec) -> None:
@@ -72,7 +84,7 @@ def table_of(agent: Agent, fraction: float, steps: Sequence[int] = ()) -> TableS
         first.layout,
         max_size=size,
         min_size=size,
-        samples_per_insert=max(_ONCE, _ALONE * fraction),
+        samples_per_insert=max(_FEW, _ALONE * fraction),
         priority_exponent=first.priority_exponent,
         waits=False,
     )
@@ -249,10 +261,15 @@ def play(
     assert agent.make_following is not None
     follow = agent.make_following(network)
     action = tf.Variable(tf.zeros([1, *network.actions.shape], network.actions.dtype))
+
+    @tf.autograph.experimental.do_not_convert
+    def policy(inputs: NetworkInput, core_state: Nest) -> PolicyOutput:
+        return follow(inputs, core_state, action.read_value())
+
     player = actor.make_actor(
         agent,
         network,
-        lambda inputs, core_state: follow(inputs, core_state, action.read_value()),
+        policy,
         num_environments=1,
         source=source,
         writer=rows,

@@ -18,10 +18,13 @@ def catcher(observation: np.ndarray) -> int:
     return 1 + int(np.sign(int(ball) - int(paddle)))
 
 
-def careless(observation: np.ndarray) -> int:
-    """Plays catch, and errs where the ball is in an even row of the screen, by its own sum."""
-    row = int(observation[:-1].max(axis=1).argmax())
-    return (catcher(observation) + (row * 7 + int(observation[-1].argmax())) % 3) % 3
+_RNG = np.random.default_rng(0)
+
+
+def aimless(observation: np.ndarray) -> int:
+    """Plays catch at random."""
+    del observation
+    return int(_RNG.integers(3))
 
 
 def mortal(observation: np.ndarray) -> int:

@@ -53,7 +53,7 @@ def _ways(
     cells: dict[tuple[int, int], Any], place: tuple[int, int], direction: int, target: Any
 ) -> Iterator[int | None]:
     """First actions of shortest ways to where a target is ahead; None where it is already."""
-    waiting = collections.deque([(place, direction, None)])
+    waiting: collections.deque[Any] = collections.deque([(place, direction, None)])
     seen = {(place, direction)}
     while waiting:
         (x, y), direction, first = waiting.popleft()

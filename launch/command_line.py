@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import errno
+import functools
 import importlib
 import os
 import re
@@ -43,19 +44,12 @@ class _WholeNumberOrAutoParser(_WholeNumberParser):
 
 
 class _NumberParser(flags.FloatParser):
-    """Takes a quotient of whole numbers too, as 1/256."""
-
     def convert(self, argument: float | str) -> float:
+        """Takes a quotient of whole numbers too, as 1/256."""
         above, slash, below = str(argument).partition("/")
-        try:
-            return int(above) / int(below) if slash else float(super().convert(argument))
-        except ZeroDivisionError:
-            raise ValueError(f"a number was expected, got {argument!r}") from None
-
-
-def define_number(name: str, default: float | None, meaning: str) -> flags.FlagHolder[float | None]:
-    """A flag that takes a number, or a quotient of two."""
-    return flags.DEFINE(_NumberParser(), name, default, meaning)
+        if slash and int(below):
+            return int(above) / int(below)
+        return float(super().convert(argument))
 
 
 def define_whole(
@@ -102,7 +96,7 @@ SEED = define_whole("seed", None, "Of environments, networks and policies.", 0, 
 
 _DEFINES: dict[type, Callable[..., flags.FlagHolder]] = {
     int: define_whole,
-    float: define_number,
+    float: functools.partial(flags.DEFINE, _NumberParser()),
     bool: flags.DEFINE_boolean,
     str: flags.DEFINE_string,
 }

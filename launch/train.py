@@ -33,12 +33,6 @@ _ELSEWHERE = {
     "agent": command_line.AGENT,
     "run_dir": command_line.RUN_DIR,
     "seed": command_line.SEED,
-    "demonstrations": flags.DEFINE(
-        command_line.FolderParser(),
-        "demonstrations",
-        None,
-        fields.declared(Settings)["demonstrations"].meaning,
-    ),
 }
 _SETTINGS = _ELSEWHERE | {
     name: command_line.define(name, field, or_auto=name == "num_actors")

@@ -5,6 +5,7 @@ Config; those of a run that has begun come from its config.json.
 """
 
 import dataclasses
+import importlib
 import json
 import math
 import pathlib
@@ -26,6 +27,7 @@ from run_folder.texts import SettingsError, reading
 EVERY_AGENT = ""  # in place of an agent's name: every agent that has the field
 MOST_NODES = 10_000  # that one launcher makes, and one coordinator listens to
 _ACTORS = whole(1, 100_000)  # a thousand times the papers', in one array of a process
+_DEMONSTRATING = "run_folder.demonstrating"  # which most runs do without
 DEMO_FRACTION = 1 / 256  # Paine et al. 2019, Section 5, where less was better
 _MINUTES = number(0.001, 60 * 24 * 366)  # to a year; a checkpoint takes longer than this least
 
@@ -173,7 +175,8 @@ class Settings:
             raise SettingsError(f"--act_with={self.act_with} names an agent twice.")
         self._check_numbers()
         self._check_until()
-        self._check_demonstrations()
+        if self.demonstrations or self.is_offline or self.demo_fraction != DEMO_FRACTION:
+            importlib.import_module(_DEMONSTRATING).check(self)
 
     def _check_numbers(self) -> None:
         """Refuses numbers of actors that do not fit together."""
@@ -204,31 +207,6 @@ class Settings:
                 f"--until_return={until:g} is reached in an evaluation, and "
                 "--evaluation_episodes=0 never evaluates: add --evaluation_episodes=4, or leave "
                 "--until_return out."
-            )
-
-    def _check_demonstrations(self) -> None:
-        """Refuses what demonstrations are wanted for, and what they do not go with."""
-        given = f"--demonstrations={self.demonstrations}"
-        told = (
-            f"--demo_fraction={self.demo_fraction:g}" if self.demo_fraction != DEMO_FRACTION else ""
-        )
-        if not self.demonstrations and (told or self.is_offline):
-            raise SettingsError(
-                f"{told or '--max_actor_steps=0'} is for learning from demonstrations: add "
-                "--demonstrations=<folder>, which launch.record makes."
-            )
-        if self.is_offline and told:
-            raise SettingsError(
-                f"{told} is a part of a batch, and with --max_actor_steps=0 all of it is from "
-                "demonstrations: leave one of the two out."
-            )
-        for name in ("num_replay_shards", "learners_per_agent"):
-            if self.demonstrations and (value := getattr(self, name)) > 1:
-                raise SettingsError(f"{given} is for --{name}=1, got {value}.")
-        if self.is_offline and self.actor_device != "cpu":
-            raise SettingsError(
-                f"--actor_device={self.actor_device} is of no use with --max_actor_steps=0: nobody "
-                "acts."
             )
 
     @property

@@ -62,10 +62,15 @@ def check(settings: Settings, agent: Agent, spec: specs.EnvironmentSpec) -> None
             f"--demonstrations is not for --agent={agent.name}, which does not say how it follows "
             "what others did (docs/demonstrations.md)."
         )
-    folder = pathlib.Path(settings.demonstrations)
+    folder = folder_of(settings)
     recordings.check(folder, settings.tasks, spec)
     for path in recordings.files(folder):
         recordings.read(path, spec)
+
+
+def folder_of(settings: Settings) -> pathlib.Path:
+    """The folder of the recorded episodes."""
+    return pathlib.Path(settings.demonstrations).expanduser()
 
 
 def table_of(agent: Agent, fraction: float, steps: Sequence[int] = ()) -> TableSpec:
@@ -116,7 +121,7 @@ def _make_tables(settings: Settings) -> list[reverb.Table]:
     process.enter(settings.run_dir, "demonstrations' replay")
     process.stay_busy()
     agents, spec = building.make_agents(settings), building.environment_spec(settings)
-    steps = recordings.lengths(pathlib.Path(settings.demonstrations))
+    steps = recordings.lengths(folder_of(settings))
     made = {name: table_of(agent, settings.demo_share, steps) for name, agent in agents.items()}
     states = {made[name].name: building.core_state_spec(agents[name], spec) for name in agents}
     blocks = tables.block_layout(building.all_tables(agents))
@@ -204,7 +209,7 @@ class Demonstrator:
         with process.while_busy():
             settings, agents = self._settings, building.make_agents(self._settings)
             agent, spec = agents[self._name], building.environment_spec(settings)
-            folder = pathlib.Path(settings.demonstrations)
+            folder = folder_of(settings)
             task = recordings.check(folder, settings.tasks, spec)
             table = table_of(agent, settings.demo_share, recordings.lengths(folder))
             # Of a demonstrator that died, and did not begin where this one does.

@@ -40,26 +40,12 @@ def test_catch_is_solved_from_aimless_episodes_alone_and_the_run_goes_on_with_ac
         assert (run.count("actor_steps"), run.count("episodes")) == (0, 0)
         updates = run.count("learner_steps")
         assert 0 < updates < BUDGET
-    again = ("--resume", "--max_actor_steps=4000", "--num_actors=8", "--demo_fraction=1/4")
+    again = ("--resume", "--max_actor_steps=8000", "--num_actors=8", "--demo_fraction=1/4")
     with Run(tmp_path / "run", *again, "--until_return=inf", "--max_learner_steps=1000000") as run:
-        code, out, err = run.finish()
+        run.wait_until(lambda: run.count("learner_steps") > updates)
+        run.node("demonstrator/0").kill()  # and it is started again
+        code, _, err = run.finish()
         assert code == 0, err
         assert run.count("learner_steps") > updates
-        assert 4_000 <= run.count("actor_steps") < 8_000
+        assert 8_000 <= run.count("actor_steps") < 12_000
         assert {float(row["actor"]) for row in run.rows("episodes")} <= set(range(8))
-
-
-def test_what_plays_demonstrations_is_started_again(tmp_path: pathlib.Path) -> None:
-    folder = tmp_path / "demos"
-    bot = ("--policy=tests.launch.bots:catcher", "--env=catch", f"--folder={folder}")
-    assert typed.run(record.main, *bot, "--episodes=20") == 0
-    flags = (
-        *("--agent=r2d2", "--env=catch", "--num_actors=4", "--evaluation_episodes=0"),
-        *(f"--demonstrations={folder}", "--demo_fraction=0.5"),
-    )
-    with Run(tmp_path / "run", *flags) as run:
-        run.wait_until_learning()
-        run.node("demonstrator/0").kill()
-        updates = run.count("learner_steps")
-        run.wait_until(lambda: run.count("learner_steps") > updates + 50)
-        run.end()

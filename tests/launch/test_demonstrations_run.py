@@ -33,7 +33,7 @@ def test_catch_is_solved_from_aimless_episodes_alone_and_the_run_goes_on_with_ac
         *("--r2d2.burn_in=0", "--r2d2.length=12", "--r2d2.period=12"),  # whole episodes
     )
     with Run(tmp_path / "run", *flags) as run:
-        code, out, err = run.finish()
+        code, _, err = run.finish()
         assert code == 0, err
         returns = [float(row["episode_return"]) for row in run.rows("evaluator")]
         assert returns[0] < 0.5 < SOLVED <= returns[-1]

@@ -27,10 +27,10 @@ def chooser(screen: Screen, keys: str) -> Callable[[Any], int]:
     Raises:
       SettingsError: there is no display, or a key or an action is unknown.
     """
-    actions = _parsed(keys, screen.action_names)
     if not {"DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"} & set(os.environ):
         raise SettingsError("--person needs a display, and this process has none.")
-    pygame.display.init()
+    pygame.display.init()  # and no sound
+    actions = _parsed(keys, screen.action_names)
     clock = pygame.time.Clock()
     waits = None not in actions
 
@@ -58,7 +58,6 @@ def chooser(screen: Screen, keys: str) -> Callable[[Any], int]:
 
 def _parsed(keys: str, names: tuple[str, ...]) -> dict[int | None, int]:
     """Key -> action."""
-    pygame.init()
     found: dict[int | None, int] = {}
     try:
         for part in keys.split(","):

@@ -77,7 +77,7 @@ class Settings:
     actors_per_node: int = required(_ACTORS, "Of them, those in one process.", local=32, paper=1)
     max_actor_steps: int | None = required(
         or_none(whole(0)),
-        "Actor steps, of all environments, to end after; 0 learns from demonstrations alone.",
+        "Actor steps, over all environments, to end after; 0: offline.",
         local=None,
         paper=None,
     )
@@ -131,13 +131,11 @@ class Settings:
     until_evaluations: int = fields.field(
         1, whole(1, 10**6), "Evaluations in a row that have to reach that."
     )
-    demonstrations: str = fields.field(
-        "", None, "Folder of recorded episodes that are learned from too."
-    )
+    demonstrations: str = fields.field("", None, "Folder of episodes to learn from.")
     demo_fraction: float = fields.field(
         DEMO_FRACTION,
         number(1e-6, 0.999),
-        "Part of a batch that is from them, as 1/256 or 0.0039.",
+        "Their part of a batch, as 1/256.",
     )
     full_rendering: bool = fields.field(False, None, "Shadows and smooth edges in control-pixels.")
 

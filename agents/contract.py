@@ -51,6 +51,9 @@ class PolicyOutput(NamedTuple):
 Policy = Callable[[NetworkInput, Nest], PolicyOutput]
 
 
+Following = Callable[[NetworkInput, Nest, tf.Tensor], PolicyOutput]
+"""A policy that takes the actions which it is told, `[N]` or `[N, D]` as replay holds them."""
+
 EnvironmentAction = Callable[[Any, specs.BoundedArray], Any]
 
 
@@ -88,6 +91,9 @@ class Agent:
       make_evaluation_policy: (network, seed) -> the policy of evaluation, in any number of
         environments.
       make_update: (environment_spec) -> the learner step, with its own new network.
+      make_following: (network) -> a policy of this agent's values and states that takes the actions
+        of demonstrations; None where it cannot learn from what others did. Its first table is
+        prioritized, and its items do not cross episodes.
       initial_priority: first priorities `[M]` of M items; None where the table needs none.
       environment_action: (actions as replay holds them, `[N]` or `[N, D]`, the spec of the
         environment's) -> the environment's actions, within the spec's bounds; None passes them on.
@@ -114,6 +120,7 @@ class Agent:
     make_evaluation_policy: Callable[[Network, int], Policy]
     make_update: Callable[[specs.EnvironmentSpec], Update]
     estimates: Callable[[Any, Mapping[str, tf.Tensor], int], Mapping[str, tf.Tensor]]
+    make_following: Callable[[Any], Following] | None = None
     initial_priority: Callable[[PriorityInput], np.ndarray] | None = None
     environment_action: EnvironmentAction | None = None
     frame_stack: int = 1

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import errno
+import functools
 import importlib
 import os
 import re
@@ -40,6 +41,15 @@ class _WholeNumberOrAutoParser(_WholeNumberParser):
             return AUTO if argument == AUTO else super().convert(argument)
         except ValueError:
             raise ValueError(f"a whole number or {AUTO} was expected, got {argument!r}") from None
+
+
+class _NumberParser(flags.FloatParser):
+    def convert(self, argument: float | str) -> float:
+        """Takes a quotient of whole numbers too, as 1/256."""
+        above, slash, below = str(argument).partition("/")
+        if slash and int(below):
+            return int(above) / int(below)
+        return float(super().convert(argument))
 
 
 def define_whole(
@@ -86,7 +96,7 @@ SEED = define_whole("seed", None, "Of environments, networks and policies.", 0, 
 
 _DEFINES: dict[type, Callable[..., flags.FlagHolder]] = {
     int: define_whole,
-    float: flags.DEFINE_float,
+    float: functools.partial(flags.DEFINE, _NumberParser()),
     bool: flags.DEFINE_boolean,
     str: flags.DEFINE_string,
 }

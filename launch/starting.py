@@ -42,6 +42,7 @@ flags.FLAGS.set_default("lp_termination_notice_secs", -1)  # the launching proce
 # Which most runs do without.
 _ARTEFACT, _TRACKER = "launch.hosts.artefact", "launch.local.tracker"
 _GPUS, _MASKS = "launch.local.gpus", "agents.legal_actions"
+_DEMONSTRATIONS = "launch.graph.demonstrations"
 _OPTIONS, _LAUNCHER = "launch.gcp.options", "launch.gcp.launcher"
 _NETWORK = ("actions", "initial_state", "step", "unroll", "trainable_variables", "variables")
 
@@ -153,6 +154,11 @@ def _accept(asked: Settings | Resumption, job: str | None) -> Settings:
             "--actor_device=gpu is for a run on this machine; on other hosts actors act on "
             "processors, so --actor_device=cpu."
         )
+    if run.demonstrations and (job is not None or gcp_flags.wanted()):
+        raise SettingsError(
+            f"--demonstrations={run.demonstrations} is a folder of this machine, and the run's "
+            "processes are on others: leave it out, or run here."
+        )
     if run.wandb:
         command_line.later(_TRACKER).check(run, here=job is None and not gcp_flags.wanted())
     if gcp_flags.wanted():
@@ -194,7 +200,7 @@ def check_shares(run: Settings) -> None:
       SettingsError: one has not.
     """
     shards, nodes, learners = run.num_replay_shards, len(run.crews()), run.learners_per_agent
-    if shards > nodes:
+    if shards > nodes and not run.is_offline:
         raise SettingsError(
             f"--num_replay_shards={shards} needs as many actor nodes, each of which writes to "
             f"one shard; --num_actors={run.num_actors} and "
@@ -291,6 +297,8 @@ def make_updates(run: Settings) -> dict[str, Update]:
                 f"--agent={run.agent} cannot play --env={run.env}: making its update raised "
                 f"{first_line(error)}"
             ) from None
+        if run.demonstrations:
+            command_line.later(_DEMONSTRATIONS).check(run, agent, spec)
         updates[name] = update
         forms.add(agent.environment_action)
     if len(forms) > 1 and not is_discrete(spec.actions):

@@ -50,6 +50,7 @@ _SECTIONS: command_line.Sections = {
         "actor_device",
         *("max_actor_steps", "max_learner_steps", "max_minutes"),
         *("until_return", "until_evaluations", _ANNEALING_FRAMES.name),
+        *("demonstrations", "demo_fraction"),
         *("evaluation_minutes", "evaluation_episodes", "checkpoint_minutes"),
         *("restarts", "hang_seconds", "private_network", "wandb"),
     ),

@@ -48,6 +48,7 @@ def make(config: Config, name: str = "r2d2") -> Agent:
         make_policy=functools.partial(policy.make_policy, config),
         make_evaluation_policy=functools.partial(policy.make_evaluation_policy, config),
         make_update=lambda spec: R2D2Update(make_network(spec), make_network(spec), config),
+        make_following=policy.make_following,
         initial_priority=targets.make_initial_priority(config),
         estimates=lambda update, values, task: policy.estimates(config, values),
         can_be_several=True,

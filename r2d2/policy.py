@@ -1,19 +1,25 @@
 """R2D2 acts epsilon-greedily, each actor with its own epsilon."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from agents import random_numbers
-from agents.contract import Network, Policy, PolicyOutput
+from agents.contract import Following, Network, Policy, PolicyOutput
 from agents.networks.parts import masks
 from environments.copies.vector import has_mask
 from r2d2.config import Config
 from r2d2.network import JointActions
 from r2d2.targets import h_inverse
 from replay.structures import Nest, NetworkInput
+
+# (Q `[N, A]`, actions `[N]`, log μ `[N]`) -> more values of a policy, by name
+More = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], dict[str, tf.Tensor]]
+
+
+def _no_more(*_: tf.Tensor) -> dict[str, tf.Tensor]:
+    return {}
 
 
 def epsilon_ladder(indices: np.ndarray, num_actors: int, base: float, alpha: float) -> np.ndarray:
@@ -76,6 +82,20 @@ def make_evaluation_policy(config: Config, network: Network, seed: int) -> Polic
     return epsilon_greedy_policy(network, epsilon, seed)
 
 
+def make_following(network: Network, more: More = _no_more) -> Following:
+    """The policy that takes the actions of demonstrations, surely (`Agent.make_following`)."""
+    joint = JointActions(network.actions)
+
+    @tf.function(autograph=False)
+    def policy(inputs: NetworkInput, core_state: Nest, action: tf.Tensor) -> PolicyOutput:
+        q, core_state = network.step(inputs, core_state)  # [N, A]
+        index, log_probability = joint.index(action), tf.zeros(tf.shape(q)[:1])
+        values = _values(q, index) | more(q, index, log_probability)
+        return PolicyOutput(action, log_probability, values, core_state)
+
+    return policy
+
+
 def estimates(config: Config, values: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     """The return that a policy's values `[N]` estimate: Q of the actions taken, without h."""
     q = values["q_taken"]
@@ -83,9 +103,9 @@ def estimates(config: Config, values: Mapping[str, tf.Tensor]) -> dict[str, tf.T
 
 
 def epsilon_greedy_policy(
-    network: Network, epsilon: np.ndarray, seed: int, more: Callable[..., Any] = lambda *_: {}
+    network: Network, epsilon: np.ndarray, seed: int, more: More = _no_more
 ) -> Policy:
-    """A policy; `more` is (Q `[N, A]`, actions `[N]`, log μ `[N]`) -> more values by name."""
+    """A policy that gives `more` values too."""
     generator = tf.random.Generator.from_seed(seed)
     joint = JointActions(network.actions)
 
@@ -94,11 +114,12 @@ def epsilon_greedy_policy(
         q, core_state = network.step(inputs, core_state)  # [N, A]
         legal = masks().legal(inputs.observation) if has_mask(inputs.observation) else None
         index, log_probability = epsilon_greedy(q, epsilon, generator, legal)
-        values = {
-            "q_taken": tf.gather(q, index, axis=-1, batch_dims=1),
-            "q_max": tf.reduce_max(q, axis=-1),
-        }
-        values |= more(q, index, log_probability)
+        values = _values(q, index) | more(q, index, log_probability)
         return PolicyOutput(joint.action(index), log_probability, values, core_state)
 
     return policy
+
+
+def _values(q: tf.Tensor, index: tf.Tensor) -> dict[str, tf.Tensor]:
+    taken = tf.gather(q, index, axis=-1, batch_dims=1)
+    return {"q_taken": taken, "q_max": tf.reduce_max(q, axis=-1)}

@@ -21,11 +21,12 @@ from acme import specs
 from agents.contract import Agent, Network, Policy
 from agents.masking import masked_mean, transform_reward
 from agents.networks.network import RecurrentNetwork
+from agents.prioritized import batch_weights, n_step_returns
 from agents.several_learners import current
 from r2d2.config import Config
 from r2d2.learner import Evaluation, R2D2Update, q_learning_loss
-from r2d2.policy import epsilon_greedy_policy, epsilon_ladder
-from r2d2.targets import discounts, h, h_inverse, make_initial_priority, n_step_returns
+from r2d2.policy import More, epsilon_greedy_policy, epsilon_ladder, make_following
+from r2d2.targets import discounts, h, h_inverse, make_initial_priority
 from replay.structures import Batch
 
 LEAST_SIGMA = 0.01  # MEME: where errors are tiny, noise would be amplified
@@ -215,7 +216,7 @@ class ReturnsUpdate(R2D2Update):
 
     def _compare(self, online_q: tf.Tensor, target_q: tf.Tensor, batch: Batch) -> Evaluation:
         config = self._config
-        rows, weights = batch.trained(config.burn_in), self._importance_weights(batch)
+        rows, weights = batch.trained(config.burn_in), batch_weights(batch, config.importance_exponent)
         index = self._joint.index(rows.action)
         q_taken = tf.gather(online_q[:-1], index, axis=-1, batch_dims=2)  # [L, B]
         q = online_q if config.trust_region else target_q
@@ -256,13 +257,15 @@ def make_policy(
     config: Config, network: Network, indices: np.ndarray, num_actors: int, seed: int
 ) -> Policy:
     """The policy of the actors with these indices, with `RowValues` among its values."""
-
-    def more(q: tf.Tensor, index: tf.Tensor, log_mu: tf.Tensor) -> dict[str, tf.Tensor]:
-        greedy = tf.argmax(q, axis=-1)
-        return dict(row_values(config, q, greedy, index, log_mu)._asdict())
-
     epsilon = epsilon_ladder(indices, num_actors, config.epsilon_base, config.epsilon_alpha)
-    return epsilon_greedy_policy(network, epsilon, seed, more)
+    return epsilon_greedy_policy(network, epsilon, seed, _more(config))
+
+
+def _more(config: Config) -> More:
+    def more(q: tf.Tensor, index: tf.Tensor, log_mu: tf.Tensor) -> dict[str, tf.Tensor]:
+        return row_values(config, q, tf.argmax(q, axis=-1), index, log_mu)._asdict()
+
+    return more
 
 
 def changed(agent: Agent, make_network: MakeNetwork) -> Agent:
@@ -271,6 +274,7 @@ def changed(agent: Agent, make_network: MakeNetwork) -> Agent:
     return dataclasses.replace(
         agent,
         make_policy=functools.partial(make_policy, config),
+        make_following=functools.partial(make_following, more=_more(config)),
         make_update=lambda spec: ReturnsUpdate(make_network(spec), make_network(spec), config),
         initial_priority=make_initial_priority(config, RowValues._fields, item_targets),
     )

@@ -18,7 +18,7 @@ once their server is gone. A `Stream` can be closed.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import reverb
 import tensorflow as tf
@@ -56,6 +56,7 @@ def make_dataset(
     core_state: Nest,
     blocks: BlockLayout,
     batch_sizes: Sequence[int],
+    blend: Callable[[tf.data.Dataset, Item], tf.data.Dataset] = lambda items, item: items,
 ) -> tf.data.Dataset:
     """Samples the tables of one reader for ever; a batch holds so many items of each of them.
 
@@ -69,6 +70,8 @@ def make_dataset(
       environment_spec: of one environment, with single frames as its observation.
       core_state: the tables' reader's recurrent state for one environment; () without a core.
       batch_sizes: items of each table, from all shards together; their sum is B.
+      blend: (items of a shard of a table, signature of an item) -> those that are taken in their
+        place.
 
     Returns:
       A dataset of `Batch`.
@@ -93,7 +96,9 @@ def make_dataset(
     shares = [size // num_shards for size in batch_sizes]
     samples = []
     for table, share in zip(tables, shares, strict=True):
-        items = [_items(address, table, item, share) for address in server_addresses]
+        items = [
+            blend(items_of(address, table.name, item, share), item) for address in server_addresses
+        ]
         samples.append(tuple(x.padded_batch(share, padded, drop_remainder=True) for x in items))
     shards = tf.concat([tf.repeat(tf.range(num_shards), share) for share in shares], axis=0)  # [B]
 
@@ -120,10 +125,11 @@ def batches_at_a_time(num_rows: int) -> int:
     return max(2, min(len(os.sched_getaffinity(0)) // 2, num_rows // _ROWS_OF_A_CALL))
 
 
-def _items(server_address: str, table: TableSpec, item: Item, at_a_time: int) -> tf.data.Dataset:
+def items_of(server_address: str, table: str, item: Item, at_a_time: int) -> tf.data.Dataset:
+    """The items that a server's table samples, requested so many at a time."""
     return reverb.TrajectoryDataset(
         server_address=server_address,
-        table=table.name,
+        table=table,
         dtypes=tree.map_structure(lambda leaf: leaf.dtype, item),
         shapes=tree.map_structure(lambda leaf: leaf.shape, item),
         max_in_flight_samples_per_worker=at_a_time,

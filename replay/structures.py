@@ -36,6 +36,7 @@ Array: TypeAlias = np.ndarray | tf.Tensor
 
 FIRST, MID, LAST = 0, 1, 2  # the values of dm_env.StepType
 UNKNOWN = -1  # the learner step of an item in which another agent's parameters acted
+DEMONSTRATOR = -1  # the actor of an item that was not played in the run, but recorded before
 NO_ACTION = -1  # the previous action of an episode's first step; zeros where actions are bounded
 
 
@@ -189,3 +190,4 @@ class TableSpec:
     samples_per_insert: float | None = None
     priority_exponent: float = 1.0
     paces: bool = True
+    waits: bool = True

@@ -200,7 +200,7 @@ def _rate_limiter(spec: TableSpec) -> reverb.rate_limiters.RateLimiter:
     return reverb.rate_limiters.RateLimiter(
         samples_per_insert=spec.samples_per_insert,
         min_size_to_sample=spec.min_size,
-        min_diff=middle - buffer,
+        min_diff=middle - buffer if spec.waits else -sys.float_info.max,
         max_diff=middle + buffer if spec.paces else sys.float_info.max,
     )
 

@@ -5,6 +5,7 @@ Config; those of a run that has begun come from its config.json.
 """
 
 import dataclasses
+import importlib
 import json
 import math
 import pathlib
@@ -26,6 +27,8 @@ from run_folder.texts import SettingsError, reading
 EVERY_AGENT = ""  # in place of an agent's name: every agent that has the field
 MOST_NODES = 10_000  # that one launcher makes, and one coordinator listens to
 _ACTORS = whole(1, 100_000)  # a thousand times the papers', in one array of a process
+_DEMONSTRATING = "run_folder.demonstrating"  # which most runs do without
+DEMO_FRACTION = 1 / 256  # Paine et al. 2019, Section 5, where less was better
 _MINUTES = number(0.001, 60 * 24 * 366)  # to a year; a checkpoint takes longer than this least
 
 _PROJECT = Requirement(  # as Weights & Biases has it
@@ -73,7 +76,10 @@ class Settings:
     )
     actors_per_node: int = required(_ACTORS, "Of them, those in one process.", local=32, paper=1)
     max_actor_steps: int | None = required(
-        or_none(COUNT), "Actor steps, over all environments, to end after.", local=None, paper=None
+        or_none(whole(0)),
+        "Actor steps, over all environments, to end after; 0: offline.",
+        local=None,
+        paper=None,
     )
     max_learner_steps: int | None = required(
         or_none(COUNT), "Updates, of each learner, to end after.", local=None, paper=None
@@ -125,6 +131,12 @@ class Settings:
     until_evaluations: int = fields.field(
         1, whole(1, 10**6), "Evaluations in a row that have to reach that."
     )
+    demonstrations: str = fields.field("", None, "Folder of episodes to learn from.")
+    demo_fraction: float = fields.field(
+        DEMO_FRACTION,
+        number(1e-6, 0.999),
+        "Their part of a batch, as 1/256.",
+    )
     full_rendering: bool = fields.field(False, None, "Shadows and smooth edges in control-pixels.")
 
     restarts: int = fields.field(
@@ -161,6 +173,8 @@ class Settings:
             raise SettingsError(f"--act_with={self.act_with} names an agent twice.")
         self._check_numbers()
         self._check_until()
+        if self.demonstrations or self.is_offline or self.demo_fraction != DEMO_FRACTION:
+            importlib.import_module(_DEMONSTRATING).check(self)
 
     def _check_numbers(self) -> None:
         """Refuses numbers of actors that do not fit together."""
@@ -194,10 +208,20 @@ class Settings:
             )
 
     @property
+    def is_offline(self) -> bool:
+        """Whether nobody acts: batches are of demonstrations alone."""
+        return self.max_actor_steps == 0
+
+    @property
+    def demo_share(self) -> float:
+        """The part of a batch that is from demonstrations."""
+        return 1.0 if self.is_offline else self.demo_fraction
+
+    @property
     def limits(self) -> dict[str, float | None]:
         """What the run ends after, by the name of what counts it; of `walltime` in seconds."""
         return dict(
-            actor_steps=self.max_actor_steps,
+            actor_steps=self.max_actor_steps or None,
             learner_steps=self.max_learner_steps,
             walltime=None if self.max_minutes is None else 60 * self.max_minutes,
         )
@@ -234,11 +258,15 @@ class Settings:
     def crews(self) -> list[Crew]:
         """Spreads the actors evenly over the agents that act, then over tasks, then processes.
 
+        Offline there are none.
+
         Of those that follow one agent, the actor of rank i plays task i modulo the number of tasks:
         every task is played with policies from the whole range of the agent's. Sorted by task
         before they are cut into processes, so that a process holds few different environments.
         """
-        found = []
+        found: list[Crew] = []
+        if self.is_offline:
+            return found
         num_tasks = len(self.tasks)
         shares = np.array_split(np.arange(self.num_actors), len(self.acting))
         for name, share in zip(self.acting, shares, strict=True):
@@ -261,7 +289,9 @@ class Settings:
         of_agents = self.learners_per_agent * len(self.agents)
         learners = 1 if self.colocate_learners else of_agents
         evaluators = len(self.agents) if self.evaluation_episodes else 0
-        return self.num_replay_shards + 1 + learners + len(self.crews()) + evaluators
+        demonstrators = 1 + len(self.agents) if self.demonstrations else 0
+        others = self.num_replay_shards + 1 + learners + len(self.crews())
+        return others + evaluators + demonstrators
 
     def to_json(self) -> str:
         """The text of config.json."""

@@ -34,6 +34,7 @@ class LearnerNode:
         origin: Origin,
         replays: Sequence[reverb.Client],
         coordinator: Any,
+        recorded: Sequence[reverb.Client] = (),
     ) -> None:
         process.enter(
             settings.run_dir,
@@ -51,7 +52,7 @@ class LearnerNode:
         self._metrics: dict[str, tf.Tensor] = {}
         self._counts = dict.fromkeys(("actor_steps", "episodes", "walltime"), 0.0)  # as last heard
         self._learning = learning.make_learning(
-            settings, name, replays, learners, self._counter, self._metrics.update
+            settings, name, replays, learners, self._counter, self._metrics.update, recorded
         )
         self._learner = self._learning.learner
         self._is_one_of_several = learners.size > 1

@@ -6,6 +6,7 @@ new one, and then there is a new meeting, to which all have to come anew: what w
 the one that is gone is void.
 """
 
+import importlib
 import math
 import os
 import socket
@@ -28,6 +29,7 @@ from run_folder.building import all_tables, core_state_spec, environment_spec, m
 from run_folder.settings import Settings
 
 T = TypeVar("T")
+_DEMONSTRATIONS = "launch.graph.demonstrations"  # which most runs do without
 ASK_SECONDS = 0.2  # between two looks whether all have come
 
 
@@ -85,7 +87,7 @@ class Learning(NamedTuple):
     """A learner and what it is made with."""
 
     learner: Learner
-    priorities: PriorityUpdater
+    priorities: Any  # a `PriorityUpdater`, or `launch.graph.demonstrations.Priorities`
     watch: insistence.Watch  # over the replay servers it samples
     batch_spec: Any  # of its part of a batch
     item_bytes: int  # of one, not compressed
@@ -112,6 +114,7 @@ def make_learning(
     learners: Learners,
     counter: counting.Counter | None = None,
     on_metrics: Callable[[Mapping[str, tf.Tensor]], None] = lambda metrics: None,
+    recorded: Sequence[reverb.Client] = (),
 ) -> Learning:
     """The learner of an agent, or one of its learners, in whose process this is called.
 
@@ -121,22 +124,27 @@ def make_learning(
       replays: clients of all shards.
       learners: of which it is one.
       counter, on_metrics: as of `Learner`.
+      recorded: a client of the server of demonstrations, where the run has one.
     """
     tf.random.set_seed(seed_of(settings, "network"))
     agents = make_agents(settings)
     agent, spec = agents[name], environment_spec(settings)
     own = own_shards(replays, learners.rank, learners.size)
     table = agent.tables[0]
-    updater = PriorityUpdater(own, table.name)
     update = agent.make_update(spec)
-    batches = dataset.make_dataset(
-        [replay.server_address for replay in own],
-        agent.tables,
-        spec,
-        core_state_spec(agent, spec),
-        tables.block_layout(all_tables(agents)),
-        [size // learners.size for size in agent.batch_sizes],
-    )
+    if recorded:
+        demonstrations = importlib.import_module(_DEMONSTRATIONS)
+        batches, updater = demonstrations.batches(settings, name, own[0], recorded[0])
+    else:
+        updater = PriorityUpdater(own, table.name)
+        batches = dataset.make_dataset(
+            [replay.server_address for replay in own],
+            agent.tables,
+            spec,
+            core_state_spec(agent, spec),
+            tables.block_layout(all_tables(agents)),
+            [size // learners.size for size in agent.batch_sizes],
+        )
     learner = Learner(
         update,
         Fetched(iter(batches)),
@@ -148,7 +156,8 @@ def make_learning(
     )
     batch_spec, part = batches.element_spec, agent.batch_size // learners.size
     item_bytes = raw_item_bytes(batch_spec, part)
-    return Learning(learner, updater, insistence.Watch(own), batch_spec, item_bytes)
+    watch = insistence.Watch([*own, *recorded])
+    return Learning(learner, updater, watch, batch_spec, item_bytes)
 
 
 def own_shards(shards: Sequence[T], rank: int, size: int) -> Sequence[T]:

@@ -205,4 +205,5 @@ class Writing:
 
 
 def _replays_per_observation(counts: Mapping[str, float]) -> float:
-    return counts["trained_steps"] / max(counts["actor_steps"], 1)
+    steps = counts["actor_steps"]  # none, of a run that learns from demonstrations alone
+    return counts["trained_steps"] / steps if steps else 0.0

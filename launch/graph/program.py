@@ -9,6 +9,7 @@ actors --items--> replay --+   | priorities           evaluator
 """
 
 import functools
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +28,7 @@ from run_folder import building, checkpoints, layout, mirrors, replay_files, sav
 from run_folder.layout import CHECKPOINTS
 from run_folder.settings import Settings
 
+_DEMONSTRATIONS = "launch.graph.demonstrations"  # which most runs do without
 NO_GPU = "-1"  # CUDA_VISIBLE_DEVICES of processes that see none
 
 
@@ -35,9 +37,16 @@ def make_program(settings: Settings, manifests: checkpoints.Manifests) -> lp.Pro
     program = lp.Program("recurrent_replay")
     origin = Origin.of(settings, manifests)
     replays = add_replay(program, settings, origin)
-    coordinator = add_coordinator(program, settings, manifests, replays)
-    learners = add_learners(program, settings, origin, replays, coordinator)
+    recorded: list[Any] = []  # the server of demonstrations
+    if settings.demonstrations:
+        recorded = [importlib.import_module(_DEMONSTRATIONS).add_server(program, settings)]
+    learned_from = recorded if settings.is_offline else replays
+    coordinator = add_coordinator(program, settings, manifests, learned_from)
+    learners = add_learners(program, settings, origin, replays, coordinator, recorded)
     add_actors(program, settings, learners, replays, coordinator)
+    for server in recorded:
+        add_players = importlib.import_module(_DEMONSTRATIONS).add_players
+        add_players(program, settings, learners, server, coordinator)
     if settings.evaluation_episodes:
         with program.group("evaluator"):
             for name, learner in learners.items():
@@ -98,7 +107,7 @@ def add_coordinator(
                 Coordinator,
                 settings.run_dir,
                 settings.tasks,
-                settings.num_actors,
+                0 if settings.is_offline else settings.num_actors,
                 checkpoints.counts(manifests),
                 learned,
                 limits=settings.limits,
@@ -115,6 +124,7 @@ def add_learners(
     origin: Origin,
     replays: list[Any],
     coordinator: Any,
+    recorded: list[Any],
 ) -> dict[str, Any]:
     """Each agent's learner, by name: a process for each, or one for all.
 
@@ -123,7 +133,7 @@ def add_learners(
     learners = {
         name: ServerNode(
             f"The learner of {name}",
-            *(LearnerNode, settings, name, origin, replays, coordinator),
+            *(LearnerNode, settings, name, origin, replays, coordinator, recorded),
         )
         for name in settings.agents
     }

@@ -9,11 +9,11 @@ REPOSITORY = flags.DEFINE_string(
     "gcp_repository", None, "Of images: <region>-docker.pkg.dev/<project>/<name>."
 )
 HARDWARE = {
-    kind: flags.DEFINE_string(f"gcp_{kind}", default, text)
-    for kind, default, text in (
-        ("replay", "n1-highmem-8", "A replay shard's host."),
-        ("learner", "n1-standard-8+T4", "A learner's host: machine, +accelerator, xnumber."),
-        ("actor", "n1-highmem-2", "An actor node's host; the evaluator's and coordinator's too."),
+    kind: flags.DEFINE_string(f"gcp_{kind}", default, "Hosts: machine, +accelerator, xnumber.")
+    for kind, default in (
+        ("replay", "n1-highmem-8"),
+        ("learner", "n1-standard-8+T4"),
+        ("actor", "n1-highmem-2"),
     )
 }
 DRY_RUN = flags.DEFINE_boolean("gcp_dry_run", False, "Print the job; send nothing.")

@@ -1,5 +1,6 @@
 """The help of commands: a screen of the flags that one reads, in groups, or an agent's fields."""
 
+import itertools
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -19,7 +20,13 @@ def of_command(description: str, sections: command_line.Sections) -> str:
     """A screen of help: a module's docstring, then its flags."""
     lines = [description.strip()]
     for title, names in sections.items():  # whose titles stand out by themselves
-        lines += [title, *(line for name in names for line in _entry(name))]
+        lines.append(title)
+        for text, same in itertools.groupby(names, _text):
+            first, *others = same
+            if others:  # flags that one sentence explains, in one line
+                lines.append(f"  {', '.join(f'--{name}=' for name in (first, *others))}  {text}")
+            else:
+                lines += _described(_left(first), text)
     return "\n".join([*lines, *_described("--helpfull", "Every flag, those of libraries too.")])
 
 
@@ -54,16 +61,19 @@ def _typed(value: Any) -> str:
     return "None" if value is None else texts.typed(value)
 
 
-def _entry(name: str) -> Iterator[str]:
-    """The lines of one flag."""
+def _text(name: str) -> str:
+    return _FIELDS_ARE_IN if name == command_line.HYPERPARAMETER else flags.FLAGS[name].help or ""
+
+
+def _left(name: str) -> str:
+    """A flag as it is typed, with its default."""
     if name == command_line.HYPERPARAMETER:
-        yield from _described(f"--{name}=", _FIELDS_ARE_IN)
-        return
+        return f"--{name}="
     flag = flags.FLAGS[name]
     default = flag.default if flag.default is not None else ""
     if isinstance(default, list | tuple):
         default = ",".join(map(str, default))
-    yield from _described(f"--[no]{name}" if flag.boolean else f"--{name}={default}", flag.help)
+    return f"--[no]{name}" if flag.boolean else f"--{name}={default}"
 
 
 def _described(flag: str, text: str) -> Iterator[str]:

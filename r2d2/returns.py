@@ -216,7 +216,10 @@ class ReturnsUpdate(R2D2Update):
 
     def _compare(self, online_q: tf.Tensor, target_q: tf.Tensor, batch: Batch) -> Evaluation:
         config = self._config
-        rows, weights = batch.trained(config.burn_in), batch_weights(batch, config.importance_exponent)
+        rows, weights = (
+            batch.trained(config.burn_in),
+            batch_weights(batch, config.importance_exponent),
+        )
         index = self._joint.index(rows.action)
         q_taken = tf.gather(online_q[:-1], index, axis=-1, batch_dims=2)  # [L, B]
         q = online_q if config.trust_region else target_q

@@ -4,10 +4,11 @@ import dataclasses
 
 from agents import fields
 from agents.fields import field
-from agents.networks.named import TORSO_EXAMPLE
+from agents.networks.named import CORE_EXAMPLE, TORSO_EXAMPLE
 from agents.requirements import (
     BATCH_SIZE,
     BURN_IN,
+    CORE,
     COUNT,
     EXPONENT,
     FRACTION,
@@ -105,8 +106,16 @@ class Config:
         LAYER_SIZES,
         "Units of the layers of the `mlp` torso, and of a vector's beside images (Ni: one layer).",
     )
+    core: str = field(
+        "lstm",
+        CORE,
+        "What carries memory: `lstm` (Ni), `gru`, `lru` or `mingru` (docs/cores.md), or your "
+        f"own as `{CORE_EXAMPLE}`.",
+    )
     lstm_size: int = field(
-        128, OPTIONAL_LAYER_SIZE, "Units of the LSTM (Ni); 0 is the feed-forward variant."
+        128,
+        OPTIONAL_LAYER_SIZE,
+        "Units of the core, of whichever kind (Ni); 0 is the feed-forward variant.",
     )
     head_hidden_sizes: tuple[int, ...] = field(
         (256, 256),
@@ -135,7 +144,7 @@ class Config:
                 f"got {self.log_sigma_min:g}."
             )
         hidden_sizes = self.hidden_sizes if self.torso == "mlp" else ()
-        check_layers(hidden_sizes, self.lstm_size, self.head_hidden_sizes[0])
+        check_layers(hidden_sizes, self.lstm_size, self.head_hidden_sizes[0], core=self.core)
         check_layers(self.head_hidden_sizes, 0)
 
     @property

@@ -9,13 +9,9 @@ from acme import specs
 
 from agents.impala.config import Config
 from agents.impala.distributions import Distribution, Form, form_of
+from agents.networks.layers import KEEPS_VARIANCE
 from agents.networks.network import RecurrentNetwork, network_under
 from replay.structures import Nest
-
-# He et al. 2015. Sonnet's default loses two thirds of the signal's size in every layer with a ReLU:
-# what differs between two frames of Pong would come out of the torso at a thousandth, and the
-# first updates, which move the value of all states alike, would switch most of its units off.
-KEEPS_VARIANCE = snt.initializers.VarianceScaling(2.0, "fan_in", "truncated_normal")
 
 
 class PolicyAndValue(NamedTuple):

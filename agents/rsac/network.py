@@ -18,8 +18,8 @@ from acme import specs
 
 from agents.impala.distributions import SquashedGaussian
 from agents.networks.network import RecurrentNetwork, is_discrete, network_under
+from agents.networks.perceptron import Perceptron
 from agents.rsac.config import Config
-from agents.stac.network import Perceptron
 from replay.structures import NetworkInput
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from benchmarks import legal_actions
 from benchmarks.tic_tac_toe import Masked, MaskedGreedy, Unmasked
 from r2d2.agent import Config, make
 from tests import training
@@ -54,10 +53,6 @@ def test_an_illegal_move_loses_and_chance_begins_half_of_the_games() -> None:
     seen, paid, terminated, _, _ = env.step(1)
     assert (seen.shape, paid, terminated) == ((18,), -1.0, True)
     assert Masked.observation_space["action_mask"].shape == (9,)  # type: ignore[index]
-
-
-def test_the_study_trains_each_arm_against_each_rival() -> None:
-    assert len(legal_actions.RUNS) == 12
 
 
 @pytest.mark.slow

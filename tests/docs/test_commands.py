@@ -119,7 +119,7 @@ def test_every_target_of_the_pages_is_one_that_make_helps_with(
 
 
 def _shown(outcome: Outcome) -> set[str]:
-    return set(re.findall(r"(?:^  |, )--(?:\[no\])?(\w+)", outcome.out, re.MULTILINE))
+    return set(re.findall(r"(?:^  |=, )--(?:\[no\])?(\w+)", outcome.out, re.MULTILINE))
 
 
 def _read(module: str) -> set[str]:

@@ -14,10 +14,11 @@ from agents.impala.network import ActorCriticHead
 from agents.impala.vtrace import Outputs
 from agents.networks.core import LSTM
 from agents.networks.network import RecurrentNetwork, unroll_trained
+from agents.networks.perceptron import Perceptron
 from agents.networks.torsos import make_torso
 from agents.stac.config import Config
 from agents.stac.learner import StacUpdate
-from agents.stac.network import Heads, Perceptron
+from agents.stac.network import Heads
 from replay.structures import Batch
 from tests.batches import environment_spec, random_batch
 

@@ -1,5 +1,6 @@
 """Trains an agent: python -m launch.train --agent=r2d2 --env=atari:pong --run_dir=runs/pong"""
 
+import os
 import pathlib
 import signal
 import sys
@@ -78,6 +79,8 @@ def asked() -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
         if value is not None:
             settings.check_value(name, value)
     places.check_name(values["run_dir"] or "")
+    if values["demonstrations"]:  # a run is resumed from anywhere
+        values["demonstrations"] = os.path.abspath(os.path.expanduser(values["demonstrations"]))
     return values, overrides
 
 

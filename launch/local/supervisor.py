@@ -22,11 +22,8 @@ KILL_SECONDS = 5  # from a SIGKILL to the end of the process, whatever holds it
 POLL_SECONDS = 0.2
 OUTPUT_LINES = 30  # of a node that died without a word in the crash file
 ASKED_BY_OTHERS = ("replay", "coordinator")
-STARTED_AGAIN = (
-    "actor",
-    "evaluator",
-    "demonstrator",
-)  # nodes whose end loses nothing that others need
+# Nodes whose end loses nothing that others need.
+STARTED_AGAIN = ("actor", "evaluator", "demonstrator")
 WINDOW_SECONDS = 600.0  # in which deaths are counted
 FIRST_SECONDS = 60.0  # of a run's very first launch: what dies then would die again
 LONGEST_DELAY = 8.0

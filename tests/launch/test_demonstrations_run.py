@@ -1,10 +1,12 @@
 """Whole runs that learn from demonstrations."""
 
+import os
 import pathlib
 
 import pytest
 
 from launch import record
+from run_folder import settings
 from tests.launch import typed
 from tests.launch.runs import Run
 
@@ -24,7 +26,7 @@ def test_catch_is_solved_from_aimless_episodes_alone_and_the_run_goes_on_with_ac
     flags = (
         "--agent=r2d2",
         "--env=catch",
-        f"--demonstrations={folder}",
+        f"--demonstrations={os.path.relpath(folder)}",
         "--max_actor_steps=0",
         f"--max_learner_steps={BUDGET}",
         f"--until_return={SOLVED}",
@@ -38,6 +40,7 @@ def test_catch_is_solved_from_aimless_episodes_alone_and_the_run_goes_on_with_ac
         returns = [float(row["episode_return"]) for row in run.rows("evaluator")]
         assert returns[0] < 0.5 < SOLVED <= returns[-1]
         assert (run.count("actor_steps"), run.count("episodes")) == (0, 0)
+        assert settings.load(tmp_path / "run").demonstrations == str(folder)
         updates = run.count("learner_steps")
         assert 0 < updates < BUDGET
     again = ("--resume", "--max_actor_steps=8000", "--num_actors=8", "--demo_fraction=1/4")

@@ -5,10 +5,8 @@ import pathlib
 
 import pytest
 
-from launch import record
 from run_folder import settings
-from tests.launch import typed
-from tests.launch.runs import Run
+from tests.launch.runs import Run, forked
 
 pytestmark = pytest.mark.launchpad
 
@@ -22,7 +20,8 @@ def test_catch_is_solved_from_aimless_episodes_alone_and_the_run_goes_on_with_ac
     """Nobody acts until it is resumed; then actors do, whose steps alone are counted."""
     folder = tmp_path / "demos"
     bot = ("--policy=tests.launch.bots:aimless", "--env=catch", f"--folder={folder}")
-    assert typed.run(record.main, *bot, "--episodes=300") == 0
+    outcome = forked().run("launch.record", *bot, "--episodes=300")
+    assert outcome.code == 0, outcome.err
     flags = (
         "--agent=r2d2",
         "--env=catch",

@@ -13,14 +13,20 @@ import tree
 
 from environments import screens
 from environments.dm import make_environment_spec
-from launch import record
 from run_folder import recordings
 from run_folder.recordings import Episode
 from tests.commands import Commands
-from tests.launch import bots, typed
+from tests.launch import bots
 from tests.run_folder import saved_runs
 
 BOT, ODD = "--policy=tests.launch.bots:catcher", "tests.launch.bots:Odd"
+
+
+def recorded(commands: Commands, *argv: str) -> str:
+    """What `launch.record` prints."""
+    outcome = commands.run("launch.record", *argv)
+    assert outcome.code == 0, outcome.err
+    return outcome.out
 
 
 def episodes(folder: pathlib.Path, task: str) -> list[Episode]:
@@ -28,15 +34,11 @@ def episodes(folder: pathlib.Path, task: str) -> list[Episode]:
     return [recordings.read(path, spec) for path in recordings.files(folder)]
 
 
-def test_a_function_is_recorded_step_by_step(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_function_is_recorded_step_by_step(tmp_path: pathlib.Path, commands: Commands) -> None:
     folder = tmp_path / "demos"
     argv = (BOT, "--env=catch", f"--folder={folder}", "--episodes=7", "--seed=3")
-    assert typed.run(record.main, *argv) == 0
-    assert "7 episodes of catch (0 were there), 63 steps, mean return 1.00" in (
-        capsys.readouterr().out
-    )
+    said = recorded(commands, *argv)
+    assert "7 episodes of catch (0 were there), 63 steps, mean return 1.00" in said
     found = episodes(folder, "catch")
     for each in found:
         assert each.terminated.tolist() == [False] * 8 + [True]
@@ -48,7 +50,7 @@ def test_a_function_is_recorded_step_by_step(
         moved = np.clip(paddle[:-2] + each.actions[:-1] - 1, 0, 4)
         np.testing.assert_array_equal(moved, paddle[1:-1])
     assert len({each.observations[0].argmax() for each in found}) > 1
-    assert typed.run(record.main, *argv[:-2], "--episodes=9") == 0
+    recorded(commands, *argv[:-2], "--episodes=9")
     more = episodes(folder, "catch")
     assert len(more) == 9
     for old, new in zip(found, more, strict=False):
@@ -74,28 +76,32 @@ def test_a_recording_that_is_killed_goes_on(tmp_path: pathlib.Path, commands: Co
 
 
 @pytest.mark.parametrize("agent", ["r2d2", "impala"])
-def test_a_runs_policy_is_recorded_as_it_is_evaluated(tmp_path: pathlib.Path, agent: str) -> None:
+def test_a_runs_policy_is_recorded_as_it_is_evaluated(
+    tmp_path: pathlib.Path, commands: Commands, agent: str
+) -> None:
     run, folder = tmp_path / "run", tmp_path / "demos"
     saved_runs.save(run, agent, "catch,catch:large_rewards", steps=(3,))
     argv = (f"--run_dir={run}", f"--folder={folder}", "--env=catch:large_rewards", "--episodes=19")
-    assert typed.run(record.main, *argv) == 0
+    recorded(commands, *argv)
     found = episodes(folder, "catch:large_rewards")
     assert [len(each.rewards) for each in found] == [9] * 19
     assert {abs(each.rewards[-1]) for each in found} == {1000.0}
 
 
-def test_minaris_episodes_are_those_of_the_environment(tmp_path: pathlib.Path) -> None:
+def test_minaris_episodes_are_those_of_the_environment(
+    tmp_path: pathlib.Path, commands: Commands
+) -> None:
     """What a data set holds as the environment gave it, and what is recorded while it is played."""
     played, taken, path = tmp_path / "played", tmp_path / "taken", tmp_path / "main_data.hdf5"
     argv = (f"--env={ODD}", "--episodes=3")
     policy = "--policy=tests.launch.bots:knowing"
-    assert typed.run(record.main, policy, *argv, f"--folder={played}") == 0
+    recorded(commands, policy, *argv, f"--folder={played}")
     with h5py.File(path, "w") as file:
         for number in (0, 1, 2, 10):
             _write(file.create_group(f"episode_{number}"))
-    assert typed.run(record.main, f"--minari={path}", *argv, f"--folder={taken}") == 0
+    recorded(commands, f"--minari={path}", *argv, f"--folder={taken}")
     more = (f"--env={ODD}", "--episodes=10", f"--folder={taken}")
-    assert typed.run(record.main, f"--minari={path}", *more) == 0
+    recorded(commands, f"--minari={path}", *more)
     one, another = episodes(played, ODD), episodes(taken, ODD)
     assert (len(one), len(another)) == (3, 4)
     for each in another:
@@ -180,8 +186,11 @@ def test_a_person_plays_by_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_cannot_be_recorded_is_refused(
-    argv: list[str], sentence: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    argv: list[str], sentence: str, tmp_path: pathlib.Path, commands: Commands
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert sentence in typed.refused(record.main, *argv)
-    assert not list(tmp_path.rglob("*.npz"))
+    folder = tmp_path / "d"
+    typed = [f"--folder={folder}" if part == "--folder=d" else part for part in argv]
+    outcome = commands.run("launch.record", *typed)
+    assert (outcome.code, outcome.err.count("\n")) == (2, 1), outcome.err
+    assert sentence in outcome.err
+    assert not folder.exists() or not list(folder.glob("*.npz"))

@@ -29,7 +29,13 @@ OTHERS = [core for core in CORES if core != "lstm"]
 # An agent has one of these in each test: every core has its turn.
 ONE_OF_EACH = pytest.mark.parametrize(
     ("name", "core"),
-    [("r2d2", "lru"), ("impala", "mingru"), ("popart", "sonnet:VanillaRNN"), ("stac", "gru")],
+    [
+        ("r2d2", "lru"),
+        ("impala", "mingru"),
+        ("popart", "sonnet:VanillaRNN"),
+        ("stac", "gru"),
+        ("rsac", "lru"),
+    ],
 )
 
 

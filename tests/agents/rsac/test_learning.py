@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from agents.networks.named import CORES
 from agents.rsac.agent import Config, make
 from tests.agents import reaching
 from tests.training import train
@@ -26,8 +27,11 @@ SMALL: dict[str, Any] = dict(
 MOST = 0.8 * reaching.NUM_STEPS
 
 
-def test_it_remembers_what_it_saw() -> None:
-    reached = train(make(Config(**SMALL)), reaching.REMEMBERED, **reaching.TRAINING)
+@pytest.mark.parametrize(
+    "core", [pytest.param(core, marks=[pytest.mark.slow] * (core != "lstm")) for core in CORES]
+)
+def test_it_remembers_what_it_saw(core: str) -> None:
+    reached = train(make(Config(**SMALL, core=core)), reaching.REMEMBERED, **reaching.TRAINING)
     assert reached > MOST > reaching.FORGETFUL + 0.3
 
 

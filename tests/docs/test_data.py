@@ -11,9 +11,11 @@ from benchmarks import (
     corrections,
     curves,
     figures,
+    legal_actions,
     performance,
     populations,
     reproduction,
+    returns,
     scale,
     self_tuning,
     study,
@@ -30,6 +32,8 @@ LINES = study.read_lines(performance.DATA)
 REPRODUCED = study.read(reproduction.DATA, study.Run, reproduction.Result)
 CORRECTED = study.read(corrections.DATA, corrections.Run, corrections.Result)
 TUNED = study.read(self_tuning.DATA, self_tuning.Run, self_tuning.Result)
+MASKED = study.read(legal_actions.DATA, legal_actions.Run, legal_actions.Result)
+RETURNS = study.read(returns.data(returns.SMALL), study.Run, returns.Result)
 EVOLVED = {name: populations.parse(populations.data(name)) for name in POPULATIONS}
 
 
@@ -52,6 +56,8 @@ TOLD: dict[str, Callable[[str], list[str]]] = {
     "README.md": _of_performance,
     "performance.md": _of_performance,
     "control.md": lambda _: [curves.table(curves.CONTROL)],
+    "legal-actions.md": lambda _: [legal_actions.GRIDS[0].table(MASKED, "final_return")],
+    "returns.md": lambda _: [returns.table(RETURNS, {"final_return": "return"})],
     "r2d2.md": lambda _: [curves.table(curves.MEMORY)],
     "populations.md": _of_populations,
     "reproduction.md": lambda name: [reproduction.written(_text(name), REPRODUCED)],
@@ -78,6 +84,8 @@ MADE: dict[str, tuple[Collection[object], Collection[object]]] = {
         [(name, i) for name in POPULATIONS["evolution"].populations for i in range(4)],
         populations.by_member(EVOLVED["evolution"]),
     ),
+    "legal_actions": (legal_actions.RUNS, MASKED),
+    "returns": (returns.RUNS[returns.SMALL], RETURNS),
     "reproduction": (reproduction.runs(STUDIES, reproduction.SEEDS), REPRODUCED),
     "self_tuning": (self_tuning.RUNS, TUNED),
 }
@@ -100,6 +108,7 @@ def test_every_line_of_a_benchmark_is_shown() -> None:
 DRAWN: dict[str, Callable[[pathlib.Path], None]] = {
     **{f"{name}_curves": functools.partial(curves.draw, name) for name in MADE if name in CURVES},
     "impala-corrections": functools.partial(training.draw, CORRECTED, corrections.GRIDS),
+    "legal-actions": functools.partial(training.draw, MASKED, legal_actions.GRIDS),
     "stac_small": functools.partial(training.draw, TUNED, self_tuning.GRIDS),
     **{
         f"populations_{name}": functools.partial(found.draw, EVOLVED[name])

@@ -17,6 +17,8 @@ import gymnasium
 
 from benchmarks import study
 from benchmarks.study import DOCS, Evaluation, Run
+from run_folder import checkpoints
+from run_folder.layout import RunFolder
 
 DATA = DOCS / "data/demonstrations.csv"
 PAGE = DOCS / "demonstrations.md"
@@ -28,6 +30,7 @@ DEMONSTRATIONS, EPISODES = 20, 100
 NUM_LAYOUTS = 4
 # The reward is at the end of twenty steps, so a target reaches further, and values fade sooner.
 FIELDS = ("--r2d2.n_step=5", "--r2d2.discount=0.97", "--num_actors=16")
+RUNS = [Run(TASK, arm, seed) for seed in SEEDS for arm in FRACTIONS]
 ENDS = (f"--max_learner_steps={UPDATES}", "--evaluation_episodes=0")
 
 
@@ -109,7 +112,9 @@ def train(runs: pathlib.Path, minutes: float, run: Run, core: int) -> None:
     if fraction := FRACTIONS[run.arm]:
         flags += [f"--demonstrations={runs / 'bot'}", f"--demo_fraction={fraction}"]
     path, alone = folder_of(runs, run), ("taskset", "-c", str(core))
-    study.train(path, [*flags, *ENDS], minutes, alone)
+    saved = checkpoints.parse(RunFolder(path).checkpoints)
+    if saved is None or saved.learner_step < UPDATES:  # or its evaluation was cut
+        study.train(path, [*flags, *ENDS], minutes, alone)
     study.run(["launch.evaluate", f"--run_dir={path}", f"--episodes={EPISODES}"], None, alone)
 
 
@@ -136,11 +141,7 @@ def table(found: dict[Run, Evaluation]) -> str:
 def main() -> None:
     given = study.parser_of_trainings(__doc__, "trainings", MINUTES).parse_args()
     results = study.read(DATA, Run, Evaluation)
-    lacking = [
-        run
-        for run in (Run(TASK, arm, seed) for seed in SEEDS for arm in FRACTIONS)
-        if run not in results
-    ]
+    lacking = [run for run in RUNS if run not in results]
     if given.minutes and lacking:
         record(given.runs / "bot")
         work = functools.partial(train, given.runs, given.minutes)

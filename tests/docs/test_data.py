@@ -8,8 +8,10 @@ import matplotlib.image
 import pytest
 
 from benchmarks import (
+    cores,
     corrections,
     curves,
+    demonstrations,
     figures,
     legal_actions,
     performance,
@@ -32,6 +34,8 @@ LINES = study.read_lines(performance.DATA)
 REPRODUCED = study.read(reproduction.DATA, study.Run, reproduction.Result)
 CORRECTED = study.read(corrections.DATA, corrections.Run, corrections.Result)
 TUNED = study.read(self_tuning.DATA, self_tuning.Run, self_tuning.Result)
+CORED = study.read(cores.DATA, cores.Run, cores.Result)
+SHOWN = study.read(demonstrations.DATA, study.Run, study.Evaluation)
 MASKED = study.read(legal_actions.DATA, legal_actions.Run, legal_actions.Result)
 RETURNS = study.read(returns.data(returns.SMALL), study.Run, returns.Result)
 EVOLVED = {name: populations.parse(populations.data(name)) for name in POPULATIONS}
@@ -55,6 +59,8 @@ def _text(name: str) -> str:
 TOLD: dict[str, Callable[[str], list[str]]] = {
     "README.md": _of_performance,
     "performance.md": _of_performance,
+    "cores.md": lambda _: [cores.block(CORED)],
+    "demonstrations.md": lambda _: [demonstrations.table(SHOWN)],
     "control.md": lambda _: [curves.table(curves.CONTROL)],
     "legal-actions.md": lambda _: [legal_actions.GRIDS[0].table(MASKED, "final_return")],
     "returns.md": lambda _: [returns.table(RETURNS, {"final_return": "return"})],
@@ -79,6 +85,8 @@ MADE: dict[str, tuple[Collection[object], Collection[object]]] = {
         for name, found in CURVES.items()
         if curves.data(name, "curves").exists()  # of a study that has been made
     },
+    "cores": (cores.RUNS, CORED),
+    "demonstrations": (demonstrations.RUNS, SHOWN),
     "corrections": (corrections.RUNS, CORRECTED),
     "populations": (
         [(name, i) for name in POPULATIONS["evolution"].populations for i in range(4)],
@@ -108,6 +116,7 @@ def test_every_line_of_a_benchmark_is_shown() -> None:
 DRAWN: dict[str, Callable[[pathlib.Path], None]] = {
     **{f"{name}_curves": functools.partial(curves.draw, name) for name in MADE if name in CURVES},
     "impala-corrections": functools.partial(training.draw, CORRECTED, corrections.GRIDS),
+    "cores": functools.partial(cores.draw, CORED),
     "legal-actions": functools.partial(training.draw, MASKED, legal_actions.GRIDS),
     "stac_small": functools.partial(training.draw, TUNED, self_tuning.GRIDS),
     **{

@@ -26,12 +26,11 @@ from environments.copies.dead_simulators import first_line
 from environments.copies.from_dm import FromDm
 from environments.copies.leaves import UNCHECKED, NotInSpaceError, are_checked, leaves
 from environments.copies.made_singly import Copies, close
-from environments.copies.vector import ACTION_MASK, has_mask
+from environments.copies.vector import ACTION_MASK, has_mask, masks
 from environments.kinds import Description
 
 _REGISTERED = "gym:"
 _RENDER_MODE = "rgb_array"
-_MASKS = "environments.copies.masks"  # which most environments do without
 
 
 def ids() -> list[str]:
@@ -107,7 +106,7 @@ def _make_like(observations: spaces.Space, name: str, *, drawing: bool) -> gymna
     """Makes an environment, which shows a mask of legal actions if such observations do."""
     env = _make(name, drawing=drawing)
     if has_mask(observations) and not has_mask(env.observation_space):
-        env = importlib.import_module(_MASKS).MaskFromInfo(env)
+        env = masks().MaskFromInfo(env)
     return env
 
 
@@ -178,7 +177,7 @@ def _described(name: str) -> Description:
         speed = int(env.metadata.get("render_fps", 30))
         is_masked = not _play_one_step(env, seen, act)
     if is_masked:
-        env = importlib.import_module(_MASKS).MaskFromInfo(env)
+        env = masks().MaskFromInfo(env)
         seen, act = _converted(name, env)
         with _told(name):
             _play_one_step(env, seen, act)
@@ -233,7 +232,7 @@ def _play_one_step(env: gymnasium.Env, seen: conversion.Observed, act: conversio
     act.space.seed(0)
     action = act.space.sample()
     if has_mask(seen.space):
-        action = importlib.import_module(_MASKS).sample(act.space, seen.convert(begun[0]))
+        action = masks().sample(act.space, seen.convert(begun[0]))
     elif ACTION_MASK in begun[1]:
         return False
     stepped = env.step(act.convert(action))

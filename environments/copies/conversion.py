@@ -16,7 +16,6 @@ An agent acts by one number from 0, by several of them, int [D], or by a bounded
 """
 
 import functools
-import importlib
 import itertools
 import zlib
 from collections.abc import Callable
@@ -27,7 +26,7 @@ from gymnasium import spaces
 from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 
 from environments.copies.leaves import Leaf, leaves
-from environments.copies.vector import has_mask, in_a_line
+from environments.copies.vector import has_mask, in_a_line, masks
 
 MAX_WORDS = 16
 """The words of an instruction that are kept; none of the levels of DMLab-30 says more."""
@@ -78,8 +77,7 @@ def observed(
       ValueError: a clause, "must have ..., got ...", that quotes the part that cannot be shown.
     """
     if has_mask(space):
-        masks = importlib.import_module("environments.copies.masks")  # which most do without
-        return Observed(*masks.observed(space, actions, checked=checked))
+        return Observed(*masks().observed(space, actions, checked=checked))
     parts: dict[str, Observed] = {}
     numbers: list[Leaf] = []
     for leaf in leaves(space, checked=checked):

@@ -1,6 +1,5 @@
 """N copies of an environment that is made one at a time: arrays in, arrays out."""
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 from environments.copies import conversion
 from environments.copies.dead_simulators import Deaths, raised
 from environments.copies.leaves import are_checked
-from environments.copies.vector import Begun, Step, has_mask, spread
+from environments.copies.vector import Begun, Step, has_mask, masks, spread
 
 LIVES = "recurrent_replay/lives"
 """A key of an environment's `info`: how many lives are left. All others are its own."""
@@ -145,7 +144,7 @@ class _Copy(gymnasium.Wrapper):
         try:
             seen = self._see(observation)
             if has_mask(seen) and not ended:
-                importlib.import_module("environments.copies.masks").check_any(seen)
+                masks().check_any(seen)
             return seen
         except ValueError as error:
             raise ValueError(f"{error}, after step {self._steps} of an episode") from None

@@ -1,5 +1,6 @@
 """Types, seeds and words that all vector environments share."""
 
+import importlib
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
@@ -24,6 +25,11 @@ def has_mask(observation: Any) -> bool:
     """Returns whether an observation, a space or a spec of them has a part `ACTION_MASK`."""
     # A space's `in` asks whether a value is in it.
     return isinstance(observation, Mapping) and observation.get(ACTION_MASK) is not None
+
+
+def masks() -> Any:
+    """`environments.copies.masks`, which most environments do without."""
+    return importlib.import_module("environments.copies.masks")
 
 
 @runtime_checkable

@@ -90,7 +90,7 @@ class ActorNode:
         self._learner = learner
         self._watch = insistence.Watch([replay])
         self._stop = process.stop_event()  # which the thread that writes could not ask for
-        self._ask_at = 0.0
+        self._is_over = process.Ending(coordinator)
 
     def run(self) -> None:
         """Acts until the run ends.
@@ -218,15 +218,8 @@ class ActorNode:
 
     def _should_stop(self) -> bool:
         """Whether the run is ending; asked while the replay takes no items."""
-        process.beat()
         self._watch.wait()
-        now = time.monotonic()
-        if self._stop.is_set():
-            return True
-        if now < self._ask_at:
-            return False
-        self._ask_at = now + process.REPORT_SECONDS
-        return bool(self._coordinator.should_stop())
+        return self._is_over()
 
 
 def make_loop(

@@ -12,7 +12,6 @@ import contextlib
 import functools
 import math
 import pathlib
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -199,10 +198,9 @@ class Demonstrator:
     ) -> None:
         process.enter(settings.run_dir, f"{name}'s demonstrations")
         self._settings, self._name = settings, name
-        self._learner, self._server, self._coordinator = learner, server, coordinator
+        self._learner, self._server = learner, server
         self._watch = insistence.Watch([server])
-        self._stop = process.stop_event()
-        self._ask_at = 0.0
+        self._is_over = process.Ending(coordinator)
 
     def run(self) -> None:
         """Plays until the run ends."""
@@ -242,13 +240,6 @@ class Demonstrator:
         """Whether the run is ending; asked while the table takes no items."""
         self._watch.wait()
         return self._is_over()
-
-    def _is_over(self) -> bool:
-        process.beat()
-        if self._stop.is_set() or (now := time.monotonic()) < self._ask_at:
-            return self._stop.is_set()
-        self._ask_at = now + process.REPORT_SECONDS
-        return bool(self._coordinator.should_stop())
 
 
 def play(

@@ -16,6 +16,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from types import TracebackType
+from typing import Any
 
 import launchpad as lp
 import numpy as np
@@ -38,6 +39,28 @@ def stop_event() -> threading.Event:
     """Set when this node is asked to end. Launchpad tells it to a node's main thread alone."""
     event: threading.Event = lp.stop_event()
     return event
+
+
+class Ending:
+    """Says whether a node is to end: it was told so, or the coordinator says so.
+
+    That is asked once in `REPORT_SECONDS` at most.
+    """
+
+    def __init__(self, coordinator: Any) -> None:
+        self._coordinator = coordinator
+        self._stop = stop_event()
+        self._ask_at = 0.0
+
+    def __call__(self) -> bool:
+        beat()
+        now = time.monotonic()
+        if self._stop.is_set():
+            return True
+        if now < self._ask_at:
+            return False
+        self._ask_at = now + REPORT_SECONDS
+        return bool(self._coordinator.should_stop())
 
 
 def wait_for_stop(seconds: float | None = None) -> bool:

@@ -1,10 +1,27 @@
-"""The targets and weights of agents that learn from prioritized items within one episode."""
+"""What agents share that learn from prioritized items within one episode."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 import tensorflow as tf
 
 from agents.several_learners import current
-from replay.priorities import importance_weights
-from replay.structures import Batch
+from replay.priorities import importance_weights, mixed_priorities
+from replay.structures import Batch, PriorityInput, TableSpec
+
+
+def prioritized_table(name: str, config: Any) -> TableSpec:
+    """The table of an agent's config, which has the fields that are read here."""
+    return TableSpec(
+        name=name,
+        kind="prioritized",
+        layout=config.layout,
+        max_size=config.replay_size,
+        min_size=config.min_replay_size,
+        samples_per_insert=config.samples_per_insert,
+        priority_exponent=config.priority_exponent,
+    )
 
 
 def n_step_returns(
@@ -60,3 +77,35 @@ def batch_weights(batch: Batch, exponent: float) -> tf.Tensor:
         exponent,
     )
     return tf.reshape(weights, [learners.size, -1])[learners.rank]
+
+
+def make_initial_priority(
+    config: Any, names: Sequence[str], targets_of: Callable[..., tf.Tensor]
+) -> Callable[[PriorityInput], np.ndarray]:
+    """Makes an actor's function for the first priorities `[M]` of M items.
+
+    The actor's own parameters stand for online and target network both.
+
+    Args:
+      config: of an agent, with a field `eta`.
+      names: of the policy's values that make targets; it has `q_taken` besides.
+      targets_of: (config, those values `[L + 1, M]`, then reward `[L, M]`, continuation `[L, M]`,
+        life_lost `[L + 1, M]`, mask `[L, M]`) -> targets `[L, M]`.
+    """
+    rows = tf.TensorSpec([None, None], tf.float32)
+    stream = [rows, rows, tf.TensorSpec([None, None], tf.bool), rows]
+
+    @tf.function(input_signature=[rows, [rows] * len(names), stream], autograph=False)
+    def priorities(
+        q_taken: tf.Tensor, values: list[tf.Tensor], stream: list[tf.Tensor]
+    ) -> tf.Tensor:
+        targets = targets_of(config, *values, *stream)
+        return mixed_priorities(tf.abs(targets - q_taken[:-1]), stream[-1], config.eta)
+
+    def initial_priority(items: PriorityInput) -> np.ndarray:
+        values = [items.values[name] for name in names]  # [L + 1, M] each
+        stream = [items.reward, items.continuation, items.life_lost, items.mask]
+        with tf.device("CPU"):  # which has made these few numbers before a GPU is told of them
+            return priorities(items.values["q_taken"], values, stream).numpy()
+
+    return initial_priority

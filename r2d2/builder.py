@@ -8,11 +8,11 @@ from acme import specs
 from agents.actor import with_variables
 from agents.contract import Agent
 from agents.networks.network import RecurrentNetwork
+from agents.prioritized import make_initial_priority, prioritized_table
 from r2d2 import network as networks
 from r2d2 import policy, targets
 from r2d2.config import Config
 from r2d2.learner import R2D2Update
-from replay.structures import TableSpec
 
 
 def make(config: Config, name: str = "r2d2") -> Agent:
@@ -27,19 +27,10 @@ def make(config: Config, name: str = "r2d2") -> Agent:
         network = networks.make_network(config, environment_spec)
         return with_variables(network, environment_spec, config.frame_stack)
 
-    table = TableSpec(
-        name=name,
-        kind="prioritized",
-        layout=config.layout,
-        max_size=config.replay_size,
-        min_size=config.min_replay_size,
-        samples_per_insert=config.samples_per_insert,
-        priority_exponent=config.priority_exponent,
-    )
     agent = Agent(
         name=name,
         config=config,
-        tables=(table,),
+        tables=(prioritized_table(name, config),),
         batch_sizes=(config.batch_size,),
         frame_stack=config.frame_stack,
         resets_on_life_loss=config.life_loss == "reset",
@@ -49,7 +40,8 @@ def make(config: Config, name: str = "r2d2") -> Agent:
         make_evaluation_policy=functools.partial(policy.make_evaluation_policy, config),
         make_update=lambda spec: R2D2Update(make_network(spec), make_network(spec), config),
         make_following=policy.make_following,
-        initial_priority=targets.make_initial_priority(config),
+        # An actor's double-Q value of a row is its largest action value.
+        initial_priority=make_initial_priority(config, ("q_max",), targets.item_targets),
         estimates=lambda update, values, task: policy.estimates(config, values),
         can_be_several=True,
         has_action_values=True,

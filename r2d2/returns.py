@@ -21,13 +21,14 @@ from acme import specs
 from agents.contract import Agent, Network, Policy
 from agents.masking import masked_mean, transform_reward
 from agents.networks.network import RecurrentNetwork
-from agents.prioritized import batch_weights, n_step_returns
+from agents.prioritized import batch_weights, make_initial_priority, n_step_returns
 from agents.several_learners import current
 from r2d2.config import Config
 from r2d2.learner import Evaluation, R2D2Update, q_learning_loss
 from r2d2.policy import More, epsilon_greedy_policy, epsilon_ladder, make_following
-from r2d2.targets import discounts, h, h_inverse, make_initial_priority
+from r2d2.targets import discounts, h, h_inverse
 from replay.structures import Batch
+from tensor_ops.recursion import scan
 
 LEAST_SIGMA = 0.01  # MEME: where errors are tiny, noise would be amplified
 SIGMA_RATE = 0.01  # share of a batch in the running variance
@@ -135,15 +136,8 @@ def lambda_returns(
     taken = tf.where(next_is_real, rows.taken[1:], zeros)
     total = tf.where(real, reward + discount * (rows.value[1:] - trace * taken), zeros)
     weight = tf.where(real, discount * trace, zeros)
-    # G_t = total_t + weight_t G_{t+1}; each turn doubles the rows that a total and a weight span.
-    span = 1
-    while span < length:
-        later_total, later_weight = (
-            tf.concat([x[span:], tf.zeros_like(x[:span])], axis=0) for x in (total, weight)
-        )
-        total, weight = total + weight * later_total, weight * later_weight
-        span *= 2
-    return total
+    # G_t = total_t + weight_t G_{t+1}, from the last row to the first.
+    return scan(weight[::-1], total[::-1], length)[::-1]
 
 
 def item_targets(

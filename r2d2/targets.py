@@ -3,16 +3,11 @@
 Learner and actor compute them alike.
 """
 
-from collections.abc import Callable, Sequence
-
-import numpy as np
 import tensorflow as tf
 
 from agents.masking import transform_reward
 from agents.prioritized import n_step_returns
 from r2d2.config import Config
-from replay.priorities import mixed_priorities
-from replay.structures import PriorityInput
 
 
 def h(x: tf.Tensor, epsilon: float) -> tf.Tensor:
@@ -104,33 +99,3 @@ def item_targets(
     value = h_inverse(value, config.rescaling_epsilon)
     returns = n_step_returns(value, reward, discount, mask, config.n_step)
     return h(returns, config.rescaling_epsilon)
-
-
-def make_initial_priority(
-    config: Config,
-    names: Sequence[str] = ("q_max",),
-    targets_of: Callable[..., tf.Tensor] = item_targets,
-) -> Callable[[PriorityInput], np.ndarray]:
-    """Makes an actor's function for the first priorities `[M]` of M items.
-
-    The actor's own parameters stand for online and target network both, so the double-Q value of a
-    row is its largest action value. `targets_of` takes the policy's values `[L + 1, M]` of these
-    names where `item_targets` takes a row's value.
-    """
-    rows = tf.TensorSpec([None, None], tf.float32)
-    stream = [rows, rows, tf.TensorSpec([None, None], tf.bool), rows]
-
-    @tf.function(input_signature=[rows, [rows] * len(names), stream], autograph=False)
-    def priorities(
-        q_taken: tf.Tensor, values: list[tf.Tensor], stream: list[tf.Tensor]
-    ) -> tf.Tensor:
-        targets = targets_of(config, *values, *stream)
-        return mixed_priorities(tf.abs(targets - q_taken[:-1]), stream[-1], config.eta)
-
-    def initial_priority(items: PriorityInput) -> np.ndarray:
-        values = [items.values[name] for name in names]  # [L + 1, M] each
-        stream = [items.reward, items.continuation, items.life_lost, items.mask]
-        with tf.device("CPU"):  # which has made these few numbers before a GPU is told of them
-            return priorities(items.values["q_taken"], values, stream).numpy()
-
-    return initial_priority

@@ -125,7 +125,10 @@ class SquashedGaussian(NamedTuple):
 
     def sample(self, generator: tf.random.Generator) -> tf.Tensor:
         """Draws u: `[N, D]`."""
-        noise = random_numbers.normal(generator, tf.shape(self.mean))
+        return self.at(random_numbers.normal(generator, tf.shape(self.mean)))
+
+    def at(self, noise: tf.Tensor) -> tf.Tensor:
+        """u of standard normal numbers `[..., D]`: μ + σ ε, to be differentiated by μ and σ."""
         return self.mean + tf.exp(self.log_sigma) * noise
 
     def for_evaluation(self, generator: tf.random.Generator) -> tf.Tensor:

@@ -6,7 +6,8 @@
     package.module:Core   anybody's, of Sonnet's interface            step by step
 
 Where the next state is linear in the state, x_t = a_t x_{t−1} + b_t, steps can be combined before
-any state is known, and a learner computes T of them in log₂ T rounds (`scan`). Actors step.
+any state is known, and a learner computes T of them in log₂ T rounds (`tensor_ops.recursion.scan`).
+Actors step.
 
 A core's state is zero at an episode's start: that is what resets and padded rows rely on.
 """
@@ -26,6 +27,7 @@ from agents.networks.layers import Linear, initial_weights
 from agents.networks.named import CORE_EXAMPLE
 from environments import import_path
 from replay.structures import Nest
+from tensor_ops.recursion import scan
 
 # Of LRU's ring (Orvieto et al. 2023, Section 3.4 and Table 8): its units remember 10 to 1,000 steps
 # and turn by an eighteenth of a circle a step at most. The paper chooses them by the task.
@@ -247,31 +249,9 @@ class Scanned(snt.Module, abc.ABC):
         decay = tf.where(is_reset, 0 * one, tf.where(is_valid, decay, one))
         drive = tf.where(is_valid, drive, tf.zeros_like(drive))
         before = decay[:1] * self._joined(state)
-        x = scan(decay, tf.concat([drive[:1] + before, drive[1:]], axis=0))
+        x = scan(decay, tf.concat([drive[:1] + before, drive[1:]], axis=0), drive.shape[0])
         outputs = self._outputs(_folded(x), terms.kept)
         return _unfolded(outputs, inputs), self._parted(x[-1])
-
-
-def scan(decay: tf.Tensor, drive: tf.Tensor) -> tf.Tensor:
-    """All x_t = a_t x_{t−1} + b_t of T rows, with x_{−1} = 0, in ⌈log₂ T⌉ rounds.
-
-    Two steps in a row are one: (a, b) then (a', b') is (a' a, a' b + b'). After round k each row
-    has the 2^k steps up to its own as one (Hillis & Steele 1986).
-
-    Args:
-      decay: `[T, B, H]`, a; T must be known when it is traced.
-      drive: `[T, B, H]`, b.
-
-    Returns:
-      `[T, B, H]`, x.
-    """
-    reach, num_rows = 1, drive.shape[0]
-    while reach < num_rows:
-        earlier = [[reach, 0], [0, 0], [0, 0]]  # before row 0 there is nothing
-        drive += decay * tf.pad(drive[:-reach], earlier)
-        decay *= tf.pad(decay[:-reach], earlier)
-        reach *= 2
-    return drive
 
 
 class MinGRU(Scanned):

@@ -1,16 +1,17 @@
 """Recurrent SAC as the rest of the system sees it."""
 
+import tensorflow as tf
 from acme import specs
 
 from agents.actor import with_variables
 from agents.contract import Agent
 from agents.impala.policy import environment_action
 from agents.networks.network import RecurrentNetwork
+from agents.prioritized import make_initial_priority, prioritized_table
 from agents.rsac import losses, policy
 from agents.rsac import network as networks
 from agents.rsac.config import Config
 from agents.rsac.learner import SACUpdate
-from replay.structures import TableSpec
 
 
 def make(config: Config, name: str = "rsac") -> Agent:
@@ -25,19 +26,10 @@ def make(config: Config, name: str = "rsac") -> Agent:
         network = networks.make_network(config, environment_spec)
         return with_variables(network, environment_spec, config.frame_stack)
 
-    table = TableSpec(
-        name=name,
-        kind="prioritized",
-        layout=config.layout,
-        max_size=config.replay_size,
-        min_size=config.min_replay_size,
-        samples_per_insert=config.samples_per_insert,
-        priority_exponent=config.priority_exponent,
-    )
     return Agent(
         name=name,
         config=config,
-        tables=(table,),
+        tables=(prioritized_table(name, config),),
         batch_sizes=(config.batch_size,),
         frame_stack=config.frame_stack,
         variable_update_period=config.variable_update_period,
@@ -45,9 +37,23 @@ def make(config: Config, name: str = "rsac") -> Agent:
         make_policy=policy.make_policy,
         make_evaluation_policy=policy.make_evaluation_policy,
         make_update=lambda spec: SACUpdate(make_network(spec), make_network(spec), config),
-        initial_priority=losses.make_initial_priority(config),
+        # The action taken is a sample of the actor's policy, and stands for a fresh one.
+        initial_priority=make_initial_priority(config, ("value",), _item_targets),
         environment_action=environment_action,
         estimates=policy.estimates,
         can_be_several=True,
         is_recurrent=config.lstm_size > 0,
     )
+
+
+def _item_targets(
+    config: Config,
+    value: tf.Tensor,
+    reward: tf.Tensor,
+    continuation: tf.Tensor,
+    life_lost: tf.Tensor,
+    mask: tf.Tensor,
+) -> tf.Tensor:
+    """`losses.item_targets` of a stream, in which lost lives mean nothing here."""
+    del life_lost
+    return losses.item_targets(config, value, reward, continuation, mask)

@@ -122,7 +122,7 @@ class SACUpdate(tf.Module):
         weights = batch_weights(batch, config.importance_exponent)
 
         policy = online.policy
-        u = policy.mean + tf.exp(policy.log_sigma) * self._draw(batch)
+        u = policy.at(self._draw(batch))
         log_probability = policy.log_probability(u)  # [L + 1, B]
         temperature = tf.exp(head.log_temperature)
         value = soft_value(

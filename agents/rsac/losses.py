@@ -4,16 +4,11 @@ Each expectation over replay is the mean of a batch's rows, weighted by the impo
 item; a row that is no real step counts as 0.
 """
 
-from collections.abc import Callable
-
-import numpy as np
 import tensorflow as tf
 
 from agents.masking import zero_where_masked
 from agents.prioritized import n_step_returns
 from agents.rsac.config import Config
-from replay.priorities import mixed_priorities
-from replay.structures import PriorityInput
 
 
 def soft_value(
@@ -133,32 +128,3 @@ def temperature_loss(
 def _mean(x: tf.Tensor, mask: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     tf.debugging.assert_shapes([(x, ("L", "B")), (mask, ("L", "B")), (weights, ("B",))])
     return tf.reduce_mean(weights * zero_where_masked(x, mask))
-
-
-def make_initial_priority(config: Config) -> Callable[[PriorityInput], np.ndarray]:
-    """Makes an actor's function for the first priorities `[M]` of M items.
-
-    The actor's own parameters stand for those of the target network, and the action taken, which is
-    a sample of its policy, for the fresh one in the soft value.
-    """
-    rows = tf.TensorSpec([None, None], tf.float32)
-
-    @tf.function(input_signature=[rows] * 5, autograph=False)
-    def priorities(
-        q_taken: tf.Tensor,
-        value: tf.Tensor,
-        reward: tf.Tensor,
-        continuation: tf.Tensor,
-        mask: tf.Tensor,
-    ) -> tf.Tensor:
-        targets = item_targets(config, value, reward, continuation, mask)
-        return mixed_priorities(tf.abs(targets - q_taken[:-1]), mask, config.eta)
-
-    def initial_priority(items: PriorityInput) -> np.ndarray:
-        values = items.values  # [L + 1, M] each
-        with tf.device("CPU"):  # which has made these few numbers before a GPU is told of them
-            return priorities(
-                values["q_taken"], values["value"], items.reward, items.continuation, items.mask
-            ).numpy()
-
-    return initial_priority

@@ -7,14 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from r2d2.targets import (
-    double_q_values,
-    h,
-    h_inverse,
-    item_targets,
-    make_initial_priority,
-    n_step_returns,
-)
+from agents.prioritized import make_initial_priority, n_step_returns
+from r2d2.targets import double_q_values, h, h_inverse, item_targets
 from replay.structures import PriorityInput
 from tests.r2d2.oracle import n_step_return
 from tests.small_agents import small_config
@@ -162,9 +156,8 @@ def test_the_items_reach_both_sides_of_every_boundary() -> None:
 
 
 def _first_priority(eta: float, q_taken: np.ndarray, **changes: Any) -> np.ndarray:
-    priority = make_initial_priority(
-        small_config("r2d2", eta=eta, n_step=2, length=ROWS, **changes)
-    )
+    config = small_config("r2d2", eta=eta, n_step=2, length=ROWS, **changes)
+    priority = make_initial_priority(config, ("q_max",), item_targets)
     values = {"q_taken": q_taken.astype(np.float32), "q_max": VALUE}
     return priority(PriorityInput(values, REWARD, CONTINUATION, LIFE_LOST, MASK))
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 from agents.rsac import losses
 from replay.structures import PriorityInput
 from tests.r2d2.oracle import n_step_return
-from tests.small_agents import small_config
+from tests.small_agents import make_agent, small_config
 
 ROWS, ITEMS = 6, 4
 ALPHA = 0.3
@@ -140,8 +140,10 @@ def test_targets_and_first_priorities_equal_the_naive_ones(n_step: int) -> None:
     items = PriorityInput(
         {"q_taken": q, "value": value}, reward, continuation, np.zeros((6, 3), bool), mask
     )
+    initial_priority = make_agent(config).initial_priority
+    assert initial_priority is not None
     np.testing.assert_allclose(
-        losses.make_initial_priority(config)(items),
+        initial_priority(items),
         [0.7 * error.max() + 0.3 * error.mean() for error in errors],
         rtol=1e-5,
     )

@@ -12,6 +12,7 @@ import pytest
 import reverb
 import tensorflow as tf
 
+from environments.copies import dead_simulators
 from environments.dmlab import environment as dmlab
 from launch.graph import actor_node, process, program
 from launch.graph.coordinator import Coordinator
@@ -114,6 +115,7 @@ def _coordinator() -> Any:
 
 @pytest.fixture(autouse=True)
 def _in_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dead_simulators, "on_new_kind", dead_simulators.on_new_kind)
     monkeypatch.setattr(process, "enter", lambda *_: None)
     monkeypatch.setattr(process, "stop_event", threading.Event)
     monkeypatch.setattr(dmlab, "installed", lambda: True)
@@ -157,6 +159,7 @@ class Played:
 @pytest.fixture(scope="module", params=["r2d2", "impala"])
 def played(request: pytest.FixtureRequest) -> Iterator[Played]:
     with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(dead_simulators, "on_new_kind", dead_simulators.on_new_kind)
         monkeypatch.setattr(process, "enter", lambda *_: None)
         monkeypatch.setattr(process, "stop_event", threading.Event)
         yield Played(request.param)

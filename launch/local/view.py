@@ -30,10 +30,19 @@ AnyDrawing = TypeVar("AnyDrawing", bound="Drawing")
 Rows = list[tuple[str, str]]
 
 
+class _Output(Console):
+    """Standard output. Where nobody reads it any more, rich would end the process."""
+
+    def on_broken_pipe(self) -> None:
+        """Prints into nothing from here on."""
+        with contextlib.suppress(SystemExit):
+            super().on_broken_pipe()
+
+
 class Drawing:
     """A context manager that redraws in place, with lines that stay above.
 
-    A terminal that is gone ends nothing.
+    A terminal that is gone, or a reader, ends nothing.
 
     Args:
       title: what is drawn.
@@ -42,7 +51,7 @@ class Drawing:
 
     def __init__(self, title: str, console: Console | None = None) -> None:
         self._title = title
-        self._console = console or Console()
+        self._console = console or _Output()
         self._live = (
             Live(console=self._console, refresh_per_second=2) if self._console.is_terminal else None
         )

@@ -3,6 +3,7 @@
 import errno
 import io
 import math
+import os
 import pathlib
 import re
 from typing import Any
@@ -145,6 +146,16 @@ def test_a_terminal_that_is_gone_ends_nothing(is_terminal: bool) -> None:
     with view.View("r2d2 on catch", console) as drawn:
         drawn.show(progress())
         drawn.show(progress())
+
+
+def test_a_reader_that_is_gone_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as pipe:
+        monkeypatch.setattr("sys.stdout", pipe)
+        with view.View("r2d2 on catch") as drawn:
+            drawn.show(progress())
+            drawn.tell("It goes on.")
 
 
 def test_the_view_shows_each_of_several_learners() -> None:

@@ -13,7 +13,7 @@ and three seeds of each. Both play 16 environments, with an LSTM of 64 units. R2
 from the actors that hardly explore, RecurrentPPO's from its policy.
 
 `real_world` is recurrent SAC, with an LSTM and without, beside RecurrentPPO, on two tasks of the
-Real-World RL suite whose sensors are late, noisy, stuck or silent: 25 minutes and three seeds each.
+Real-World RL suite whose sensors are late, noisy, stuck or silent: 20 minutes and three seeds each.
 
 `control` is cartpole/swingup: 40 minutes from features, 25 elsewhere. Each run is evaluated by 30
 episodes of its last parameters.
@@ -21,8 +21,10 @@ episodes of its last parameters.
 
 import importlib
 import json
+import os
 import pathlib
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -33,7 +35,7 @@ from benchmarks import figures, study
 from benchmarks.figures import Line, Panel
 from benchmarks.study import DOCS, Episodes, Evaluation, Run
 from environments import suites
-from run_folder import log_reader
+from run_folder import disk, launches, log_reader
 from run_folder.layout import RunFolder
 
 SEEDS = (1, 2, 3)
@@ -86,7 +88,20 @@ class Study(NamedTuple):
     tasks: Mapping[str, Task]
     arms: Mapping[str, Arm]
     runs: Sequence[Run]
-    evaluates: bool
+    evaluates: bool  # what was trained here
+
+    @property
+    def is_by_task(self) -> bool:
+        """Whether each arm has all seeds on each task, so that it has an interval there."""
+        return len(self.runs) == len(self.tasks) * len(self.arms) * len(SEEDS)
+
+
+class Made(NamedTuple):
+    """How a training came about."""
+
+    commit: str
+    machine: str
+    command: str
 
 
 def _arm(label: str, colour: str, agent: str, lstm_size: int = 64) -> Arm:
@@ -105,14 +120,14 @@ _CONTROL = {
     REAL_WORLD: Task("rwrl: cartpole/swingup/medium", 25.0),
     PIXELS: Task("cartpole/swingup from pixels", 25.0),
 }
-_REAL = {name: Task(name.replace(":", ": "), 25.0, name) for name in (REAL_WORLD, REAL_WALKER)}
-_RIVAL = "recurrent_ppo"
+_REAL = {name: Task(name.replace(":", ": "), 20.0, name) for name in (REAL_WORLD, REAL_WALKER)}
+RIVAL = "recurrent_ppo"
 _SAC, _SAC_FEEDFORWARD = "rsac", "rsac_feedforward"
 STUDIES = {
     MEMORY: Study(
         _MEMORY,
-        {"r2d2": _arm("R2D2", "tab:red", "r2d2"), _RIVAL: Arm("RecurrentPPO", "tab:gray")},
-        [Run(task, arm, seed) for task in _MEMORY for seed in SEEDS for arm in ("r2d2", _RIVAL)],
+        {"r2d2": _arm("R2D2", "tab:red", "r2d2"), RIVAL: Arm("RecurrentPPO", "tab:gray")},
+        [Run(task, arm, seed) for task in _MEMORY for seed in SEEDS for arm in ("r2d2", RIVAL)],
         evaluates=False,
     ),
     REAL: Study(
@@ -124,15 +139,15 @@ STUDIES = {
                 "tab:orange",
                 ("--agent=rsac", "--rsac.lstm_size=0", "--rsac.burn_in=0"),
             ),
-            _RIVAL: Arm("RecurrentPPO", "tab:gray"),
+            RIVAL: Arm("RecurrentPPO", "tab:gray"),
         },
         [
             Run(task, arm, seed)
             for seed in SEEDS
             for task in _REAL
-            for arm in (_SAC, _SAC_FEEDFORWARD, _RIVAL)
+            for arm in (_SAC, _SAC_FEEDFORWARD, RIVAL)
         ],
-        evaluates=False,
+        evaluates=True,
     ),
     CONTROL: Study(
         _CONTROL,
@@ -154,7 +169,7 @@ STUDIES = {
 
 
 def data(name: str, what: str) -> pathlib.Path:
-    """The file of a study's minutes, `curves`, or of its evaluations, `returns`."""
+    """The file of a study's minutes, `curves`, its evaluations, `returns`, or `Made`, `runs`."""
     return DOCS / "data" / f"{name}_{what}.csv"
 
 
@@ -165,29 +180,34 @@ def folder_of(runs: pathlib.Path, run: Run) -> pathlib.Path:
 
 def train(
     runs: pathlib.Path, name: str, run: Run, minutes: float | None, core: int, rival_python: str
-) -> None:
-    """Trains on one core, and evaluates."""
+) -> tuple[Made, Evaluation | None]:
+    """Trains on one core; evaluates what was trained here, where the study does."""
     path, alone = folder_of(runs, run), ("taskset", "--cpu-list", str(core))
     task, arm = STUDIES[name].tasks[run.task], STUDIES[name].arms[run.arm]
     minutes = task.minutes if minutes is None else minutes
     if not arm.flags:
         runs.mkdir(parents=True, exist_ok=True)
-        told = dict(env=task.rivals_name, seconds=60 * minutes, seed=run.seed, log=str(path))
-        module = "benchmarks.rivals.stable_baselines"
-        subprocess.run((*alone, rival_python, "-m", module, json.dumps(told)), check=True)
-        return
+        log = f"{path}{disk.TEMPORARY}"
+        told = dict(env=task.rivals_name, seconds=60 * minutes, seed=run.seed, log=log)
+        rival = ("-m", "benchmarks.rivals.stable_baselines", json.dumps(told))
+        if not path.exists():
+            subprocess.run((*alone, rival_python, *rival), check=True)
+            os.replace(log, path)
+        machine = f"{launches.processor()}, 1 core"
+        return Made(launches.commit(), machine, shlex.join(("python", *rival))), None
     flags = (
         *(*arm.flags, f"--env={run.task}", f"--seed={run.seed}", "--evaluation_episodes=0"),
         *(f"--num_actors={NUM_ACTORS}", f"--actors_per_node={NUM_ACTORS}"),
     )
     study.train(path, flags, minutes, alone)
-    if STUDIES[name].evaluates:
-        study.run(["launch.evaluate", f"--run_dir={path}", f"--episodes={EPISODES}"], None, alone)
+    found = study.evaluate(path, EPISODES, alone) if STUDIES[name].evaluates else None
+    first, *_ = launches.read(path)
+    return Made(first.commit, first.processors, first.command), found
 
 
 def minutes_of(path: pathlib.Path, run: Run) -> Iterator[tuple[Minute, Episodes]]:
     """A training's episodes by the minute in which they ended."""
-    if run.arm == _RIVAL:
+    if run.arm == RIVAL:
         log = log_reader.read(path)
     else:
         log = log_reader.read(RunFolder(path).log("episodes"), texts=("task",))
@@ -215,22 +235,26 @@ def random_returns(env: str, episodes: int) -> np.ndarray:
 def complete(runs: pathlib.Path, name: str, minutes: float | None, rival_python: str) -> None:
     """Makes the trainings that the files lack, a core each."""
     asked = STUDIES[name]
-    curves, returns = data(name, "curves"), data(name, "returns")
-    known, played = read(curves), study.read(returns, Run, Evaluation)
+    curves, returns, origins = (data(name, what) for what in ("curves", "returns", "runs"))
+    known = study.read(origins, Run, Made)
+    played = study.read(returns, Run, Evaluation)
 
-    def make(run: Run, core: int) -> None:
-        train(runs, name, run, minutes, core, rival_python)
+    def make(run: Run, core: int) -> tuple[Made, Evaluation | None]:
+        return train(runs, name, run, minutes, core, rival_python)
 
-    for run in study.on_cores([run for run in asked.runs if run not in known], make):
+    lacking = [run for run in asked.runs if run not in known]
+    for run, (made, evaluation) in study.on_cores(lacking, make):
         path = folder_of(runs, run)
         end = asked.tasks[run.task].minutes if minutes is None else minutes
         # An episode may end while the run does.
-        study.extend(curves, (found for found in minutes_of(path, run) if found[0].minute < end))
-        if asked.evaluates:
-            study.extend(returns, [(run, study.newest_evaluation(path))])
+        found = {minute: of for minute, of in minutes_of(path, run) if minute.minute < end}
+        study.extend(curves, found)
+        if evaluation is not None:
+            study.extend(returns, {run: evaluation})
+        study.extend(origins, {run: made})  # the last: what is in there is made
     for task in asked.tasks if asked.evaluates else ():
         if (run := Run(task, RANDOM, 0)) not in played:
-            study.extend(returns, [(run, Evaluation.of(0, random_returns(task, EPISODES)))])
+            study.extend(returns, {run: Evaluation.of(0, random_returns(task, EPISODES))})
 
 
 Points = dict[Run, list[tuple[int, Episodes]]]
@@ -272,10 +296,10 @@ def draw(name: str, path: pathlib.Path) -> None:
 
 
 def table(name: str) -> str:
-    """In Markdown: a training a row where it was evaluated, else a task."""
+    """In Markdown: a task a row with an interval for each arm, or an evaluation a row."""
     asked = STUDIES[name]
     rows = []
-    if asked.evaluates:
+    if not asked.is_by_task:
         results = study.read(data(name, "returns"), Run, Evaluation)
         for run, found in sorted(results.items()):
             arm = asked.arms[run.arm].label if run.arm in asked.arms else "uniformly random actions"

@@ -106,7 +106,7 @@ def record(folder: pathlib.Path) -> None:
     study.run(["launch.record", "--policy=benchmarks.demonstrations:bot", *flags], None)
 
 
-def train(runs: pathlib.Path, minutes: float, run: Run, core: int) -> None:
+def train(runs: pathlib.Path, minutes: float, run: Run, core: int) -> Evaluation:
     """Trains a run on a core, and evaluates it."""
     flags = ["--agent=r2d2", f"--env={run.task}", f"--seed={run.seed}", *FIELDS]
     if fraction := FRACTIONS[run.arm]:
@@ -115,7 +115,7 @@ def train(runs: pathlib.Path, minutes: float, run: Run, core: int) -> None:
     saved = checkpoints.parse(RunFolder(path).checkpoints)
     if saved is None or saved.learner_step < UPDATES:  # or its evaluation was cut
         study.train(path, [*flags, *ENDS], minutes, alone)
-    study.run(["launch.evaluate", f"--run_dir={path}", f"--episodes={EPISODES}"], None, alone)
+    return study.evaluate(path, EPISODES, alone)
 
 
 def folder_of(runs: pathlib.Path, run: Run) -> pathlib.Path:
@@ -145,10 +145,8 @@ def main() -> None:
     if given.minutes and lacking:
         record(given.runs / "bot")
         work = functools.partial(train, given.runs, given.minutes)
-        for run in study.on_cores(lacking, work):
-            found = study.newest_evaluation(folder_of(given.runs, run))
-            assert found is not None
-            study.extend(DATA, [(run, found)])
+        for run, found in study.on_cores(lacking, work):
+            study.extend(DATA, {run: found})
             print(*run, found.evaluated, flush=True)
     text = table(study.read(DATA, Run, Evaluation))
     PAGE.write_text(study.replace_block(PAGE.read_text(), "demonstrations", text))

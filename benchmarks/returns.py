@@ -151,10 +151,7 @@ def train_pong(runs: pathlib.Path, minutes: float, run: Run) -> Evaluation:
     fields = [f"--r2d2.{name}={value}" for name, value in ARMS[run.arm].items()]
     flags = ["--agent=r2d2", f"--env={run.task}", f"--seed={run.seed}", *fields]
     study.train(path, [*flags, "--evaluation_episodes=0"], minutes)
-    study.run(["launch.evaluate", f"--run_dir={path}", f"--episodes={EPISODES}"], None)
-    found = study.newest_evaluation(path)
-    assert found is not None
-    return found
+    return study.evaluate(path, EPISODES)
 
 
 def table(results: Mapping[Run, Any], measures: Mapping[str, str]) -> str:

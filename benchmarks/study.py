@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar, get_origin
 import numpy as np
 
 from analysis.playing import files
-from run_folder import checkpoints
+from run_folder import checkpoints, disk
 from run_folder.layout import RunFolder
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
@@ -35,6 +35,7 @@ STUDENT_T = {3: 4.303, 5: 2.776}  # 97.5% quantiles, by the number of values
 RunType = TypeVar("RunType", bound=NamedTuple)
 ResultType = TypeVar("ResultType", bound=NamedTuple)
 Job = TypeVar("Job")
+Done = TypeVar("Done")
 
 
 class Run(NamedTuple):
@@ -106,17 +107,18 @@ def _text(value: Any) -> Any:
     return f"{value:.4f}" if isinstance(value, float) else value
 
 
-def extend(path: pathlib.Path, found: Iterable[tuple[Any, Any]]) -> None:
-    """Adds trainings to a file, below a header if it is new; it never holds a part of them."""
+def extend(path: pathlib.Path, found: Mapping[RunType, ResultType]) -> None:
+    """Adds trainings to a file, or puts them in the place of their like; it never holds a part."""
+    if not found:
+        return
+    first, result = next(iter(found.items()))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    for run, result in found:
-        if not (path.exists() or text.tell()):
-            writer.writerow([*run._fields, *result._fields])
-        writer.writerow([*run, *map(_text, result)])
+    writer.writerow([*first._fields, *result._fields])
+    for run, made in (read(path, type(first), type(result)) | dict(found)).items():
+        writer.writerow([*run, *map(_text, made)])
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", newline="") as file:
-        file.write(text.getvalue())
+    disk.write(path, text.getvalue())
 
 
 def complete(
@@ -130,7 +132,7 @@ def complete(
     for run in runs:
         if run not in read(path, kind, result):  # another process may have made it meanwhile
             found = train(run)
-            extend(path, [(run, found)])
+            extend(path, {run: found})
             print(*run, *(x for x in found if not isinstance(x, tuple)), flush=True)
     return read(path, kind, result)
 
@@ -185,19 +187,18 @@ def train(
         run(["launch.train", f"--run_dir={path}", *how], minutes, before)
 
 
-def on_cores(jobs: Sequence[Job], work: Callable[[Job, int], None]) -> Iterator[Job]:
-    """Does jobs, each on a core that it is given, and yields each that is done."""
+def on_cores(jobs: Sequence[Job], work: Callable[[Job, int], Done]) -> Iterator[tuple[Job, Done]]:
+    """Does jobs, each on a core that it is given, and yields each with what its work returns."""
     cores: queue.SimpleQueue[int] = queue.SimpleQueue()
     for core in sorted(os.sched_getaffinity(0)):
         cores.put(core)
 
-    def do(job: Job) -> Job:
+    def do(job: Job) -> tuple[Job, Done]:
         core = cores.get()
         try:
-            work(job, core)
+            return job, work(job, core)
         finally:
             cores.put(core)
-        return job
 
     with futures.ThreadPoolExecutor(cores.qsize()) as pool:
         for done in futures.as_completed([pool.submit(do, job) for job in jobs]):
@@ -255,6 +256,14 @@ def newest_evaluation(run_dir: pathlib.Path) -> Evaluation | None:
         return None
     rows = files.read(found[-1])
     return Evaluation.of(rows[0].actor_steps, np.array([row.episode_return for row in rows]))
+
+
+def evaluate(run_dir: pathlib.Path, episodes: int, before: Sequence[str] = ()) -> Evaluation:
+    """Has a run's last parameters play; arguments and errors as of `run`."""
+    run(["launch.evaluate", f"--run_dir={run_dir}", f"--episodes={episodes}"], None, before)
+    found = newest_evaluation(run_dir)
+    assert found is not None
+    return found
 
 
 class Interval(NamedTuple):

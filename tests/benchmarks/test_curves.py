@@ -1,18 +1,26 @@
 """Learning curves of trainings that have a core each: what is kept of them."""
 
+import contextlib
 import csv
+import json
+import os
 import pathlib
+import subprocess
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from benchmarks import curves
-from benchmarks.curves import CONTROL, MEMORY, STUDIES, Minute
-from benchmarks.study import Episodes
+from benchmarks import curves, study
+from benchmarks.curves import CONTROL, MEMORY, RIVAL, STUDIES, Minute
+from benchmarks.study import Episodes, Evaluation, Run
 from r2d2.config import VARIANTS
 from r2d2.policy import epsilon_ladder
+from run_folder import disk, launches
+from run_folder.launches import Launch
 from run_folder.layout import RunFolder
 
+COMMIT = "c0ffee"
 COLUMNS = ("task", "walltime", "actor_steps", "episode_return", "actor")
 
 
@@ -52,6 +60,86 @@ def test_episodes_are_kept_by_minute(tmp_path: pathlib.Path) -> None:
         assert (first.minute, second.minute) == (0, 1)
         assert of_all == pytest.approx((200.0, -1 / 3))
         assert of_last == (900.0, 8.0)
+
+
+_disk_write = disk.write
+
+
+class _Cut:
+    """A study of two arms on catch whose files are written so many times, and then no more."""
+
+    def __init__(self, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.trained, self._writes = folder, list[list[str]](), 0
+        flags = ("--agent=r2d2",)
+        arms = {"own": curves.Arm("own", "red", flags), RIVAL: curves.Arm("rival", "gray")}
+        runs = [Run("catch", arm, seed) for seed in curves.SEEDS for arm in arms]
+        made = curves.Study({"catch": curves.Task("catch", 2.0, "c")}, arms, runs, evaluates=True)
+        monkeypatch.setattr(curves, "STUDIES", {"cut": made})
+        monkeypatch.setattr(curves, "DOCS", folder)
+        monkeypatch.setattr(study, "train", self._train)
+        monkeypatch.setattr(study, "evaluate", lambda *_: Evaluation(800, 0.5, 0.1))
+        monkeypatch.setattr(subprocess, "run", self._rival)
+        monkeypatch.setattr(curves, "random_returns", lambda *_: np.array([0.0, 1.0]))
+        monkeypatch.setattr(launches, "commit", lambda: COMMIT)
+        monkeypatch.setattr(
+            launches, "read", lambda path: [Launch("", path.name, 0, 0.0, "", COMMIT)]
+        )
+        monkeypatch.setattr(disk, "write", self._write)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+
+    def complete(self, writes: int) -> dict[str, str]:
+        """Begins, or goes on; the files of data that there are then."""
+        self._writes = writes
+        with contextlib.suppress(KeyboardInterrupt):
+            curves.complete(self.folder / "runs", "cut", None, "python-of-rival")
+        return {path.name: path.read_text() for path in (self.folder / "data").glob("*")}
+
+    def _write(self, path: pathlib.Path, text: str) -> None:
+        if not self._writes:
+            raise KeyboardInterrupt
+        self._writes -= 1
+        _disk_write(path, text)
+
+    def _rival(self, command: Sequence[str], *, check: bool) -> None:
+        assert check
+        assert command[:5] == ("taskset", "--cpu-list", "0", "python-of-rival", "-m")
+        told = json.loads(command[-1])
+        self.trained.append(["rival", str(told["seed"])])
+        _episodes(pathlib.Path(told["log"]), skipped=1)
+
+    def _train(
+        self, path: pathlib.Path, flags: Sequence[str], minutes: float, _: Sequence[str]
+    ) -> None:
+        assert minutes == 2.0
+        if not path.exists():  # else it has had its minutes
+            self.trained.append([flag for flag in flags if "seed" in flag])
+            _episodes(RunFolder(path).log("episodes"))
+
+
+def _episodes(log: pathlib.Path, skipped: int = 0) -> None:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    rows = [COLUMNS, *(("t", second, 10 * second, second / 7, 9) for second in (1, 61, 121))]
+    with log.open("w") as file:
+        csv.writer(file).writerows(row[skipped:] for row in rows)
+
+
+def test_a_study_that_is_cut_anywhere_ends_with_the_same_files_and_trains_nothing_twice(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = _Cut(tmp_path / "whole", monkeypatch)
+    files = whole.complete(writes=99)
+    assert sorted(files) == ["cut_curves.csv", "cut_returns.csv", "cut_runs.csv"]
+    assert len(whole.trained) == 6
+    assert files["cut_curves.csv"].count("\n") == 1 + 6 * 2  # the third minute is beyond the end
+    assert files["cut_returns.csv"].count("\n") == 1 + 3 + 1
+    assert files["cut_runs.csv"].count(COMMIT) == 6
+    cut = _Cut(tmp_path / "cut", monkeypatch)
+    for writes in (1, 2, 3) * 7:
+        found = cut.complete(writes)
+    assert sorted(cut.trained) == sorted(whole.trained)
+    for name, text in files.items():
+        same = found[name].replace("/cut/", "/whole/").splitlines()
+        assert sorted(same) == sorted(text.splitlines())
 
 
 def test_random_actions_are_played_to_their_end_and_again_alike() -> None:

@@ -138,7 +138,7 @@ def test_as_many_jobs_at_a_time_as_cores(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5})
     busy, lock, both = set[int](), threading.Lock(), threading.Event()
 
-    def work(job: int, core: int) -> None:
+    def work(job: int, core: int) -> int:
         with lock:
             assert core not in busy
             busy.add(core)
@@ -147,8 +147,9 @@ def test_as_many_jobs_at_a_time_as_cores(monkeypatch: pytest.MonkeyPatch) -> Non
         assert both.wait(PATIENCE)  # the other core has work at the same time
         with lock:
             busy.remove(core)
+        return -job
 
-    assert sorted(study.on_cores(range(7), work)) == list(range(7))
+    assert sorted(study.on_cores(range(7), work)) == [(job, -job) for job in range(7)]
     with pytest.raises(ZeroDivisionError):
         list(study.on_cores([1, 0], lambda job, _: print(1 / job)))
 

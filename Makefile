@@ -45,7 +45,7 @@ train: setup
 	$(PYTHON) -m launch.train --agent=r2d2 --env=atari:pong --run_dir=runs/pong $(ARGS)
 
 # Three processes on two cores, since whole runs wait more than they compute. A module stays in one, for its fixtures.
-PARALLEL := --numprocesses=3 --dist=loadfile --no-loadscope-reorder
+PARALLEL := --numprocesses=3 --max-worker-restart=0 --dist=loadfile --no-loadscope-reorder
 
 test: setup-all
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint tests

@@ -53,8 +53,10 @@ flags.FLAGS.mark_as_parsed()
 # A fork that a test lets die is told of by its parent, not by a page about all its threads.
 os.register_at_fork(after_in_child=faulthandler.disable)
 
-# Under nohup this signal is ignored, by what tests start too, and some send it.
+# Under nohup and in a shell's background these are ignored, by what tests start too, and some send
+# them.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

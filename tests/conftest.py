@@ -53,10 +53,8 @@ flags.FLAGS.mark_as_parsed()
 # A fork that a test lets die is told of by its parent, not by a page about all its threads.
 os.register_at_fork(after_in_child=faulthandler.disable)
 
-# Under nohup and in a shell's background these are ignored, by what tests start too, and some send
-# them.
+# Under nohup this signal is ignored, by what tests start too, and some send it.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -96,6 +94,15 @@ def fixed_seeds() -> None:
     np.random.seed(0)
     if tensorflow := sys.modules.get("tensorflow"):
         tensorflow.random.set_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c_is_raised() -> None:
+    """Has each test hear of Ctrl-C as a command does, whatever ran before it.
+
+    A shell's background job ignores it, and Launchpad handles it from the first of its nodes on.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

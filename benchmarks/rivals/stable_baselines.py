@@ -4,7 +4,8 @@
         '{"env": "control:cartpole/swingup", "seconds": 60, "num_environments": 16,
           "hidden_sizes": [256, 256]}'
     python -m benchmarks.rivals.stable_baselines \\
-        '{"env": "bsuite:memory_len/12", "seconds": 600, "seed": 1, "log": "/tmp/log.csv"}'
+        '{"env": "benchmarks.memory_tasks:memory_s9", "seconds": 600, "seed": 1, "steps": null,
+          "log": "/tmp/log.csv"}'
 
 The first is PPO on a task of the Control Suite, from features; its last line of stdout is JSON: the
 actor steps a second from the second rollout on. Policy and value have a network of these sizes
@@ -37,14 +38,15 @@ _EVER = 10**12  # steps
 
 
 class _Log(BaseCallback):
-    """Writes the returns of episodes to a file; ends the training after so many seconds."""
+    """Writes the returns of episodes to a file; ends the training after so long."""
 
-    def __init__(self, path: str, seconds: float) -> None:
+    def __init__(self, path: str, seconds: float, steps: int | None) -> None:
         super().__init__()
         self._file = open(path, "w", newline="", buffering=1)  # noqa: SIM115 (until the process ends)
         self._rows = csv.writer(self._file, lineterminator="\n")
         self._rows.writerow(_COLUMNS)
         self._seconds, self._began = seconds, time.monotonic()
+        self._steps = _EVER if steps is None else steps
 
     def _on_training_start(self) -> None:
         self._began = time.monotonic()
@@ -54,7 +56,7 @@ class _Log(BaseCallback):
         for info in self.locals["infos"]:
             if (episode := info.get("episode")) is not None:
                 self._rows.writerow([f"{walltime:.2f}", self.num_timesteps, episode["r"]])
-        return walltime < self._seconds
+        return walltime < self._seconds and self.num_timesteps < self._steps
 
 
 class _Watch(BaseCallback):
@@ -80,8 +82,8 @@ class _Watch(BaseCallback):
 def make(name: str) -> gymnasium.Env[Any, Any]:
     """One environment, by its name.
 
-    `control:<domain>/<task>`, `rwrl:<domain>/<task>/<level>`, `bsuite:<id>` or
-    `gym:<module>:<id>`.
+    `control:<domain>/<task>`, `rwrl:<domain>/<task>/<level>`, `gym:<module>:<id>` or
+    `<package.module>:<function>`, which gives one of gymnasium's or bsuite's.
 
     MiniGrid's picture is a vector, as its mission is always the same and PPO has no torso for
     pictures of 7 x 7.
@@ -97,15 +99,14 @@ def make(name: str) -> gymnasium.Env[Any, Any]:
         suite = importlib.import_module("realworldrl_suite.environments")
         found = suite.load(domain, f"realworld_{task}", combined_challenge=level)
         return FlattenObservation(shimmy.DmControlCompatibilityV0(found))
-    if kind == "bsuite":
-        shimmy = importlib.import_module("shimmy.bsuite_compatibility")
-        task = importlib.import_module("bsuite").load_from_id(rest)
-        return FlattenObservation(shimmy.BSuiteCompatibilityV0(task))
-    module, _, id_ = rest.partition(":")
-    importlib.import_module(module)
-    env = gymnasium.make(id_)
-    if module == "minigrid":
-        env = importlib.import_module("minigrid.wrappers").ImgObsWrapper(env)
+    if kind == "gym":
+        module, _, id_ = rest.partition(":")
+        importlib.import_module(module)
+        env = gymnasium.make(id_)
+    else:
+        env = getattr(importlib.import_module(kind), rest)()
+        if not isinstance(env, gymnasium.Env):
+            env = importlib.import_module("shimmy.bsuite_compatibility").BSuiteCompatibilityV0(env)
     return FlattenObservation(env) if isinstance(env.observation_space, spaces.Box) else env
 
 
@@ -120,7 +121,7 @@ def train_recurrent_ppo(settings: protocol.Settings) -> None:
         device="cpu",
         policy_kwargs=dict(lstm_hidden_size=_LSTM_SIZE),
     )
-    model.learn(_EVER, callback=_Log(settings["log"], settings["seconds"]))
+    model.learn(_EVER, callback=_Log(settings["log"], settings["seconds"], settings["steps"]))
 
 
 def measure_ppo(settings: protocol.Settings) -> None:

@@ -3,7 +3,7 @@
     python -m benchmarks.results atari RUNS
     python -m benchmarks.results memory RUNS --peer_python=/path/to/python
     python -m benchmarks.results bsuite RUNS --peer_python=/path/to/python
-    MUJOCO_GL=disable python -m benchmarks.results control RUNS
+    MUJOCO_GL=egl python -m benchmarks.results control RUNS
     MUJOCO_GL=disable python -m benchmarks.results real_world RUNS --peer_python=/path/to/python
 
 trains what docs/data does not hold yet, then draws all of it and writes the page. A run is a folder
@@ -14,7 +14,6 @@ there are cores, 16 environments and an LSTM of 64 units; beside them sb3-contri
 the same. `bsuite` is scored by bsuite's own rule, of the first 10,000 episodes of each task.
 """
 
-import functools
 import json
 import os
 import pathlib
@@ -102,7 +101,11 @@ ARMS = {
     "impala_atari": Arm("IMPALA", "tab:blue", ("--agent=impala",)),
     "r2d2": _small("R2D2", "tab:red", "r2d2"),
     "impala": _small("IMPALA", "tab:blue", "impala"),
-    "stacx": _small("STACX", "tab:blue", "stacx"),
+    "impala_feedforward": Arm(
+        "IMPALA, no LSTM", "tab:olive", ("--agent=impala", "--impala.lstm_size=0")
+    ),
+    "stac": _small("STAC", "tab:purple", "stac"),
+    "stacx": _small("STACX", "tab:green", "stacx"),
     "rsac": _small("recurrent SAC", "tab:red", "rsac"),
     "rsac_feedforward": Arm(
         "SAC, no LSTM",
@@ -118,11 +121,12 @@ def _runs(tasks: Sequence[str], arms: Sequence[str], seeds: Sequence[int] = SEED
 
 
 _GAMES = [f"atari:{game}" for game in ("pong", "boxing", "breakout", "freeway", "ms_pacman")]
-_CHAIN, _S9 = f"{_MEMORY_TASKS}:memory_len_100", f"{_MEMORY_TASKS}:memory_s9"
+_CHAIN, _CHAIN_17 = (f"{_MEMORY_TASKS}:memory_len_{n}" for n in (100, 17))
+_S9, _S7 = f"{_MEMORY_TASKS}:memory_s9", "gym:minigrid:MiniGrid-MemoryS7-v0"
 _POPGYM = [
     f"gym:popgym:popgym-{task}Easy-v0" for task in ("RepeatPrevious", "Autoencode", "CountRecall")
 ]
-_CONTROL = [f"control:{task}" for task in ("cartpole/swingup", "walker/walk", "finger/spin")]
+_SWINGUP, _FROM_PIXELS = (f"{kind}:cartpole/swingup" for kind in ("control", "control-pixels"))
 _REAL_WORLD = [f"rwrl:{task}/medium" for task in ("cartpole/swingup", "walker/walk")]
 LENGTHS = {f"{_MEMORY_TASKS}:memory_len_{n}": n for n in memory_tasks.LENGTHS}
 SIZES = {f"{_MEMORY_TASKS}:memory_size_{n}": n for n in memory_tasks.SIZES}
@@ -138,10 +142,10 @@ STUDIES = {
         curve="evaluator",
     ),
     MEMORY: Study(
-        20.0,
+        10.0,
         [
-            *_runs([_CHAIN, _S9, *_POPGYM], ["r2d2", RIVAL]),
-            *_runs([_CHAIN, _POPGYM[0]], ["impala"]),
+            *_runs([*_POPGYM, _CHAIN_17, _CHAIN, _S7, _S9], ["r2d2", RIVAL]),
+            *_runs([_POPGYM[0], _CHAIN], ["impala"]),
         ],
     ),
     BSUITE: Study(
@@ -151,7 +155,14 @@ STUDIES = {
             *_runs([*LENGTHS, *SIZES], [RIVAL], seeds=[1]),
         ],
     ),
-    CONTROL: Study(25.0, _runs(_CONTROL, ["stacx", "rsac"])),
+    CONTROL: Study(
+        25.0,
+        [
+            *_runs([_SWINGUP], ["impala", "stac", "stacx"], seeds=[1, 2]),
+            *_runs([_REAL_WORLD[0]], ["impala", "impala_feedforward"], seeds=[1, 2]),
+            *_runs([_FROM_PIXELS], ["impala"], seeds=[1]),
+        ],
+    ),
     REAL_WORLD: Study(20.0, _runs(_REAL_WORLD, ["rsac", "rsac_feedforward", RIVAL])),
 }
 
@@ -294,7 +305,7 @@ def title(task: str) -> str:
     return task.rpartition(":")[2] if task.startswith(("gym:", _MEMORY_TASKS)) else task
 
 
-def draw(name: str) -> None:
+def draw(name: str, path: pathlib.Path) -> None:
     """Draws a study: returns against minutes above, against steps below; a task a column."""
     points, random = read(data(name, "curves")), study.read(data(name, "returns"), Run, Evaluation)
     above, below = [], []
@@ -318,7 +329,7 @@ def draw(name: str) -> None:
         below.append(Panel(by_steps, dict(xlabel="actor steps")))
     for panels in (above, below):
         panels[0].words["ylabel"] = "return"
-    figures.draw(above + below, image(name), (4.4 * len(above), 6.5), columns=len(above))
+    figures.draw(above + below, path, (4.4 * len(above), 6.5), columns=len(above))
 
 
 def errors(arm: str, sizes: Mapping[str, int]) -> dict[int, list[float]]:
@@ -331,7 +342,7 @@ def errors(arm: str, sizes: Mapping[str, int]) -> dict[int, list[float]]:
     return by_size
 
 
-def draw_bsuite() -> None:
+def draw_bsuite(path: pathlib.Path) -> None:
     """Draws the share of wrong answers of each arm."""
     panels = []
     for sizes, what in ((LENGTHS, "steps to remember a bit"), (SIZES, "bits to remember")):
@@ -347,7 +358,7 @@ def draw_bsuite() -> None:
         lines.append(Line([1, max(sizes.values())], [BSUITE_ERRORS] * 2, "solved", style=style))
         words = dict(xlabel=what, ylabel=f"wrong of {BSUITE_EPISODES:,}", xscale="log")
         panels.append(Panel(lines, words, {}))
-    figures.draw(panels, image(BSUITE), (9.0, 3.6))
+    figures.draw(panels, path, (9.0, 3.6))
 
 
 def table(name: str) -> str:
@@ -401,11 +412,21 @@ def bsuite_table() -> str:
     return study.markdown(["experiment", "agent", "solved", "the longest solved"], rows)
 
 
+def block(name: str) -> str:
+    """What the page says of a study: its table and picture, and what is not made yet."""
+    made, asked = study.read(data(name, "runs"), Run, Made), STUDIES[name].runs
+    parts = []
+    if lacking := sum(run not in made for run in asked):
+        parts.append(f"Of its {len(asked)} trainings {lacking} are not made yet.")
+    if made:
+        parts = [table(name), f"![Returns](images/{image(name).name})", *parts]
+    return "\n\n".join(parts)
+
+
 def written(page: str) -> str:
-    """The page with the tables of all studies that have been made."""
+    """The page with all that is in docs/data."""
     for name in STUDIES:
-        if data(name, "runs").exists():
-            page = study.replace_block(page, name, table(name))
+        page = study.replace_block(page, name, block(name))
     return page
 
 
@@ -416,7 +437,10 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.minutes != 0:
         complete(asked.runs, asked.study, asked.minutes, asked.peer_python)
-    (draw_bsuite if asked.study == BSUITE else functools.partial(draw, asked.study))()
+    if asked.study == BSUITE:
+        draw_bsuite(image(BSUITE))
+    else:
+        draw(asked.study, image(asked.study))
     PAGE.write_text(written(PAGE.read_text()))
     print(table(asked.study))
 

@@ -1,4 +1,4 @@
-"""Learning curves of trainings that have a core each: what is kept of them."""
+"""Trainings of the page of results: what is kept of them, and what is said."""
 
 import contextlib
 import csv
@@ -6,13 +6,16 @@ import json
 import os
 import pathlib
 import subprocess
-from collections.abc import Sequence
+import sys
+import types
+from collections.abc import Mapping, Sequence
 
+import matplotlib.image
 import numpy as np
 import pytest
 
-from benchmarks import curves, study
-from benchmarks.curves import CONTROL, MEMORY, RIVAL, STUDIES, Minute
+from benchmarks import memory_tasks, results, study
+from benchmarks.results import BSUITE, CONTROL, MEMORY, RIVAL, STUDIES, Minute
 from benchmarks.study import Episodes, Evaluation, Run
 from r2d2.config import VARIANTS
 from r2d2.policy import epsilon_ladder
@@ -24,16 +27,18 @@ COMMIT = "c0ffee"
 COLUMNS = ("task", "walltime", "actor_steps", "episode_return", "actor")
 
 
-def test_each_training_has_a_folder_of_its_own() -> None:
-    runs = [run for study in STUDIES.values() for run in study.runs]
-    assert len({curves.folder_of(pathlib.Path("runs"), run) for run in runs}) == len(runs)
+@pytest.mark.parametrize("name", STUDIES)
+def test_each_training_of_a_study_has_a_folder_of_its_own(name: str) -> None:
+    runs = STUDIES[name].runs
+    assert len({results.folder_of(pathlib.Path("runs"), run) for run in runs}) == len(runs)
+    assert {run.arm for run in runs} <= set(results.ARMS)
 
 
 def test_returns_are_of_actors_that_hardly_explore() -> None:
     own = VARIANTS["r2d2"]
-    actors = np.arange(curves.NUM_ACTORS)
+    actors = np.arange(results.NUM_ACTORS)
     epsilons = epsilon_ladder(actors, len(actors), own.epsilon_base, own.epsilon_alpha)
-    assert [i for i, epsilon in enumerate(epsilons) if epsilon < 0.01] == list(curves.GREEDY)
+    assert [i for i, epsilon in enumerate(epsilons) if epsilon < 0.01] == list(results.GREEDY)
 
 
 def test_episodes_are_kept_by_minute(tmp_path: pathlib.Path) -> None:
@@ -48,13 +53,13 @@ def test_episodes_are_kept_by_minute(tmp_path: pathlib.Path) -> None:
             csv.writer(file).writerows(lines)
     run, rival = STUDIES[MEMORY].runs[:2]
     assert (run.arm, rival.arm) == ("r2d2", "recurrent_ppo")
-    assert list(curves.minutes_of(tmp_path, run)) == [
+    assert list(results.minutes_of(tmp_path, MEMORY, run)) == [
         (Minute(*run, 0), Episodes(200.0, 4.0)),  # of actors 9 to 15
         (Minute(*run, 1), Episodes(900.0, 8.0)),
     ]
     for found in (
-        curves.minutes_of(rivals, rival),
-        curves.minutes_of(tmp_path, STUDIES[CONTROL].runs[0]),
+        results.minutes_of(rivals, MEMORY, rival),
+        results.minutes_of(tmp_path, CONTROL, STUDIES[CONTROL].runs[0]),
     ):
         (first, of_all), (second, of_last) = found
         assert (first.minute, second.minute) == (0, 1)
@@ -70,16 +75,13 @@ class _Cut:
 
     def __init__(self, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.trained, self._writes = folder, list[list[str]](), 0
-        flags = ("--agent=r2d2",)
-        arms = {"own": curves.Arm("own", "red", flags), RIVAL: curves.Arm("rival", "gray")}
-        runs = [Run("catch", arm, seed) for seed in curves.SEEDS for arm in arms]
-        made = curves.Study({"catch": curves.Task("catch", 2.0, "c")}, arms, runs, evaluates=True)
-        monkeypatch.setattr(curves, "STUDIES", {"cut": made})
-        monkeypatch.setattr(curves, "DOCS", folder)
+        runs = [Run("catch", arm, seed) for seed in results.SEEDS for arm in ("r2d2", RIVAL)]
+        monkeypatch.setattr(results, "STUDIES", {"cut": results.Study(2.0, runs)})
+        monkeypatch.setattr(results, "DOCS", folder)
         monkeypatch.setattr(study, "train", self._train)
         monkeypatch.setattr(study, "evaluate", lambda *_: Evaluation(800, 0.5, 0.1))
         monkeypatch.setattr(subprocess, "run", self._rival)
-        monkeypatch.setattr(curves, "random_returns", lambda *_: np.array([0.0, 1.0]))
+        monkeypatch.setattr(results, "random_returns", lambda *_: np.array([0.0, 1.0]))
         monkeypatch.setattr(launches, "commit", lambda: COMMIT)
         monkeypatch.setattr(
             launches, "read", lambda path: [Launch("", path.name, 0, 0.0, "", COMMIT)]
@@ -91,7 +93,7 @@ class _Cut:
         """Begins, or goes on; the files of data that there are then."""
         self._writes = writes
         with contextlib.suppress(KeyboardInterrupt):
-            curves.complete(self.folder / "runs", "cut", None, "python-of-rival")
+            results.complete(self.folder / "runs", "cut", None, "python-of-rival")
         return {path.name: path.read_text() for path in (self.folder / "data").glob("*")}
 
     def _write(self, path: pathlib.Path, text: str) -> None:
@@ -142,8 +144,61 @@ def test_a_study_that_is_cut_anywhere_ends_with_the_same_files_and_trains_nothin
         assert sorted(same) == sorted(text.splitlines())
 
 
+def _answers(folder: pathlib.Path, wrong: Mapping[str, float]) -> None:
+    """Evaluations of bsuite's tasks, by the experiment's name."""
+    made = {
+        run: Evaluation(1, 1 - 2 * share, 0.0)
+        for run in STUDIES[BSUITE].runs
+        for name, share in wrong.items()
+        if name in run.task and run.arm == "r2d2"
+    }
+    study.extend(folder / "data" / "bsuite_returns.csv", made)
+
+
+def test_a_task_of_bsuite_is_solved_below_three_quarters_of_a_random_policys_errors(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "DOCS", tmp_path)
+    assert len(results.LENGTHS) == 23
+    assert len(results.SIZES) == 17
+    _answers(tmp_path, {"memory_len": 0.37, "memory_size": 0.38})
+    assert "| `memory_len` | R2D2 | 1.00 | 100 of 100 |" in results.bsuite_table()
+    assert "| `memory_size` | R2D2 | 0.00 | 0 of 40 |" in results.bsuite_table()
+    _answers(tmp_path, {"memory_len_100": 0.4, "memory_len_90": 0.5, "memory_size_1": 0.1})
+    assert "| `memory_len` | R2D2 | 0.91 | 80 of 100 |" in results.bsuite_table()
+    assert "RecurrentPPO" not in results.bsuite_table()
+    results.draw_bsuite(tmp_path / "bsuite.png")
+    assert matplotlib.image.imread(tmp_path / "bsuite.png").std() > 0.05
+
+
+def test_bsuites_names_are_of_its_own_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = types.SimpleNamespace(load_from_id=lambda name: name)
+    monkeypatch.setitem(sys.modules, "bsuite", fake)
+    named = {"memory_len_1": 0, "memory_len_17": 12, "memory_len_100": 22, "memory_size_40": 16}
+    for name, number in named.items():
+        made = getattr(memory_tasks, name)()
+        assert made == f"{name.rpartition('_')[0]}/{number}"
+    for name in ("memory_len_11", "memory_len_", "memory_size_50", "memory_x_1"):
+        with pytest.raises(AttributeError, match=f"has no {name}"):
+            getattr(memory_tasks, name)
+
+
+def test_what_bsuite_counts_is_an_agents_first_episodes(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = next(run for run in STUDIES[BSUITE].runs if run.task.endswith("memory_len_9"))
+    assert results.steps_of(run.task) == 10_016 * 10
+    assert results.steps_of("benchmarks.memory_tasks:memory_size_9") == 10_016 * 3
+    assert results.steps_of("catch") is None
+    _episodes(RunFolder(tmp_path).log("episodes"))  # of returns 1 / 7, 61 / 7 and 121 / 7
+    assert results.counted(tmp_path, run).evaluated == pytest.approx(61 / 7)
+    monkeypatch.setattr(results, "BSUITE_EPISODES", 2)
+    counted = results.counted(tmp_path, run)
+    assert (counted.actor_steps, counted.evaluated) == (610, pytest.approx(31 / 7))
+
+
 def test_random_actions_are_played_to_their_end_and_again_alike() -> None:
-    returns = curves.random_returns("gym:CartPole-v1", 4)
+    returns = results.random_returns("gym:CartPole-v1", 4)
     assert ((returns >= 8) & (returns < 200)).all()
     assert returns.max() >= 2 * returns.min()  # one that is over is not given what others are
-    np.testing.assert_array_equal(returns, curves.random_returns("gym:CartPole-v1", 4))
+    np.testing.assert_array_equal(returns, results.random_returns("gym:CartPole-v1", 4))

@@ -10,20 +10,19 @@ import pytest
 from benchmarks import (
     cores,
     corrections,
-    curves,
     demonstrations,
     figures,
     legal_actions,
     performance,
     populations,
     reproduction,
+    results,
     returns,
     scale,
     self_tuning,
     study,
     training,
 )
-from benchmarks.curves import STUDIES as CURVES
 from benchmarks.populations import STUDIES as POPULATIONS
 from benchmarks.reproduction import STUDIES
 from benchmarks.study import DOCS
@@ -61,10 +60,9 @@ TOLD: dict[str, Callable[[str], list[str]]] = {
     "performance.md": _of_performance,
     "cores.md": lambda _: [cores.block(CORED)],
     "demonstrations.md": lambda _: [demonstrations.table(SHOWN)],
-    "control.md": lambda _: [curves.table(curves.CONTROL)],
     "legal-actions.md": lambda _: [legal_actions.GRIDS[0].table(MASKED, "final_return")],
     "returns.md": lambda _: [returns.table(RETURNS, {"final_return": "return"})],
-    "r2d2.md": lambda _: [curves.table(curves.MEMORY)],
+    "results.md": lambda name: [results.written(_text(name))],
     "populations.md": _of_populations,
     "reproduction.md": lambda name: [reproduction.written(_text(name), REPRODUCED)],
     "scale.md": lambda name: [scale.render(_text(name), scale.newest())],
@@ -80,11 +78,6 @@ def test_a_page_shows_what_the_data_says(name: str) -> None:
 
 
 MADE: dict[str, tuple[Collection[object], Collection[object]]] = {
-    **{
-        name: (found.runs, curves.read(curves.data(name, "curves")))
-        for name, found in CURVES.items()
-        if curves.data(name, "curves").exists()  # of a study that has been made
-    },
     "cores": (cores.RUNS, CORED),
     "demonstrations": (demonstrations.RUNS, SHOWN),
     "corrections": (corrections.RUNS, CORRECTED),
@@ -106,6 +99,20 @@ def test_the_file_holds_every_run_of_the_study_once_and_no_other(name: str) -> N
     assert set(asked) == set(found)
 
 
+RESULTS = [name for name in results.STUDIES if results.data(name, "runs").exists()]
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_page_of_results_has_no_training_that_its_study_does_not_make(name: str) -> None:
+    asked = set(results.STUDIES[name].runs)
+    assert len(asked) == len(results.STUDIES[name].runs)
+    made = study.read(results.data(name, "runs"), study.Run, results.Made)
+    assert set(made) <= asked
+    assert set(results.read(results.data(name, "curves"))) == set(made)
+    played = study.read(results.data(name, "returns"), study.Run, study.Evaluation)
+    assert {run for run in played if run.arm != results.RANDOM} <= set(made)
+
+
 def test_every_line_of_a_benchmark_is_shown() -> None:
     """In a row, among the profiles or, a learner of other sizes, in a plot."""
     for line in LINES:
@@ -114,7 +121,12 @@ def test_every_line_of_a_benchmark_is_shown() -> None:
 
 
 DRAWN: dict[str, Callable[[pathlib.Path], None]] = {
-    **{f"{name}_curves": functools.partial(curves.draw, name) for name in MADE if name in CURVES},
+    **{
+        f"{name}_curves": results.draw_bsuite
+        if name == results.BSUITE
+        else functools.partial(results.draw, name)
+        for name in RESULTS
+    },
     "impala-corrections": functools.partial(training.draw, CORRECTED, corrections.GRIDS),
     "cores": functools.partial(cores.draw, CORED),
     "legal-actions": functools.partial(training.draw, MASKED, legal_actions.GRIDS),

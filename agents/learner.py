@@ -427,6 +427,12 @@ class Learner(Parameters, acme.Learner):
         return int(all_steps.sum()) if are_ready.all() and not self.has_ended else None
 
 
+def write_parameters(update: Update, prefix: str, learner_steps: int) -> None:
+    """Writes an update's variables as a `Learner` that has made so many updates writes them."""
+    steps = tf.Variable(learner_steps, dtype=tf.int64, trainable=False)
+    tf.train.Checkpoint(update=update, steps=steps).write(prefix)
+
+
 def read_parameters(update: Update, prefix: str) -> None:
     """Sets the variables of an update from a checkpoint that a `Learner` wrote.
 

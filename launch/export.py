@@ -1,6 +1,7 @@
 """Writes a policy that plays without this project: python -m launch.export --run_dir=runs/pong
 
-It is a SavedModel of TensorFlow: docs/export.md shows a loop that serves it.
+It is a SavedModel of TensorFlow: docs/export.md shows a loop that serves it. With --as_run it is a
+small run folder instead, for this project's own commands.
 """
 
 import os
@@ -19,7 +20,13 @@ _EXPORT_DIR = flags.DEFINE(
     None,
     "A new folder for the model; by default one below the run's exports/.",
 )
-_SECTIONS = {"Whose policy": playing_flags.NAMES, "Where and how": ("export_dir", "seed")}
+_AS_RUN = flags.DEFINE_boolean(
+    "as_run",
+    False,
+    "Write a run folder that has the parameters and what is known of them alone: it plays, is "
+    "exported and goes on as the run would.",
+)
+_SECTIONS = {"Whose policy": playing_flags.NAMES, "Where and how": ("export_dir", "as_run", "seed")}
 
 
 def main(_: Sequence[str]) -> None:
@@ -27,15 +34,18 @@ def main(_: Sequence[str]) -> None:
     try:
         if asked == "" or (asked and pathlib.Path(asked).exists()):
             raise SettingsError(f"--export_dir must name a new folder, got {asked!r}.")
+        if _AS_RUN.value and asked is None:
+            raise SettingsError("--as_run writes a run folder: name it with --export_dir.")
         player = playing_flags.player(opening.run())
     except SettingsError as error:
         command_line.fail(str(error))
+    writer = "analysis.playing.small_run" if _AS_RUN.value else "analysis.playing.saved_model"
     tf = command_line.later("tensorflow")
     tf.get_logger().setLevel("ERROR")  # it would tell of assets, of which there are none
     logging.set_verbosity(logging.ERROR)  # and of a fingerprint
-    saved_model = command_line.later("analysis.playing.saved_model")
+    written = command_line.later(writer)
     try:
-        folder = saved_model.write(player, pathlib.Path(asked) if asked else None)
+        folder = written.write(player, pathlib.Path(asked) if asked else None)
     except SettingsError as error:
         command_line.fail(str(error))
     print(f"{player.agent.name}, update {player.played.learner_steps:,}: {folder}")

@@ -249,19 +249,31 @@ class Run:
         session.check_film(player)
         return session.film_all(player, _nothing)
 
-    def export(self, folder: "str | os.PathLike[str] | None" = None, **who: Any) -> pathlib.Path:
+    def export(
+        self,
+        folder: "str | os.PathLike[str] | None" = None,
+        *,
+        as_run: bool = False,
+        **who: Any,
+    ) -> pathlib.Path:
         """Writes a policy that plays without this project, as `launch.export`; returns its folder.
 
         Args:
           folder: a new one; None for one below the run's exports/.
+          as_run: whether it is a small run folder instead, which `open` takes; it is to be named.
           **who: arguments of `policy`.
         """
-        from analysis.playing import saved_model
+        from analysis.playing import saved_model, small_run
 
-        if folder is not None and pathlib.Path(folder).exists():
-            raise SettingsError(f"folder must be a new one, got {os.fspath(folder)!r}.")
+        path = None if folder is None else pathlib.Path(folder)
+        if path is None and as_run:
+            raise SettingsError("as_run writes a run folder: name it with folder.")
+        if path is not None and path.exists():
+            raise SettingsError(f"folder must be a new one, got {os.fspath(path)!r}.")
         player = self._player(**who)
-        return saved_model.write(player, None if folder is None else pathlib.Path(folder))
+        if as_run and path is not None:
+            return small_run.write(player, path)
+        return saved_model.write(player, path)
 
     def report(self, output: "str | os.PathLike[str] | None" = None) -> pathlib.Path:
         """Makes a page of the run, as `launch.report`; returns its path.

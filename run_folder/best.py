@@ -1,8 +1,8 @@
 """The parameters of an agent's best evaluation: checkpoints/best-<agent>.npz.
 
-A run's evaluator writes them: what it played by, and nothing else of the learner. They play, and no
-run goes on from them. They are one file, so that they are there whole or not at all. They stay
-wherever the run goes on from, also where that is an earlier update.
+A run's evaluator writes them: what it played by, and nothing else of the learner. They play, and a
+run goes on from them only where no learner was saved. They are one file, so that they are there
+whole or not at all. They stay wherever the run goes on from, also where that is an earlier update.
 """
 
 import dataclasses
@@ -73,10 +73,15 @@ def read(folder: pathlib.Path, agent: str) -> Best | None:
     try:
         with np.load(path, allow_pickle=False) as file:
             counts = {name: kind(file[name]) for name, kind in _COUNTS.items()}
-            number = int(file[_NUMBER])
-            return Best(**counts, parameters=[file[_PARAMETER.format(i)] for i in range(number)])
+            named = [_PARAMETER.format(i) for i in range(int(file[_NUMBER]))]
+            return Best(**counts, parameters=[_widened(file[name]) for name in named])
     except Exception as error:  # zipfile and numpy have a dozen kinds
         raise DamagedError(f"The best parameters {path} are corrupt: {disk.said(error)}.") from None
+
+
+def _widened(value: np.ndarray) -> np.ndarray:
+    """As a network has it: `analysis.playing.small_run` writes 16 bits."""
+    return value.astype(np.float32) if value.dtype == np.float16 else value
 
 
 def assign(best: Best, network: Network) -> None:

@@ -24,7 +24,7 @@ from agents.environment_loop import Episode
 from agents.limited_memory import limit_memory
 from analysis.playing.files import Played
 from environments import suites
-from run_folder import best, building, checkpoints
+from run_folder import best, building, checkpoints, resuming
 from run_folder.checkpoints import CheckpointError, Manifest
 from run_folder.settings import Settings, SettingsError
 
@@ -76,7 +76,8 @@ def load(
       run: as `settings.load` reads it.
       name: of the agent; None for the run's first.
       checkpoint: the learner step whose parameters play; "best" for those of the run's best
-        evaluation, which estimate no returns; None for the newest.
+        evaluation, which estimate no returns; None for the newest, or those where nothing else was
+        saved.
       epsilon: probability of a random action; None for that of the agent's config.
       memory_steps: inputs that it remembers (`agents.limited_memory`); None for all.
       seed: of environments and policy.
@@ -88,7 +89,8 @@ def load(
     name = name or run.agents[0]
     check_agent(run, name)
     agent = building.make_agent(run, name, _with_epsilon(run, name, epsilon))
-    found = _best(run, name) if checkpoint == "best" else find(run, name, checkpoint)
+    plays_best = checkpoint == "best" or (checkpoint is None and resuming.has_best_alone(run))
+    found = _best(run, name) if plays_best else find(run, name, checkpoint)
     try:
         update = agent.make_update(building.environment_spec(run))
     except ValueError as error:  # an engine that this machine lacks

@@ -49,11 +49,21 @@ def test_a_policy_is_written_where_it_is_wanted_without_a_word_of_tensorflows(
     assert action.shape == (2,)
 
 
+def test_a_small_run_folder_is_written_where_it_is_wanted(
+    run_dir: pathlib.Path, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    how = ("--agent=impala", "--as_run", f"--export_dir={tmp_path}/small")
+    assert typed.run(export.main, f"--run_dir={run_dir}", *how) == 0
+    assert capsys.readouterr().out == f"impala, update 7: {tmp_path}/small\n"
+    assert (tmp_path / "small" / "checkpoints" / "best-impala.npz").exists()
+
+
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
         (["--checkpoint=5"], "holds no step 5 of r2d2; there are 3, 7."),
         (["--export_dir="], "--export_dir must name a new folder, got ''."),
+        (["--as_run"], "--as_run writes a run folder: name it with --export_dir."),
         (["--export_dir=/"], "--export_dir must name a new folder, got '/'."),
         (["--export_dir=/proc/policy"], "/proc/policy cannot be written: "),
     ],

@@ -108,6 +108,12 @@ def test_it_is_looked_at_and_taken_elsewhere(trained: Trained, tmp_path: pathlib
     assert (run.export(tmp_path / "policy") / "saved_model.pb").exists()
     (film,) = run.film()
     assert film.parent == run.path / "videos"
+    small = rr.open(run.export(tmp_path / "small", as_run=True))
+    learned = run.learner().learner.learner_steps
+    assert small.evaluate(episodes=2).returns.keys() == {"catch"}
+    with contextlib.redirect_stdout(io.StringIO()):
+        small.resume(max_actor_steps=900)
+    assert small.learner().learner.learner_steps > learned
     policy = run.policy()
     action, _ = policy.step(np.zeros((10, 5), np.uint8), policy.initial_state())
     assert action in (0, 1, 2)
@@ -160,6 +166,7 @@ def test_what_it_learned_learns_on_in_this_process_and_back(
         (lambda run: run.learner(checkpoint="best"), "but does not learn on, got 'best'"),
         (lambda run: run.policy(epsilon=2), "--epsilon must be between 0 and 1, got 2"),
         (lambda run: run.export(run.path), "folder must be a new one, got '/"),
+        (lambda run: run.export(as_run=True), "as_run writes a run folder: name it with folder"),
         (lambda run: run.report(run.path / "config.json"), "config.json cannot be written"),
         (lambda run: rr.open(run.path / "logs"), "holds no run: there is no"),
     ],

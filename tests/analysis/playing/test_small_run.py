@@ -1,0 +1,90 @@
+"""A run folder of parameters alone: it plays as the run does, and a run goes on from it."""
+
+import pathlib
+
+import numpy as np
+import pytest
+
+from analysis.playing import evaluation, files, small_run
+from run_folder import best, building, resuming, settings
+from run_folder.layout import RunFolder
+from run_folder.settings import Settings, SettingsError
+from tests.run_folder import saved_runs
+
+
+def _evaluated(run: Settings, agent: str, step: int) -> evaluation.Player:
+    player = evaluation.load(run, agent, checkpoint=step)
+    file = files.File(run.path, player.played)
+    file.append("catch", evaluation.play(player, "catch", 3))
+    return player
+
+
+@pytest.fixture(params=["r2d2", "impala"])
+def small(tmp_path: pathlib.Path, request: pytest.FixtureRequest) -> tuple[Settings, Settings]:
+    """A run on catch of two saved updates, and the first of them as a small run."""
+    saved_runs.save(tmp_path / "run", request.param, steps=(3, 7))
+    (tmp_path / "run" / "launches.jsonl").touch()
+    run = settings.load(tmp_path / "run")
+    _evaluated(run, request.param, 7)
+    written = small_run.write(_evaluated(run, request.param, 3), tmp_path / "a" / "small")
+    return run, settings.load(written)
+
+
+def test_it_has_the_parameters_in_half_the_bytes_and_what_is_known_of_them(
+    small: tuple[Settings, Settings],
+) -> None:
+    run, written = small
+    assert written.configs == run.configs
+    assert str(run.path) not in RunFolder(written.path).config.read_text()
+    (name,) = files.read_all(written.path)
+    assert name == f"{run.agent}-3"
+    found = sorted(path.name for path in written.path.rglob("*") if path.is_file())
+    files_ = [f"best-{run.agent}.npz", "config.json", "launches.jsonl", f"{run.agent}-3.csv"]
+    assert found == sorted(files_)
+    kept = best.read(written.folder.checkpoints, run.agent)
+    assert kept is not None
+    returns = [row.episode_return for row in files.read_all(run.path)[name]]
+    assert kept.learner_step == 3
+    assert kept.score == pytest.approx(np.mean(returns))
+    whole = evaluation.load(run, checkpoint=3).network.variables
+    for narrow, value in zip(kept.parameters, whole, strict=True):
+        assert narrow.dtype == np.float32
+        np.testing.assert_allclose(narrow, value.numpy(), rtol=2**-11, atol=2**-24)
+    npz = written.folder.checkpoints / f"best-{run.agent}.npz"
+    assert npz.stat().st_size < 2.5 * sum(v.numpy().size for v in whole) + 6_000
+
+
+def test_it_plays_and_a_run_goes_on_from_it(small: tuple[Settings, Settings]) -> None:
+    run, written = small
+    player = evaluation.load(written)
+    assert player.played.learner_steps == 3
+    assert len(evaluation.play(player, "catch", 4)) == 4
+    with pytest.raises(SettingsError, match="holds no checkpoint of"):
+        evaluation.load(written, checkpoint=7)
+    spec = building.environment_spec(written)
+    updates = {run.agent: building.make_agent(written, run.agent).make_update(spec)}
+    made = resuming.manifests(written, updates, step=None, with_replay=True)
+    (manifest,) = made.values()
+    assert (manifest.learner_step, manifest.replay) == (3, None)
+    kept = best.read(written.folder.checkpoints, run.agent)
+    assert kept is not None
+    update = updates[run.agent]
+    for network in (update.network, getattr(update, "target_network", update.network)):
+        for variable, value in zip(network.variables, kept.parameters, strict=True):
+            np.testing.assert_array_equal(variable.numpy(), value)
+    assert not resuming.has_best_alone(written)
+    assert resuming.manifests(written, updates, step=None, with_replay=True) == made
+    again = evaluation.load(written)
+    assert again.played.actor_steps == player.played.actor_steps
+
+
+def test_what_16_bits_do_not_hold_and_where_nothing_can_be_written_is_said(
+    small: tuple[Settings, Settings], tmp_path: pathlib.Path
+) -> None:
+    player = evaluation.load(small[0])
+    with pytest.raises(SettingsError, match="/proc/small cannot be written: "):
+        small_run.write(player, pathlib.Path("/proc/small"))
+    player.network.variables[0].assign(player.network.variables[0] + 1e6)
+    with pytest.raises(SettingsError, match="'s parameters are too large to be kept in 16 bits"):
+        small_run.write(player, tmp_path / "large")
+    assert not (tmp_path / "large").exists()

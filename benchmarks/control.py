@@ -18,7 +18,6 @@ import numpy as np
 from benchmarks import study
 from environments import suites
 from environments.control import tasks as control_tasks
-from run_folder import progress, resuming
 
 _LISTS = {
     "benchmarking": [f"control:{task}" for task in control_tasks.BENCHMARKING],
@@ -48,8 +47,7 @@ def commands(name: str, agent: str, run_dir: pathlib.Path, how: Sequence[str]) -
     if not (run_dir / "config.json").exists():
         train = ["launch.train", f"--agent={agent}", f"--env={name}", f"--run_dir={run_dir}", *how]
         return [train, evaluate]
-    state = progress.read(run_dir) if progress.ended_in_order(run_dir) else None
-    if state is not None and resuming.limits_reached(state["limits"], state["counts"]):
+    if study.has_ended(run_dir):
         return [evaluate]
     return [["launch.train", f"--run_dir={run_dir}", "--resume"], evaluate]
 

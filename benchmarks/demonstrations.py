@@ -17,8 +17,6 @@ import gymnasium
 
 from benchmarks import study
 from benchmarks.study import DOCS, Evaluation, Run
-from run_folder import checkpoints
-from run_folder.layout import RunFolder
 
 DATA = DOCS / "data/demonstrations.csv"
 PAGE = DOCS / "demonstrations.md"
@@ -112,9 +110,7 @@ def train(runs: pathlib.Path, minutes: float, run: Run, core: int) -> Evaluation
     if fraction := FRACTIONS[run.arm]:
         flags += [f"--demonstrations={runs / 'bot'}", f"--demo_fraction={fraction}"]
     path, alone = folder_of(runs, run), ("taskset", "-c", str(core))
-    saved = checkpoints.parse(RunFolder(path).checkpoints)
-    if saved is None or saved.learner_step < UPDATES:  # or its evaluation was cut
-        study.train(path, [*flags, *ENDS], minutes, alone)
+    study.train(path, [*flags, *ENDS], minutes, alone)
     return study.evaluate(path, EPISODES, alone)
 
 

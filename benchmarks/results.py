@@ -9,6 +9,8 @@
 trains what docs/data does not hold yet, then draws all of it and writes the page. A run is a folder
 of RUNS; one that was cut short goes on. With --minutes=0 nothing is trained.
 
+The policy of each task's first seed is kept in policies/.
+
 `atari` has the whole machine for two hours each. The others have a core each, as many at a time as
 there are cores, 16 environments and an LSTM of 64 units; beside them sb3-contrib's RecurrentPPO has
 the same. `bsuite` is scored by bsuite's own rule, of the first 10,000 episodes of each task.
@@ -32,7 +34,7 @@ from environments import scores, suites
 from run_folder import disk, launches, log_reader
 from run_folder.layout import RunFolder
 
-PAGE = DOCS / "results.md"
+PAGE, POLICIES = DOCS / "results.md", DOCS.parent / "policies"
 SEEDS = (1, 2, 3)
 LAST = 2  # minutes whose mean is a run's final return
 EPISODES = 30  # of an evaluation
@@ -84,7 +86,13 @@ class Study(NamedTuple):
         "--evaluation_episodes=0",
     )
     has_machine: bool = False  # each training the whole one; else a core
-    curve: str = "episodes"  # the log that it is drawn from
+    evaluates: bool = False  # while it trains; what is evaluated at the end is then the best
+    is_scored: bool = False  # by all episodes that are played, and not by an evaluation
+
+    @property
+    def checkpoint(self) -> str:
+        """Whose parameters are evaluated and kept."""
+        return "best" if self.evaluates else "latest"
 
     @property
     def tasks(self) -> list[str]:
@@ -139,7 +147,7 @@ STUDIES = {
         ],
         flags=("--evaluation_minutes=8", "--evaluation_episodes=4"),
         has_machine=True,
-        curve="evaluator",
+        evaluates=True,
     ),
     MEMORY: Study(
         10.0,
@@ -154,6 +162,7 @@ STUDIES = {
             *_runs([*LENGTHS, *SIZES], ["r2d2"]),
             *_runs([*LENGTHS, *SIZES], [RIVAL], seeds=[1]),
         ],
+        is_scored=True,
     ),
     CONTROL: Study(
         25.0,
@@ -192,33 +201,48 @@ def steps_of(task: str) -> int | None:
     return (BSUITE_EPISODES + NUM_ACTORS) * 3 if task in SIZES else None
 
 
+def policy_of(run: Run) -> pathlib.Path:
+    """Where the policy of a task's first seed is kept."""
+    return folder_of(POLICIES, run).with_name(folder_of(POLICIES, run).name.removesuffix("_1"))
+
+
 def train(
     runs: pathlib.Path, name: str, run: Run, minutes: float, core: int | None, rival_python: str
 ) -> tuple[Made, Evaluation | None]:
-    """Trains, and evaluates what was trained here; of bsuite's tasks it counts all episodes."""
-    path, arm = folder_of(runs, run), ARMS[run.arm]
+    """Trains; of what was trained here it evaluates and keeps the policy."""
+    asked, path = STUDIES[name], folder_of(runs, run)
     alone = () if core is None else ("taskset", "--cpu-list", str(core))
-    steps = steps_of(run.task) if name == BSUITE else None
+    steps = steps_of(run.task) if asked.is_scored else None
     if run.arm == RIVAL:
-        runs.mkdir(parents=True, exist_ok=True)
-        log = f"{path}{disk.TEMPORARY}"
-        told = dict(env=run.task, seconds=60 * minutes, seed=run.seed, log=log, steps=steps)
-        rival = ("-m", "benchmarks.rivals.stable_baselines", json.dumps(told))
-        if not path.exists():
-            subprocess.run((*alone, rival_python, *rival), check=True)
-            os.replace(log, path)
-        machine = f"{launches.processor()}, 1 core"
-        made = Made(launches.commit(), machine, shlex.join(("python", *rival)))
-        return made, None if steps is None else counted(path, run)
-    flags = (*arm.flags, f"--env={run.task}", f"--seed={run.seed}", *STUDIES[name].flags)
+        return train_rival(path, run, minutes, steps, (*alone, rival_python)), None
+    flags = (*ARMS[run.arm].flags, f"--env={run.task}", f"--seed={run.seed}", *asked.flags)
     if steps is not None:
         flags += (f"--max_actor_steps={steps}",)
     study.train(path, flags, minutes, alone)
     first, *_ = launches.read(path)
     made = Made(first.commit, first.processors, first.command)
-    if steps is not None:
-        return made, counted(path, run)
-    return made, study.evaluate(path, EPISODES, alone)
+    if asked.is_scored:
+        return made, None
+    found = study.evaluate(path, EPISODES, alone, asked.checkpoint)
+    if run.seed == SEEDS[0] and not (kept := policy_of(run)).exists():
+        how = (f"--run_dir={path}", f"--checkpoint={asked.checkpoint}", "--as_run")
+        study.run(["launch.export", *how, f"--export_dir={kept}"], None)
+    return made, found
+
+
+def train_rival(
+    path: pathlib.Path, run: Run, minutes: float, steps: int | None, python: Sequence[str]
+) -> Made:
+    """Trains the rival into a log, of which there is none before its end."""
+    log = f"{path}{disk.TEMPORARY}"
+    told = dict(env=run.task, seconds=60 * minutes, seed=run.seed, log=log, steps=steps)
+    how = ("-m", "benchmarks.rivals.stable_baselines", json.dumps(told))
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run((*python, *how), check=True)
+        os.replace(log, path)
+    machine = f"{launches.processor()}, 1 core"
+    return Made(launches.commit(), machine, shlex.join(("python", *how)))
 
 
 def _log(path: pathlib.Path, run: Run, log: str = "episodes") -> log_reader.Log:
@@ -229,7 +253,7 @@ def _log(path: pathlib.Path, run: Run, log: str = "episodes") -> log_reader.Log:
 
 
 def counted(path: pathlib.Path, run: Run) -> Evaluation:
-    """The episodes that bsuite counts: all actors' first ones, explored in or not."""
+    """The episodes that bsuite counts: the first ones of all actors, explored in or not."""
     log = _log(path, run)
     returns = log["episode_return"][:BSUITE_EPISODES]
     return Evaluation.of(int(log["actor_steps"][len(returns) - 1]), returns)
@@ -237,7 +261,7 @@ def counted(path: pathlib.Path, run: Run) -> Evaluation:
 
 def minutes_of(path: pathlib.Path, name: str, run: Run) -> Iterator[tuple[Minute, Episodes]]:
     """A training's episodes by the minute in which they ended."""
-    log = _log(path, run, STUDIES[name].curve)
+    log = _log(path, run, "evaluator" if STUDIES[name].evaluates else "episodes")
     if run.arm == "r2d2":
         log = log.where(np.isin(log["actor"], GREEDY))
     columns = log.defined("walltime", "actor_steps", "episode_return")
@@ -276,10 +300,12 @@ def complete(runs: pathlib.Path, name: str, minutes: float | None, rival_python:
         # An episode may end while the run does.
         found = minutes_of(folder_of(runs, run), name, run)
         study.extend(curves, {minute: of for minute, of in found if minute.minute < minutes})
+        if asked.is_scored:
+            evaluation = counted(folder_of(runs, run), run)
         if evaluation is not None:
             study.extend(returns, {run: evaluation})
         study.extend(origins, {run: made})  # the last: what is in there is made
-    for task in asked.tasks:
+    for task in () if asked.is_scored else asked.tasks:
         if (run := Run(task, RANDOM, 0)) not in played and task not in scores.SCORES:
             study.extend(returns, {run: Evaluation.of(0, random_returns(task, EPISODES))})
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar, get_origin
 import numpy as np
 
 from analysis.playing import files
-from run_folder import checkpoints, disk
+from run_folder import checkpoints, disk, progress, resuming
 from run_folder.layout import RunFolder
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
@@ -167,10 +167,16 @@ def run(arguments: Sequence[str], minutes: float | None, before: Sequence[str] =
         raise subprocess.CalledProcessError(code, command)
 
 
+def has_ended(run_dir: pathlib.Path) -> bool:
+    """Whether a run has reached its own limit, beyond which it does not go on."""
+    state = progress.read(run_dir) if progress.ended_in_order(run_dir) else None
+    return state is not None and bool(resuming.limits_reached(state["limits"], state["counts"]))
+
+
 def train(
     path: pathlib.Path, flags: Sequence[str], minutes: float, before: Sequence[str] = ()
 ) -> None:
-    """Trains a run for so many minutes in all; goes on with one that was cut short.
+    """Trains a run for so many minutes in all, or to its limit; one that was cut short goes on.
 
     The minutes of a launch that was killed count up to its last save.
 
@@ -183,7 +189,7 @@ def train(
         how = ("--resume",)
         saved = checkpoints.parse(RunFolder(path).checkpoints)
         minutes -= saved.walltime / 60 if saved is not None else 0
-    if minutes >= LEAST_MINUTES:
+    if minutes >= LEAST_MINUTES and not has_ended(path):
         run(["launch.train", f"--run_dir={path}", *how], minutes, before)
 
 
@@ -258,9 +264,12 @@ def newest_evaluation(run_dir: pathlib.Path) -> Evaluation | None:
     return Evaluation.of(rows[0].actor_steps, np.array([row.episode_return for row in rows]))
 
 
-def evaluate(run_dir: pathlib.Path, episodes: int, before: Sequence[str] = ()) -> Evaluation:
-    """Has a run's last parameters play; arguments and errors as of `run`."""
-    run(["launch.evaluate", f"--run_dir={run_dir}", f"--episodes={episodes}"], None, before)
+def evaluate(
+    run_dir: pathlib.Path, episodes: int, before: Sequence[str] = (), checkpoint: str = "latest"
+) -> Evaluation:
+    """Has a run's last parameters play, or others; arguments and errors as of `run`."""
+    how = [f"--run_dir={run_dir}", f"--episodes={episodes}", f"--checkpoint={checkpoint}"]
+    run(["launch.evaluate", *how], None, before)
     found = newest_evaluation(run_dir)
     assert found is not None
     return found

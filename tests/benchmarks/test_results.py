@@ -80,6 +80,8 @@ class _Cut:
         monkeypatch.setattr(results, "DOCS", folder)
         monkeypatch.setattr(study, "train", self._train)
         monkeypatch.setattr(study, "evaluate", lambda *_: Evaluation(800, 0.5, 0.1))
+        monkeypatch.setattr(study, "run", self._export)
+        monkeypatch.setattr(results, "POLICIES", folder / "policies")
         monkeypatch.setattr(subprocess, "run", self._rival)
         monkeypatch.setattr(results, "random_returns", lambda *_: np.array([0.0, 1.0]))
         monkeypatch.setattr(launches, "commit", lambda: COMMIT)
@@ -117,6 +119,12 @@ class _Cut:
             self.trained.append([flag for flag in flags if "seed" in flag])
             _episodes(RunFolder(path).log("episodes"))
 
+    def _export(self, command: Sequence[str], minutes: float | None) -> None:
+        asked = [f"--run_dir={self.folder}/runs/catch_r2d2_1", "--checkpoint=latest", "--as_run"]
+        kept = self.folder / "policies" / "catch_r2d2"
+        assert command == ["launch.export", *asked, f"--export_dir={kept}"]
+        kept.mkdir(parents=True)
+
 
 def _episodes(log: pathlib.Path, skipped: int = 0) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -135,6 +143,7 @@ def test_a_study_that_is_cut_anywhere_ends_with_the_same_files_and_trains_nothin
     assert files["cut_curves.csv"].count("\n") == 1 + 6 * 2  # the third minute is beyond the end
     assert files["cut_returns.csv"].count("\n") == 1 + 3 + 1
     assert files["cut_runs.csv"].count(COMMIT) == 6
+    assert (whole.folder / "policies" / "catch_r2d2").exists()
     cut = _Cut(tmp_path / "cut", monkeypatch)
     for writes in (1, 2, 3) * 7:
         found = cut.complete(writes)

@@ -6,10 +6,12 @@ al. 2020): to remember a bit for so many steps, and so many bits for two.
 
 import functools
 import importlib
+import math
 from collections.abc import Callable
 from typing import Any
 
 import gymnasium
+import numpy as np
 from gymnasium import spaces
 
 # As bsuite's sweeps have them.
@@ -19,15 +21,22 @@ SIZES = (*_UP_TO_25, 30, 40)  # bits
 
 
 def memory_s9() -> gymnasium.Env[Any, Any]:
-    """MiniGrid-MemoryS9 for an agent that sees 3 x 3 fields.
+    """MiniGrid-MemoryS9 for an agent that sees 3 x 3 fields, each as one-hot vectors.
 
     With its own view of 7 x 7 it sees the object at the end beside the one at the beginning. Its
     actions are to turn left, to turn right and to go on: there is nothing to pick up.
     """
     importlib.import_module("minigrid")
+    wrappers = importlib.import_module("minigrid.wrappers")
     env = gymnasium.make("MiniGrid-MemoryS9-v0", agent_view_size=3)
-    seen = importlib.import_module("minigrid.wrappers").ImgObsWrapper(env)
-    return gymnasium.wrappers.TransformAction(seen, lambda action: action, spaces.Discrete(3))
+    seen = wrappers.ImgObsWrapper(wrappers.OneHotPartialObsWrapper(env))
+    size = math.prod(seen.observation_space.shape)
+    floats = gymnasium.wrappers.TransformObservation(
+        seen,
+        lambda fields: fields.astype(np.float32).ravel(),
+        spaces.Box(0.0, 1.0, (size,), np.float32),
+    )
+    return gymnasium.wrappers.TransformAction(floats, lambda action: action, spaces.Discrete(3))
 
 
 def _bsuite(bsuite_id: str) -> Any:

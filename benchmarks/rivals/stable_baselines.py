@@ -103,6 +103,8 @@ def make(name: str) -> gymnasium.Env[Any, Any]:
         module, _, id_ = rest.partition(":")
         importlib.import_module(module)
         env = gymnasium.make(id_)
+        if module == "minigrid":
+            env = importlib.import_module("minigrid.wrappers").ImgObsWrapper(env)
     else:
         env = getattr(importlib.import_module(kind), rest)()
         if not isinstance(env, gymnasium.Env):

@@ -26,6 +26,7 @@ _AS_RUN = flags.DEFINE_boolean(
     "Write a run folder that has the parameters and what is known of them alone: it plays, is "
     "exported and goes on as the run would.",
 )
+_OF_PLAYING = ("epsilon", "memory_steps", "seed")
 _SECTIONS = {"Whose policy": playing_flags.NAMES, "Where and how": ("export_dir", "as_run", "seed")}
 
 
@@ -36,6 +37,11 @@ def main(_: Sequence[str]) -> None:
             raise SettingsError(f"--export_dir must name a new folder, got {asked!r}.")
         if _AS_RUN.value and asked is None:
             raise SettingsError("--as_run writes a run folder: name it with --export_dir.")
+        for name in _OF_PLAYING if _AS_RUN.value else ():
+            if flags.FLAGS[name].present:
+                raise SettingsError(
+                    f"--{name} is for who plays what --as_run writes: leave it out."
+                )
         player = playing_flags.player(opening.run())
     except SettingsError as error:
         command_line.fail(str(error))

@@ -63,6 +63,10 @@ def test_a_small_run_folder_is_written_where_it_is_wanted(
     [
         (["--checkpoint=5"], "holds no step 5 of r2d2; there are 3, 7."),
         (["--export_dir="], "--export_dir must name a new folder, got ''."),
+        (
+            ["--as_run", "--export_dir=x", "--epsilon=0.1"],
+            "--epsilon is for who plays what --as_run writes: leave it out.",
+        ),
         (["--as_run"], "--as_run writes a run folder: name it with --export_dir."),
         (["--export_dir=/"], "--export_dir must name a new folder, got '/'."),
         (["--export_dir=/proc/policy"], "/proc/policy cannot be written: "),

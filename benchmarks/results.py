@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from analysis.playing import files, intervals
 from benchmarks import figures, memory_tasks, study
 from benchmarks.figures import Line, Panel
 from benchmarks.study import DOCS, Episodes, Evaluation, Run
@@ -72,7 +73,8 @@ class Arm(NamedTuple):
 
     label: str
     colour: str
-    flags: tuple[str, ...] = ()  # of `launch.train`; none of a rival's
+    agent: str = ""  # the rival's is its own
+    flags: tuple[str, ...] = ()  # of `launch.train`; by default the study's LSTM is
 
 
 class Study(NamedTuple):
@@ -85,6 +87,7 @@ class Study(NamedTuple):
         f"--actors_per_node={NUM_ACTORS}",
         "--evaluation_episodes=0",
     )
+    lstm_size: int | None = 64  # None leaves the preset's
     has_machine: bool = False  # each training the whole one; else a core
     evaluates: bool = False  # while it trains; what is evaluated at the end is then the best
     is_scored: bool = False  # by all episodes that are played, and not by an evaluation
@@ -100,25 +103,15 @@ class Study(NamedTuple):
         return list(dict.fromkeys(run.task for run in self.runs))
 
 
-def _small(label: str, colour: str, agent: str, *flags: str) -> Arm:
-    return Arm(label, colour, (f"--agent={agent}", f"--{agent}.lstm_size=64", *flags))
-
-
 ARMS = {
-    "r2d2_atari": Arm("R2D2", "tab:red", ("--agent=r2d2",)),
-    "impala_atari": Arm("IMPALA", "tab:blue", ("--agent=impala",)),
-    "r2d2": _small("R2D2", "tab:red", "r2d2"),
-    "impala": _small("IMPALA", "tab:blue", "impala"),
-    "impala_feedforward": Arm(
-        "IMPALA, no LSTM", "tab:olive", ("--agent=impala", "--impala.lstm_size=0")
-    ),
-    "stac": _small("STAC", "tab:purple", "stac"),
-    "stacx": _small("STACX", "tab:green", "stacx"),
-    "rsac": _small("recurrent SAC", "tab:red", "rsac"),
+    "r2d2": Arm("R2D2", "tab:red", "r2d2"),
+    "impala": Arm("IMPALA", "tab:blue", "impala"),
+    "impala_feedforward": Arm("IMPALA, no LSTM", "tab:olive", "impala", ("--impala.lstm_size=0",)),
+    "stac": Arm("STAC", "tab:purple", "stac"),
+    "stacx": Arm("STACX", "tab:green", "stacx"),
+    "rsac": Arm("recurrent SAC", "tab:red", "rsac"),
     "rsac_feedforward": Arm(
-        "SAC, no LSTM",
-        "tab:orange",
-        ("--agent=rsac", "--rsac.lstm_size=0", "--rsac.burn_in=0"),
+        "SAC, no LSTM", "tab:orange", "rsac", ("--rsac.lstm_size=0", "--rsac.burn_in=0")
     ),
     RIVAL: Arm("RecurrentPPO", "tab:gray"),
 }
@@ -142,10 +135,11 @@ STUDIES = {
     ATARI: Study(
         120.0,
         [
-            *_runs(_GAMES, ["r2d2_atari"], seeds=[1]),
-            *_runs([_GAMES[0], _GAMES[2]], ["impala_atari"], seeds=[1]),
+            *_runs(_GAMES, ["r2d2"], seeds=[1]),
+            *_runs([_GAMES[0], _GAMES[2]], ["impala"], seeds=[1]),
         ],
         flags=("--evaluation_minutes=8", "--evaluation_episodes=4"),
+        lstm_size=None,
         has_machine=True,
         evaluates=True,
     ),
@@ -215,7 +209,10 @@ def train(
     steps = steps_of(run.task) if asked.is_scored else None
     if run.arm == RIVAL:
         return train_rival(path, run, minutes, steps, (*alone, rival_python)), None
-    flags = (*ARMS[run.arm].flags, f"--env={run.task}", f"--seed={run.seed}", *asked.flags)
+    _, _, agent, flags = ARMS[run.arm]
+    if not flags and asked.lstm_size is not None:
+        flags = (f"--{agent}.lstm_size={asked.lstm_size}",)
+    flags += (f"--agent={agent}", f"--env={run.task}", f"--seed={run.seed}", *asked.flags)
     if steps is not None:
         flags += (f"--max_actor_steps={steps}",)
     study.train(path, flags, minutes, alone)
@@ -261,8 +258,9 @@ def counted(path: pathlib.Path, run: Run) -> Evaluation:
 
 def minutes_of(path: pathlib.Path, name: str, run: Run) -> Iterator[tuple[Minute, Episodes]]:
     """A training's episodes by the minute in which they ended."""
-    log = _log(path, run, "evaluator" if STUDIES[name].evaluates else "episodes")
-    if run.arm == "r2d2":
+    evaluates = STUDIES[name].evaluates
+    log = _log(path, run, "evaluator" if evaluates else "episodes")
+    if run.arm == "r2d2" and not evaluates:
         log = log.where(np.isin(log["actor"], GREEDY))
     columns = log.defined("walltime", "actor_steps", "episode_return")
     for minute, episodes in study.episodes_by_minute(*columns):
@@ -375,7 +373,7 @@ def draw_bsuite(path: pathlib.Path) -> None:
         lines = []
         for arm in dict.fromkeys(run.arm for run in STUDIES[BSUITE].runs):
             if found := errors(arm, sizes):
-                label, colour, _ = ARMS[arm]
+                label, colour, *_ = ARMS[arm]
                 middle = [float(np.median(values)) for values in found.values()]
                 low, high = ([pick(values) for values in found.values()] for pick in (min, max))
                 style = dict(color=colour)
@@ -449,11 +447,26 @@ def block(name: str) -> str:
     return "\n\n".join(parts)
 
 
+def policies_table() -> str:
+    """In Markdown: the policies that are kept, with what their own evaluation returned."""
+    rows = []
+    for config in sorted(POLICIES.glob("*/config.json")):
+        folder = config.parent
+        played = files.read_all(folder)
+        first = played[min(played, key=len)]  # others may have played it since
+        returns = np.array([row.episode_return for row in first])
+        low, high = intervals.of_mean(returns)
+        size = sum(path.stat().st_size for path in (folder / "checkpoints").iterdir())
+        mean = f"{returns.mean():,.2f} [{low:,.2f}, {high:,.2f}]"
+        rows.append([f"`{folder.name}`", mean, str(len(returns)), f"{size / 1e6:.2f} MB"])
+    return study.markdown(["policy", "return", "episodes", "size"], rows) if rows else "None yet."
+
+
 def written(page: str) -> str:
-    """The page with all that is in docs/data."""
+    """The page with all that is in docs/data, and the policies that are kept."""
     for name in STUDIES:
         page = study.replace_block(page, name, block(name))
-    return page
+    return study.replace_block(page, "policies", policies_table())
 
 
 def main() -> None:

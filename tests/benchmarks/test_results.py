@@ -14,6 +14,8 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from agents.environment_loop import Episode
+from analysis.playing.files import File, Played
 from benchmarks import memory_tasks, results, study
 from benchmarks.results import BSUITE, CONTROL, MEMORY, RIVAL, STUDIES, Minute
 from benchmarks.study import Episodes, Evaluation, Run
@@ -205,6 +207,22 @@ def test_what_bsuite_counts_is_an_agents_first_episodes(
     counted = results.counted(tmp_path, run)
     assert counted.actor_steps == 610
     assert counted.evaluated == pytest.approx(31 / 7)
+
+
+def test_policies_are_listed_by_what_they_returned_when_they_were_kept(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "POLICIES", tmp_path)
+    assert results.policies_table() == "None yet."
+    folder = tmp_path / "catch_r2d2"
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "config.json").touch()
+    (folder / "checkpoints" / "best-r2d2.npz").write_bytes(bytes(30_000))
+    played = Played("r2d2", 7, 4_000, 60.0, 0.0, None, 0)
+    for value in (0.5, -1.0):  # the second is of somebody who has played it since
+        File(folder, played).append("catch", [Episode(0, value, 9)] * 2)
+    row = "| `catch_r2d2` | 0.50 [0.50, 0.50] | 2 | 0.03 MB |"
+    assert results.policies_table().splitlines()[2:] == [row]
 
 
 def test_random_actions_are_played_to_their_end_and_again_alike() -> None:

@@ -11,6 +11,7 @@ begins to learn with these parameters, and is new in all else.
 
 import dataclasses
 import math
+import os
 import pathlib
 import shutil
 
@@ -43,24 +44,27 @@ def write(player: Player, folder: pathlib.Path) -> pathlib.Path:
         parameters = [variable.numpy().astype(np.float16) for variable in player.network.variables]
     if not all(np.isfinite(value).all() for value in parameters):
         raise SettingsError(f"{played.agent}'s parameters are too large to be kept in 16 bits.")
+    kept = Best(
+        score=_score(evaluations),
+        learner_step=played.learner_steps,
+        actor_steps=played.actor_steps,
+        walltime=played.walltime,
+        parameters=parameters,
+    )
+    unfinished = RunFolder(folder.with_name(folder.name + disk.TEMPORARY))
     try:
-        folder.mkdir(parents=True)
-        small = RunFolder(folder)
-        disk.write(small.config, dataclasses.replace(run, run_dir=folder.name).to_json())
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(unfinished.path, ignore_errors=True)  # of who was killed here
+        unfinished.evaluations.mkdir(parents=True)
+        disk.write(unfinished.config, dataclasses.replace(run, run_dir=folder.name).to_json())
         if run.folder.launches.exists():  # older runs have none
-            shutil.copy(run.folder.launches, small.launches)
-        small.evaluations.mkdir()
+            shutil.copy(run.folder.launches, unfinished.launches)
         for name in evaluations:
-            shutil.copy(run.folder.evaluations / f"{name}.csv", small.evaluations)
-        kept = Best(
-            score=_score(evaluations),
-            learner_step=played.learner_steps,
-            actor_steps=played.actor_steps,
-            walltime=played.walltime,
-            parameters=parameters,
-        )
-        best.write(small.checkpoints, played.agent, kept)
+            shutil.copy(run.folder.evaluations / f"{name}.csv", unfinished.evaluations)
+        best.write(unfinished.checkpoints, played.agent, kept)
+        os.rename(unfinished.path, folder)
     except OSError as error:
+        shutil.rmtree(unfinished.path, ignore_errors=True)
         raise SettingsError(f"{folder} cannot be written: {disk.said(error)}.") from None
     return folder
 

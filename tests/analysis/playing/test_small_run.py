@@ -1,5 +1,6 @@
 """A run folder of parameters alone: it plays as the run does, and a run goes on from it."""
 
+import errno
 import pathlib
 
 import numpy as np
@@ -78,12 +79,22 @@ def test_it_plays_and_a_run_goes_on_from_it(small: tuple[Settings, Settings]) ->
     assert again.played.actor_steps == player.played.actor_steps
 
 
+def _fails(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
 def test_what_16_bits_do_not_hold_and_where_nothing_can_be_written_is_said(
-    small: tuple[Settings, Settings], tmp_path: pathlib.Path
+    small: tuple[Settings, Settings], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     player = evaluation.load(small[0])
     with pytest.raises(SettingsError, match="/proc/small cannot be written: "):
         small_run.write(player, pathlib.Path("/proc/small"))
+    with monkeypatch.context() as full:
+        full.setattr(best, "write", _fails)
+        with pytest.raises(SettingsError, match="small cannot be written: No space left on device"):
+            small_run.write(player, tmp_path / "b" / "small")
+    assert not list((tmp_path / "b").iterdir())
+    assert small_run.write(player, tmp_path / "b" / "small").is_dir()
     player.network.variables[0].assign(player.network.variables[0] + 1e6)
     with pytest.raises(SettingsError, match="'s parameters are too large to be kept in 16 bits"):
         small_run.write(player, tmp_path / "large")

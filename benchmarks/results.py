@@ -386,20 +386,23 @@ def draw_bsuite(path: pathlib.Path) -> None:
 
 
 def table(name: str) -> str:
-    """In Markdown: an agent on a task a row, where all its seeds are there."""
+    """In Markdown: an agent on a task a row, of the seeds that have been made."""
     if name == BSUITE:
         return bsuite_table()
     points, played = read(data(name, "curves")), study.read(data(name, "returns"), Run, Evaluation)
-    asked, header = STUDIES[name], ["task", "agent", "minutes", "actor steps", "while training"]
+    asked, header = (
+        STUDIES[name],
+        ["task", "agent", "seeds", "minutes", "actor steps", "while training"],
+    )
     rows = []
     for task, arm in dict.fromkeys((run.task, run.arm) for run in asked.runs):
-        runs = [run for run in asked.runs if run[:2] == (task, arm)]
-        if not all(run in points for run in runs):
+        runs = [run for run in asked.runs if run[:2] == (task, arm) and run in points]
+        if not runs:
             continue
         own = [points[run] for run in runs]
         minutes = max(of[-1][0] for of in own) + 1
         steps = np.mean([of[-1][1].actor_steps for of in own])
-        row = [f"`{title(task)}`", ARMS[arm].label, f"{minutes}", f"{steps:,.0f}"]
+        row = [f"`{title(task)}`", ARMS[arm].label, f"{len(runs)}", f"{minutes}", f"{steps:,.0f}"]
         row.append(str(study.median([last_return(of) for of in own])))
         found = [played[run] for run in runs if run in played]
         row.append(_evaluated(found))

@@ -5,7 +5,7 @@
 
 `small` trains on `benchmarks.returns:cliff`, where a return that goes on through what was tried
 leads over the edge. Actors and learner take turns in one process, so a run follows from its
-seed. `pong` trains with the local preset on the whole machine, 30 minutes each, and evaluates.
+seed. `pong` trains with the local preset on the whole machine, 20 minutes each, and evaluates.
 Both train what docs/data does not hold yet, then print all of it; a run of Pong that was cut short
 goes on.
 """
@@ -32,7 +32,7 @@ UPDATES = 1_500
 NUM_ENVIRONMENTS = 16
 STEPS = 12  # from one end of the cliff to the other
 WAY = 0.1  # for each of them
-MINUTES = 30.0  # of Pong
+MINUTES = 20.0  # of Pong
 EPISODES = 30  # of an evaluation there
 PONG_TASK, SMALL_TASK = "atari:pong", "benchmarks.returns:cliff"
 

@@ -429,8 +429,7 @@ class Learner(Parameters, acme.Learner):
 
 def write_parameters(update: Update, prefix: str, learner_steps: int) -> None:
     """Writes an update's variables as a `Learner` that has made so many updates writes them."""
-    steps = tf.Variable(learner_steps, dtype=tf.int64, trainable=False)
-    tf.train.Checkpoint(update=update, steps=steps).write(prefix)
+    _checkpoint(update, learner_steps).write(prefix)
 
 
 def read_parameters(update: Update, prefix: str) -> None:
@@ -439,5 +438,10 @@ def read_parameters(update: Update, prefix: str) -> None:
     Raises:
       tf.errors.OpError, AssertionError: when the files are missing, corrupt, or another agent's.
     """
-    steps = tf.Variable(0, dtype=tf.int64, trainable=False)
-    tf.train.Checkpoint(update=update, steps=steps).read(prefix).assert_consumed()
+    _checkpoint(update, learner_steps=0).read(prefix).assert_consumed()
+
+
+def _checkpoint(update: Update, learner_steps: int) -> tf.train.Checkpoint:
+    """An update that no `Learner` has, as one would save it."""
+    steps = tf.Variable(learner_steps, dtype=tf.int64, trainable=False)
+    return tf.train.Checkpoint(update=update, steps=steps)

@@ -71,8 +71,8 @@ SUITES = (
     "gym:minigrid:BabyAI-GoToLocal-v0",
     "gym:minigrid:BabyAI-BossLevel-v0",
     *(f"gym:popgym:popgym-{task}Easy-v0" for task in _POPGYM),
-    "benchmarks.environments:bsuite_memory_len",
-    "benchmarks.environments:bsuite_memory_size",
+    "benchmarks.memory_tasks:memory_len_6",
+    "benchmarks.memory_tasks:memory_size_6",
 )
 
 _FIRST = "\n| observations |"  # with which the tables begin
@@ -97,16 +97,6 @@ class Probe(gymnasium.Env):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         assert self.action_space.contains(action)
         return self.observation_space.sample(), 0.0, False, False, {}
-
-
-def bsuite_memory_len() -> Any:
-    """bsuite's task of remembering for long."""
-    return importlib.import_module("bsuite").load_from_id("memory_len/5")
-
-
-def bsuite_memory_size() -> Any:
-    """bsuite's task of remembering much."""
-    return importlib.import_module("bsuite").load_from_id("memory_size/5")
 
 
 def tables() -> str:

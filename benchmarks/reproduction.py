@@ -10,7 +10,6 @@ draws the plots and writes the tables of docs/reproduction.md. A quick look goes
 
 import dataclasses
 import itertools
-import math
 import pathlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,10 +23,9 @@ from agents.environment_loop import VectorEnvironmentLoop
 from agents.in_process import InProcess
 from agents.single_process import pace_of
 from analysis.playing import intervals
-from analysis.playing.intervals import Interval
 from benchmarks import figures, ripening, study, training
 from benchmarks.figures import Line, Panel
-from benchmarks.study import DOCS, Run, markdown, replace_block
+from benchmarks.study import DOCS, Estimate, Run, markdown, replace_block
 from environments import suites
 from environments.dm import make_environment_spec
 from r2d2 import agent as r2d2
@@ -172,19 +170,6 @@ def train(run: Run, steps: int) -> Result:
     )
 
 
-class Estimate(NamedTuple):
-    """A mean and its 95% interval; a single value has none."""
-
-    mean: float
-    interval: Interval
-
-    def __str__(self) -> str:
-        ends = self.interval if math.isfinite(self.interval.low) else ()
-        digits = 0 if max(map(abs, (self.mean, *ends))) >= 100 else 2
-        mean, *bounds = (f"{x:,.{digits}f}".replace("-", "−") for x in (self.mean, *ends))
-        return f"{mean} [{', '.join(bounds)}]" if bounds else mean
-
-
 def mean(values: Sequence[float]) -> Estimate:
     """Estimates a mean, with the percentile bootstrap's interval.
 
@@ -273,7 +258,9 @@ def _curve(runs: Sequence[Result], label: str, color: str) -> Line:
     steps = np.mean([run.steps for run in runs]) * (np.arange(POINTS) + 0.5) / POINTS
     means = [mean(values) for values in zip(*(run.curve for run in runs), strict=True)]
     low, high = zip(*(found.interval for found in means), strict=True)
-    return Line(steps, [found.mean for found in means], label, (low, high), None, dict(color=color))
+    return Line(
+        steps, [found.value for found in means], label, (low, high), None, dict(color=color)
+    )
 
 
 def _finals(values: Sequence[float], column: int) -> list[Line]:

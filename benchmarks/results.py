@@ -203,12 +203,13 @@ def policy_of(run: Run) -> pathlib.Path:
 def train(
     runs: pathlib.Path, name: str, run: Run, minutes: float, core: int | None, rival_python: str
 ) -> tuple[Made, Evaluation | None]:
-    """Trains; of what was trained here it evaluates and keeps the policy."""
+    """Trains; of what was trained here it evaluates and keeps the policy, or it counts episodes."""
     asked, path = STUDIES[name], folder_of(runs, run)
     alone = () if core is None else ("taskset", "--cpu-list", str(core))
     steps = steps_of(run.task) if asked.is_scored else None
     if run.arm == RIVAL:
-        return train_rival(path, run, minutes, steps, (*alone, rival_python)), None
+        made = train_rival(path, run, minutes, steps, (*alone, rival_python))
+        return made, counted(path, run) if asked.is_scored else None
     _, _, agent, flags = ARMS[run.arm]
     if not flags and asked.lstm_size is not None:
         flags = (f"--{agent}.lstm_size={asked.lstm_size}",)
@@ -219,7 +220,7 @@ def train(
     first, *_ = launches.read(path)
     made = Made(first.commit, first.processors, first.command)
     if asked.is_scored:
-        return made, None
+        return made, counted(path, run)
     found = study.evaluate(path, EPISODES, alone, asked.checkpoint)
     if run.seed == SEEDS[0] and not (kept := policy_of(run)).exists():
         how = (f"--run_dir={path}", f"--checkpoint={asked.checkpoint}", "--as_run")
@@ -298,8 +299,6 @@ def complete(runs: pathlib.Path, name: str, minutes: float | None, rival_python:
         # An episode may end while the run does.
         found = minutes_of(folder_of(runs, run), name, run)
         study.extend(curves, {minute: of for minute, of in found if minute.minute < minutes})
-        if asked.is_scored:
-            evaluation = counted(folder_of(runs, run), run)
         if evaluation is not None:
             study.extend(returns, {run: evaluation})
         study.extend(origins, {run: made})  # the last: what is in there is made
@@ -330,7 +329,15 @@ def title(task: str) -> str:
 
 
 def draw(name: str, path: pathlib.Path) -> None:
-    """Draws a study: returns against minutes above, against steps below; a task a column."""
+    """Draws a study."""
+    if name == BSUITE:
+        draw_bsuite(path)
+    else:
+        draw_curves(name, path)
+
+
+def draw_curves(name: str, path: pathlib.Path) -> None:
+    """Draws returns against minutes above, against steps below; a task a column."""
     points, random = read(data(name, "curves")), study.read(data(name, "returns"), Run, Evaluation)
     above, below = [], []
     for task in (task for task in STUDIES[name].tasks if any(run.task == task for run in points)):
@@ -390,11 +397,7 @@ def table(name: str) -> str:
     if name == BSUITE:
         return bsuite_table()
     points, played = read(data(name, "curves")), study.read(data(name, "returns"), Run, Evaluation)
-    asked, header = (
-        STUDIES[name],
-        ["task", "agent", "seeds", "minutes", "actor steps", "while training"],
-    )
-    rows = []
+    asked, rows = STUDIES[name], []
     for task, arm in dict.fromkeys((run.task, run.arm) for run in asked.runs):
         runs = [run for run in asked.runs if run[:2] == (task, arm) and run in points]
         if not runs:
@@ -411,6 +414,7 @@ def table(name: str) -> str:
             published = scores.SCORES[task]["r2d2"]
             row += [f"{human:.0%}", f"{published:,.1f}"]
         rows.append(row)
+    header = ["task", "agent", "seeds", "minutes", "actor steps", "while training"]
     header.append(f"{EPISODES} episodes at the end")
     if asked.has_machine:
         header += ["of a human's", "R2D2's paper, 10 billion frames"]
@@ -479,10 +483,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.minutes != 0:
         complete(asked.runs, asked.study, asked.minutes, asked.peer_python)
-    if asked.study == BSUITE:
-        draw_bsuite(image(BSUITE))
-    else:
-        draw(asked.study, image(asked.study))
+    draw(asked.study, image(asked.study))
     PAGE.write_text(written(PAGE.read_text()))
     print(table(asked.study))
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar, get_origin
 
 import numpy as np
 
-from analysis.playing import files
+from analysis.playing import files, intervals
 from run_folder import checkpoints, disk, progress, resuming
 from run_folder.layout import RunFolder
 
@@ -300,27 +300,25 @@ def interval(values: Sequence[float]) -> Interval:
     return Interval(float(np.mean(values)), margin)
 
 
-class Median(NamedTuple):
-    """A median, and the ends of its 95% interval."""
+class Estimate(NamedTuple):
+    """A statistic and its 95% interval; a single value has none."""
 
-    median: float
-    low: float
-    high: float
+    value: float
+    interval: intervals.Interval
 
     def __str__(self) -> str:
-        digits = 0 if max(map(abs, self)) >= 100 else 2
-        middle, low, high = (f"{value:,.{digits}f}" for value in self)
-        return f"{middle} [{low}, {high}]" if len({middle, low, high}) > 1 else middle
+        ends = self.interval if math.isfinite(self.interval.low) else ()
+        digits = 0 if max(map(abs, (self.value, *ends))) >= 100 else 2
+        value, *bounds = (f"{x:,.{digits}f}".replace("-", "−") for x in (self.value, *ends))
+        return f"{value} [{', '.join(bounds)}]" if bounds else value
 
 
-def median(values: Sequence[float]) -> Median:
+def median(values: Sequence[float]) -> Estimate:
     """A median over seeds with its percentile bootstrap interval, as rliable has it.
 
     Agarwal et al. 2021, Section 4. Of three values the interval is from the least to the largest.
     """
-    drawn = np.random.default_rng(0).choice(values, size=(50_000, len(values)))
-    low, high = np.quantile(np.median(drawn, axis=1), [0.025, 0.975])
-    return Median(float(np.median(values)), float(low), float(high))
+    return Estimate(float(np.median(values)), intervals.of_median(values))
 
 
 def over_seeds(results: Mapping[Any, Any], measure: str, **setting: Any) -> Interval:

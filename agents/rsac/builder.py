@@ -1,6 +1,5 @@
 """Recurrent SAC as the rest of the system sees it."""
 
-import tensorflow as tf
 from acme import specs
 
 from agents.actor import with_variables
@@ -37,23 +36,17 @@ def make(config: Config, name: str = "rsac") -> Agent:
         make_policy=policy.make_policy,
         make_evaluation_policy=policy.make_evaluation_policy,
         make_update=lambda spec: SACUpdate(make_network(spec), make_network(spec), config),
-        # The action taken is a sample of the actor's policy, and stands for a fresh one.
-        initial_priority=make_initial_priority(config, ("value",), _item_targets),
+        # The action taken is a sample of the actor's policy, and stands for a fresh one. Lost lives
+        # mean nothing here.
+        initial_priority=make_initial_priority(
+            config,
+            ("value",),
+            lambda config, value, reward, continuation, _, mask: losses.item_targets(
+                config, value, reward, continuation, mask
+            ),
+        ),
         environment_action=environment_action,
         estimates=policy.estimates,
         can_be_several=True,
         is_recurrent=config.lstm_size > 0,
     )
-
-
-def _item_targets(
-    config: Config,
-    value: tf.Tensor,
-    reward: tf.Tensor,
-    continuation: tf.Tensor,
-    life_lost: tf.Tensor,
-    mask: tf.Tensor,
-) -> tf.Tensor:
-    """`losses.item_targets` of a stream, in which lost lives mean nothing here."""
-    del life_lost
-    return losses.item_targets(config, value, reward, continuation, mask)

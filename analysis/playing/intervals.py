@@ -4,7 +4,7 @@ Efron and Tibshirani 1993, Section 13.3. They tell of one set of parameters that
 again, and nothing of how much another training run would differ.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +33,12 @@ def of_mean(*samples: Values) -> Interval:
     return _middle(_resampled_means(*samples).mean(axis=0))
 
 
+def of_median(values: Values) -> Interval:
+    """The interval of a sample's median; NaN where all values are the same."""
+    drawn = _resampled(np.median, values)[0]
+    return _middle(drawn if np.ptp(drawn) else np.full_like(drawn, np.nan))
+
+
 def of_difference(values: Values, others: Values) -> Interval:
     """The interval of mean(values) − mean(others), each resampled by itself."""
     means, means_of_others = _resampled_means(values, others)
@@ -54,11 +60,15 @@ def of_aggregate(normalised: Sequence[np.ndarray]) -> dict[str, Interval]:
 
 
 def _resampled_means(*samples: Values) -> np.ndarray:
-    """Means of as many values of each sample, drawn with replacement: `[samples, RESAMPLES]`."""
+    return _resampled(np.mean, *samples)
+
+
+def _resampled(statistic: Callable[..., np.ndarray], *samples: Values) -> np.ndarray:
+    """Of as many values of each sample, drawn with replacement: `[samples, RESAMPLES]`."""
     rng, found = np.random.default_rng(_SEED), []
     for values in samples:
         drawn = rng.integers(len(values), size=(RESAMPLES, len(values)))
-        found.append(np.asarray(values)[drawn].mean(axis=1))
+        found.append(statistic(np.asarray(values)[drawn], axis=1))
     if min(map(len, samples)) < 2:
         return np.full((len(samples), RESAMPLES), np.nan)
     return np.asarray(found)

@@ -121,12 +121,7 @@ def test_every_line_of_a_benchmark_is_shown() -> None:
 
 
 DRAWN: dict[str, Callable[[pathlib.Path], None]] = {
-    **{
-        f"{name}_curves": results.draw_bsuite
-        if name == results.BSUITE
-        else functools.partial(results.draw, name)
-        for name in RESULTS
-    },
+    **{f"{name}_curves": functools.partial(results.draw, name) for name in RESULTS},
     "impala-corrections": functools.partial(training.draw, CORRECTED, corrections.GRIDS),
     "cores": functools.partial(cores.draw, CORED),
     "legal-actions": functools.partial(training.draw, MASKED, legal_actions.GRIDS),

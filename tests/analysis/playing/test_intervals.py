@@ -94,3 +94,9 @@ def test_a_single_episode_says_nothing_of_how_much_others_differ() -> None:
     assert np.isnan(intervals.of_difference(one, two)).all()
     assert np.isnan(intervals.of_difference(two, one)).all()
     assert np.isnan(list(intervals.of_aggregate([one, two]).values())).all()
+
+
+def test_a_median_of_three_lies_between_the_least_and_the_largest() -> None:
+    assert intervals.of_median([4.0, 1.0, 2.0]) == (1.0, 4.0)
+    for same in ([2.0], [2.0, 2.0, 2.0]):
+        assert np.isnan(intervals.of_median(same)).all()

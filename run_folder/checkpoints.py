@@ -116,17 +116,21 @@ class OtherSizesError(CheckpointError):
     """A checkpoint of a network that is not the one it is read for."""
 
 
+NO_REPLAY: dict[str, Any] = dict(
+    replay=None, replay_items=0, replay_saved_at=0.0, replay_seconds=0.0
+)  # what a manifest says of one
+
+
+def replay_of(manifest: Manifest | None) -> dict[str, Any]:
+    """What a manifest says of its replay; what is said where there is none."""
+    return {name: getattr(manifest, name, none) for name, none in NO_REPLAY.items()}
+
+
 def without_replay(manifest: Manifest) -> Manifest:
     """The same checkpoint's learner alone."""
     prefix = f"{manifest.learner}."
-    return dataclasses.replace(
-        manifest,
-        replay=None,
-        replay_items=0,
-        replay_saved_at=0.0,
-        replay_seconds=0.0,
-        sizes={name: size for name, size in manifest.sizes.items() if name.startswith(prefix)},
-    )
+    sizes = {name: size for name, size in manifest.sizes.items() if name.startswith(prefix)}
+    return dataclasses.replace(manifest, **NO_REPLAY, sizes=sizes)
 
 
 def write(folder: pathlib.Path, name: str, manifest: Manifest) -> None:

@@ -3,8 +3,8 @@
 A run goes on from its newest checkpoint, which its manifest names. `--resume_without_replay` leaves
 the replay of that one behind. `--resume_step=N` goes back to the learner of update N, if that is
 one of those that were kept; the replay, which is newer, is left behind. What was saved stays where
-it is until the run saves again. Where no learner was saved, and the best parameters of all agents
-were, the run goes on from those.
+it is until the run saves again. An agent of which only the best parameters were saved, and never a
+learner, goes on from those.
 """
 
 import contextlib
@@ -129,8 +129,9 @@ def manifests(
     folder, mirror = run.folder.checkpoints, mirrors.of(run.run_dir)
     mirror.fetch(*(f"{CHECKPOINTS}/{learner_label(name)}/manifest-*.json" for name in run.agents))
     try:
-        if step is None and has_best_alone(run):
-            _save_best(run, updates)
+        for name in run.agents if step is None else ():
+            if has_best_alone(run, name):
+                _save_best(run, name, updates[name])
         found = _newest(run, folder) if step is None else _kept(run, folder, step)
         if not with_replay:
             found = _alone(found)
@@ -150,45 +151,40 @@ def manifests(
     return found
 
 
-def has_best_alone(run: Settings) -> bool:
-    """Whether the best parameters of each agent are all that a run has saved."""
+def has_best_alone(run: Settings, agent: str) -> bool:
+    """Whether the best parameters of an agent are all that a run has saved of it."""
     folder = run.folder.checkpoints
-    return all(
-        (folder / best.file_name(name)).exists()
-        and not (folder / checkpoints.manifest_name(name, run.paced_by)).exists()
-        and not checkpoints.kept_steps(folder, name)
-        for name in run.agents
+    return (
+        (folder / best.file_name(agent)).exists()
+        and not (folder / checkpoints.manifest_name(agent, run.paced_by)).exists()
+        and not checkpoints.kept_steps(folder, agent)
     )
 
 
-def _save_best(run: Settings, updates: Mapping[str, Update]) -> None:
-    """Saves learners that begin with the best parameters, as of the updates that these are of."""
+def _save_best(run: Settings, agent: str, update: Update) -> None:
+    """Saves a learner that begins with the best parameters, as of the update that these are of."""
     folder = run.folder.checkpoints
-    for name in run.agents:
-        kept, update = best.read(folder, name), updates[name]
-        assert kept is not None
-        for network in (update.network, getattr(update, "target_network", None)):
-            if network is not None:
-                best.assign(kept, network)
-        prefix = f"{learner_label(name)}/{kept.learner_step}"
-        (folder / prefix).parent.mkdir(exist_ok=True)
-        write_parameters(update, str(folder / prefix), kept.learner_step)
-        manifest = Manifest(
-            agent=name,
-            learner_step=kept.learner_step,
-            learner=prefix,
-            replay=None,
-            replay_items=0,
-            replay_saved_at=0.0,
-            replay_seconds=0.0,
-            actor_steps=kept.actor_steps,
-            episodes=0,
-            trained_steps=0,
-            walltime=kept.walltime,
-            sizes=checkpoints.learner_sizes(folder, prefix),
-        )
-        checkpoints.write(folder, checkpoints.manifest_name(name, run.paced_by), manifest)
-        checkpoints.keep(folder, manifest)
+    kept = best.read(folder, agent)
+    assert kept is not None
+    for network in (update.network, getattr(update, "target_network", None)):
+        if network is not None:
+            best.assign(kept, network)
+    prefix = f"{learner_label(agent)}/{kept.learner_step}"
+    (folder / prefix).parent.mkdir(exist_ok=True)
+    write_parameters(update, str(folder / prefix), kept.learner_step)
+    manifest = Manifest(
+        agent=agent,
+        learner_step=kept.learner_step,
+        learner=prefix,
+        **checkpoints.NO_REPLAY,
+        actor_steps=kept.actor_steps,
+        episodes=0,
+        trained_steps=0,
+        walltime=kept.walltime,
+        sizes=checkpoints.learner_sizes(folder, prefix),
+    )
+    checkpoints.write(folder, checkpoints.manifest_name(agent, run.paced_by), manifest)
+    checkpoints.keep(folder, manifest)
 
 
 def _alone(found: Manifests) -> Manifests:

@@ -89,7 +89,7 @@ def load(
     name = name or run.agents[0]
     check_agent(run, name)
     agent = building.make_agent(run, name, _with_epsilon(run, name, epsilon))
-    plays_best = checkpoint == "best" or (checkpoint is None and resuming.has_best_alone(run))
+    plays_best = checkpoint == "best" or (checkpoint is None and resuming.has_best_alone(run, name))
     found = _best(run, name) if plays_best else find(run, name, checkpoint)
     try:
         update = agent.make_update(building.environment_spec(run))
@@ -193,7 +193,10 @@ def find(run: Settings, name: str, step: int | str | None) -> Manifest:
     folder = run.folder.checkpoints
     newest = checkpoints.read(folder, checkpoints.manifest_name(name, run.paced_by))
     if newest is None:
-        raise CheckpointError(f"{folder} holds no checkpoint of {name} yet.")
+        held = "no checkpoint"
+        if resuming.has_best_alone(run, name):
+            held = "the best parameters alone, and no other checkpoint"
+        raise CheckpointError(f"{folder} holds {held} of {name} yet.")
     if step in (None, newest.learner_step):
         return newest
     return checkpoints.read_kept(folder, name, step)

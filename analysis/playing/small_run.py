@@ -10,10 +10,12 @@ begins to learn with these parameters, and is new in all else.
 """
 
 import dataclasses
+import itertools
 import math
 import os
 import pathlib
 import shutil
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -45,7 +47,7 @@ def write(player: Player, folder: pathlib.Path) -> pathlib.Path:
     if not all(np.isfinite(value).all() for value in parameters):
         raise SettingsError(f"{played.agent}'s parameters are too large to be kept in 16 bits.")
     kept = Best(
-        score=_score(evaluations),
+        score=_score(played, evaluations.values()),
         learner_step=played.learner_steps,
         actor_steps=played.actor_steps,
         walltime=played.walltime,
@@ -69,9 +71,10 @@ def write(player: Player, folder: pathlib.Path) -> pathlib.Path:
     return folder
 
 
-def _score(evaluations: dict[str, list[files.Row]]) -> float:
-    """What the parameters returned; nothing is known where they were not evaluated."""
-    returns = files.returns([row for rows in evaluations.values() for row in rows])
+def _score(played: files.Played, evaluations: Iterable[list[files.Row]]) -> float:
+    """What the parameters returned, played as here; -inf where they never were."""
+    usual = [rows for rows in evaluations if files.variation(rows[0]) == files.variation(played)]
+    returns = files.returns(list(itertools.chain.from_iterable(usual)))
     if not returns:
         return -math.inf
     return task_returns.overall({task: float(values.mean()) for task, values in returns.items()})

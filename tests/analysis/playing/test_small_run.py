@@ -2,6 +2,7 @@
 
 import errno
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from run_folder.settings import Settings, SettingsError
 from tests.run_folder import saved_runs
 
 
-def _evaluated(run: Settings, agent: str, step: int) -> evaluation.Player:
-    player = evaluation.load(run, agent, checkpoint=step)
+def _evaluated(
+    run: Settings, agent: str, step: int, memory_steps: int | None = None
+) -> evaluation.Player:
+    player = evaluation.load(run, agent, checkpoint=step, memory_steps=memory_steps)
     file = files.File(run.path, player.played)
     file.append("catch", evaluation.play(player, "catch", 3))
     return player
@@ -27,6 +30,7 @@ def small(tmp_path: pathlib.Path, request: pytest.FixtureRequest) -> tuple[Setti
     (tmp_path / "run" / "launches.jsonl").touch()
     run = settings.load(tmp_path / "run")
     _evaluated(run, request.param, 7)
+    _evaluated(run, request.param, 3, memory_steps=2)
     written = small_run.write(_evaluated(run, request.param, 3), tmp_path / "a" / "small")
     return run, settings.load(written)
 
@@ -37,11 +41,11 @@ def test_it_has_the_parameters_in_half_the_bytes_and_what_is_known_of_them(
     run, written = small
     assert written.configs == run.configs
     assert str(run.path) not in RunFolder(written.path).config.read_text()
-    (name,) = files.read_all(written.path)
-    assert name == f"{run.agent}-3"
+    name = f"{run.agent}-3"
+    assert set(files.read_all(written.path)) == {name, f"{name}-memory2"}
     found = sorted(path.name for path in written.path.rglob("*") if path.is_file())
-    files_ = [f"best-{run.agent}.npz", "config.json", "launches.jsonl", f"{run.agent}-3.csv"]
-    assert found == sorted(files_)
+    of_all = [f"best-{run.agent}.npz", "config.json", "launches.jsonl"]
+    assert found == sorted([*of_all, f"{name}.csv", f"{name}-memory2.csv"])
     kept = best.read(written.folder.checkpoints, run.agent)
     assert kept is not None
     returns = [row.episode_return for row in files.read_all(run.path)[name]]
@@ -60,7 +64,7 @@ def test_it_plays_and_a_run_goes_on_from_it(small: tuple[Settings, Settings]) ->
     player = evaluation.load(written)
     assert player.played.learner_steps == 3
     assert len(evaluation.play(player, "catch", 4)) == 4
-    with pytest.raises(SettingsError, match="holds no checkpoint of"):
+    with pytest.raises(SettingsError, match="holds the best parameters alone, and no other"):
         evaluation.load(written, checkpoint=7)
     spec = building.environment_spec(written)
     updates = {run.agent: building.make_agent(written, run.agent).make_update(spec)}
@@ -73,10 +77,28 @@ def test_it_plays_and_a_run_goes_on_from_it(small: tuple[Settings, Settings]) ->
     for network in (update.network, getattr(update, "target_network", update.network)):
         for variable, value in zip(network.variables, kept.parameters, strict=True):
             np.testing.assert_array_equal(variable.numpy(), value)
-    assert not resuming.has_best_alone(written)
+    assert not resuming.has_best_alone(written, run.agent)
     assert resuming.manifests(written, updates, step=None, with_replay=True) == made
     again = evaluation.load(written)
     assert again.played.actor_steps == player.played.actor_steps
+
+
+def test_of_several_agents_those_without_a_learner_go_on_from_their_best(
+    tmp_path: pathlib.Path,
+) -> None:
+    run = saved_runs.save(tmp_path / "run", "r2d2,impala", steps=(3,))
+    folder = run.folder.checkpoints
+    written = small_run.write(evaluation.load(run, "impala"), tmp_path / "small")
+    shutil.copy(written / "checkpoints" / "best-impala.npz", folder)
+    for path in folder.glob("manifest-impala*.json"):
+        path.unlink()
+    shutil.rmtree(folder / "learner-impala")
+    spec = building.environment_spec(run)
+    updates = {name: building.make_agent(run, name).make_update(spec) for name in run.agents}
+    made = resuming.manifests(run, updates, step=None, with_replay=True)
+    assert {name: manifest.learner_step for name, manifest in made.items()} == dict.fromkeys(
+        run.agents, 3
+    )
 
 
 def _fails(*_: object) -> None:

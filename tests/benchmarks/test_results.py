@@ -16,8 +16,8 @@ import pytest
 
 from agents.environment_loop import Episode
 from analysis.playing.files import File, Played
-from benchmarks import memory_tasks, results, study
-from benchmarks.results import BSUITE, CONTROL, MEMORY, RIVAL, STUDIES, Minute
+from benchmarks import memory_tasks, results, results_runs, study
+from benchmarks.results_runs import BSUITE, CONTROL, MEMORY, RIVAL, STUDIES, Minute
 from benchmarks.study import Episodes, Evaluation, Run
 from r2d2.config import VARIANTS
 from r2d2.policy import epsilon_ladder
@@ -32,15 +32,15 @@ COLUMNS = ("task", "walltime", "actor_steps", "episode_return", "actor")
 @pytest.mark.parametrize("name", STUDIES)
 def test_each_training_of_a_study_has_a_folder_of_its_own(name: str) -> None:
     runs = STUDIES[name].runs
-    assert len({results.folder_of(pathlib.Path("runs"), run) for run in runs}) == len(runs)
-    assert {run.arm for run in runs} <= set(results.ARMS)
+    assert len({results_runs.folder_of(pathlib.Path("runs"), run) for run in runs}) == len(runs)
+    assert {run.arm for run in runs} <= set(results_runs.ARMS)
 
 
 def test_returns_are_of_actors_that_hardly_explore() -> None:
     own = VARIANTS["r2d2"]
-    actors = np.arange(results.NUM_ACTORS)
+    actors = np.arange(results_runs.NUM_ACTORS)
     epsilons = epsilon_ladder(actors, len(actors), own.epsilon_base, own.epsilon_alpha)
-    assert [i for i, epsilon in enumerate(epsilons) if epsilon < 0.01] == list(results.GREEDY)
+    assert [i for i, epsilon in enumerate(epsilons) if epsilon < 0.01] == list(results_runs.GREEDY)
 
 
 def test_episodes_are_kept_by_minute(tmp_path: pathlib.Path) -> None:
@@ -55,13 +55,13 @@ def test_episodes_are_kept_by_minute(tmp_path: pathlib.Path) -> None:
             csv.writer(file).writerows(lines)
     run, rival = STUDIES[MEMORY].runs[:2]
     assert (run.arm, rival.arm) == ("r2d2", "recurrent_ppo")
-    assert list(results.minutes_of(tmp_path, MEMORY, run)) == [
+    assert list(results_runs.minutes_of(tmp_path, MEMORY, run)) == [
         (Minute(*run, 0), Episodes(200.0, 4.0)),  # of actors 9 to 15
         (Minute(*run, 1), Episodes(900.0, 8.0)),
     ]
     for found in (
-        results.minutes_of(rivals, MEMORY, rival),
-        results.minutes_of(tmp_path, CONTROL, STUDIES[CONTROL].runs[0]),
+        results_runs.minutes_of(rivals, MEMORY, rival),
+        results_runs.minutes_of(tmp_path, CONTROL, STUDIES[CONTROL].runs[0]),
     ):
         (first, of_all), (second, of_last) = found
         assert (first.minute, second.minute) == (0, 1)
@@ -77,15 +77,15 @@ class _Cut:
 
     def __init__(self, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.trained, self._writes = folder, list[list[str]](), 0
-        runs = [Run("catch", arm, seed) for seed in results.SEEDS for arm in ("r2d2", RIVAL)]
-        monkeypatch.setattr(results, "STUDIES", {"cut": results.Study(2.0, runs)})
-        monkeypatch.setattr(results, "DOCS", folder)
+        runs = [Run("catch", arm, seed) for seed in results_runs.SEEDS for arm in ("r2d2", RIVAL)]
+        monkeypatch.setattr(results_runs, "STUDIES", {"cut": results_runs.Study(2.0, runs)})
+        monkeypatch.setattr(results_runs, "DOCS", folder)
         monkeypatch.setattr(study, "train", self._train)
         monkeypatch.setattr(study, "evaluate", lambda *_: Evaluation(800, 0.5, 0.1))
         monkeypatch.setattr(study, "run", self._export)
-        monkeypatch.setattr(results, "POLICIES", folder / "policies")
+        monkeypatch.setattr(results_runs, "POLICIES", folder / "policies")
         monkeypatch.setattr(subprocess, "run", self._rival)
-        monkeypatch.setattr(results, "random_returns", lambda *_: np.array([0.0, 1.0]))
+        monkeypatch.setattr(results_runs, "random_returns", lambda *_: np.array([0.0, 1.0]))
         monkeypatch.setattr(launches, "commit", lambda: COMMIT)
         monkeypatch.setattr(
             launches, "read", lambda path: [Launch("", path.name, 0, 0.0, "", COMMIT)]
@@ -97,7 +97,7 @@ class _Cut:
         """Begins, or goes on; the files of data that there are then."""
         self._writes = writes
         with contextlib.suppress(KeyboardInterrupt):
-            results.complete(self.folder / "runs", "cut", None, "python-of-rival")
+            results_runs.complete(self.folder / "runs", "cut", None, "python-of-rival")
         return {path.name: path.read_text() for path in (self.folder / "data").glob("*")}
 
     def _write(self, path: pathlib.Path, text: str) -> None:
@@ -169,9 +169,9 @@ def _answers(folder: pathlib.Path, wrong: Mapping[str, float]) -> None:
 def test_a_task_of_bsuite_is_solved_below_three_quarters_of_a_random_policys_errors(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(results, "DOCS", tmp_path)
-    assert len(results.LENGTHS) == 23
-    assert len(results.SIZES) == 17
+    monkeypatch.setattr(results_runs, "DOCS", tmp_path)
+    assert len(results_runs.LENGTHS) == 23
+    assert len(results_runs.SIZES) == 17
     _answers(tmp_path, {"memory_len": 0.37, "memory_size": 0.38})
     assert "| `memory_len` | R2D2 | 1.00 | 100 of 100 |" in results.bsuite_table()
     assert "| `memory_size` | R2D2 | 0.00 | 0 of 40 |" in results.bsuite_table()
@@ -198,13 +198,13 @@ def test_what_bsuite_counts_is_an_agents_first_episodes(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = next(run for run in STUDIES[BSUITE].runs if run.task.endswith("memory_len_9"))
-    assert results.steps_of(run.task) == 10_016 * 10
-    assert results.steps_of("benchmarks.memory_tasks:memory_size_9") == 10_016 * 3
-    assert results.steps_of("catch") is None
+    assert results_runs.steps_of(run.task) == 10_016 * 10
+    assert results_runs.steps_of("benchmarks.memory_tasks:memory_size_9") == 10_016 * 3
+    assert results_runs.steps_of("catch") is None
     _episodes(RunFolder(tmp_path).log("episodes"))  # of returns 1 / 7, 61 / 7 and 121 / 7
-    assert results.counted(tmp_path, run).evaluated == pytest.approx(61 / 7)
-    monkeypatch.setattr(results, "BSUITE_EPISODES", 2)
-    counted = results.counted(tmp_path, run)
+    assert results_runs.counted(tmp_path, run).evaluated == pytest.approx(61 / 7)
+    monkeypatch.setattr(results_runs, "BSUITE_EPISODES", 2)
+    counted = results_runs.counted(tmp_path, run)
     assert counted.actor_steps == 610
     assert counted.evaluated == pytest.approx(31 / 7)
 
@@ -226,7 +226,7 @@ def test_policies_are_listed_by_what_they_returned_when_they_were_kept(
 
 
 def test_random_actions_are_played_to_their_end_and_again_alike() -> None:
-    returns = results.random_returns("gym:CartPole-v1", 4)
+    returns = results_runs.random_returns("gym:CartPole-v1", 4)
     assert ((returns >= 8) & (returns < 200)).all()
     assert returns.max() >= 2 * returns.min()  # one that is over is not given what others are
-    np.testing.assert_array_equal(returns, results.random_returns("gym:CartPole-v1", 4))
+    np.testing.assert_array_equal(returns, results_runs.random_returns("gym:CartPole-v1", 4))

@@ -17,6 +17,7 @@ from benchmarks import (
     populations,
     reproduction,
     results,
+    results_runs,
     returns,
     scale,
     self_tuning,
@@ -99,18 +100,18 @@ def test_the_file_holds_every_run_of_the_study_once_and_no_other(name: str) -> N
     assert set(asked) == set(found)
 
 
-RESULTS = [name for name in results.STUDIES if results.data(name, "runs").exists()]
+RESULTS = [name for name in results_runs.STUDIES if results_runs.data(name, "runs").exists()]
 
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_page_of_results_has_no_training_that_its_study_does_not_make(name: str) -> None:
-    asked = set(results.STUDIES[name].runs)
-    assert len(asked) == len(results.STUDIES[name].runs)
-    made = study.read(results.data(name, "runs"), study.Run, results.Made)
+    asked = set(results_runs.STUDIES[name].runs)
+    assert len(asked) == len(results_runs.STUDIES[name].runs)
+    made = study.read(results_runs.data(name, "runs"), study.Run, results_runs.Made)
     assert set(made) <= asked
-    assert set(results.read(results.data(name, "curves"))) == set(made)
-    played = study.read(results.data(name, "returns"), study.Run, study.Evaluation)
-    assert {run for run in played if run.arm != results.RANDOM} <= set(made)
+    assert set(results.read(results_runs.data(name, "curves"))) == set(made)
+    played = study.read(results_runs.data(name, "returns"), study.Run, study.Evaluation)
+    assert {run for run in played if run.arm != results_runs.RANDOM} <= set(made)
 
 
 def test_every_line_of_a_benchmark_is_shown() -> None:

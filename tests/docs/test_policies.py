@@ -1,0 +1,36 @@
+"""What is kept in policies/ reaches what docs/results.md says of it."""
+
+import pathlib
+
+import pytest
+
+from analysis.playing import evaluation, files, intervals
+from benchmarks import results
+from benchmarks.results_runs import EPISODES
+from environments import suites
+from run_folder import settings
+
+KEPT = sorted(config.parent for config in results.POLICIES.glob("*/config.json"))
+MOST_BYTES = 20_000_000
+
+
+def test_they_are_small() -> None:
+    files_ = [path for path in results.POLICIES.rglob("*") if path.is_file()]
+    assert 0 < sum(path.stat().st_size for path in files_) < MOST_BYTES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", KEPT, ids=lambda path: path.name)
+def test_other_episodes_return_what_the_page_says(folder: pathlib.Path) -> None:
+    run = settings.load(folder)
+    try:
+        suites.make(run.env, 1, seed=0).close()
+    except ValueError as error:
+        pytest.skip(str(error))
+    player = evaluation.load(run, seed=1)
+    played = evaluation.play(player, run.env, EPISODES)
+    again = intervals.of_mean([episode.episode_return for episode in played])
+    (rows,) = files.read_all(folder).values()
+    told = intervals.of_mean([row.episode_return for row in rows])
+    assert again.low <= told.high
+    assert told.low <= again.high

@@ -241,8 +241,10 @@ def _play_one_step(env: gymnasium.Env, seen: conversion.Observed, act: conversio
             "step() must give (observation, reward, terminated, truncated, info), got "
             f"{reprlib.repr(stepped)}"
         )
-    observation, reward, terminated, truncated, _ = stepped
+    observation, reward, terminated, truncated, info = stepped
     _check_observation(env, observation)
+    if ACTION_MASK in info and not has_mask(seen.space):
+        raise ValueError(f"step()'s info has an {ACTION_MASK}, so reset()'s must have one too")
     if not _is(np.isfinite, reward):
         raise ValueError(f"a reward must be a finite number, got {reprlib.repr(reward)}")
     for name, value in (("terminated", terminated), ("truncated", truncated)):

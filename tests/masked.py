@@ -149,6 +149,20 @@ class Once(InInfo):
         return seen, {"action_mask": self._mask}
 
 
+class NotAtFirst(InInfo):
+    """A mask in the `info` of steps, and none in the first."""
+
+    action_space = spaces.Discrete(NUM_ACTIONS)
+
+    def _draw(self, any_legal: bool) -> np.ndarray:
+        seen = super()._draw(any_legal)
+        self._mask[:] = 1
+        return seen
+
+    def reset(self, **how: Any) -> tuple[Any, dict[str, Any]]:
+        return super().reset(**how)[0], {}
+
+
 class Parts(Shown):
     """Several parts beside the mask, which is MultiBinary."""
 

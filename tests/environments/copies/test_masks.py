@@ -73,6 +73,7 @@ REFUSED = {
     "Halves": "'action_mask' must be zeros and ones, got [0.5 0.5 0.5 0.5 0.5 0.5]",
     "Alone": "must have observations made of arrays, choices and texts, got Dict()",
     "StuckAtOnce": "'action_mask' must show a legal action where the episode goes on, got zeros fo",
+    "NotAtFirst": "step()'s info has an action_mask, so reset()'s must have one too",
     "Once": "there is no 'action_mask' of an observation, got {'observation': array(",
 }
 

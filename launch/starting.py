@@ -147,7 +147,7 @@ def _accept(asked: Settings | Resumption, job: str | None) -> Settings:
         resuming.check_limits(run, asked.step)
     else:
         run = asked
-        settings.check_vacant(run)  # of a bucket, only now is it known
+        settings.check_vacant(run.path)  # of a bucket, only now is it known
     check_shares(run)
     if run.actor_device == "gpu" and (job is not None or gcp_flags.wanted()):
         raise SettingsError(

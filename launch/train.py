@@ -95,13 +95,13 @@ def new_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
     Raises:
       SettingsError: when they cannot be used, or the folder holds a run already.
     """
+    if values["run_dir"]:
+        settings.check_vacant(layout.local(values["run_dir"]))
     settings.require(values, "agent", "env", "run_dir")
     if values["preset"] is None:
         values = values | {"preset": catalogue.PRESETS[0]}
     trial.try_each(values["env"], values["hang_seconds"])
-    made = settings.resolve(values, overrides)
-    settings.check_vacant(made)
-    return made
+    return settings.resolve(values, overrides)
 
 
 def _check_recorded(values: dict[str, Any]) -> None:

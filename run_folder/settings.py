@@ -474,13 +474,13 @@ def _check_tasks(agent: NamedAgent, env: str) -> None:
         )
 
 
-def check_vacant(run: Settings) -> None:
+def check_vacant(path: pathlib.Path) -> None:
     """Raises SettingsError where the folder of a run that begins holds one already."""
-    if run.path.is_file():
-        raise SettingsError(f"--run_dir={run.path} is a file: name a folder.")
-    if run.folder.config.exists() or run.folder.checkpoints.exists():
+    if path.is_file():
+        raise SettingsError(f"--run_dir={path} is a file: name a folder.")
+    if RunFolder(path).config.exists() or RunFolder(path).checkpoints.exists():
         raise SettingsError(
-            f"{run.path} holds a run already: add --resume to go on, or name another folder."
+            f"{path} holds a run already: add --resume to go on, or name another folder."
         )
 
 

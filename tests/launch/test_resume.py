@@ -140,6 +140,7 @@ _DAMAGE = {
 @pytest.mark.parametrize(
     ("damage", "argv", "said"),
     [
+        ("nothing", [], "holds a run already: add --resume"),
         ("nothing", ["--agent=r2d2", "--env=catch"], "holds a run already: add --resume"),
         ("nothing", ["--resume", "--agent=r2d2_plus"], "--agent=r2d2; it cannot go on as"),
         ("nothing", ["--resume", "--env=memory:recall"], "cannot go on as --env=memory:recall"),

@@ -11,20 +11,15 @@ before the first row. The rest is one gather per field, by row numbers made from
 an item's blocks stands one that begins with a row of zeros: padding is read from that.
 
 A table may be spread over several servers, its shards. Each gives the same part of every batch.
-
-An iterator of TensorFlow's cannot be given up while it waits for replay's next item: its thread and
-Reverb's sampling threads would go on until the process ends, and the latter wake up all the time
-once their server is gone. A `Stream` can be closed.
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import reverb
 import tensorflow as tf
 import tree
 from acme import specs
-from tensorflow.python.eager import cancellation
 
 from replay.blocks import unpack
 from replay.decoding import Columns, decoded
@@ -308,34 +303,3 @@ class _Rows:
         item = tf.range(tf.shape(field)[0], dtype=tf.int64)  # [B]
         index = (item * self._num_blocks + block) * field.shape[2] + slot
         return tf.gather(tf.reshape(field, [-1, *field.shape[3:]]), index)
-
-
-class Stream(Iterator[Batch]):
-    """The batches of a dataset, which end when it is closed.
-
-    Args:
-      dataset: of batches, as `replay.dataset.make_dataset` makes it.
-    """
-
-    def __init__(self, dataset: tf.data.Dataset) -> None:
-        self._iterator: tf.data.Iterator | None = iter(dataset)
-        self._manager = cancellation.CancellationManager()
-        read = tf.function(lambda iterator: iterator.get_next(), autograph=False)
-        self._read = self._manager.get_cancelable_function(
-            read.get_concrete_function(self._iterator)
-        )
-
-    def __next__(self) -> Batch:
-        iterator = self._iterator
-        if iterator is None:
-            raise StopIteration
-        try:
-            batch: Batch = self._read(iterator)
-        except (tf.errors.OutOfRangeError, tf.errors.CancelledError):
-            raise StopIteration from None
-        return batch
-
-    def close(self) -> None:
-        """Ends the stream, also for a thread that waits for its next batch."""
-        self._iterator = None  # Reverb's samplers end with it
-        self._manager.start_cancel()

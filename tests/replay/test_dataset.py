@@ -1,8 +1,6 @@
 """Batches as a learner sees them: an episode of four steps by hand, stacks, and the sampling."""
 
 import os
-import threading
-import time
 from typing import Any
 
 import numpy as np
@@ -12,11 +10,10 @@ import tensorflow as tf
 import tree
 from acme import specs
 
-from replay.dataset import Stream, batches_at_a_time, make_dataset
+from replay.dataset import batches_at_a_time, make_dataset
 from replay.frames import FrameStack, stacked
 from replay.layout import BlockLayout, Layout
 from replay.structures import FIRST, LAST, MID, NO_ACTION, Batch, TableSpec
-from tests.patience import PATIENCE, wait_for
 from tests.replay import streams
 
 BLOCKS = BlockLayout(4, 1)
@@ -189,50 +186,3 @@ def test_refuses_what_could_never_give_a_batch(
     addresses, spec = ["localhost:1"] * num_shards, streams.environment_spec()
     with pytest.raises(ValueError, match=message):
         make_dataset(addresses, tables, spec, (), BLOCKS, batch_sizes)
-
-
-def _threads() -> int:
-    return len(os.listdir("/proc/self/task"))
-
-
-def _sampled(server: reverb.Server) -> tf.data.Dataset:
-    """The items of an in-process queue, which is empty."""
-    return reverb.TimestepDataset(
-        f"localhost:{server.port}",
-        "queue",
-        dtypes=tf.int32,
-        shapes=tf.TensorShape([]),
-        max_in_flight_samples_per_worker=1,
-    ).prefetch(1)
-
-
-def test_it_gives_what_the_dataset_has_and_ends_with_it() -> None:
-    stream = Stream(tf.data.Dataset.range(3))
-    assert np.array(list(stream)).tolist() == [0, 1, 2]
-    assert list(stream) == []
-
-
-def _wait_and_close() -> int:
-    """The number of threads that came while one waited for the next batch."""
-    server = reverb.Server([reverb.Table.queue("queue", max_size=8)])
-    stream, before, ended = Stream(_sampled(server)), _threads(), threading.Event()
-
-    def read() -> None:
-        assert list(stream) == []
-        ended.set()
-
-    threading.Thread(target=read, daemon=True).start()
-    time.sleep(0.3)
-    assert not ended.is_set()
-    waiting = _threads()
-    server.stop()
-    stream.close()
-    assert ended.wait(PATIENCE)
-    return waiting - before
-
-
-def test_it_ends_for_a_thread_that_waits_for_the_next() -> None:
-    _wait_and_close()
-    before, count = _threads(), 4  # those included that TensorFlow keeps from the first on
-    assert sum(_wait_and_close() for _ in range(count)) > 2 * count
-    wait_for(lambda: _threads() < before + count)  # a pool of TensorFlow's may have grown meanwhile

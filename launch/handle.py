@@ -61,16 +61,17 @@ class Run:
 
     def __repr__(self) -> str:
         counts = (progress.read(self.path) or {}).get("counts", {})
-        made = ", ".join(
-            f"{counts.get(count, 0):,.0f} {what}"
+        made = "".join(
+            f", {counts[count]:,.0f} {what}"
             for count, what in (("learner_steps", "updates"), ("actor_steps", "actor steps"))
+            if count in counts  # a small run has none
         )
         try:
             run = self.settings
         except SettingsError:
             return f"Run({str(self.path)!r})"
         state = ", running" * self.is_running
-        return f"Run({str(self.path)!r}: {run.agent} on {run.env}, {made}{state})"
+        return f"Run({str(self.path)!r}: {run.agent} on {run.env}{made}{state})"
 
     @property
     def settings(self) -> Settings:

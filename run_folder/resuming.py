@@ -164,27 +164,35 @@ def has_best_alone(run: Settings, agent: str) -> bool:
 def _save_best(run: Settings, agent: str, update: Update) -> None:
     """Saves a learner that begins with the best parameters, as of the update that these are of."""
     folder = run.folder.checkpoints
-    kept = best.read(folder, agent)
-    assert kept is not None
+    kept, manifest = _of_best(folder, agent)
     for network in (update.network, getattr(update, "target_network", None)):
         if network is not None:
             best.assign(kept, network)
-    prefix = f"{learner_label(agent)}/{kept.learner_step}"
-    (folder / prefix).parent.mkdir(exist_ok=True)
-    write_parameters(update, str(folder / prefix), kept.learner_step)
+    prefix = folder / manifest.learner
+    prefix.parent.mkdir(exist_ok=True)
+    write_parameters(update, str(prefix), kept.learner_step)
+    sizes = checkpoints.learner_sizes(folder, manifest.learner)
+    manifest = dataclasses.replace(manifest, sizes=sizes)
+    checkpoints.write(folder, checkpoints.manifest_name(agent, run.paced_by), manifest)
+    checkpoints.keep(folder, manifest)
+
+
+def _of_best(folder: pathlib.Path, agent: str) -> tuple[best.Best, Manifest]:
+    """An agent's best parameters, and the manifest of a learner that begins with them."""
+    kept = best.read(folder, agent)
+    assert kept is not None
     manifest = Manifest(
         agent=agent,
         learner_step=kept.learner_step,
-        learner=prefix,
+        learner=f"{learner_label(agent)}/{kept.learner_step}",
         **checkpoints.NO_REPLAY,
         actor_steps=kept.actor_steps,
         episodes=0,
         trained_steps=0,
         walltime=kept.walltime,
-        sizes=checkpoints.learner_sizes(folder, prefix),
+        sizes={},
     )
-    checkpoints.write(folder, checkpoints.manifest_name(agent, run.paced_by), manifest)
-    checkpoints.keep(folder, manifest)
+    return kept, manifest
 
 
 def _alone(found: Manifests) -> Manifests:
@@ -298,6 +306,9 @@ def check_limits(run: Settings, step: int | None) -> None:
     with contextlib.suppress(CheckpointError):  # `manifests` tells of it, with the ways out
         folder = run.folder.checkpoints
         saved = _newest(run, folder) if step is None else _kept(run, folder, step)
+        for name in run.agents:
+            if has_best_alone(run, name):
+                _, saved[name] = _of_best(folder, name)
     counts = checkpoints.counts(saved)
     updates = min(saved[name].learner_step if name in saved else 0 for name in run.agents)
     made = dict(counts, learner_steps=updates)

@@ -1,5 +1,6 @@
 """A run folder of parameters alone: it plays as the run does, and a run goes on from it."""
 
+import dataclasses
 import errno
 import pathlib
 import shutil
@@ -66,6 +67,9 @@ def test_it_plays_and_a_run_goes_on_from_it(small: tuple[Settings, Settings]) ->
     assert len(evaluation.play(player, "catch", 4)) == 4
     with pytest.raises(SettingsError, match="holds the best parameters alone, and no other"):
         evaluation.load(written, checkpoint=7)
+    limited = dataclasses.replace(written, max_learner_steps=3)
+    with pytest.raises(SettingsError, match=r"has reached --max_learner_steps=3: .* and 3 updates"):
+        resuming.check_limits(limited, None)
     spec = building.environment_spec(written)
     updates = {run.agent: building.make_agent(written, run.agent).make_update(spec)}
     made = resuming.manifests(written, updates, step=None, with_replay=True)

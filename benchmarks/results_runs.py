@@ -217,7 +217,7 @@ def train_rival(
     how = ("-m", "benchmarks.rivals.stable_baselines", json.dumps(told))
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run((*python, *how), check=True)
+        subprocess.run((*study.TIED, *python, *how), check=True)
         os.replace(log, path)
     machine = f"{launches.processor()}, 1 core"
     return Made(launches.commit(), machine, shlex.join(("python", *how)))

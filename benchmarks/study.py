@@ -17,6 +17,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
 from typing import Any, NamedTuple, TypeVar, get_origin
@@ -24,12 +25,13 @@ from typing import Any, NamedTuple, TypeVar, get_origin
 import numpy as np
 
 from analysis.playing import files, intervals
-from run_folder import checkpoints, disk, progress, resuming
+from run_folder import checkpoints, disk, progress, resuming, run_lock
 from run_folder.layout import RunFolder
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 LEAST_MINUTES = 1.0  # for which a start is worth its while
 END_SECONDS = 120.0  # within which whatever was asked to end has ended
+TIED = ("setpriv", "--pdeathsig", "TERM")  # before what is to end with who started it
 STUDENT_T = {3: 4.303, 5: 2.776}  # 97.5% quantiles, by the number of values
 
 RunType = TypeVar("RunType", bound=NamedTuple)
@@ -146,7 +148,7 @@ def read_lines(path: pathlib.Path) -> list[dict[str, Any]]:
 
 
 def run(arguments: Sequence[str], minutes: float | None, before: Sequence[str] = ()) -> None:
-    """Runs `python -m` to its end, or has it end in order after so many minutes.
+    """Runs `python -m` to its end, or has it end in order after so many minutes or with a study.
 
     `before` stands before the command, such as `taskset -c 0`.
 
@@ -154,7 +156,7 @@ def run(arguments: Sequence[str], minutes: float | None, before: Sequence[str] =
       subprocess.CalledProcessError: it failed.
       subprocess.TimeoutExpired: it was asked to end, and did not.
     """
-    command = (*before, sys.executable, "-m", *arguments)
+    command = (*TIED, *before, sys.executable, "-m", *arguments)
     print(shlex.join(["python", "-m", *arguments]), flush=True)
     with subprocess.Popen(command) as running:
         code: int | None = None
@@ -178,13 +180,16 @@ def train(
 ) -> None:
     """Trains a run for so many minutes in all, or to its limit; one that was cut short goes on.
 
-    The minutes of a launch that was killed count up to its last save.
+    The minutes of a launch that was killed count up to its last save. One whose study was killed
+    ends in order, which is waited for.
 
     Raises:
       CheckpointError: its manifest is damaged.
       subprocess.CalledProcessError, subprocess.TimeoutExpired: as `run`.
     """
-    how = flags
+    how, deadline = flags, time.monotonic() + END_SECONDS
+    while run_lock.is_held(path) and time.monotonic() < deadline:
+        time.sleep(1.0)
     if RunFolder(path).config.exists():
         how = ("--resume",)
         saved = checkpoints.parse(RunFolder(path).checkpoints)

@@ -108,7 +108,8 @@ class _Cut:
 
     def _rival(self, command: Sequence[str], *, check: bool) -> None:
         assert check
-        assert command[:5] == ("taskset", "--cpu-list", "0", "python-of-rival", "-m")
+        alone = (*study.TIED, "taskset", "--cpu-list", "0")
+        assert command[:8] == (*alone, "python-of-rival", "-m")
         told = json.loads(command[-1])
         self.trained.append(["rival", str(told["seed"])])
         _episodes(pathlib.Path(told["log"]), skipped=1)

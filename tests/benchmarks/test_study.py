@@ -5,6 +5,7 @@ import dataclasses
 import os
 import pathlib
 import subprocess
+import sys
 import threading
 from typing import NamedTuple
 
@@ -90,6 +91,19 @@ def test_what_takes_too_long_ends_in_order_and_what_fails_is_told(
             stack.enter_context(pytest.raises(subprocess.CalledProcessError, match=told))
         study.run(["waits", str(written), str(code)], minutes=10.0)
     assert written.read_text() == "in order"
+
+
+def test_it_ends_in_order_with_a_study_that_is_killed(tmp_path: pathlib.Path) -> None:
+    written = tmp_path / "written"
+    (tmp_path / "waits.py").write_text(_WAITS)
+    studying = f"from benchmarks import study; study.run(['waits', {str(written)!r}, '0'], None)"
+    path = f"{tmp_path}{os.pathsep}{os.getcwd()}"
+    with subprocess.Popen(
+        [sys.executable, "-c", studying], env=os.environ | {"PYTHONPATH": path}
+    ) as it:
+        wait_for(lambda: written.exists() and written.read_text() == "begun")
+        it.kill()
+    wait_for(lambda: written.read_text() == "in order")
 
 
 def test_it_may_have_all_its_time_and_something_before_it(

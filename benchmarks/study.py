@@ -147,10 +147,13 @@ def read_lines(path: pathlib.Path) -> list[dict[str, Any]]:
         return [json.loads(text) for text in file if text.strip()]
 
 
-def run(arguments: Sequence[str], minutes: float | None, before: Sequence[str] = ()) -> None:
+def run(arguments: Sequence[str], minutes: float | None, before: Sequence[str] = ()) -> bool:
     """Runs `python -m` to its end, or has it end in order after so many minutes or with a study.
 
     `before` stands before the command, such as `taskset -c 0`.
+
+    Returns:
+      Whether it had its minutes, and was asked to end.
 
     Raises:
       subprocess.CalledProcessError: it failed.
@@ -162,11 +165,13 @@ def run(arguments: Sequence[str], minutes: float | None, before: Sequence[str] =
         code: int | None = None
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = running.wait(None if minutes is None else 60 * minutes)
-        if code is None:
+        is_asked = code is None
+        if is_asked:
             running.send_signal(signal.SIGTERM)
             code = running.wait(END_SECONDS)
     if code:
         raise subprocess.CalledProcessError(code, command)
+    return is_asked
 
 
 def has_ended(run_dir: pathlib.Path) -> bool:
@@ -186,6 +191,7 @@ def train(
     Raises:
       CheckpointError: its manifest is damaged.
       subprocess.CalledProcessError, subprocess.TimeoutExpired: as `run`.
+      RuntimeError: somebody else had it end.
     """
     how, deadline = flags, time.monotonic() + END_SECONDS
     while run_lock.is_held(path) and time.monotonic() < deadline:
@@ -195,11 +201,16 @@ def train(
         saved = checkpoints.parse(RunFolder(path).checkpoints)
         minutes -= saved.walltime / 60 if saved is not None else 0
     if minutes >= LEAST_MINUTES and not has_ended(path):
-        run(["launch.train", f"--run_dir={path}", *how], minutes, before)
+        had_its_time = run(["launch.train", f"--run_dir={path}", *how], minutes, before)
+        if not (had_its_time or has_ended(path)):
+            raise RuntimeError(f"{path} was asked to end before its {minutes:g} minutes were over.")
 
 
 def on_cores(jobs: Sequence[Job], work: Callable[[Job, int], Done]) -> Iterator[tuple[Job, Done]]:
-    """Does jobs, each on a core that it is given, and yields each with what its work returns."""
+    """Does jobs, each on a core that it is given, and yields each with what its work returns.
+
+    Once one has failed, or nobody takes what is yielded any more, none begins.
+    """
     cores: queue.SimpleQueue[int] = queue.SimpleQueue()
     for core in sorted(os.sched_getaffinity(0)):
         cores.put(core)
@@ -212,8 +223,11 @@ def on_cores(jobs: Sequence[Job], work: Callable[[Job, int], Done]) -> Iterator[
             cores.put(core)
 
     with futures.ThreadPoolExecutor(cores.qsize()) as pool:
-        for done in futures.as_completed([pool.submit(do, job) for job in jobs]):
-            yield done.result()
+        try:
+            for done in futures.as_completed([pool.submit(do, job) for job in jobs]):
+                yield done.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def mean_by_minute(

@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 import threading
+from concurrent import futures
 from typing import NamedTuple
 
 import numpy as np
@@ -131,9 +132,10 @@ def test_a_training_that_was_cut_short_goes_on_for_what_is_left(
 ) -> None:
     asked: list[tuple[list[str], float]] = []
 
-    def run(arguments: list[str], minutes: float, before: tuple[str, ...]) -> None:
+    def run(arguments: list[str], minutes: float, before: tuple[str, ...]) -> bool:
         assert (arguments[:2], before) == (["launch.train", f"--run_dir={tmp_path}"], ("nice",))
         asked.append((arguments[2:], minutes))
+        return True
 
     monkeypatch.setattr(study, "run", run)
     study.train(tmp_path, ["--env=catch"], 10.0, ("nice",))
@@ -166,6 +168,38 @@ def test_as_many_jobs_at_a_time_as_cores(monkeypatch: pytest.MonkeyPatch) -> Non
     assert sorted(study.on_cores(range(7), work)) == [(job, -job) for job in range(7)]
     with pytest.raises(ZeroDivisionError):
         list(study.on_cores([1, 0], lambda job, _: print(1 / job)))
+
+
+def test_no_job_begins_any_more_once_one_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    given_up, begun = threading.Event(), []
+
+    class Pool(futures.ThreadPoolExecutor):
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            super().shutdown(wait=False, cancel_futures=cancel_futures)
+            given_up.set()
+            super().shutdown(wait=wait)
+
+    def work(job: int, _: int) -> None:
+        begun.append(job)
+        if job == 0:
+            raise KeyboardInterrupt
+        assert given_up.wait(PATIENCE)
+
+    monkeypatch.setattr(futures, "ThreadPoolExecutor", Pool)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5})
+    with pytest.raises(KeyboardInterrupt):
+        list(study.on_cores(range(9), work))
+    assert len(begun) <= 3
+
+
+def test_a_training_that_somebody_ended_is_not_taken_for_a_whole_one(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study, "run", lambda *_: False)
+    with pytest.raises(RuntimeError, match="was asked to end before its 10 minutes were over"):
+        study.train(tmp_path, ["--env=catch"], 10.0)
+    monkeypatch.setattr(study, "has_ended", lambda _: True)  # at its own limit
+    study.train(tmp_path, ["--env=catch"], 10.0)
 
 
 def test_the_interval_holds_the_true_mean_19_times_in_20() -> None:

@@ -33,6 +33,7 @@ from benchmarks.results_runs import (
     STUDIES,
     Made,
     Minute,
+    check,
     complete,
     data,
 )
@@ -223,6 +224,10 @@ def main() -> None:
     parser.add_argument("--peer_python", default="python", help="has sb3-contrib and the suites")
     asked = parser.parse_args()
     if asked.minutes != 0:
+        try:
+            check(asked.study, asked.peer_python)
+        except ValueError as error:
+            parser.error(str(error))
         complete(asked.runs, asked.study, asked.minutes, asked.peer_python)
     draw(asked.study, image(asked.study))
     PAGE.write_text(written(PAGE.read_text()))

@@ -262,6 +262,25 @@ def random_returns(env: str, episodes: int) -> np.ndarray:
     return returns
 
 
+def check(name: str, rival_python: str) -> None:
+    """Checks that what the files of a study lack can be trained here.
+
+    Raises:
+      ValueError: a sentence; a task or the rival cannot.
+    """
+    known = study.read(data(name, "runs"), Run, Made)
+    lacking = [run for run in STUDIES[name].runs if run not in known]
+    for task in dict.fromkeys(run.task for run in lacking):
+        suites.check(task)
+    if any(run.arm == RIVAL for run in lacking):
+        try:  # its own words are printed
+            subprocess.run((rival_python, "-c", "import sb3_contrib, shimmy"), check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise ValueError(
+                f"--peer_python={rival_python} must have what docs/results.md names: {error}"
+            ) from None
+
+
 def complete(runs: pathlib.Path, name: str, minutes: float | None, rival_python: str) -> None:
     """Makes the trainings that the files lack."""
     asked = STUDIES[name]

@@ -156,6 +156,34 @@ def test_a_study_that_is_cut_anywhere_ends_with_the_same_files_and_trains_nothin
         assert sorted(same) == sorted(text.splitlines())
 
 
+@pytest.mark.parametrize(
+    ("arm", "task", "python", "said"),
+    [
+        ("r2d2", "catsh", "none", "'catsh'"),
+        (RIVAL, "catch", "none", "--peer_python=none must have what .* No such file"),
+        (RIVAL, "catch", "false", "--peer_python=false must have what .* non-zero exit"),
+        (RIVAL, "catch", "true", None),
+        ("r2d2", "catch", "none", None),
+    ],
+)
+def test_what_a_study_needs_is_told_before_hours_of_training(
+    arm: str,
+    task: str,
+    python: str,
+    said: str | None,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(results_runs, "DOCS", tmp_path)
+    monkeypatch.setattr(
+        results_runs, "STUDIES", {"one": results_runs.Study(1.0, [Run(task, arm, 1)])}
+    )
+    with contextlib.ExitStack() as stack:
+        if said is not None:
+            stack.enter_context(pytest.raises(ValueError, match=said))
+        results_runs.check("one", python)
+
+
 def _answers(folder: pathlib.Path, wrong: Mapping[str, float]) -> None:
     """Evaluations of bsuite's tasks, by the experiment's name."""
     made = {

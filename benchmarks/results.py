@@ -91,7 +91,7 @@ def draw_curves(name: str, path: pathlib.Path) -> None:
             style = dict(color=arm.colour, alpha=0.8)
             label = arm.label if run.seed == SEEDS[0] else None
             by_time.append(Line(minutes, returns, label, style=style))
-            by_steps.append(Line(steps, returns, style=style))
+            by_steps.append(Line(np.divide(steps, 1e3), returns, style=style))
         if found := random.get(Run(task, RANDOM, 0)):
             style = dict(color="black", linestyle=":")
             end = max(line.x[-1] for line in by_time)
@@ -99,7 +99,7 @@ def draw_curves(name: str, path: pathlib.Path) -> None:
         machine = "two cores" if STUDIES[name].has_machine else "one core"
         words = dict(title=title(task), xlabel=f"minutes of {machine}")
         above.append(Panel(by_time, words, {}))
-        below.append(Panel(by_steps, dict(xlabel="actor steps")))
+        below.append(Panel(by_steps, dict(xlabel="thousand actor steps")))
     for panels in (above, below):
         panels[0].words["ylabel"] = "return"
     figures.draw(above + below, path, (4.4 * len(above), 6.5), columns=len(above))

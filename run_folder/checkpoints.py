@@ -116,9 +116,10 @@ class OtherSizesError(CheckpointError):
     """A checkpoint of a network that is not the one it is read for."""
 
 
+# What a manifest says where no replay was written.
 NO_REPLAY: dict[str, Any] = dict(
     replay=None, replay_items=0, replay_saved_at=0.0, replay_seconds=0.0
-)  # what a manifest says of one
+)
 
 
 def replay_of(manifest: Manifest | None) -> dict[str, Any]:

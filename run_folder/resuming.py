@@ -164,7 +164,9 @@ def has_best_alone(run: Settings, agent: str) -> bool:
 def _save_best(run: Settings, agent: str, update: Update) -> None:
     """Saves a learner that begins with the best parameters, as of the update that these are of."""
     folder = run.folder.checkpoints
-    kept, manifest = _of_best(folder, agent)
+    kept = best.read(folder, agent)
+    assert kept is not None
+    manifest = _of_best(agent, kept)
     for network in (update.network, getattr(update, "target_network", None)):
         if network is not None:
             best.assign(kept, network)
@@ -177,11 +179,9 @@ def _save_best(run: Settings, agent: str, update: Update) -> None:
     checkpoints.keep(folder, manifest)
 
 
-def _of_best(folder: pathlib.Path, agent: str) -> tuple[best.Best, Manifest]:
-    """An agent's best parameters, and the manifest of a learner that begins with them."""
-    kept = best.read(folder, agent)
-    assert kept is not None
-    manifest = Manifest(
+def _of_best(agent: str, kept: best.Best) -> Manifest:
+    """The manifest of a learner that begins with an agent's best parameters, without its files."""
+    return Manifest(
         agent=agent,
         learner_step=kept.learner_step,
         learner=f"{learner_label(agent)}/{kept.learner_step}",
@@ -192,7 +192,6 @@ def _of_best(folder: pathlib.Path, agent: str) -> tuple[best.Best, Manifest]:
         walltime=kept.walltime,
         sizes={},
     )
-    return kept, manifest
 
 
 def _alone(found: Manifests) -> Manifests:
@@ -225,7 +224,7 @@ def _changed_sizes(run: Settings, agent: str) -> str:
 
 
 def _newest(run: Settings, folder: pathlib.Path) -> Manifests:
-    """The newest manifest of each agent that has saved something."""
+    """The newest manifest of each agent that has saved something, if only its best parameters."""
     found: Manifests = {}
     for name in run.agents:
         file = checkpoints.manifest_name(name, run.paced_by)
@@ -236,6 +235,8 @@ def _newest(run: Settings, folder: pathlib.Path) -> Manifests:
             raise DamagedError(
                 f"{folder / file} is missing, although learners of {name} were saved."
             )
+        elif (kept := best.read(folder, name)) is not None:
+            found[name] = _of_best(name, kept)
     return found
 
 
@@ -306,9 +307,6 @@ def check_limits(run: Settings, step: int | None) -> None:
     with contextlib.suppress(CheckpointError):  # `manifests` tells of it, with the ways out
         folder = run.folder.checkpoints
         saved = _newest(run, folder) if step is None else _kept(run, folder, step)
-        for name in run.agents:
-            if has_best_alone(run, name):
-                _, saved[name] = _of_best(folder, name)
     counts = checkpoints.counts(saved)
     updates = min(saved[name].learner_step if name in saved else 0 for name in run.agents)
     made = dict(counts, learner_steps=updates)

@@ -105,6 +105,18 @@ def test_of_several_agents_those_without_a_learner_go_on_from_their_best(
     )
 
 
+def test_parameters_that_are_damaged_are_told_and_no_way_around_them(
+    small: tuple[Settings, Settings],
+) -> None:
+    run, written = small
+    path = written.folder.checkpoints / best.file_name(run.agent)
+    path.write_bytes(path.read_bytes()[:-9])
+    spec = building.environment_spec(written)
+    updates = {run.agent: building.make_agent(written, run.agent).make_update(spec)}
+    with pytest.raises(SettingsError, match=r"are corrupt: .* No learner that was kept is whole"):
+        resuming.manifests(written, updates, step=None, with_replay=True)
+
+
 def _fails(*_: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 

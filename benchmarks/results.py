@@ -31,11 +31,11 @@ from benchmarks.results_runs import (
     SEEDS,
     SIZES,
     STUDIES,
-    Made,
     Minute,
     check,
     complete,
     data,
+    lacking,
 )
 from benchmarks.study import DOCS, Episodes, Evaluation, Run
 from environments import scores
@@ -187,11 +187,9 @@ def bsuite_table() -> str:
 
 def block(name: str) -> str:
     """What the page says of a study: its table and picture, and what is not made yet."""
-    made, asked = study.read(data(name, "runs"), Run, Made), STUDIES[name].runs
-    parts = []
-    if lacking := sum(run not in made for run in asked):
-        parts.append(f"Of its {len(asked)} trainings {lacking} are not made yet.")
-    if made:
+    asked, left = len(STUDIES[name].runs), len(lacking(name))
+    parts = [f"Of its {asked} trainings {left} are not made yet."] if left else []
+    if left < asked:
         parts = [table(name), f"![Returns](images/{image(name).name})", *parts]
     return "\n\n".join(parts)
 

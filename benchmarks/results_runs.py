@@ -262,17 +262,21 @@ def random_returns(env: str, episodes: int) -> np.ndarray:
     return returns
 
 
+def lacking(name: str) -> list[Run]:
+    """The trainings of a study that are not made yet."""
+    made = study.read(data(name, "runs"), Run, Made)
+    return [run for run in STUDIES[name].runs if run not in made]
+
+
 def check(name: str, rival_python: str) -> None:
     """Checks that what the files of a study lack can be trained here.
 
     Raises:
       ValueError: a sentence; a task or the rival cannot.
     """
-    known = study.read(data(name, "runs"), Run, Made)
-    lacking = [run for run in STUDIES[name].runs if run not in known]
-    for task in dict.fromkeys(run.task for run in lacking):
+    for task in dict.fromkeys(run.task for run in lacking(name)):
         suites.check(task)
-    if any(run.arm == RIVAL for run in lacking):
+    if any(run.arm == RIVAL for run in lacking(name)):
         try:  # its own words are printed
             subprocess.run((rival_python, "-c", "import sb3_contrib, shimmy"), check=True)
         except (OSError, subprocess.CalledProcessError) as error:
@@ -286,15 +290,14 @@ def complete(runs: pathlib.Path, name: str, minutes: float | None, rival_python:
     asked = STUDIES[name]
     minutes = asked.minutes if minutes is None else minutes
     curves, returns, origins = (data(name, what) for what in ("curves", "returns", "runs"))
-    known = study.read(origins, Run, Made)
     played = study.read(returns, Run, Evaluation)
 
     def make(run: Run, core: int | None) -> tuple[Made, Evaluation | None]:
         return train(runs, name, run, minutes, core, rival_python)
 
-    lacking = [run for run in asked.runs if run not in known]
-    alone = ((run, make(run, None)) for run in lacking)
-    for run, (made, evaluation) in alone if asked.has_machine else study.on_cores(lacking, make):
+    jobs = lacking(name)
+    alone = ((run, make(run, None)) for run in jobs)
+    for run, (made, evaluation) in alone if asked.has_machine else study.on_cores(jobs, make):
         # An episode may end while the run does.
         found = minutes_of(folder_of(runs, run), name, run)
         study.extend(curves, {minute: of for minute, of in found if minute.minute < minutes})

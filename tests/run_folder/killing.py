@@ -2,11 +2,15 @@
 
 This process imports TensorFlow and Reverb once, and runs no op. Each launch of the run is a fork: a
 learner with the project's saver, and the replay's two servers. It goes on from what the one before
-has left, checks that it is whole, then learns and saves without a pause until SIGKILL ends it.
+has left, checks that it is whole, then learns and saves without a pause until SIGKILL ends it: as
+it is about to open, make, rename or remove a file of a save, or a moment after, amid what
+TensorFlow and Reverb write there.
 
 Arguments: a folder, how many launches, a seed. Each launch is a line of JSON on standard output.
 """
 
+import contextlib
+import functools
 import itertools
 import json
 import os
@@ -14,7 +18,8 @@ import pathlib
 import random
 import signal
 import sys
-import time
+import threading
+from collections.abc import Callable
 from multiprocessing import Pipe, connection
 from types import SimpleNamespace
 from typing import Any
@@ -36,9 +41,53 @@ AGENT = "r2d2"
 SHARDS = 2
 _VARIABLES, _VALUES = 5, 20_000  # so many, each of so many numbers
 _MOST_SAVES = 2  # of a launch, before the one that is cut short
-_SAVE_SECONDS = 0.05  # until one has been seen
+_OPERATIONS = 40  # of a save, until one has been seen
+_MOMENT = 0.01  # seconds: a replay's files, or a learner's, take no longer
 _GO_BACK = 0.3  # of the launches go back to a learner that was kept
 _TABLE_SIZE = 60
+
+
+_CHANGES = {"open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir"}
+
+
+class Killer:
+    """Ends this process amid a save.
+
+    Args:
+      saves: so many saves end before the one that is cut short.
+      operation: of that save, the one on files that is not done any more.
+      seconds: this process goes on for so long after it has come to that operation.
+    """
+
+    def __init__(self, saves: int, operation: int, seconds: float) -> None:
+        self._saves = saves
+        self._operation = operation
+        self._seconds = seconds
+        self.operations = 0  # of this save
+        self._saving = False
+        sys.addaudithook(self._see)
+
+    def __enter__(self) -> None:
+        self.operations, self._saving = 0, True
+
+    def __exit__(self, *_: object) -> None:
+        if self._saves == 0:
+            self._kill()  # a save with fewer operations than the one before
+        self._saves -= 1
+        self._saving = False
+
+    def _see(self, event: str, _: tuple[Any, ...]) -> None:
+        if not self._saving or event not in _CHANGES:
+            return
+        if self._saves == 0 and self.operations == self._operation:
+            if self._seconds:
+                threading.Timer(self._seconds, self._kill).start()
+            else:
+                self._kill()
+        self.operations += 1
+
+    def _kill(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Update(tf.Module):
@@ -57,15 +106,20 @@ class Update(tf.Module):
 
 
 def learn(
-    run: Settings, say: connection.Connection, expected: set[int | None], go_back: int | None
+    run: Settings,
+    say: connection.Connection,
+    expected: set[int | None],
+    go_back: int | None,
+    killer: Killer,
 ) -> None:
     """Does all that a launch does, until it is killed.
 
     Args:
       run: its settings.
-      say: tells the parent what it began with, when a save begins, and when it is done.
+      say: tells the parent what it began with, and when a save is done.
       expected: where the launches before can have left the run; None where nothing was saved.
       go_back: where to, of the kept learners, counted from the newest; None goes on.
+      killer: ends it.
     """
     folder, update = run.folder.checkpoints, Update()
     kept = checkpoints.kept_steps(folder, AGENT)
@@ -104,13 +158,11 @@ def learn(
         for client in clients:
             client.insert(np.full([100], float(number)), {AGENT: 1.0})
         counts = saved_runs.COUNTS | {"trained_steps": float(learner.learner_steps)}
-        say.send(dict(event="saving"))
-        began = time.monotonic()
         save = save_all if number % 3 != 1 else saver.Saver.save
-        save(writer, learner.learner_steps, counts)
-        seconds = time.monotonic() - began
+        with killer:
+            save(writer, learner.learner_steps, counts)
         assert not (unnamed := left(folder)), unnamed
-        say.send(dict(event="saved", step=learner.learner_steps, seconds=seconds))
+        say.send(dict(event="saved", step=learner.learner_steps, operations=killer.operations))
 
 
 def check_items(clients: list[reverb.Client], items: int) -> None:
@@ -138,28 +190,22 @@ def left(folder: pathlib.Path) -> list[str]:
 
 
 def launch(
-    run: Settings, saves: int, seconds: float, expected: set[int | None], go_back: int | None
+    run: Settings,
+    expected: set[int | None],
+    go_back: int | None,
+    kill: Callable[[], Killer],
 ) -> list[dict[str, Any]]:
-    """Launches the run, kills it so many seconds after it begins another save; what it said."""
+    """Launches the run, until it is killed; what it said."""
     ours, theirs = Pipe(duplex=False)
-    learner = fork(lambda: learn(run, theirs, expected, go_back))
+    learner = fork(lambda: learn(run, theirs, expected, go_back, kill()))
     theirs.close()
     heard = []
-    try:
-        heard.append(ours.recv())  # EOFError where what was left could not be gone on from
-        while sum(told["event"] == "saving" for told in heard) <= saves:
+    with contextlib.suppress(EOFError):
+        while True:
             heard.append(ours.recv())
-        time.sleep(seconds)
-    finally:
-        os.kill(learner, signal.SIGKILL)
-        code = os.waitstatus_to_exitcode(os.waitpid(learner, 0)[1])
-    assert code == -signal.SIGKILL, code
-    while ours.poll():
-        try:
-            heard.append(ours.recv())
-        except EOFError:
-            break
-    return [told for told in heard if told["event"] != "saving"]
+    code = os.waitstatus_to_exitcode(os.waitpid(learner, 0)[1])
+    assert code == -signal.SIGKILL, code  # else what was left could not be gone on from
+    return heard
 
 
 def main() -> None:
@@ -170,12 +216,14 @@ def main() -> None:
     (folder / "checkpoints").mkdir(parents=True)
     disk.write(folder / "config.json", run.to_json())
     expected: set[int | None] = {None}
-    seconds = _SAVE_SECONDS
+    operations = _OPERATIONS
     for _ in range(launches):
         go_back = random.randrange(1, 12) if random.random() < _GO_BACK else None
-        saves, share = random.randint(0, _MOST_SAVES), random.random()
-        heard = launch(run, saves, share * seconds, expected, go_back)
-        step, seconds = heard[-1]["step"], heard[-1].get("seconds", seconds)
+        saves, operation = random.randint(0, _MOST_SAVES), int(random.random() * operations)
+        seconds = random.choice([0.0, random.random() * _MOMENT])
+        killer = functools.partial(Killer, saves, operation, seconds)
+        heard = launch(run, expected, go_back, killer)
+        step, operations = heard[-1]["step"], heard[-1].get("operations", operations)
         before = expected if heard[-1].get("back") else set()  # nothing changes until it saves
         expected = before | {step, (step or 0) + 1}  # which was killed after its manifest
         print(json.dumps(heard[0] | {"saves": len(heard) - 1}), flush=True)

@@ -407,7 +407,7 @@ def test_a_file_that_is_replaced_is_the_old_one_or_the_new_one(
     assert fragile.images()[-1]["launches.jsonl"] == (run / "launches.jsonl").read_bytes()
 
 
-_SEED = 0
+_SEED = 7  # of which the first launches go back, and leave something, on any machine
 _SECONDS = 600  # on a busy machine
 
 

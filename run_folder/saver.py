@@ -162,8 +162,9 @@ class Saver:
             raise SaveError(". ".join(sentences) + ".") from error
 
     def _discard_learner(self) -> None:
-        learner = self._folder / learner_label(self._agent)
-        checkpoints.remove_others(learner, checkpoints.kept_steps(self._folder, self._agent))
+        named = [self.last.learner_step] if self.last else []  # and it may not be kept yet
+        kept = checkpoints.kept_steps(self._folder, self._agent)
+        checkpoints.remove_others(self._folder / learner_label(self._agent), [*kept, *named])
 
     def _discard_replay(self) -> None:
         self._unnamed = False

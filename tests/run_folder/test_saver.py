@@ -105,6 +105,27 @@ def test_a_save_that_fails_leaves_the_last_one_and_no_half(
     assert checkpoints.read(place.folder) == place.saver.last
 
 
+def test_a_learner_that_is_named_stays_though_it_could_not_be_kept(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.saver.save(3, COUNTS)
+
+    def keep(*_: Any) -> None:
+        raise FAILURES["disk"]
+
+    with monkeypatch.context() as full:
+        full.setattr(checkpoints, "keep", keep)
+        with pytest.raises(saver.SaveError):
+            place.saver.save(4, COUNTS)
+    for resumed in (place.saver, place.new_saver(saved_in(place.folder))):
+        assert saved_in(place.folder).learner_step == 4
+        place.learner = FAILURES["disk"]
+        with pytest.raises(saver.SaveError):
+            resumed.save(5, COUNTS)
+    assert saved_in(place.folder).learner_step == 4
+    assert checkpoints.kept_steps(place.folder, "r2d2") == [3]
+
+
 @pytest.mark.parametrize("learner", ["more weights", FAILURES["disk"]])
 @pytest.mark.parametrize("when", ["written", "moved"])
 def test_a_learner_that_is_saved_meanwhile_leaves_a_replay_alone(

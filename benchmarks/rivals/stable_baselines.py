@@ -23,7 +23,6 @@ import time
 from typing import Any
 
 import gymnasium
-from gymnasium import spaces
 from gymnasium.wrappers import FlattenObservation
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
@@ -86,7 +85,7 @@ def make(name: str) -> gymnasium.Env[Any, Any]:
     `<package.module>:<function>`, which gives one of gymnasium's or bsuite's.
 
     MiniGrid's picture is a vector, as its mission is always the same and PPO has no torso for
-    pictures of 7 x 7.
+    pictures of 7 x 7. So are observations of several parts; numbers in them become one-hot vectors.
     """
     kind, _, rest = name.partition(":")
     if kind == "control":
@@ -109,7 +108,7 @@ def make(name: str) -> gymnasium.Env[Any, Any]:
         env = getattr(importlib.import_module(kind), rest)()
         if not isinstance(env, gymnasium.Env):
             env = importlib.import_module("shimmy.bsuite_compatibility").BSuiteCompatibilityV0(env)
-    return FlattenObservation(env) if isinstance(env.observation_space, spaces.Box) else env
+    return FlattenObservation(env)
 
 
 def train_recurrent_ppo(settings: protocol.Settings) -> None:

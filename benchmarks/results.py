@@ -36,6 +36,7 @@ from benchmarks.results_runs import (
     complete,
     data,
     lacking,
+    made,
 )
 from benchmarks.study import DOCS, Episodes, Evaluation, Run
 from environments import scores
@@ -47,12 +48,13 @@ BSUITE_ERRORS = 0.375  # below which a task is solved: 0.75 of a random policy's
 Points = dict[Run, list[tuple[int, Episodes]]]
 
 
-def read(path: pathlib.Path) -> Points:
-    """The minutes of each training that a file holds, in their order."""
-    found: Points = {}
-    for key, episodes in study.read(path, Minute, Episodes).items():
-        found.setdefault(Run(*key[:-1]), []).append((key.minute, episodes))
-    return found
+def read(name: str) -> Points:
+    """The minutes of each training of a study that is made, in their order."""
+    found: Points = {run: [] for run in made(name)}
+    for key, episodes in study.read(data(name, "curves"), Minute, Episodes).items():
+        if (run := Run(*key[:-1])) in found:
+            found[run].append((key.minute, episodes))
+    return {run: minutes for run, minutes in found.items() if minutes}
 
 
 def image(name: str) -> pathlib.Path:
@@ -80,7 +82,7 @@ def draw(name: str, path: pathlib.Path) -> None:
 
 def draw_curves(name: str, path: pathlib.Path) -> None:
     """Draws returns against minutes above, against steps below; a task a column."""
-    points, random = read(data(name, "curves")), study.read(data(name, "returns"), Run, Evaluation)
+    points, random = read(name), study.read(data(name, "returns"), Run, Evaluation)
     above, below = [], []
     for task in (task for task in STUDIES[name].tasks if any(run.task == task for run in points)):
         by_time, by_steps = [], []
@@ -138,7 +140,7 @@ def table(name: str) -> str:
     """In Markdown: an agent on a task a row, of the seeds that have been made."""
     if name == BSUITE:
         return bsuite_table()
-    points, played = read(data(name, "curves")), study.read(data(name, "returns"), Run, Evaluation)
+    points, played = read(name), study.read(data(name, "returns"), Run, Evaluation)
     asked, rows = STUDIES[name], []
     for task, arm in dict.fromkeys((run.task, run.arm) for run in asked.runs):
         runs = [run for run in asked.runs if run[:2] == (task, arm) and run in points]
@@ -157,7 +159,7 @@ def table(name: str) -> str:
             row += [f"{human:.0%}", f"{published:,.1f}"]
         rows.append(row)
     header = ["task", "agent", "seeds", "minutes", "actor steps", "while training"]
-    header.append(f"{EPISODES} episodes at the end")
+    header.append(f"{EPISODES} episodes {'of the best' if asked.evaluates else 'at the end'}")
     if asked.has_machine:
         header += ["of a human's", "R2D2's paper, 10 billion frames"]
     return study.markdown(header, rows)
@@ -227,7 +229,8 @@ def main() -> None:
         except ValueError as error:
             parser.error(str(error))
         complete(asked.runs, asked.study, asked.minutes, asked.peer_python)
-    draw(asked.study, image(asked.study))
+    if made(asked.study):
+        draw(asked.study, image(asked.study))
     PAGE.write_text(written(PAGE.read_text()))
     print(table(asked.study))
 

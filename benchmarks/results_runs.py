@@ -262,10 +262,16 @@ def random_returns(env: str, episodes: int) -> np.ndarray:
     return returns
 
 
+def made(name: str) -> list[Run]:
+    """The trainings of a study that the files hold whole."""
+    found = study.read(data(name, "runs"), Run, Made)
+    return [run for run in STUDIES[name].runs if run in found]
+
+
 def lacking(name: str) -> list[Run]:
     """The trainings of a study that are not made yet."""
-    made = study.read(data(name, "runs"), Run, Made)
-    return [run for run in STUDIES[name].runs if run not in made]
+    there = made(name)
+    return [run for run in STUDIES[name].runs if run not in there]
 
 
 def check(name: str, rival_python: str) -> None:

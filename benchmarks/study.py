@@ -78,9 +78,16 @@ def parser_of_trainings(
         found.add_argument(name, choices=values)
     found.add_argument("runs", type=pathlib.Path, help=f"folder of the {runs}")
     found.add_argument(
-        "--minutes", type=float, default=minutes, help=f"of each of the {runs}; 0 only draws"
+        "--minutes", type=_minutes, default=minutes, help=f"of each of the {runs}; 0 only draws"
     )
     return found
+
+
+def _minutes(text: str) -> float:
+    minutes = float(text)
+    if not (minutes == 0 or LEAST_MINUTES <= minutes < math.inf):
+        raise argparse.ArgumentTypeError(f"must be 0, or {LEAST_MINUTES:g} or more, got {text}")
+    return minutes
 
 
 def read(
@@ -168,7 +175,11 @@ def run(arguments: Sequence[str], minutes: float | None, before: Sequence[str] =
         is_asked = code is None
         if is_asked:
             running.send_signal(signal.SIGTERM)
-            code = running.wait(END_SECONDS)
+            try:
+                code = running.wait(END_SECONDS)
+            except subprocess.TimeoutExpired:
+                running.kill()  # else it would be waited for without an end
+                raise
     if code:
         raise subprocess.CalledProcessError(code, command)
     return is_asked

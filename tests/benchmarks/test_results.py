@@ -156,6 +156,22 @@ def test_a_study_that_is_cut_anywhere_ends_with_the_same_files_and_trains_nothin
         assert sorted(same) == sorted(text.splitlines())
 
 
+def test_a_training_of_which_a_part_is_written_is_on_no_page(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results_runs, "DOCS", tmp_path)
+    first, _, second = [run for run in STUDIES[MEMORY].runs if run.seed == 1][:3]
+    assert first.task != second.task
+    for run in (first, second):
+        study.extend(
+            results_runs.data(MEMORY, "curves"), {Minute(*run, 0): Episodes(1.0, run.seed)}
+        )
+    made = results_runs.Made(COMMIT, "machine", "command")
+    study.extend(results_runs.data(MEMORY, "runs"), {first: made})
+    assert list(results.read(MEMORY)) == [first]
+    assert results.table(MEMORY).count("\n") == 2
+
+
 @pytest.mark.parametrize(
     ("arm", "task", "python", "said"),
     [

@@ -60,7 +60,8 @@ import pathlib, signal, sys, time
 
 def end(*_):
     pathlib.Path(sys.argv[1]).write_text("in order")
-    sys.exit(int(sys.argv[2]))
+    if int(sys.argv[2]) >= 0:
+        sys.exit(int(sys.argv[2]))
 
 signal.signal(signal.SIGTERM, end)
 pathlib.Path(sys.argv[1]).write_text("begun")
@@ -68,7 +69,7 @@ time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("code", [0, 5])
+@pytest.mark.parametrize("code", [0, 5, -1])
 def test_what_takes_too_long_ends_in_order_and_what_fails_is_told(
     code: int, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +88,10 @@ def test_what_takes_too_long_ends_in_order_and_what_fails_is_told(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(subprocess, "Popen", Impatient)
     with contextlib.ExitStack() as stack:
-        if code:
+        if code < 0:  # it does not end at all
+            monkeypatch.setattr(study, "END_SECONDS", 1.0)
+            stack.enter_context(pytest.raises(subprocess.TimeoutExpired))
+        elif code:
             told = f"returned non-zero exit status {code}"
             stack.enter_context(pytest.raises(subprocess.CalledProcessError, match=told))
         study.run(["waits", str(written), str(code)], minutes=10.0)
@@ -105,6 +109,17 @@ def test_it_ends_in_order_with_a_study_that_is_killed(tmp_path: pathlib.Path) ->
         wait_for(lambda: written.exists() and written.read_text() == "begun")
         it.kill()
     wait_for(lambda: written.read_text() == "in order")
+
+
+@pytest.mark.parametrize("minutes", ["0", "1", "2.5", "0.5", "-1", "nan", "inf", "two"])
+def test_minutes_are_none_or_enough_for_a_start(
+    minutes: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = study.parser_of_trainings("", "runs", None)
+    is_right = minutes in ("0", "1", "2.5")
+    with contextlib.nullcontext() if is_right else pytest.raises(SystemExit):
+        assert parser.parse_args(["runs", f"--minutes={minutes}"]).minutes == float(minutes)
+    assert ("--minutes" in capsys.readouterr().err) != is_right
 
 
 def test_it_may_have_all_its_time_and_something_before_it(

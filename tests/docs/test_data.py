@@ -109,7 +109,7 @@ def test_a_page_of_results_has_no_training_that_its_study_does_not_make(name: st
     assert len(asked) == len(results_runs.STUDIES[name].runs)
     made = study.read(results_runs.data(name, "runs"), study.Run, results_runs.Made)
     assert set(made) <= asked
-    assert set(results.read(results_runs.data(name, "curves"))) == set(made)
+    assert set(results.read(name)) == set(made)
     played = study.read(results_runs.data(name, "returns"), study.Run, study.Evaluation)
     assert {run for run in played if run.arm != results_runs.RANDOM} <= set(made)
 

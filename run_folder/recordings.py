@@ -8,17 +8,21 @@ Each is there whole or not at all, so recording goes on where it was cut. Fields
 Minari calls them, but for the last three; all is as `environments.suites` has it.
 """
 
+import contextlib
+import fcntl
 import io
 import json
 import pathlib
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import tree
 from acme import specs
 
+from environments.copies.vector import ACTION_MASK, has_mask
 from run_folder import disk, texts
 from run_folder.texts import SettingsError, reading
 
@@ -40,17 +44,40 @@ def begin(folder: pathlib.Path, task: str, spec: specs.EnvironmentSpec) -> int:
     """Makes a folder for episodes of a task, or goes on with one; returns how many it holds.
 
     Raises:
-      SettingsError: it holds episodes of another task or form, or something else.
+      SettingsError: it holds episodes of another task or form, or something else, or cannot be
+        made.
     """
     about = {"env": task, **_form(spec)}
     if (folder / _ABOUT).exists():
         check(folder, (task,), spec, least=0)
-    elif folder.exists() and any(folder.iterdir()):
+    elif folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise SettingsError(f"{folder} holds something else than episodes: name a new folder.")
     else:
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SettingsError(f"{folder} cannot be made: {error.strerror}.") from None
         disk.write(folder / _ABOUT, json.dumps(about, indent=2) + "\n")
     return len(files(folder))
+
+
+@contextlib.contextmanager
+def alone(folder: pathlib.Path) -> Iterator[None]:
+    """Keeps other processes from adding to a folder that `begin` has made.
+
+    Raises:
+      SettingsError: one is adding.
+    """
+    with (folder / _ABOUT).open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SettingsError(
+                f"Another process is recording into {folder}: wait for it, or name another folder."
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+        yield
 
 
 def append(folder: pathlib.Path, episode: Episode) -> None:
@@ -80,6 +107,8 @@ def check(
     """
     with reading(folder / _ABOUT, absent=f"{folder} holds no episodes: launch.record makes some."):
         about = texts.read_json(folder / _ABOUT)
+        if not isinstance(about, dict):
+            raise ValueError(f"an object was expected, got {about!r}")
         task, wanted = about.get("env"), _form(spec)
         if task not in tasks:
             raise ValueError(f"env must be one of {', '.join(tasks)}, got {task!r}")
@@ -101,7 +130,10 @@ def read(path: pathlib.Path, spec: specs.EnvironmentSpec) -> Episode:
     """
     with reading(path):
         try:
-            with np.load(path) as found:
+            found = np.load(path)
+            if not isinstance(found, np.lib.npyio.NpzFile):
+                raise ValueError("it holds one array and not an episode's")
+            with found:
                 arrays = dict(found)
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
             raise ValueError(str(error)) from None
@@ -122,14 +154,36 @@ def read(path: pathlib.Path, spec: specs.EnvironmentSpec) -> Episode:
                     f"{name} must be {np.dtype(dtype)} {list(shape)}, of at least one step, got "
                     f"{array.dtype} {list(array.shape)}"
                 )
-        actions = arrays["actions"]
-        if (actions < spec.actions.minimum).any() or (actions > spec.actions.maximum).any():
-            raise ValueError(f"actions must be within {_form(spec)['actions']}")
-    if isinstance(spec.observations, dict):
-        seen: Any = {name: arrays.pop(f"{_OBSERVATIONS}/{name}") for name in spec.observations}
-    else:
-        seen = arrays.pop(_OBSERVATIONS)
-    return Episode(seen, *(arrays[name] for name in Episode._fields[1:]))
+        if isinstance(spec.observations, dict):
+            seen: Any = {name: arrays.pop(f"{_OBSERVATIONS}/{name}") for name in spec.observations}
+        else:
+            seen = arrays.pop(_OBSERVATIONS)
+        episode = Episode(seen, *(arrays[name] for name in Episode._fields[1:]))
+        check_steps(episode, spec)
+    return episode
+
+
+def check_steps(episode: Episode, spec: specs.EnvironmentSpec) -> None:
+    """Checks that nobody who learns from an episode of the right form learns nonsense.
+
+    Raises:
+      ValueError: a clause; something is not finite, or an action out of bounds or illegal.
+    """
+    for name, part in zip(("rewards", "actions", "observations"), episode[2::-1], strict=True):
+        if not all(np.isfinite(leaf).all() for leaf in tree.flatten(part)):
+            raise ValueError(f"{name} must be finite")
+    actions = episode.actions
+    if (actions < spec.actions.minimum).any() or (actions > spec.actions.maximum).any():
+        raise ValueError(f"actions must be within {_form(spec)['actions']}")
+    if has_mask(episode.observations):
+        mask = episode.observations[ACTION_MASK][:-1]
+        legal = mask[np.arange(len(actions)), actions] != 0
+        if not legal.all():
+            step = int(legal.argmin())
+            raise ValueError(
+                f"actions must be legal, and {actions[step]} at step {step} is not: "
+                f"{ACTION_MASK} is {mask[step].tolist()} there"
+            )
 
 
 def lengths(folder: pathlib.Path) -> list[int]:

@@ -43,7 +43,8 @@ _FURTHER = 2  # times the limit that was reached
 def resumed(values: Mapping[str, Any], overrides: Overrides) -> Settings:
     """Settings of a run that goes on: as recorded, but for what the command line changes.
 
-    This process holds the run folder's lock from then on, if that has ever been locked.
+    This process holds the run folder's lock from then on, if that has ever been locked, or holds
+    nothing but best parameters.
 
     Raises:
       SettingsError: when there is no run, another process runs it, or the agent, environment or
@@ -55,6 +56,8 @@ def resumed(values: Mapping[str, Any], overrides: Overrides) -> Settings:
     run_lock.take_if_there(folder)
     recorded = settings.load(folder)
     check_logs(recorded)
+    if any(has_best_alone(recorded, name) for name in recorded.agents):
+        run_lock.take(folder)  # which nobody has yet, and `manifests` saves a learner
     return changed(recorded, values, overrides)
 
 
@@ -87,6 +90,8 @@ def changed(recorded: Settings, values: Mapping[str, Any], overrides: Overrides)
     for name, config in made.items():
         _check_replay_stays(recorded, name, config)
     said = {name: value for name, value in values.items() if value is not None}
+    if said.get("demonstrations") == "" or said.get("max_actor_steps") == 0:
+        said.setdefault("demo_fraction", settings.DEMO_FRACTION)  # which is a part of nothing then
     return dataclasses.replace(recorded, **{**said, "configs": made})
 
 
@@ -167,9 +172,11 @@ def _save_best(run: Settings, agent: str, update: Update) -> None:
     kept = best.read(folder, agent)
     assert kept is not None
     manifest = _of_best(agent, kept)
-    for network in (update.network, getattr(update, "target_network", None)):
-        if network is not None:
+    for of in ("network", "target_network", "learned_network"):
+        if (network := getattr(update, of, None)) is not None:
             best.assign(kept, network)
+    if hasattr(update, "take_as_initial"):  # its actors fetch a copy
+        update.take_as_initial()
     prefix = folder / manifest.learner
     prefix.parent.mkdir(exist_ok=True)
     write_parameters(update, str(prefix), kept.learner_step)

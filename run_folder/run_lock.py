@@ -6,6 +6,7 @@ processes that were forked do not hold it. Where hosts share a file system that 
 it holds between them.
 """
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -61,11 +62,9 @@ def take_if_there(run_dir: pathlib.Path) -> None:
 def is_held(run_dir: pathlib.Path) -> bool:
     """Whether another process runs a folder; this one must not."""
     path = RunFolder(run_dir.resolve()).lock
-    if not path.exists():
-        return False
-    with path.open("a+") as file:
+    with contextlib.suppress(FileNotFoundError), path.open() as file:  # maybe not to be written
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError as error:
             return error.errno in (errno.EACCES, errno.EAGAIN)
     return False

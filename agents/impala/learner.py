@@ -45,10 +45,16 @@ class LaggedCopy(tf.Module):
         self._copy = copy
         self._lag = lag
         self._history = [
-            tf.Variable(tf.stack([v] * lag), trainable=False, name="history")  # [lag, ...]
+            tf.Variable(tf.zeros([lag, *v.shape]), trainable=False, name="history")
             for v in network.variables
         ]
-        for mine, theirs in zip(copy.variables, network.variables, strict=True):
+        self.begin()
+
+    def begin(self) -> None:
+        """Takes the network's parameters, as they are, for the initial ones."""
+        variables = zip(self._copy.variables, self._network.variables, self._history, strict=True)
+        for mine, theirs, history in variables:
+            history.assign(tf.stack([theirs] * self._lag))
             mine.assign(theirs)
 
     def before_update(self, learner_steps: tf.Tensor) -> None:
@@ -107,6 +113,11 @@ class VTraceUpdate(tf.Module):
             LaggedCopy(network, lagging_network, config.policy_lag) if lagging_network else None
         )
         self.network: Network = lagging_network or network
+
+    def take_as_initial(self) -> None:
+        """Has actors fetch the learned parameters as they are, until a lag of updates is made."""
+        if self._lagged is not None:
+            self._lagged.begin()
 
     @property
     def _parameters(self) -> Sequence[tf.Variable]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pygame
 
+from environments.copies.vector import ACTION_MASK, has_mask
 from environments.screens import Screen
 from run_folder.settings import SettingsError
 
@@ -19,6 +20,8 @@ _NO_KEY = "none"  # the action while no key is pressed: the environment then doe
 
 def chooser(screen: Screen, keys: str) -> Callable[[Any], int]:
     """What a person chooses, at each observation; the window's end ends the process in order.
+
+    A key whose action is not legal means nothing.
 
     Args:
       screen: what is played.
@@ -35,7 +38,10 @@ def chooser(screen: Screen, keys: str) -> Callable[[Any], int]:
     waits = None not in actions
 
     def choose(observation: Any) -> int:
-        del observation
+        legal = actions
+        if has_mask(observation):
+            mask = observation[ACTION_MASK]
+            legal = {key: action for key, action in actions.items() if mask[action]}
         picture = np.asarray((screen.env.render() or ())[0])
         scale = max(1, _SIDE // max(picture.shape[:2]))
         large = picture.repeat(scale, axis=0).repeat(scale, axis=1).swapaxes(0, 1)
@@ -46,11 +52,11 @@ def chooser(screen: Screen, keys: str) -> Callable[[Any], int]:
             for event in pygame.event.get():
                 if event.type == pygame.QUIT:
                     raise KeyboardInterrupt
-                if event.type == pygame.KEYDOWN and event.key in actions:
-                    return actions[event.key]
+                if event.type == pygame.KEYDOWN and event.key in legal:
+                    return legal[event.key]
             if not waits:
                 held = pygame.key.get_pressed()
-                down = (key for key in actions if key is not None and held[key])
+                down = (key for key in legal if key is not None and held[key])
                 return actions[next(down, None)]
 
     return choose

@@ -17,7 +17,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from agents import actor, environment_loop
 from analysis.playing.evaluation import Player
 from environments import suites
-from environments.copies.vector import Begun
+from environments.copies.vector import ACTION_MASK, Begun, has_mask
 from environments.copies.vector import Step as Outcome
 from replay.structures import LAST
 from run_folder import recordings
@@ -90,12 +90,18 @@ class Chooser:
         """The action, `[1]` or `[1, D]`; any after an episode's end."""
         if step_type[0] == LAST:
             return self._none
-        chosen = self._choose(_row(observation, 0))
+        seen = _row(observation, 0)
+        chosen = self._choose(seen)
         action = np.asarray(chosen)
         if not np.can_cast(action.dtype, self._space.dtype, "same_kind") or not (
             self._space.contains(action.astype(self._space.dtype))
         ):
             raise SettingsError(f"The policy must give an action of {self._space}, got {chosen!r}.")
+        if has_mask(seen) and not seen[ACTION_MASK][action]:
+            raise SettingsError(
+                f"The policy must give a legal action, got {chosen!r}: {ACTION_MASK} is "
+                f"{seen[ACTION_MASK].tolist()}."
+            )
         return action.astype(self._space.dtype)[np.newaxis]
 
     def observe(self, reward: np.ndarray, continuation: np.ndarray) -> None:
@@ -166,14 +172,22 @@ def record(
       say: is told a line.
 
     Raises:
-      SettingsError: it holds other episodes.
+      SettingsError: it holds other episodes, another process adds to it, or what is played cannot
+        be learned from.
     """
     held = recordings.begin(folder, task, spec)
-    if held < wanted:
-        for episode in play(wanted - held):
+    with recordings.alone(folder):
+        for episode in play(wanted - held) if held < wanted else ():
             actions = episode.actions.astype(spec.actions.dtype)
-            recordings.append(folder, episode._replace(actions=actions))
+            episode = episode._replace(actions=actions)
+            try:
+                recordings.check_steps(episode, spec)
+            except ValueError as error:
+                raise SettingsError(f"An episode of {task} is not recorded: {error}.") from None
+            recordings.append(folder, episode)
     found = [recordings.read(path, spec) for path in recordings.files(folder)]
+    if not found:
+        raise SettingsError(f"{folder} holds no episode yet, and none was there to be added.")
     returns = np.array([episode.rewards.sum() for episode in found])
     steps = sum(len(episode.rewards) for episode in found)
     say(

@@ -15,6 +15,7 @@ import math
 import os
 import pathlib
 import shutil
+import tempfile
 from collections.abc import Iterable
 
 import numpy as np
@@ -53,11 +54,14 @@ def write(player: Player, folder: pathlib.Path) -> pathlib.Path:
         walltime=played.walltime,
         parameters=parameters,
     )
-    unfinished = RunFolder(folder.with_name(folder.name + disk.TEMPORARY))
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(unfinished.path, ignore_errors=True)  # of who was killed here
-        unfinished.evaluations.mkdir(parents=True)
+        prefix = f".{folder.name}."
+        unfinished = RunFolder(pathlib.Path(tempfile.mkdtemp(prefix=prefix, dir=folder.parent)))
+    except OSError as error:
+        raise SettingsError(f"{folder} cannot be written: {disk.said(error)}.") from None
+    try:
+        unfinished.evaluations.mkdir()
         disk.write(unfinished.config, dataclasses.replace(run, run_dir=folder.name).to_json())
         if run.folder.launches.exists():  # older runs have none
             shutil.copy(run.folder.launches, unfinished.launches)

@@ -140,6 +140,10 @@ def test_a_person_plays_by_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=key))
         if action is not None:  # the first key means nothing, and is not waited on
             assert choose(None) == action
+    masked = {"action_mask": np.array([1, 0, 0], np.uint8)}
+    for key in (pygame.K_RIGHT, pygame.K_LEFT):  # the first is not legal
+        pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=key))
+    assert choose(masked) == 0
     idle = person.chooser(screen, "none=1,left=0")
     assert idle(None) == 1
     pygame.event.post(pygame.event.Event(pygame.QUIT))

@@ -6,6 +6,7 @@ import os
 import pathlib
 import socket
 from collections.abc import Callable, Iterator
+from typing import IO
 
 import pytest
 from matplotlib.figure import Figure
@@ -175,6 +176,21 @@ def test_whether_another_process_runs_a_folder_can_be_asked(tmp_path: pathlib.Pa
         assert run_lock.is_held(tmp_path)
         assert (tmp_path / "lock").read_bytes() == before
     assert not run_lock.is_held(tmp_path)
+
+
+def test_who_only_asks_needs_no_right_to_write(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lock").touch()
+    modes, usual = [], pathlib.Path.open
+
+    def opened(path: pathlib.Path, mode: str = "r") -> IO[str]:
+        modes.append(mode)
+        return usual(path, mode)
+
+    monkeypatch.setattr(pathlib.Path, "open", opened)  # the superuser may write anything
+    assert not run_lock.is_held(tmp_path)
+    assert modes == ["r"]
 
 
 def test_a_file_system_without_locks_is_named_and_used(

@@ -1,5 +1,6 @@
 """Folders of episodes: what is written is read, and what does not belong there is refused."""
 
+import contextlib
 import pathlib
 from typing import Any
 
@@ -91,8 +92,14 @@ def test_other_tasks_and_forms_are_refused(tmp_path: pathlib.Path) -> None:
         recordings.check(folder, ("task",), make_environment_spec("catch"))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").touch()
-    with pytest.raises(SettingsError, match="holds something else than episodes"):
-        recordings.begin(tmp_path / "full", "task", SPEC)
+    thesis = tmp_path / "full" / "thesis.tex"
+    for folder, said in (
+        (thesis.parent, "holds something else than episodes"),
+        (thesis, "holds something else than episodes"),
+        (thesis / "demos", "thesis.tex/demos cannot be made: Not a directory"),
+    ):
+        with pytest.raises(SettingsError, match=said):
+            recordings.begin(folder, "task", SPEC)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +129,50 @@ def test_a_file_of_another_form_is_refused(
     (path,) = recordings.files(tmp_path / "demos")
     with pytest.raises(SettingsError, match=sentence):
         recordings.read(path, SPEC)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (dict(rewards=np.array([0, 1, np.nan, 0], np.float32)), "rewards must be finite"),
+        (dict(actions=np.array([0, 1, 4, 0], np.int32)), "actions must be legal, and 4 at step 2"),
+        (dict(actions=np.array([0, 1, 3, 2], np.int32)), None),
+    ],
+)
+def test_steps_that_nobody_should_learn_from_are_refused(
+    change: dict[str, Any], sentence: str | None
+) -> None:
+    mask = specs.BoundedArray((5,), np.uint8, 0, 1)
+    spec = SPEC._replace(observations={**SPEC.observations, "action_mask": mask})
+    whole = episode(4)
+    legal = np.array([[1, 1, 1, 1, 0]] * 4 + [[0] * 5], np.uint8)
+    whole = whole._replace(observations={**whole.observations, "action_mask": legal}, **change)
+    with pytest.raises(ValueError, match=sentence) if sentence else contextlib.nullcontext():
+        recordings.check_steps(whole, spec)
+
+
+def test_one_process_records_into_a_folder(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "demos"
+    recordings.begin(folder, "task", SPEC)
+    with recordings.alone(folder):
+        another = pytest.raises(SettingsError, match="Another process is recording into")
+        with another, recordings.alone(folder):
+            pass
+    with recordings.alone(folder):
+        pass
+
+
+def test_files_of_somebodys_own_are_told_of(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "demos"
+    recordings.begin(folder, "task", SPEC)
+    array = folder / "episode_000000.npz"
+    with array.open("wb") as file:
+        np.save(file, np.zeros(3))
+    with pytest.raises(SettingsError, match=r"episode_000000.npz cannot be read: it holds one"):
+        recordings.read(array, SPEC)
+    (folder / "recording.json").write_text("[]")
+    with pytest.raises(SettingsError, match=r"recording.json cannot be read: an object was"):
+        recordings.begin(folder, "task", SPEC)
 
 
 @pytest.mark.parametrize("left", [0, 10, 400])

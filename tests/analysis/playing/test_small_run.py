@@ -4,12 +4,14 @@ import dataclasses
 import errno
 import pathlib
 import shutil
+from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from analysis.playing import evaluation, files, small_run
-from run_folder import best, building, resuming, settings
+from run_folder import best, building, resuming, run_lock, settings
 from run_folder.layout import RunFolder
 from run_folder.settings import Settings, SettingsError
 from tests.run_folder import saved_runs
@@ -87,6 +89,40 @@ def test_it_plays_and_a_run_goes_on_from_it(small: tuple[Settings, Settings]) ->
     assert again.played.actor_steps == player.played.actor_steps
 
 
+def test_a_copy_is_locked_before_a_learner_is_saved_in_it(
+    small: tuple[Settings, Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, written = small
+    taken: list[pathlib.Path] = []
+    monkeypatch.setattr(run_lock, "take", taken.append)
+    asked = {"run_dir": written.run_dir}
+    assert resuming.resumed(asked, {}) == written
+    assert taken == [written.path]
+    saved_runs.save(written.path.with_name("usual"), "r2d2")
+    resuming.resumed({"run_dir": str(written.path.with_name("usual"))}, {})
+    assert taken == [written.path]  # it has a learner
+
+
+def test_a_policy_lag_counts_from_the_best_parameters(tmp_path: pathlib.Path) -> None:
+    run = saved_runs.save(tmp_path / "run", "impala", overrides=dict(policy_lag="2"))
+    written = settings.load(small_run.write(evaluation.load(run), tmp_path / "small"))
+    update: Any = building.make_agent(written, "impala").make_update(
+        building.environment_spec(written)
+    )
+    resuming.manifests(written, {"impala": update}, step=None, with_replay=True)
+    kept = best.read(written.folder.checkpoints, "impala")
+    assert kept is not None
+    for network in (update.learned_network, update.network):
+        for variable, value in zip(network.variables, kept.parameters, strict=True):
+            np.testing.assert_array_equal(variable.numpy(), value)
+    for variable in update.learned_network.variables:
+        variable.assign(tf.zeros_like(variable))
+    for step, is_kept in ((7, True), (8, False)):
+        update._lagged.before_update(tf.constant(step, tf.int64))
+        for variable, value in zip(update.network.variables, kept.parameters, strict=True):
+            np.testing.assert_array_equal(variable.numpy(), value if is_kept else 0 * value)
+
+
 def test_of_several_agents_those_without_a_learner_go_on_from_their_best(
     tmp_path: pathlib.Path,
 ) -> None:
@@ -132,7 +168,9 @@ def test_what_16_bits_do_not_hold_and_where_nothing_can_be_written_is_said(
         with pytest.raises(SettingsError, match="small cannot be written: No space left on device"):
             small_run.write(player, tmp_path / "b" / "small")
     assert not list((tmp_path / "b").iterdir())
+    (tmp_path / "b" / "small.new").mkdir()  # somebody's
     assert small_run.write(player, tmp_path / "b" / "small").is_dir()
+    assert len(list((tmp_path / "b").iterdir())) == 2
     player.network.variables[0].assign(player.network.variables[0] + 1e6)
     with pytest.raises(SettingsError, match="'s parameters are too large to be kept in 16 bits"):
         small_run.write(player, tmp_path / "large")

@@ -22,7 +22,7 @@ from replay.layout import Layout
 from replay.sequences import Cutter
 from replay.structures import DEMONSTRATOR, FIRST, LAST, MID, Header, NetworkInput, Step
 from replay.writer import SequenceWriter
-from run_folder import building, recordings
+from run_folder import building, recordings, resuming
 from run_folder import settings as run_settings
 from run_folder.recordings import Episode
 from run_folder.settings import Settings, SettingsError
@@ -305,6 +305,17 @@ def test_offline_all_of_a_batch_is_recorded(settings: Settings, served: Served) 
 def test_settings_that_do_not_go_together_are_refused(flags: dict[str, Any], sentence: str) -> None:
     with pytest.raises(SettingsError, match=re.escape(sentence)):
         saved_runs.resolve(**flags)
+
+
+@pytest.mark.parametrize("dropped", [dict(demonstrations=""), dict(max_actor_steps=0)])
+def test_a_run_that_goes_on_without_them_or_with_them_alone_needs_no_other_flag(
+    dropped: dict[str, Any],
+) -> None:
+    run = saved_runs.resolve(demonstrations="d", demo_fraction=1 / 64)
+    assert resuming.changed(run, dropped, {}).demo_fraction == run_settings.DEMO_FRACTION
+    assert resuming.changed(run, dict(demonstrations="e"), {}).demo_fraction == 1 / 64
+    with pytest.raises(SettingsError, match=r"--demo_fraction=0.5 is "):
+        resuming.changed(run, dropped | dict(demo_fraction=0.5), {})
 
 
 def test_what_cannot_be_learned_from_is_refused(settings: Settings) -> None:

@@ -28,6 +28,7 @@ from environments.copies.vector import has_mask
 from replay import tables
 from replay.structures import FIRST, LAST, MID, Nest
 
+_CONVERTS = "; environments.copies.made_singly.Copies converts others."
 PAPER_REPLAYS_PER_OBSERVATION = 0.8  # Kapturowski et al. 2019, "Extended results"
 
 
@@ -310,7 +311,9 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
     def _is_due(self) -> bool:
         if self._pace is None:
             return self._process.replay.has_batch()
-        return self._learner_steps < self._pace.learner_steps(self._rows)
+        # Rows of episodes that were broken off made no items.
+        is_due = self._learner_steps < self._pace.learner_steps(self._rows)
+        return is_due and self._process.replay.has_batch()
 
     def _take_turn(self) -> None:
         self._rows += self._n
@@ -324,7 +327,7 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
         if (found := _spec_of(environments)) != self._spec:
             raise ValueError(
                 f"The environments must have the agent's spec, {_told(self._spec)}, got "
-                f"{_told(found)}; environments.copies.made_singly.Copies converts others."
+                f"{_told(found)}{_CONVERTS}"
             )
 
 
@@ -363,7 +366,10 @@ def _told(spec: specs.EnvironmentSpec) -> str:
 
 
 def _spec_of(environments: VectorEnv) -> specs.EnvironmentSpec:
-    return spec_of(environments.single_observation_space, environments.single_action_space)
+    try:
+        return spec_of(environments.single_observation_space, environments.single_action_space)
+    except ValueError as error:
+        raise ValueError(f"The environments {error}{_CONVERTS}") from None
 
 
 def _replay_file(prefix: str | pathlib.Path) -> pathlib.Path:

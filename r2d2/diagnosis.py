@@ -27,6 +27,7 @@ import tree
 
 from agents.contract import Network, Policy, PolicyOutput
 from agents.masking import where_rows
+from r2d2.network import JointActions
 from replay.frames import FrameStack
 from replay.layout import Layout
 from replay.sequences import Cuts, Cutter
@@ -232,17 +233,19 @@ def make_limited_policy(limited: Network, network: Network) -> Policy:
       A policy with the core states of both networks.
     """
 
+    joint = JointActions(network.actions)
+
     @tf.function(autograph=False)
     def policy(inputs: NetworkInput, core_state: Nest) -> PolicyOutput:
         state, unlimited_state = core_state
         q, state = limited.step(inputs, state)
         unlimited_q, unlimited_state = network.step(inputs, unlimited_state)
-        action = tf.argmax(q, axis=-1, output_type=tf.int32)
-        match = action == tf.argmax(unlimited_q, axis=-1, output_type=tf.int32)
+        greedy = tf.argmax(q, axis=-1, output_type=tf.int32)
+        match = greedy == tf.argmax(unlimited_q, axis=-1, output_type=tf.int32)
         difference = tf.reduce_max(q, axis=-1) - tf.reduce_max(unlimited_q, axis=-1)
         return PolicyOutput(
-            action=action,
-            log_probability=tf.zeros(tf.shape(action)),
+            action=joint.action(greedy),
+            log_probability=tf.zeros(tf.shape(greedy)),
             values={
                 "greedy_match": tf.cast(match, tf.float32),
                 "q_difference": tf.abs(difference),

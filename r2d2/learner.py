@@ -8,7 +8,7 @@ import tensorflow as tf
 from agents.compilation import update_function
 from agents.masking import masked_mean, mean_age, zero_where_masked
 from agents.networks.network import RecurrentNetwork, unroll_trained
-from agents.optimization import Adam, create_slots
+from agents.optimization import Adam, create_slots, gradients_of
 from agents.prioritized import batch_weights
 from agents.several_learners import mean, whole_metrics
 from r2d2.config import Config
@@ -83,7 +83,7 @@ class R2D2Update(tf.Module):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(parameters)
             evaluation = self.evaluate(batch)
-        gradients = mean(tape.gradient(evaluation.loss, parameters))
+        gradients = mean(gradients_of(evaluation.loss, parameters, tape))
         gradients, norm = tf.clip_by_global_norm(gradients, self._config.max_gradient_norm)
         lag = mean_age(self.step, batch.learner_step)
         self._optimizer.apply(gradients, parameters)

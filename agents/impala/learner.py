@@ -18,7 +18,7 @@ from agents.impala.vtrace import Evaluation, Outputs, fixed_hyperparameters, vtr
 from agents.masking import mean_age, transform_reward
 from agents.networks.network import RecurrentNetwork, apply_to_rows, unroll_trained_core
 from agents.networks.parts import image_of
-from agents.optimization import RMSProp, annealed, clip_by_global_norm
+from agents.optimization import RMSProp, annealed, clip_by_global_norm, gradients_of
 from agents.pixel_control import PixelControl
 from agents.several_learners import current, whole_metrics
 from replay.structures import UNKNOWN, Batch, Nest, TrainedRows
@@ -202,9 +202,7 @@ class ImpalaUpdate(VTraceUpdate):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(parameters)
             evaluation = self.evaluate(batch)
-        gradients = tape.gradient(
-            evaluation.loss, parameters, unconnected_gradients=tf.UnconnectedGradients.ZERO
-        )
+        gradients = gradients_of(evaluation.loss, parameters, tape)
         gradients, norm = self._summed(gradients)
         if self._lagged is not None:
             self._lagged.before_update(self.step)

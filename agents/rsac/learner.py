@@ -9,7 +9,7 @@ from agents import random_numbers
 from agents.compilation import update_function
 from agents.masking import masked_mean, mean_age
 from agents.networks.network import RecurrentNetwork, unroll_trained
-from agents.optimization import Adam, create_slots
+from agents.optimization import Adam, create_slots, gradients_of
 from agents.prioritized import batch_weights
 from agents.rsac.config import Config
 from agents.rsac.losses import (
@@ -79,8 +79,8 @@ class SACUpdate(tf.Module):
             tape.watch(self._parameters)
             found = self.evaluate(batch)
         # Each loss has parameters of its own: the policy's goes through critics that it leaves.
-        of_critics = tape.gradient(found.critic_loss, self._critics)
-        of_policy = tape.gradient(found.policy_loss, self._policy)
+        of_critics = gradients_of(found.critic_loss, self._critics, tape)
+        of_policy = gradients_of(found.policy_loss, self._policy, tape)
         of_temperature = tape.gradient(found.temperature_loss, log_temperature)
         gradients = mean([*of_critics, *of_policy, of_temperature])
         cut = len(self._critics)

@@ -27,7 +27,7 @@ from agents.impala.vtrace import (
 )
 from agents.masking import masked_sum
 from agents.networks.network import RecurrentNetwork, apply_to_rows
-from agents.optimization import Adam, create_slots
+from agents.optimization import Adam, create_slots, gradients_of
 from agents.several_learners import current, whole_metrics
 from agents.stac.config import OUTER_COSTS, Config
 from agents.stac.network import Heads
@@ -136,9 +136,7 @@ class StacUpdate(VTraceUpdate):
                 tape.watch(parameters)
                 evaluations, policy = self.evaluate(batch)
                 loss = tf.add_n([each.loss for each in evaluations]) / self._config.num_heads
-            gradients = tape.gradient(
-                loss, parameters, unconnected_gradients=tf.UnconnectedGradients.ZERO
-            )
+            gradients = gradients_of(loss, parameters, tape)
             gradients, norm = self._summed(gradients)
             rate = tf.cast(learning_rate, norm.dtype)
             values, slots = self._optimizer.step(gradients, parameters, rate)

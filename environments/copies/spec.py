@@ -7,6 +7,8 @@ import numpy as np
 from acme import specs
 from gymnasium import spaces
 
+from environments.copies.vector import in_a_line
+
 
 def spec_of(observations: spaces.Space, actions: spaces.Space) -> specs.EnvironmentSpec:
     """One environment's spaces in Acme's terms.
@@ -14,6 +16,9 @@ def spec_of(observations: spaces.Space, actions: spaces.Space) -> specs.Environm
     Args:
       observations: an array's, or a dictionary of them.
       actions: numbers from 0, one or several, or a vector [D] within bounds.
+
+    Raises:
+      ValueError: a clause, "must ..., got ..."; they are others.
     """
     return specs.EnvironmentSpec(
         observations=(
@@ -28,6 +33,8 @@ def spec_of(observations: spaces.Space, actions: spaces.Space) -> specs.Environm
 
 
 def _action_spec(space: spaces.Space) -> specs.DiscreteArray | specs.BoundedArray:
+    if np.any(getattr(space, "start", 0)):
+        raise ValueError(f"must count actions from 0, got {in_a_line(space)}")
     if isinstance(space, spaces.Discrete):
         return specs.DiscreteArray(int(space.n), dtype=np.int32, name="action")
     if isinstance(space, spaces.MultiDiscrete):
@@ -37,7 +44,8 @@ def _action_spec(space: spaces.Space) -> specs.DiscreteArray | specs.BoundedArra
 
 
 def _array_spec(space: spaces.Space, name: str) -> specs.Array:
-    assert isinstance(space, spaces.Box)
+    if not isinstance(space, spaces.Box):
+        raise ValueError(f"must have an array as {name}, got {in_a_line(space)}")
     if space.is_bounded():
         return specs.BoundedArray(space.shape, space.dtype, space.low, space.high, name=name)
     return specs.Array(space.shape, space.dtype, name=name)

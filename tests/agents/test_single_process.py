@@ -266,6 +266,23 @@ def test_an_episode_may_be_broken_off() -> None:
     assert agent.learner.learner_steps > 20
 
 
+def test_steps_of_episodes_that_are_always_broken_off_teach_nothing() -> None:
+    config = dataclasses.replace(CONFIG, burn_in=0, length=40, period=40, min_replay_size=1)
+    agent, _ = _made(r2d2.R2D2, config, "catch")
+    for _ in range(30):
+        agent.learn(suites.make("catch", 4, seed=0), 24)  # of an episode's 9 each
+    assert agent.learner.learner_steps == 0
+    agent.learn(suites.make("catch", 4, seed=0), 2_000)
+    assert agent.learner.learner_steps > 0
+
+
+class _From(gymnasium.Env):  # type: ignore[type-arg]
+    """Whose actions are counted from -1."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (2,))
+    action_space = gymnasium.spaces.Discrete(3, start=-1)
+
+
 @pytest.mark.parametrize(
     ("environments", "sentence"),
     [
@@ -281,6 +298,14 @@ def test_an_episode_may_be_broken_off() -> None:
                 [lambda: gymnasium.make("CartPole-v1")] * 4, autoreset_mode="SameStep"
             ),
             "autoreset_mode must be AutoresetMode.NEXT_STEP, got AutoresetMode.SAME_STEP",
+        ),
+        (
+            lambda: gymnasium.make_vec("FrozenLake-v1", 4, vectorization_mode="sync"),
+            r"must have an array as observation, got Discrete\(16\); environments\.copies",
+        ),
+        (
+            lambda: gymnasium.vector.SyncVectorEnv([_From] * 4),
+            r"must count actions from 0, got Discrete\(3, start=-1\); environments\.copies",
         ),
     ],
 )

@@ -1,11 +1,13 @@
 """Q-value discrepancy and limited memory, against loops over single steps of single sequences."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
 import tree
+from acme import specs
 
 from agents.actor import RecurrentActor, make_actor
 from agents.contract import Network
@@ -219,6 +221,21 @@ def test_a_limited_policy_tells_how_far_from_the_unlimited_one_it_is() -> None:
         if t < 2:
             assert difference == pytest.approx(0, abs=1e-5)
     assert 0 < sum(matches) < T
+
+
+def test_a_limited_policy_gives_actions_of_several_numbers_as_the_environment_takes_them() -> None:
+    class Fixed:
+        """A network that wants the last of all 2 x 3 actions."""
+
+        actions = specs.BoundedArray((2,), np.int32, [0, 0], [1, 2])
+
+        def step(self, inputs: Any, state: Any) -> tuple[tf.Tensor, Any]:
+            return tf.one_hot(tf.fill([4], 5), 6), state
+
+    network: Any = Fixed()
+    output = diagnosis.make_limited_policy(network, network)(_input(_played(), 0, 1), ((), ()))
+    np.testing.assert_array_equal(output.action, [[1, 2]] * 4)
+    np.testing.assert_array_equal(output.values["greedy_match"], np.ones(4))
 
 
 def test_means_are_over_each_environments_first_episode() -> None:

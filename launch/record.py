@@ -31,6 +31,7 @@ _KEYS = flags.DEFINE_string("keys", "", "Of a person: left=0,right=1,space=2.")
 _MINARI = flags.DEFINE_string("minari", None, "A main_data.hdf5 of Minari's.")
 _EPISODES = command_line.define_whole("episodes", 20, "In the folder, at the end.", 1, 1_000_000)
 _FULL = flags.DEFINE_boolean("full_action_space", False, "As of launch.train, without a run.")
+_OF = {"run_dir": playing_flags.NAMES[1:], "person": ("keys",)}  # flags of one who plays alone
 _SECTIONS = {
     "Who plays: a run's policy, a function, a person, or nobody": (
         *playing_flags.NAMES,
@@ -52,6 +53,12 @@ def main(_: Sequence[str]) -> None:
         if len(given) != 1:
             names = "--run_dir, --policy, --person or --minari"
             raise SettingsError(f"One of {names} must say who plays, got {given or 'none'}.")
+        for who, names in _OF.items():
+            for name in names if who != given[0] else ():
+                if flags.FLAGS[name].present:
+                    raise SettingsError(f"--{name} is for --{who}, got --{given[0]}: leave it out.")
+        if flags.FLAGS["full_action_space"].present and given[0] == "run_dir":
+            raise SettingsError("--full_action_space is as the run has it: leave it out.")
         _record(given[0], pathlib.Path(_FOLDER.value))
     except (SettingsError, CannotPlayError) as error:
         command_line.fail(str(error))

@@ -130,6 +130,23 @@ def _write(group: Any) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        ((BOT, "--epsilon=0.1"), "--epsilon is for --run_dir, got --policy: leave it out."),
+        (("--person", "--checkpoint=best"), "--checkpoint is for --run_dir, got --person"),
+        ((BOT, "--keys=a=0"), "--keys is for --person, got --policy"),
+        (("--run_dir=r", "--full_action_space"), "--full_action_space is as the run has it"),
+    ],
+)
+def test_flags_that_would_change_nothing_are_refused(
+    commands: Commands, argv: tuple[str, ...], said: str
+) -> None:
+    outcome = commands.run("launch.record", *argv, "--env=catch", "--folder=none")
+    assert outcome.code != 0
+    assert said in outcome.err
+
+
 def test_a_person_plays_by_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     person = importlib.import_module("analysis.playing.person")

@@ -25,6 +25,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.console import Console, JustifyMethod
 from rich.table import Table
+from rich.text import Text
 
 from agents.actor import RecurrentActor, Writer
 from agents.contract import Policy
@@ -103,13 +104,13 @@ def diagnose(wanted: Wanted, console: Console) -> None:
         except SettingsError as error:
             if all_or_nothing or isinstance(error, CheckpointError):
                 raise
-            console.print(f"{analysis}: {error}\n", soft_wrap=True, highlight=False)
+            console.print(f"{analysis}: {error}\n", soft_wrap=True, highlight=False, markup=False)
             continue
         folder.mkdir(exist_ok=True)
         _write(path.with_suffix(".csv"), measured.rows)
         measured.figure.savefig(path.with_suffix(".png"), dpi=130)
         show(console, measured.title, measured.rows)
-        console.print(f"{path}.csv and .png\n", soft_wrap=True, highlight=False)
+        console.print(f"{path}.csv and .png\n", soft_wrap=True, highlight=False, markup=False)
 
 
 def _completed(wanted: Wanted) -> Wanted:
@@ -155,7 +156,7 @@ def show(console: Console, title: str, rows: Sequence[Any]) -> None:
     for task, found in itertools.groupby(rows, lambda row: getattr(row, "task", None)):
         of_task = [dataclasses.asdict(row) for row in found]
         heading = f"{title}, {task}" if task else title
-        table = Table(title=heading, title_justify="left", box=None, header_style="bold")
+        table = Table(title=Text(heading), title_justify="left", box=None, header_style="bold")
         names = [name for name in of_task[0] if name != "task"]
         for name in names:
             is_text = isinstance(of_task[0][name], str)

@@ -173,8 +173,8 @@ def _described(name: str) -> Description:
     env = _make(name, drawing=False)
     seen, act = _converted(name, env)
     with _told(name):
-        draws = _RENDER_MODE in (*env.metadata.get("render_modes", ()), env.render_mode)
-        speed = int(env.metadata.get("render_fps", 30))
+        draws = _RENDER_MODE in (*(env.metadata.get("render_modes") or ()), env.render_mode)
+        speed = int(env.metadata.get("render_fps") or 30)
         is_masked = not _play_one_step(env, seen, act)
     if is_masked:
         env = masks().MaskFromInfo(env)

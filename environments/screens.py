@@ -70,7 +70,7 @@ def make(
     else:
         env = _Drawn(SeededVectorEnv(kinds.of(task).make(task, 1, options), seed))
     speed = _FRAMES_PER_SECOND.get(name) or _FRAMES_PER_SECOND.get(task.kind)
-    return Screen(env, _action_names(env), speed or int(env.metadata.get("render_fps", 30)))
+    return Screen(env, _action_names(env), speed or int(env.metadata.get("render_fps") or 30))
 
 
 def check(name: str) -> None:
@@ -126,7 +126,7 @@ class _Drawn(VectorWrapper):
     def render(self) -> tuple[Any, ...] | None:
         rendered = self.env.render() if self.env.render_mode == "rgb_array" else None
         if rendered and _is_picture(rendered[0]):
-            return rendered
+            return rendered if rendered[0].shape[-1] in (3, 4) else (drawn(rendered[0]),)
         parts = self._observation
         shown = parts if isinstance(parts, Mapping) else {"": parts}
         # The part most like a picture; a dictionary is ordered by name.

@@ -164,6 +164,10 @@ def run(main: Callable[[Sequence[str]], None], sections: Sections) -> None:
         if error.errno not in _CANNOT_WRITE:
             raise
         fail(f"{error.filename or 'A file'} cannot be written: {error.strerror}.")
+    except ArithmeticError as error:
+        if type(error).__name__ != "NotFiniteError":  # of `agents.finite`, which has TensorFlow
+            raise
+        fail(str(error))
 
 
 def later(module: str, line: str = "") -> Any:

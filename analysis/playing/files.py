@@ -14,6 +14,7 @@ import csv
 import dataclasses
 import itertools
 import pathlib
+import re
 import typing
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -104,8 +105,19 @@ def read(path: pathlib.Path) -> list[Row]:
 
 
 def read_all(run_dir: pathlib.Path) -> dict[str, list[Row]]:
-    """Every evaluation of a run: file name without `.csv` -> rows, sorted by name."""
-    return {path.stem: read(path) for path in sorted(RunFolder(run_dir).evaluations.glob("*.csv"))}
+    """Every evaluation of a run: file name without `.csv` -> rows.
+
+    They are in the order of their updates, and those of one update in which they were made.
+    """
+    paths = sorted(RunFolder(run_dir).evaluations.glob("*.csv"), key=_numbered)
+    return {path.stem: read(path) for path in paths}
+
+
+def _numbered(path: pathlib.Path) -> list[tuple[str, int]]:
+    """A name's texts, each with the number after it: r2d2-7-10 comes after r2d2-7 and r2d2-7-2."""
+    parts = re.split(r"(\d+)", path.stem)
+    pairs = itertools.zip_longest(parts[::2], parts[1::2], fillvalue="0")
+    return [(text, int(number)) for text, number in pairs]
 
 
 def returns(rows: Sequence[Row]) -> dict[str, np.ndarray]:

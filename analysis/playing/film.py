@@ -22,6 +22,7 @@ from agents import actor, environment_loop
 from agents.networks import network
 from analysis.playing.evaluation import Player
 from environments import screens
+from environments.copies.dead_simulators import CannotPlayError
 from replay.structures import Nest, Step
 
 PANEL_WIDTH = 320
@@ -100,6 +101,8 @@ def _frames(player: Player, task: str, screen: screens.Screen) -> Iterator[Frame
                 yield Frame(picture, step, score, "", 1.0, told)
                 return
             ended = bool(loop.step()[1])
+            if loop.lost:
+                raise CannotPlayError(f"The episode of {task} that was filmed was lost.")
             row, chosen = onlooker.row, onlooker.row.action
             estimates = agent.estimates(player.update, onlooker.values, index)
             told = {name: float(value[0]) for name, value in estimates.items()}

@@ -1,10 +1,12 @@
 """A policy that is stepped by hand: an environment's observations in, its actions out."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tree
+from acme import specs
 
 from agents.networks.parts import masks
 from analysis.playing import saved_model
@@ -95,7 +97,7 @@ class Policy:
         row, spec = self._see(observation), self._spec.observations
         try:
             tree.assert_same_structure(row, spec, check_types=False)
-            array = tree.map_structure(lambda leaf, of: np.asarray(leaf, of.dtype), row, spec)
+            array = tree.map_structure(_cast, row, spec)
         except (TypeError, ValueError):
             raise ValueError(f"An observation must be {_form(spec)}, got {row!r}.") from None
         if _form(array) != _form(spec):
@@ -105,14 +107,29 @@ class Policy:
         return array
 
 
+def _cast(leaf: Any, of: specs.Array) -> np.ndarray:
+    """Numbers in a spec's type; ValueError where it does not hold them, as bytes no fractions."""
+    given = np.asarray(leaf)
+    cast = given.astype(of.dtype)
+    if cast.dtype.kind != "f" and (cast != given).any():
+        raise ValueError
+    return cast
+
+
 def _split(observation: Any, n: int) -> list[Any]:
-    """The observations of N environments."""
-    if any(np.shape(leaf)[:1] != (n,) for leaf in tree.flatten(observation)):
+    """The observations of N environments; gymnasium has N texts as a tuple."""
+    if isinstance(observation, Mapping):
+        parts = {name: _split(part, n) for name, part in observation.items()}
+        return [{name: part[i] for name, part in parts.items()} for i in range(n)]
+    are_texts = isinstance(observation, tuple) and all(isinstance(x, str) for x in observation)
+    if isinstance(observation, tuple) and not are_texts:
+        return list(zip(*(_split(part, n) for part in observation), strict=True))
+    if np.shape(observation)[:1] != (n,):
         raise ValueError(
             f"The observations of {n} environments must have a first axis of {n}, got "
             f"{_form(observation)}."
         )
-    return [tree.map_structure(lambda leaf, i=i: leaf[i], observation) for i in range(n)]
+    return list(observation)
 
 
 def _form(nest: Any) -> str:

@@ -92,7 +92,7 @@ def progressing(title: str, episodes: int, console: Console | None = None) -> It
     """
     console = console or Console(stderr=True)
     bar = progress.Progress(
-        progress.TextColumn("{task.description}"),
+        progress.TextColumn("{task.description}", markup=False),
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
         progress.TextColumn("episodes, {task.fields[steps]:,} steps"),
@@ -113,7 +113,7 @@ def progressing(title: str, episodes: int, console: Console | None = None) -> It
         elif time.monotonic() >= line_at:
             line_at = time.monotonic() + LINE_SECONDS
             so_far = f"{counted[1]} of {episodes} episodes, {counted[0]:,} steps"
-            console.print(f"{title}: {so_far}", soft_wrap=True, highlight=False)
+            console.print(f"{title}: {so_far}", soft_wrap=True, highlight=False, markup=False)
 
     with bar:
         yield step

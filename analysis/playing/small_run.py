@@ -68,6 +68,7 @@ def write(player: Player, folder: pathlib.Path) -> pathlib.Path:
         for name in evaluations:
             shutil.copy(run.folder.evaluations / f"{name}.csv", unfinished.evaluations)
         best.write(unfinished.checkpoints, played.agent, kept)
+        unfinished.path.chmod(0o755)  # it is to be given away
         os.rename(unfinished.path, folder)
     except OSError as error:
         shutil.rmtree(unfinished.path, ignore_errors=True)

@@ -122,7 +122,8 @@ class Line(NamedTuple):
         return sorted(found, key=lambda evaluation: evaluation[0])
 
     def _is_usual(self, played: files.Played) -> bool:
-        usual = getattr(self.run.settings.configs[self.agent], "evaluation_epsilon", None)
+        field = self.run.settings.entry(self.agent).epsilon_field
+        usual = getattr(self.run.settings.configs[self.agent], field) if field else None
         return played.epsilon == usual and played.memory_steps is None
 
     def evaluation_curve(self) -> list[float]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import tree
 from absl import logging
 from ale_py.env import AtariEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
@@ -127,7 +128,7 @@ class _Copy(gymnasium.Wrapper):
             seen, paid = self._observed(observation, ended=any(ends)), float(reward)
         except (Exception, SystemExit) as error:  # whatever somebody's code raises
             self._lose(error)
-            return self._seen, 0.0, False, True, {"lost": 1}
+            return self._seen, 0.0, False, True, {**self._lives, "lost": 1}
         self._deaths.step(self, ended=any(ends))
         self._seen = seen
         return seen, paid, *ends, told
@@ -142,7 +143,8 @@ class _Copy(gymnasium.Wrapper):
 
     def _observed(self, observation: Any, *, ended: bool = False) -> Any:
         try:
-            seen = self._see(observation)
+            # A copy: an environment may give the same array at each step.
+            seen = tree.map_structure(np.array, self._see(observation))
             if has_mask(seen) and not ended:
                 masks().check_any(seen)
             return seen

@@ -4,6 +4,7 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import VectorEnv
@@ -117,6 +118,32 @@ def test_a_level_shows_what_the_agent_sees(monkeypatch: pytest.MonkeyPatch, tmp_
 def test_observations_are_drawn(observation: np.ndarray, picture: Any) -> None:
     np.testing.assert_array_equal(screens.drawn(observation), picture)
     assert screens.drawn(observation).dtype == np.uint8
+
+
+class _Grey(gymnasium.Env):
+    """Whose picture has one channel, and whose metadata say nothing."""
+
+    metadata = {"render_modes": None, "render_fps": None}  # noqa: RUF012
+    observation_space = gymnasium.spaces.Box(0, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+    render_mode = "rgb_array"
+
+    def reset(self, **_: Any) -> tuple[np.ndarray, dict[str, Any]]:
+        return np.zeros(2, np.float32), {}
+
+    def step(self, _: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        return np.zeros(2, np.float32), 0.0, False, False, {}
+
+    def render(self) -> np.ndarray:  # type: ignore[override]
+        return np.full((4, 6, 1), 7, np.uint8)
+
+
+def test_a_grey_picture_is_shown() -> None:
+    screen = screens.make(f"{__name__}:_Grey", seed=0)
+    with contextlib.closing(screen.env) as env:
+        env.reset()
+        np.testing.assert_array_equal(_picture(env), np.full((4, 6, 3), 7))
+    assert screen.frames_per_second == 30
 
 
 def test_an_action_of_several_numbers_is_called_by_them() -> None:

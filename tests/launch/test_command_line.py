@@ -12,6 +12,7 @@ from absl import flags
 from absl.testing import flagsaver
 
 from agents import fields
+from agents.finite import NotFiniteError
 from environments import suites
 from launch import command_line
 from launch.command_line import HYPERPARAMETER
@@ -252,7 +253,7 @@ def test_absls_way_to_begin_is_refused_where_it_would_break_tensorflow() -> None
 def test_a_folder_that_cannot_be_written_is_a_sentence_and_other_errors_keep_their_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    error = OSError(errno.EROFS, "Read-only file system", "/run/evaluations")
+    error: Exception = OSError(errno.EROFS, "Read-only file system", "/run/evaluations")
 
     def main(_: Sequence[str]) -> None:
         raise error
@@ -262,6 +263,13 @@ def test_a_folder_that_cannot_be_written_is_a_sentence_and_other_errors_keep_the
         command_line.run(main, SECTIONS)
     said = "/run/evaluations cannot be written: Read-only file system.\n"
     assert capsys.readouterr().err == said
+    error = NotFiniteError("env gave the reward nan: rewards must be finite.")
+    with pytest.raises(SystemExit, match="2"):
+        command_line.run(main, SECTIONS)
+    assert capsys.readouterr().err == f"{error}\n"
+    error = ZeroDivisionError()
+    with pytest.raises(ZeroDivisionError):
+        command_line.run(main, SECTIONS)
     error = FileNotFoundError(errno.ENOENT, "No such file", "/run/logs")
     with pytest.raises(FileNotFoundError):
         command_line.run(main, SECTIONS)

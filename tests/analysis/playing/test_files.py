@@ -57,14 +57,17 @@ def test_files_are_named_by_what_was_played(
 
 
 def test_nothing_is_overwritten(tmp_path: pathlib.Path) -> None:
-    written = [files.File(tmp_path, PLAYED) for _ in range(3)]
-    for count, file in enumerate(written, start=1):
-        file.append("catch", EPISODES[:count])
-    assert {name: len(rows) for name, rows in files.read_all(tmp_path).items()} == {
-        "r2d2-1200": 1,
-        "r2d2-1200-2": 2,
-        "r2d2-1200-3": 3,
-    }
+    names = ["r2d2-1200", *(f"r2d2-1200-{number}" for number in range(2, 12))]
+    for count in range(len(names)):
+        file = files.File(tmp_path, PLAYED)
+        for _ in range(count):
+            file.append("catch", EPISODES[:1])
+        file.append("catch", EPISODES[:1])
+    earlier = files.File(tmp_path, dataclasses.replace(PLAYED, learner_steps=900))
+    earlier.append("catch", EPISODES[:1])
+    found = {name: len(rows) for name, rows in files.read_all(tmp_path).items()}
+    assert list(found) == ["r2d2-900", *names]  # as they were made
+    assert [found[name] for name in names] == list(range(1, len(names) + 1))
 
 
 def test_an_evaluation_that_ended_before_its_first_task_leaves_nothing(

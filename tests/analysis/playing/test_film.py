@@ -9,8 +9,10 @@ import av
 import numpy as np
 import pytest
 
+from agents.environment_loop import VectorEnvironmentLoop
 from analysis.playing import evaluation, film
 from analysis.playing.film import Captions
+from environments.copies.dead_simulators import CannotPlayError
 from tests.run_folder import saved_runs
 
 MOVES = {"left": -1, "stay": 0, "right": 1}
@@ -64,6 +66,20 @@ def test_impala_says_v_and_how_probable_its_action_was(tmp_path: pathlib.Path) -
     sampled = _shoot(tmp_path / "run", "impala")
     assert all(set(frame.estimates) == {"V"} for frame in sampled)
     assert all(0 < frame.probability < 1 for frame in sampled[:-1])
+
+
+def test_an_episode_that_is_lost_is_no_film(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = VectorEnvironmentLoop.step
+
+    def step(loop: VectorEnvironmentLoop) -> Any:
+        loop.lost += 1
+        return usual(loop)
+
+    monkeypatch.setattr(VectorEnvironmentLoop, "step", step)
+    with pytest.raises(CannotPlayError, match="episode of catch that was filmed was lost"):
+        _shoot(tmp_path / "run", "r2d2")
 
 
 def test_a_random_action_is_as_probable_as_it_is(frames: list[film.Frame]) -> None:

@@ -10,6 +10,7 @@ import pytest
 import tree
 
 from analysis.playing import evaluation
+from analysis.playing import policy as policy_module
 from analysis.playing.evaluation import Player
 from analysis.playing.policy import Policy
 from environments import import_path, suites
@@ -99,6 +100,14 @@ def test_a_batch_is_played_as_its_parts_are(catch: Player) -> None:
         tree.map_structure(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-5), part, alone[i])
 
 
+def test_a_batch_has_its_texts_as_gymnasium_gives_them() -> None:
+    parts = {"mission": ("go", "stay"), "place": (np.arange(2), np.arange(4).reshape(2, 2))}
+    one, another = policy_module._split(parts, 2)
+    assert (one["mission"], another["mission"]) == ("go", "stay")
+    assert (one["place"][0], another["place"][0]) == (0, 1)
+    assert (one["place"][1].tolist(), another["place"][1].tolist()) == ([0, 1], [2, 3])
+
+
 def test_an_episode_that_begins_forgets(catch: Player) -> None:
     policy, (one, two, *_) = Policy(catch), _stream(1)[:, 0]
     _, new = policy.step(two, policy.initial_state())
@@ -113,6 +122,8 @@ def test_an_episode_that_begins_forgets(catch: Player) -> None:
     ("observation", "batch", "said"),
     [
         (np.zeros((5, 10), np.uint8), None, r"must be uint8 \[10, 5\], got uint8 \[5, 10\]\."),
+        (np.full((10, 5), 0.5), None, r"must be uint8 \[10, 5\], got array"),
+        (np.full((10, 5), -1), None, r"must be uint8 \[10, 5\], got array"),
         ({"left": 1}, None, r"must be uint8 \[10, 5\], got \{'left': 1\}\."),
         (np.zeros((10, 5)), 0, "batch_size must be at least 1, or None for one .*, got 0"),
         (np.zeros((3, 10, 5)), 2, r"must have a first axis of 2, got float64 \[3, 10, 5\]\."),

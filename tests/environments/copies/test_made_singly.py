@@ -174,6 +174,30 @@ def test_an_observation_that_is_not_in_its_space_is_told_and_loses_its_episode(
     assert all(each.startswith(f"{who}{said}, after step 2 of an episode (") for each in told)
 
 
+class Same(Odd):
+    """Gives one array at each step, in which the second step has a number that is none."""
+
+    def __init__(self) -> None:
+        super().__init__([{LIVES: 3}], space=spaces.Box(0, 1, (20, 20), np.float32))
+        self._array = np.zeros((20, 20), np.float32)
+        self._observations = itertools.repeat(self._array)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, Any]:
+        self._array += 0.25 if self._step == 0 else np.nan
+        return super().step(action)
+
+
+def test_a_lost_episode_ends_with_the_observation_and_the_lives_of_the_step_before() -> None:
+    env = Copies(Same, 2)
+    env.reset()
+    env.step(ACTIONS)
+    observations, _, _, truncated, infos = env.step(ACTIONS)
+    np.testing.assert_array_equal(observations, np.full(observations.shape, 0.25))
+    assert truncated.all()
+    assert infos["lost"].tolist() == [1, 1]
+    assert infos["lives"].tolist() == [3, 3]
+
+
 class Counting(gymnasium.Env):
     """Shows how many steps it made; raises in step `fails`, or in its reset."""
 

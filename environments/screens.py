@@ -125,8 +125,9 @@ class _Drawn(VectorWrapper):
 
     def render(self) -> tuple[Any, ...] | None:
         rendered = self.env.render() if self.env.render_mode == "rgb_array" else None
-        if rendered and _is_picture(rendered[0]):
-            return rendered if rendered[0].shape[-1] in (3, 4) else (drawn(rendered[0]),)
+        picture: Any = rendered[0] if rendered else None
+        if _is_picture(picture):
+            return rendered if picture.shape[-1] in (3, 4) else (drawn(picture),)
         parts = self._observation
         shown = parts if isinstance(parts, Mapping) else {"": parts}
         # The part most like a picture; a dictionary is ordered by name.

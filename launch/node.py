@@ -24,13 +24,15 @@ from courier import credentials
 from launch import command_line
 from launch.graph import process, program, rejoining, servers
 from launch.hosts import cluster_spec, job
-from run_folder import layout, mirrors, progress
+from run_folder import layout, mirrors, progress, run_lock
 from run_folder.layout import RunFolder
+from run_folder.settings import SettingsError
 
 POLL_SECONDS = 2.0  # between two looks at the run folder
 END_SECONDS = 10.0  # from a run's end to that of a node that has not noticed
 CLOUD_JOB = "CLOUD_ML_JOB_ID"  # environment variable that Vertex AI sets on each of its hosts
 _REMEMBER = ("learner", "replay", "coordinator")
+_LOCKS = "coordinator/0"  # the run folder, as the launching process does of a run on this machine
 _TLS = flags.DEFINE(
     command_line.FolderParser(),
     "tls",
@@ -55,9 +57,11 @@ def main(_: Sequence[str]) -> None:
             return
         pool.check()
         credentials.use(pool.secret(), _tls())
+        if label == _LOCKS and RunFolder(run_dir).config.exists():  # until this process ends
+            run_lock.take(run_dir)
         if was_started(pool.run_dir, label):
             rejoining.rejoin()
-    except job.JobError as error:
+    except (job.JobError, SettingsError) as error:
         command_line.fail(str(error))
     os.environ.update(program.environment_of(label.split("/")[0]))
     os.environ["no_grpc_proxy"] = ",".join(hosts(place))  # noqa: SIM112 (gRPC reads it so)

@@ -9,7 +9,7 @@ import pathlib
 import shlex
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from absl import flags
 
@@ -61,10 +61,8 @@ def main(_: Sequence[str]) -> None:
         typed = Asked(values, overrides, rule, _SWEEP.value or [])
         _check_place(values["run_dir"] or "")
         member = _MEMBER.value
-        joins = member is not None and values["run_dir"] and is_population(typed.folder.path)
-        goes_on = settings.resumed if train.RESUME.value else settings.joined if joins else None
-        _try_each(typed, is_begun=goes_on is not None)
-        population = (goes_on or settings.new)(typed)
+        _try_each(typed, is_begun=_how(typed) is not settings.new)
+        population = _how(typed)(typed)  # which another host may have begun meanwhile
         if member is not None and not 0 <= member < population.members:
             raise SettingsError(
                 f"--member must be from 0 to {population.members - 1}, got {member}."
@@ -76,6 +74,14 @@ def main(_: Sequence[str]) -> None:
         sys.exit(128 + signal.SIGINT)
     finally:
         run_lock.release()
+
+
+def _how(typed: Asked) -> Callable[[Asked], Population]:
+    """What makes the population: as it is resumed, joined or new."""
+    if train.RESUME.value:
+        return settings.resumed
+    joins = _MEMBER.value is not None and typed.values["run_dir"]
+    return settings.joined if joins and is_population(typed.folder.path) else settings.new
 
 
 def _try_each(typed: Asked, *, is_begun: bool) -> None:
@@ -158,7 +164,7 @@ def _lock(population: Population, folder: PopulationFolder, member: int | None) 
 def _raised(population: Population) -> str:
     """The flags without which a population that has finished would end at once when resumed."""
     limits = {name: population.flags.get(name) for name in _LIMITS}
-    return "".join(f" --{name}={2 * limit}" for name, limit in limits.items() if limit is not None)
+    return "".join(f" --{name}={2 * limit}" for name, limit in limits.items() if limit)
 
 
 def _describe(scores: dict[int, float], path: pathlib.Path, further: str) -> None:

@@ -53,8 +53,8 @@ def main(_: Sequence[str]) -> None:
         if len(given) != 1:
             names = "--run_dir, --policy, --person or --minari"
             raise SettingsError(f"One of {names} must say who plays, got {given or 'none'}.")
-        for who, names in _OF.items():
-            for name in names if who != given[0] else ():
+        for who, own in _OF.items():
+            for name in own if who != given[0] else ():
                 if flags.FLAGS[name].present:
                     raise SettingsError(f"--{name} is for --{who}, got --{given[0]}: leave it out.")
         if flags.FLAGS["full_action_space"].present and given[0] == "run_dir":

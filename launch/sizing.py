@@ -10,6 +10,7 @@ import functools
 import math
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent import futures
@@ -170,12 +171,22 @@ def _measure(run: Settings, nodes: int, each: int) -> Rung:
     begin = context.Barrier(nodes)
     try:
         with futures.ProcessPoolExecutor(nodes, context, _begin_at, (begin,)) as pool:
-            rates, memory = zip(*pool.map(_play, [run] * nodes, crews), strict=True)
+            made = _results([pool.submit(_play, run, crew) for crew in crews])
+            rates, memory = zip(*made, strict=True)
     except BrokenProcessPool:
         raise SettingsError(f"{run.env!r} ended its process when it was tried.") from None
     except CannotPlayError as error:
         raise SettingsError(f"--env={run.env} cannot be played: {error}") from None
     return Rung(nodes, each, sum(rates), max(memory))
+
+
+def _results(made: Sequence[futures.Future[tuple[float, float]]]) -> list[tuple[float, float]]:
+    """What each has returned; raises what the first one raised, for which others did not begin."""
+    errors = [each.exception() for each in made]
+    raised = [e for e in errors if not isinstance(e, threading.BrokenBarrierError | None)]
+    if raised:
+        raise raised[0]
+    return [each.result() for each in made]
 
 
 def _crew(run: Settings, actors: range) -> Crew:
@@ -193,10 +204,14 @@ def _begin_at(begin: synchronize.Barrier) -> None:
 def _play(run: Settings, crew: Crew) -> tuple[float, float]:
     """Steps/s of a crew, and the bytes of its process."""
     with contextlib.ExitStack() as stack:
-        agent, spec = building.make_agent(run, crew.agent), building.environment_spec(run)
-        loop = actor_node.make_loop(run, crew, agent, spec, stack)
-        for _ in range(_FIRST_STEPS):
-            loop.step()
+        try:
+            agent, spec = building.make_agent(run, crew.agent), building.environment_spec(run)
+            loop = actor_node.make_loop(run, crew, agent, spec, stack)
+            for _ in range(_FIRST_STEPS):
+                loop.step()
+        except BaseException:
+            _begin.abort()  # or the others would wait for this one
+            raise
         _begin.wait()
         steps, since = 0, time.monotonic()
         while (passed := time.monotonic() - since) < _SECONDS:

@@ -128,8 +128,12 @@ def _run_here(run: Settings, resumption: Resumption | None, find: Find | None) -
             report = stack.enter_context(command_line.later(_TRACKER).Tracker(run)).update
         _begin(run, manifests, resumption)
 
+        at_launch = supervisor.saved(run)
+
         def go_on() -> Manifests:
-            again = Resumption({}, {}, step=None, with_replay=True)
+            # Until it has saved, what was left behind is the newest that is there.
+            is_same = resumption is not None and supervisor.saved(run) == at_launch
+            again = resumption if is_same else Resumption({}, {}, step=None, with_replay=True)
             manifests: Manifests = server.call(_manifests, run, again)
             _begin(run, manifests, again)
             return manifests

@@ -249,7 +249,7 @@ class State:
         found = [other.score for other in everyone]
         if has_failed:
             found[member] = math.nan
-        decision = self._decide(member, everyone, found)
+        decision = self._decide(member, everyone, found, must_adopt=has_failed)
         if not write(self._folder, decision):  # another process came first
             decision = self._made(member)[-1]
         try:
@@ -261,7 +261,9 @@ class State:
             ) from None
         return decision
 
-    def _decide(self, member: int, everyone: list[Member], found: list[float]) -> Decision:
+    def _decide(
+        self, member: int, everyone: list[Member], found: list[float], *, must_adopt: bool
+    ) -> Decision:
         population, own = self._population, everyone[member]
         assert own.manifest is not None
         number, run = own.decision.number + 1, self._folder.member(member)
@@ -273,6 +275,7 @@ class State:
                 found,
                 [other.decision.new for other in everyone],
                 lambda values: self._takes(member, own.decision.new, values),
+                must_adopt=must_adopt,
             )
             made = _decision(
                 member,

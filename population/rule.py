@@ -78,6 +78,8 @@ def decide(
     scores: Sequence[float],
     values: Sequence[Mapping[str, Any]],
     accepts: Callable[[Mapping[str, Any]], bool],
+    *,
+    must_adopt: bool = False,
 ) -> Verdict:
     """Decides for a member that is ready.
 
@@ -92,11 +94,14 @@ def decide(
       values: every member's values, by field.
       accepts: tells whether a member can be trained with values: what one field takes may depend on
         another's. All of `values` are accepted.
+      must_adopt: whether its weights lead nowhere; then it looks at one that has a score.
     """
     rng = np.random.default_rng([population.seed, member, number, _DECIDES])
     normalised = is_normalised(suites.tasks(population.env))
-    rival = int(rng.integers(len(scores) - 1))
-    rival += rival >= member
+    others = [other for other in range(len(scores)) if other != member]
+    scored = [other for other in others if not math.isnan(scores[other])]
+    others = (scored if must_adopt else []) or others
+    rival = others[int(rng.integers(len(others)))]
     found = dict(values[member])
     adopts = is_better(scores[rival], scores[member], population.margin, normalised=normalised)
     if adopts:

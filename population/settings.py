@@ -21,6 +21,7 @@ from population.folder import PopulationFolder, is_population
 from population.ranges import Range
 from run_folder import catalogue, disk, texts
 from run_folder import settings as runs
+from run_folder.layout import RunFolder
 from run_folder.settings import EVERY_AGENT, Overrides, Settings, SettingsError
 from run_folder.texts import reading
 
@@ -124,7 +125,8 @@ class Population:
         """Tells whether a member with these counts has reached a limit; NaN is no count yet."""
         counted = {"max_actor_steps": actor_steps, "max_learner_steps": learner_steps}
         limits = {name: self.flags.get(name) for name in counted}
-        return any(limit is not None and counted[name] >= limit for name, limit in limits.items())
+        # Where nobody acts, no actor steps are a limit.
+        return any(limit and counted[name] >= limit for name, limit in limits.items())
 
     @property
     def evolves(self) -> bool:
@@ -209,7 +211,11 @@ def record(folder: PopulationFolder, population: Population) -> None:
     """Writes population.json, unless it says so already: hosts may begin at the same time."""
     text = population.to_json()
     if not folder.settings.exists() or folder.settings.read_text() != text:
-        disk.write(folder.settings, text)
+        try:
+            disk.write(folder.settings, text)
+        except FileNotFoundError:  # another host has put the same into its place
+            if not folder.settings.exists():
+                raise
 
 
 def make_folder(folder: PopulationFolder) -> None:
@@ -338,8 +344,10 @@ def _check_vacant(path: pathlib.Path) -> None:
         held = [each.name for each in path.iterdir()] if path.exists() else []
     except OSError as error:
         raise SettingsError(f"--run_dir={path} cannot be made: {error.strerror}.") from None
-    # Another host may be making the same population.
-    if any(not name.startswith(PopulationFolder(path).settings.name) for name in held):
+    # Another host may be making the same population, or one was ended before it had.
+    begun = PopulationFolder(path)
+    locks = {RunFolder(path).lock.name, begun.host(0).parent.name}
+    if any(not name.startswith(begun.settings.name) for name in held if name not in locks):
         raise SettingsError(f"{path} holds something already: name another folder.")
 
 

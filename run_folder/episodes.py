@@ -80,18 +80,25 @@ class Episodes:
         """Appends a row for each episode that was added since the last call.
 
         Raises:
-          OSError: the file cannot be written.
+          OSError: the file cannot be written; it is as it was, and the next call tries again.
         """
-        rows, self._unwritten = self._unwritten, []
-        if not rows:
+        if not self._unwritten:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("a") as file:
-            if not file.tell():
-                file.write(",".join(Row._fields) + "\n")
-            for row in rows:
-                rounded = row._replace(walltime=round(row.walltime, 3))
-                file.write(",".join(map(str, rounded)) + "\n")
+        rows = (row._replace(walltime=round(row.walltime, 3)) for row in self._unwritten)
+        lines = [",".join(map(str, row)) + "\n" for row in rows]
+        with self._path.open("ab", buffering=0) as file:
+            size = file.tell()
+            if not size:
+                lines.insert(0, ",".join(Row._fields) + "\n")
+            text = "".join(lines).encode()
+            try:
+                while text:
+                    text = text[file.write(text) :]
+            except OSError:  # a full disk may have taken a part
+                file.truncate(size)
+                raise
+        self._unwritten.clear()
 
 
 def mean(values: Sequence[float]) -> float:

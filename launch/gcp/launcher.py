@@ -82,7 +82,8 @@ def launch(run: Settings, manifests: checkpoints.Manifests, options: Options) ->
     if options.dry_run:
         print(describe(run, manifests, options))
         return 0
-    mirrors.of(run.run_dir).push()
+    if not mirrors.of(run.run_dir).push():
+        raise SettingsError(f"{run.run_dir} cannot be written: nothing was submitted, try again.")
     job = submit(run, manifests, options)
     where = f"{job} --region={options.region}"
     print(

@@ -103,6 +103,8 @@ class Coordinator:
         """
         with self._lock:
             self._acting.update(actors)
+            for left_out in self._left_out.values():
+                left_out.difference_update(actors)  # they were started again, and play
             if not self._reason:
                 since, now = (self._counts["actor_steps"], self._reported), self._walltime()
                 self._writing.episodes.add(episodes, steps, since, now)
@@ -222,7 +224,8 @@ class Coordinator:
             self._writing.write_rows()
             if not self._learning:
                 break
-        self._write_progress()
+        while not self._write_progress() and not process.wait_for_stop(PROGRESS_SECONDS):
+            process.beat()  # whoever waits for the end hears of it in that file
         with process.while_busy():  # waiting for the end
             process.wait_for_stop()
 
@@ -245,7 +248,7 @@ class Coordinator:
     def _now(self) -> dict[str, float]:
         return dict(self._counts, walltime=self._walltime())
 
-    def _write_progress(self) -> None:
+    def _write_progress(self) -> bool:
         fills: dict[str, tables.Fill] = {}
         with contextlib.suppress(reverb.errors.ReverbError, RuntimeError):  # not up yet, or busy
             fills = tables.fills(self._replays, timeout=2)
@@ -263,4 +266,4 @@ class Coordinator:
                 evaluations=self._evaluations,
                 left_out={task: len(actors) for task, actors in self._left_out.items() if actors},
             )
-        self._writing.write(progress)
+        return self._writing.write(progress)

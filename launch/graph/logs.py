@@ -183,8 +183,8 @@ class Writing:
             noticed=self._noticed,
         )
 
-    def write(self, progress: Mapping[str, Any]) -> None:
-        """Writes the progress file.
+    def write(self, progress: Mapping[str, Any]) -> bool:
+        """Writes the progress file; returns whether that could be done.
 
         Raises:
           OSError: it could not be written for `UNWRITTEN_SECONDS`.
@@ -196,6 +196,8 @@ class Writing:
         except OSError:  # a save may fill the disk before it is given up
             if now >= self._written_at + UNWRITTEN_SECONDS:
                 raise  # or nobody would hear of a notice, or see the run, any more
+            return False
+        return True
 
     def write_rows(self) -> None:
         """Appends the rows that were taken to the logs."""

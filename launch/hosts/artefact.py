@@ -15,6 +15,7 @@ import collections
 import dataclasses
 import json
 import pathlib
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -150,9 +151,10 @@ def write(settings: Settings, manifests: checkpoints.Manifests, folder: pathlib.
         write_pool(folder / pool.name, pool, settings)
         print(f"{folder / pool.name}: {', '.join(pool.labels)}")
     count = sum(len(pool.nodes) for pool in found)
+    python, place = shlex.quote(sys.executable), shlex.quote(str(folder.resolve()))
     print(
         f"Start {count} processes, --rank=0 to {count - 1}, each in its pool's folder:\n"
-        f"  CLUSTER_SPEC=$({sys.executable} -m launch.cluster --job={folder} --hosts=... "
-        f"--rank=...) {sys.executable} -m launch.node --job={folder}"
+        f"  CLUSTER_SPEC=$({python} -m launch.cluster --job={place} --hosts=... "
+        f"--rank=...) {python} -m launch.node --job={place}"
     )
     return found

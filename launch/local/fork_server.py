@@ -38,6 +38,7 @@ from run_folder.settings import SettingsError
 
 CALL_SECONDS = 600.0  # until what is called has answered
 POLL_SECONDS = 0.05  # between two looks at what has ended
+FROZEN_SECONDS = 5.0  # between two looks, after which this process was stopped
 HEARD_BY_THE_LAUNCHER = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 LABEL = "RECURRENT_REPLAY_NODE"  # environment variable of what a node starts
 _LOOK_SECONDS = 1.0  # between two looks of a node whether the server is there
@@ -186,6 +187,7 @@ class _Server:
         self._heartbeats = Heartbeats([])
         self._hang_seconds = math.inf
         self._silent: dict[str, float] = {}  # seconds, of those that were killed for them
+        self._looked_at = time.monotonic()
         self._calls: set[int] = set()
         self._kills = processes.out_of_memory_kills()  # that are known
 
@@ -262,6 +264,10 @@ class _Server:
         return _Answer(None)
 
     def _kill_silent(self) -> None:
+        since, self._looked_at = time.monotonic() - self._looked_at, time.monotonic()
+        if since > FROZEN_SECONDS:  # so were the nodes, as by `docker pause`, and go on now
+            for label in self._running.values():
+                self._heartbeats.begin(label)
         for label in list(self._running.values()):
             silence = self._heartbeats.silence(label)
             if silence > self._hang_seconds and label not in self._silent:

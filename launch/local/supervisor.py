@@ -306,7 +306,9 @@ def _crash(settings: Settings, ended: Ended) -> str:
         how_it_ended = how(ended.code, starved=ended.starved)
         if ended.silence:
             how_it_ended = f"did not go on for {ended.silence:.0f} s and was killed"
-        lines = (settings.folder.nodes / ended.label).read_text(errors="replace").splitlines()
+        lines: list[str] = []
+        with contextlib.suppress(OSError):  # somebody has removed it
+            lines = (settings.folder.nodes / ended.label).read_text(errors="replace").splitlines()
         text = "".join(f"  {line}\n" for line in lines[-OUTPUT_LINES:]) or "  nothing"
         words = f"The process of node {ended.label} {how_it_ended}.\nIt had printed:\n{text}"
     if full := disk.full(settings.path):

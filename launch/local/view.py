@@ -258,11 +258,11 @@ class Curve:
         return len(self._points) > 1
 
     def add(self, x: float, y: float) -> None:
-        """Adds a point, unless y is NaN; one of the same x takes the last one's place."""
+        """Adds a point, unless y is NaN; those that are not before it go."""
         if math.isnan(y):
             return
-        if self._points and self._points[-1][0] >= x:
-            self._points.pop()
+        while self._points and self._points[-1][0] >= x:
+            self._points.pop()  # a run that went back draws from there on
         self._points.append((x, y))
         if len(self._points) > 2 * MOST_POINTS:
             self._points = self._points[::2] + self._points[-1:] * (len(self._points) % 2 == 0)

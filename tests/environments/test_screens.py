@@ -134,7 +134,7 @@ class _Grey(gymnasium.Env):
     def step(self, _: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         return np.zeros(2, np.float32), 0.0, False, False, {}
 
-    def render(self) -> np.ndarray:  # type: ignore[override]
+    def render(self) -> np.ndarray:
         return np.full((4, 6, 1), 7, np.uint8)
 
 

@@ -19,7 +19,8 @@ from launch.graph import process, rejoining
 from launch.graph.servers import StoppedError
 from launch.hosts import job
 from launch.local import supervisor
-from run_folder import disk
+from run_folder import disk, run_lock
+from run_folder.settings import SettingsError
 from tests.patience import PATIENCE
 from tests.run_folder import saved_runs
 
@@ -153,6 +154,24 @@ def test_a_node_that_remembers_rejoins_when_it_is_started_again(folder: pathlib.
         rejoined.append(rejoining._rejoins)
     assert rejoined == [False, False, False, True]
     assert len(RAN) == 4
+
+
+def test_one_node_holds_the_run_folders_lock(
+    folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(node, "_LOCKS", "learner/0")
+    taken: list[pathlib.Path] = []
+    monkeypatch.setattr(run_lock, "take", taken.append)
+    assert [_run(folder, pool, 0) for pool in ("workerpool1", "workerpool0")] == [0, 0]
+    assert taken == [folder.parent / "run"]
+
+    def refuse(run_dir: pathlib.Path) -> None:
+        raise SettingsError(f"{run_dir} is being run by another.")
+
+    monkeypatch.setattr(run_lock, "take", refuse)
+    assert _run(folder, "workerpool0", 0) == 2
+    assert "is being run by another" in capsys.readouterr().err
+    assert len(RAN) == 2
 
 
 def test_a_node_that_remembers_needs_the_run_folder(

@@ -143,14 +143,17 @@ def test_a_process_that_ends_while_others_wait_for_it_becomes_a_sentence(
         sizing._measure(saved_runs.resolve(), 2, 1)
 
 
-def test_what_cannot_be_played_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    def make_loop(*_: Any) -> _Loop:
-        raise CannotPlayError("Its ROM is gone.")
+@pytest.mark.parametrize("nodes", [1, 2])  # another waits for it
+def test_what_cannot_be_played_is_said(monkeypatch: pytest.MonkeyPatch, nodes: int) -> None:
+    def make_loop(run: Settings, crew: Crew, *_: Any) -> _Loop:
+        if crew.actors[-1] == nodes - 1:
+            raise CannotPlayError("Its ROM is gone.")
+        return _Loop(crew.actors)
 
     monkeypatch.setattr(actor_node, "make_loop", make_loop)
     said = "--env=catch cannot be played: Its ROM is gone."
     with pytest.raises(SettingsError, match=said):
-        sizing._measure(saved_runs.resolve(), 1, 1)
+        sizing._measure(saved_runs.resolve(), nodes, 1)
 
 
 @pytest.mark.launchpad

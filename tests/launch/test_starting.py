@@ -1,6 +1,7 @@
 """A run spreads its replay and its learners over several nodes where that can be."""
 
 import dataclasses
+import pathlib
 from typing import Any
 
 import pytest
@@ -79,6 +80,43 @@ def test_what_several_learners_cannot_share_is_refused(
     given = dict(learners_per_agent=2, num_actors=8, actors_per_node=1) | given
     with pytest.raises(settings.SettingsError, match=said):
         starting.check_shares(saved_runs.resolve(agent, overrides, **given))
+
+
+class _Server:
+    """In place of a fork server: it calls what it is to call."""
+
+    def __init__(self, **_: Any) -> None: ...
+
+    def __enter__(self) -> "_Server":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def call(self, function: Any, *args: Any) -> Any:
+        return function(*args)
+
+
+def test_until_it_has_saved_a_run_that_went_back_goes_on_from_there_again(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = saved_runs.save(tmp_path / "run", steps=(3, 7))
+    found: list[dict[str, int]] = []
+
+    def supervise(settings: Any, manifests: Any, server: Any, go_on: Any, *_: Any) -> int:
+        found.append({name: m.learner_step for name, m in manifests.items()})
+        found.append({name: m.learner_step for name, m in go_on().items()})
+        manifest = run.folder.checkpoints / "manifest.json"
+        manifest.write_text(manifest.read_text() + "\n")  # it has saved
+        found.append({name: m.learner_step for name, m in go_on().items()})
+        return 0
+
+    monkeypatch.setattr(starting.fork_server, "ForkServer", _Server)
+    monkeypatch.setattr(starting.supervisor, "run", supervise)
+    monkeypatch.setattr(starting.rewinding, "rewind", lambda *_: None)
+    monkeypatch.setattr(starting, "_begin", lambda *_: None)
+    back = starting.Resumption({}, {}, step=3, with_replay=True)
+    assert starting._run_here(run, back, None) == 0
+    assert found == [{"r2d2": 3}, {"r2d2": 3}, {"r2d2": 7}]
 
 
 def test_an_agent_that_cannot_be_several_has_one_learner(monkeypatch: pytest.MonkeyPatch) -> None:

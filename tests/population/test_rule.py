@@ -84,6 +84,22 @@ def test_a_member_decides_after_the_burn_in_and_enough_episodes(
     assert rule.until_decision(population, actor_steps, episodes) == until
 
 
+def test_one_that_must_adopt_looks_at_one_that_has_a_score() -> None:
+    scores = [NAN, NAN, 3.0, NAN, 1.0, NAN]
+    values = [dict(learning_rate=0.1 * (1 + n)) for n in range(6)]
+    population = dataclasses.replace(PAPERS, sweep={RATE: SWEEP[RATE]}, evolve="all")
+    rivals = Counter(
+        (verdict.rival, verdict.adopts)
+        for number in range(1, 100)
+        for verdict in [
+            rule.decide(population, 0, number, scores, values, lambda _: True, must_adopt=True)
+        ]
+    )
+    assert set(rivals) == {(2, True), (4, True)}
+    nobody = rule.decide(population, 0, 1, [NAN] * 6, values, lambda _: True, must_adopt=True)
+    assert (nobody.rival != 0, nobody.adopts) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("own", "rival", "normalised", "better"),
     [

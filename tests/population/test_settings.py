@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import pathlib
 import stat
 from collections.abc import Callable
@@ -129,6 +130,9 @@ def test_a_member_with_as_many_steps_as_its_limit_is_at_it() -> None:
     assert found.is_at_limit(100, 0)
     assert not found.is_at_limit(99, math.nan)
     assert not settings_of().is_at_limit(10**9, 10**9)
+    offline = settings_of(flags=dict(max_actor_steps=0, max_learner_steps=100))
+    assert not offline.is_at_limit(0, 99)
+    assert offline.is_at_limit(0, 100)
 
 
 @pytest.mark.parametrize(
@@ -162,6 +166,32 @@ def test_what_is_recorded_is_found_again(tmp_path: pathlib.Path) -> None:
     changed = settings_of(margin=0.25, evolve="entropy_cost")
     settings.record(folder, changed)
     assert settings.load(folder.path) == changed
+
+
+def test_what_another_host_records_at_once_is_the_same(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, folder = settings_of(margin=0.5), PopulationFolder(tmp_path / "population")
+    settings.make_folder(folder)
+    replace = os.replace
+
+    def another_first(new: pathlib.Path, path: pathlib.Path) -> None:
+        replace(new, path)
+        replace(new, path)
+
+    monkeypatch.setattr(os, "replace", another_first)
+    settings.record(folder, made)
+    assert settings.load(folder.path) == made
+
+
+def test_a_folder_where_other_hosts_begin_is_vacant(tmp_path: pathlib.Path) -> None:
+    for name in ("lock", "hosts/00/lock", "population.json.new"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    settings._check_vacant(tmp_path)
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(SettingsError, match="holds something already"):
+        settings._check_vacant(tmp_path)
 
 
 def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: pathlib.Path) -> None:

@@ -1,7 +1,9 @@
 """The record of episodes that end, and aggregates of the returns of several tasks."""
 
+import errno
 import math
 import pathlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,6 +55,46 @@ def test_a_resumed_run_appends_its_episodes(tmp_path: pathlib.Path) -> None:
         "100,60.04,3,catch:large_rewards,1000.0,9",
         "200,120.081,3,catch:large_rewards,1000.0,9",
     ]
+
+
+def test_a_disk_that_takes_a_part_costs_no_episode(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collected, log = Episodes(tmp_path, TASKS), tmp_path / "logs" / "episodes.csv"
+    collected.add([(3, 1, 1_000.0, 9, 9)], 9, (0, 0.0), 1.0)
+    collected.write()
+    before = log.read_bytes()
+    collected.add([(4, 1, -1_000.0, 9, 9)], 9, (9, 1.0), 2.0)
+    usual = pathlib.Path.open
+
+    class Full:
+        """A file of a disk that has room for seven bytes."""
+
+        def __init__(self, file: Any) -> None:
+            self.file, self.left = file, 7
+
+        def __enter__(self) -> Any:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.file.close()
+
+        def write(self, text: bytes) -> int:
+            if not self.left:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            written, self.left = self.file.write(text[: self.left]), 0
+            return int(written)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.file, name)
+
+    with monkeypatch.context() as full:
+        full.setattr(pathlib.Path, "open", lambda *how, **more: Full(usual(*how, **more)))
+        with pytest.raises(OSError, match="No space left"):
+            collected.write()
+    assert log.read_bytes() == before
+    collected.write()
+    assert len(log.read_text().splitlines()) == 3
 
 
 NAN = float("nan")

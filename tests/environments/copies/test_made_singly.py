@@ -180,7 +180,7 @@ class Same(Odd):
     def __init__(self) -> None:
         super().__init__([{LIVES: 3}], space=spaces.Box(0, 1, (20, 20), np.float32))
         self._array = np.zeros((20, 20), np.float32)
-        self._observations = itertools.repeat(self._array)
+        self._observations = itertools.cycle([self._array])
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, Any]:
         self._array += 0.25 if self._step == 0 else np.nan

@@ -2,7 +2,9 @@
 
 import importlib.util
 import os
+import types
 from collections.abc import Iterator
+from typing import Any
 
 import google.auth
 import google.auth.exceptions
@@ -22,6 +24,17 @@ GIVEN = dict(
     gcp_repository="europe-west4-docker.pkg.dev/some-project/images",
 )
 RUN_DIR = "gs://some-bucket/runs/pong"
+
+
+def test_where_the_bucket_takes_nothing_nothing_is_submitted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run: Any = types.SimpleNamespace(run_dir=RUN_DIR)
+    wanted: Any = types.SimpleNamespace(dry_run=False)
+    mirror = types.SimpleNamespace(push=lambda: False)
+    monkeypatch.setattr(launcher.mirrors, "of", lambda run_dir: mirror)
+    with pytest.raises(SettingsError, match=f"{RUN_DIR} cannot be written: nothing was submitted"):
+        launcher.launch(run, {}, wanted)
 
 
 @pytest.fixture

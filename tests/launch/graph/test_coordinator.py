@@ -383,6 +383,22 @@ def test_progress_that_cannot_be_written_for_long_ends_the_node(
     assert clock.now - began == 100 + logs.UNWRITTEN_SECONDS
 
 
+def test_the_end_is_told_though_it_cannot_be_at_once(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody waits for it."""
+    node, began, write = _make(clock.path), clock.now, disk.write
+
+    def write_later(*args: Any, **options: Any) -> None:
+        if clock.now - began < 9:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(*args, **options)
+
+    monkeypatch.setattr(disk, "write", write_later)
+    assert _end(node, clock.path)["state"] == "finished"
+    assert clock.now - began >= 9
+
+
 def test_the_first_agents_counts_are_the_runs(clock: Clock) -> None:
     node = _make(clock.path, learned={"r2d2": (7, 50), "impala": (3, 9)})
     node.report_learner("impala", 4, 12, {"loss": 0.5})
@@ -463,6 +479,15 @@ def test_a_run_goes_on_without_a_task_while_somebody_plays_another(clock: Clock)
         "b is left out by actors 3, who cannot play it: it is dark",
         "a is left out by actors 0, who cannot play it: no display",
     ]
+
+
+def test_actors_that_play_again_are_left_out_no_more(clock: Clock) -> None:
+    node = _make(clock.path, tasks=("a", "b"))
+    node.leave_out("b", [1, 3], "it is dark")
+    node.report_steps([0, 1], 5, [], 0)
+    progress = _end(node, clock.path)
+    assert progress["left_out"] == {"b": 1}
+    assert progress["acting"] == [2, 3]
 
 
 def test_of_a_kind_of_notice_the_first_is_kept(clock: Clock) -> None:

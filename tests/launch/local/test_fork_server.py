@@ -4,10 +4,15 @@ import os
 import pathlib
 import signal
 import textwrap
+import time
+from multiprocessing import Pipe
 
+import numpy as np
 import psutil
 import pytest
 
+from launch.graph.process import Heartbeats
+from launch.local import fork_server
 from tests.commands import Started
 from tests.launch.local.nodes import printed
 from tests.launch.runs import all_gone, forked
@@ -245,3 +250,23 @@ def test_a_node_that_stands_still_is_killed_and_told_of(tmp_path: pathlib.Path) 
         """,
     )
     assert out.splitlines() == ["('asking/1', -9) True", "[]"]
+
+
+def test_nodes_are_not_blamed_for_a_time_in_which_the_server_stood_still_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As by `docker pause`; whoever stays silent is killed after that."""
+    clock, killed = [0.0], list[str]()
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    ours, _ = Pipe()
+    server = fork_server._Server(ours, [])
+    server._running, server._hang_seconds = {1: "learner/0"}, 60.0
+    server._heartbeats = Heartbeats(["learner/0"])
+    monkeypatch.setattr(server, "signal", lambda number, labels: killed.extend(labels))
+    for now in (0.0, 1.0, 500.0, 501.0, *np.arange(505.0, 559.0, 4.0)):
+        clock[0] = now
+        server._kill_silent()
+        assert not killed
+    clock[0] = 562.0
+    server._kill_silent()
+    assert killed == ["learner/0"]

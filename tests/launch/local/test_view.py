@@ -326,6 +326,11 @@ def test_what_is_not_known_is_no_point_and_the_newest_of_a_step_stays() -> None:
     assert curve.lines(19, 3)[0].startswith("       5 ")
 
 
+def test_what_a_run_that_went_back_had_after_that_is_no_longer_drawn() -> None:
+    curve = Curve([(100, 1.0), (200, 9.0), (300, 9.0), (150, 2.0)])
+    assert curve.lines(19, 3)[0].startswith("       2 ")
+
+
 @pytest.mark.parametrize("count", [2 * MOST_POINTS + 1, 2 * MOST_POINTS + 2, 50 * MOST_POINTS])
 def test_a_long_run_is_thinned_out_and_keeps_its_ends(count: int) -> None:
     curve = Curve((x, float(x)) for x in range(count))

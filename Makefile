@@ -17,7 +17,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet install --no-deps --
 
 help:
 	@echo "make train [ARGS=...]  set up, then train R2D2 on Atari Pong in runs/pong; ARGS reach launch.train"
-	@echo "make test              set up, then lint, type checks and the tests of what a change can break: 15 minutes"
+	@echo "make test              set up, then lint, type checks and the tests of what a change can break: 20 minutes"
 	@echo "make test-all          the rest too: long trainings, benchmarks, storms, hosts, Bazel's imports"
 	@echo "make lint | format     check or fix the style"
 	@echo "make lock              resolve the lock files anew (LOCK_ARGS=--upgrade moves the pins)"

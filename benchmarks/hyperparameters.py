@@ -75,11 +75,24 @@ def _columns(entry: Entry) -> Iterator[tuple[str, Mapping[str, str]]]:
 
 
 def _difference(name: str, like: str) -> str:
-    """The fields in which an agent differs from another with the same Config."""
+    """The fields in which an agent differs from another with the same Config, by preset."""
     mine, other = catalogue.AGENTS[name], catalogue.AGENTS[like]
-    changed = _changed(dataclasses.asdict(other.config), dataclasses.asdict(mine.config))
-    said = ", ".join(f"`{field}` {value}" for field, value in changed.items())
-    return f"As {like}, but for {said}.\n"
+    base, own = dataclasses.asdict(other.config), dataclasses.asdict(mine.config)
+    found = {"paper": _said(_changed(base, own))}
+    for kind in mine.local:
+        local = (base | dict(other.local[kind]), own | dict(mine.local[kind]))
+        found[f"local, {kind.replace('_', ' ')}"] = _said(_changed(*local))
+    if len(set(found.values())) == 1:
+        return f"As {like}, but for {found['paper']}.\n"
+    local_ones = {said for preset, said in found.items() if preset != "paper"}
+    if len(local_ones) == 1:
+        found = {"paper": found["paper"], "local": local_ones.pop()}
+    parts = (f"{said or 'nothing'} ({preset})" for preset, said in found.items())
+    return f"As {like}, but for {'; '.join(parts)}.\n"
+
+
+def _said(changed: Mapping[str, str]) -> str:
+    return ", ".join(f"`{field}` {value}" for field, value in changed.items())
 
 
 def _changed(base: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, str]:

@@ -83,6 +83,8 @@ def _memory(burn_in: int) -> dict[str, dict[str, Any]]:
     }
 
 
+# What the local preset had when the runs of docs/data were made.
+_OF_THEN: dict[str, Any] = dict(length=16, period=8, samples_per_insert=4.0, n_step=5)
 _LONG_BURN_IN = {"zero, burn-in 4": dict(burn_in=4, stored_state=False)}
 _REWARDS = {"rescaled": {}, "clipped": dict(rescale=False, reward_transform="clip")}
 TASKS = {
@@ -136,10 +138,10 @@ def runs(studies: Iterable[str], seeds: Iterable[int]) -> list[Run]:
 
 
 def make_agent(run: Run) -> Agent:
-    """The agent of a run: the local preset, with what its task and arm change."""
+    """The agent of a run: the local preset of then, with what its task and arm change."""
     task, name = TASKS[run.task], "r2d2_feedforward" if run.arm == FEEDFORWARD else "r2d2"
     values = catalogue.preset_config("local", catalogue.entry(name), run.task)
-    changes = values | task.changes | task.arms[run.arm]
+    changes = values | _OF_THEN | task.changes | task.arms[run.arm]
     return r2d2.make(dataclasses.replace(r2d2.VARIANTS[name], **changes), name)
 
 

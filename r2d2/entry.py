@@ -66,9 +66,9 @@ _IMAGE = _DMLAB | dict(frame_stack=1)
 
 _LOCAL: dict[Kind, Values] = dict(atari=_ATARI, dmlab=_DMLAB, image=_IMAGE, small=_SMALL)
 
-# Its lstm_size, 0, is what makes it the variant.
+# Its lstm_size, 0, is what makes it the variant, and a burn-in has no state to recover.
 _FEEDFORWARD: dict[Kind, Values] = {
-    kind: {name: value for name, value in values.items() if name != "lstm_size"}
+    kind: {name: value for name, value in values.items() if name not in ("lstm_size", "burn_in")}
     for kind, values in _LOCAL.items()
 }
 

@@ -176,10 +176,10 @@ def annealed(initial: float, final: float, step: tf.Tensor, num_steps: float | N
 
 def gradients_of(
     loss: tf.Tensor, parameters: Sequence[tf.Variable], tape: tf.GradientTape
-) -> list[tf.Tensor]:
+) -> Sequence[tf.Tensor]:
     """The gradients of a loss; zeros of a parameter that it does not reach, as one's own may be."""
     zero = tf.UnconnectedGradients.ZERO
-    found: list[tf.Tensor] = tape.gradient(loss, parameters, unconnected_gradients=zero)
+    found: Sequence[tf.Tensor] = tape.gradient(loss, parameters, unconnected_gradients=zero)
     return found
 
 

@@ -39,7 +39,7 @@ def of_type(annotation: Any) -> Requirement:
         choices = [of_type(argument) for argument in arguments]
         text = " or ".join(choice.text for choice in choices)
         return Requirement(text, lambda value: any(choice.holds(value) for choice in choices))
-    if kind in (tuple, dict):  # tuple[int, ...], dict[str, int]
+    if kind in (tuple, dict) and arguments:  # tuple[int, ...], dict[str, int]
         part = of_type(arguments[0] if kind is tuple else arguments[1])
         return Requirement(
             f"{'several' if kind is tuple else 'an object'}, each {part.text}",
@@ -70,8 +70,9 @@ def number(least: float, most: float) -> Requirement:
 def one_of(choices: Any) -> Requirement:
     """The values of a `Literal`, or of a sequence of names."""
     names = choices if isinstance(choices, tuple) else get_args(choices)
+    known = [(type(name), name) for name in names]  # 1 is not True
     return Requirement(
-        "one of " + ", ".join(names), lambda value: isinstance(value, str) and value in names
+        "one of " + ", ".join(map(str, names)), lambda value: (type(value), value) in known
     )
 
 

@@ -12,6 +12,8 @@ import portpicker
 
 from courier import credentials, messages
 
+_LONGEST_REASON = 1_000  # characters: gRPC's headers have 8 kB, and escape some as twelve bytes
+
 SERVICE = "recurrent_replay.Courier"
 OPTIONS = [
     ("grpc.max_send_message_length", -1),  # parameters have any size
@@ -122,6 +124,6 @@ class Server(grpc.GenericRpcHandler):
 
 
 def _refuse(context: grpc.ServicerContext, code: grpc.StatusCode, why: str) -> NoReturn:
-    """Ends a call."""
-    context.abort(code, why)
+    """Ends a call; of what gRPC would not carry in a header, with the beginning."""
+    context.abort(code, why[:_LONGEST_REASON])
     raise AssertionError  # gRPC has raised an error of its own

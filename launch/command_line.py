@@ -5,6 +5,7 @@ import dataclasses
 import errno
 import functools
 import importlib
+import itertools
 import os
 import re
 import sys
@@ -201,7 +202,11 @@ def _show(text: str) -> NoReturn:
 
 def values_of(argv: Sequence[str]) -> dict[str, str]:
     """Flags' values as they were typed, before any is known to be right."""
-    return {name: value for name, _, value in (arg.lstrip("-").partition("=") for arg in argv)}
+    found = {}
+    for arg, after in itertools.zip_longest(argv, argv[1:], fillvalue=""):
+        name, equals, value = arg.lstrip("-").partition("=")
+        found[name] = value if equals or after.startswith("-") else after  # --env catch
+    return found
 
 
 def parse_flags(argv: Sequence[str]) -> list[str]:

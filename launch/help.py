@@ -40,7 +40,10 @@ def of_agent(agent: str, said: Mapping[str, str]) -> str:
     """
     env, preset = said.get("env", ""), said.get("preset", catalogue.PRESETS[0])
     try:
-        (name,) = named = catalogue.named(agent)
+        named = catalogue.named(agent)
+        if len(named) > 1:
+            raise ValueError(f"--help must name one agent, as --help={next(iter(named))}.")
+        (name,) = named
         paper = catalogue.config(agent, env) if env else catalogue.entry(agent).config
         config, of = paper, "the paper's, for Atari"
         if env:
@@ -82,5 +85,5 @@ def _described(flag: str, text: str) -> Iterator[str]:
     if len(left) >= _COLUMN:
         yield left
     else:
-        yield left.ljust(_COLUMN) + lines.pop(0)
+        yield left.ljust(_COLUMN) + (lines.pop(0) if lines else "")
     yield from (" " * _COLUMN + line for line in lines)

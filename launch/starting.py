@@ -286,6 +286,8 @@ def make_updates(run: Settings) -> dict[str, Update]:
                     f"its network must be an agents.contract.Network, got a "
                     f"{type(update.network).__name__} without {', '.join(missing)}."
                 )
+        except SettingsError:
+            raise
         except ValueError as error:
             raise SettingsError(
                 f"--agent={name} cannot play --env={run.env} with these settings: {error}"

@@ -1,6 +1,7 @@
 """Agents, tables, specs and seeds, which the processes of a run build alike from its settings."""
 
 import dataclasses
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,10 +11,11 @@ import tensorflow as tf
 from acme import specs
 
 from agents.contract import Agent
+from environments.copies.dead_simulators import first_line
 from environments.dm import make_environment_spec
 from replay import tables
 from replay.structures import Nest, TableSpec
-from run_folder.settings import Settings
+from run_folder.settings import Settings, SettingsError
 
 
 def seed_of(settings: Settings, role: str, index: int = 0, since: int = 0) -> int:
@@ -40,13 +42,20 @@ def make_agent(settings: Settings, name: str, config: Any = None) -> Agent:
     """One agent of a run, with its Config there or another one.
 
     Raises:
-      ValueError: its entry makes no agent, or one of another name.
+      SettingsError: its entry makes no agent, or one of another name.
     """
-    agent = settings.entry(name).make(config or settings.configs[name], name)
+    try:
+        agent = settings.entry(name).make(config or settings.configs[name], name)
+    except Exception as error:  # whatever somebody's agent raises
+        if not isinstance(error, ValueError):
+            traceback.print_exc()  # for its author
+        said = str(error) if isinstance(error, ValueError) else first_line(error)
+        raise SettingsError(f"--agent={name} cannot be made with these settings: {said}") from None
     if not isinstance(agent, Agent) or agent.name != name:
         what = f"one named {agent.name!r}" if isinstance(agent, Agent) else repr(agent)
-        raise ValueError(
-            f"make(config, {name!r}) must give an agents.contract.Agent of that name, got {what}."
+        raise SettingsError(
+            f"--agent={name}: make(config, {name!r}) must give an agents.contract.Agent of that "
+            f"name, got {what}."
         )
     return agent
 

@@ -89,6 +89,10 @@ def changed(recorded: Settings, values: Mapping[str, Any], overrides: Overrides)
         raise SettingsError(str(error)) from None
     for name, config in made.items():
         _check_replay_stays(recorded, name, config)
+        try:
+            getattr(config, "check_goes_on", lambda before: None)(recorded.configs[name])
+        except ValueError as error:
+            raise SettingsError(f"A run cannot go on so: --{name}.{error}") from None
     said = {name: value for name, value in values.items() if value is not None}
     if said.get("demonstrations") == "" or said.get("max_actor_steps") == 0:
         said.setdefault("demo_fraction", settings.DEMO_FRACTION)  # which is a part of nothing then
@@ -175,6 +179,8 @@ def _save_best(run: Settings, agent: str, update: Update) -> None:
     for of in ("network", "target_network", "learned_network"):
         if (network := getattr(update, of, None)) is not None:
             best.assign(kept, network)
+    if (step := getattr(update, "step", None)) is not None:
+        step.assign(kept.learner_step)  # by which rates anneal and lags are counted
     if hasattr(update, "take_as_initial"):  # its actors fetch a copy
         update.take_as_initial()
     prefix = folder / manifest.learner

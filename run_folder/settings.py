@@ -456,6 +456,7 @@ def _make_config(
 def _with(agent: NamedAgent, env: str, paper: Any, values: Mapping[str, Any]) -> Any:
     """A Config with these values. Raises ValueError for another number of tasks than env has."""
     config, field = dataclasses.replace(paper, **values), agent.entry.num_tasks_field
+    fields.check(config)  # as anybody's own need not do itself
     if field is not None and getattr(config, field) != getattr(paper, field):
         raise ValueError(
             f"{field} must be {getattr(paper, field)}, as many as --env={env} has, "

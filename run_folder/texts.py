@@ -10,8 +10,9 @@ import decimal
 import difflib
 import json
 import pathlib
+import types
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from agents.requirements import LARGEST, of_type
@@ -48,22 +49,35 @@ def value_of(name: str, text: str, annotation: Any) -> Any:
     Raises:
       ValueError: when the text is no such value.
     """
-    kind = annotation.__name__ if type(annotation) is type else str(annotation)
-    or_none = " or none" * ("None" in kind)
+    choices = _choices(annotation)
+    kind, *_ = [choice for choice in choices if choice is not types.NoneType] or [str]
+    or_none = " or none" * (types.NoneType in choices)
     if or_none and text.lower() == "none":
         return None
-    kind = kind.removesuffix(" | None")
     try:
-        if kind == "bool":
-            return {"true": True, "false": False, "1": True, "0": False}[text.lower()]
-        if kind in ("int", "float"):
-            return whole_number(text) if kind == "int" else float(text)
-        if kind.startswith("tuple["):
-            parts = [part for part in text.split(",") if part] if text.lower() != "none" else []
-            return tuple(map(whole_number, parts)) if kind.startswith("tuple[int") else tuple(parts)
+        if typing.get_origin(kind) is tuple:
+            convert = _OF_TEXT.get(typing.get_args(kind)[0], str)
+            parts = text.split(",") if text.lower() != "none" else ()
+            return tuple(convert(part) for part in parts if part)
+        if typing.get_origin(kind) is typing.Literal:
+            return {str(choice): choice for choice in typing.get_args(kind)}.get(text, text)
+        return _OF_TEXT.get(kind, str)(text)
     except (ValueError, KeyError):
-        raise ValueError(f"{name} must be of type {kind}{or_none}, got {text!r}.") from None
-    return text
+        word = kind.__name__ if type(kind) is type else str(kind)
+        raise ValueError(f"{name} must be of type {word}{or_none}, got {text!r}.") from None
+
+
+def _bool(text: str) -> bool:
+    return {"true": True, "false": False, "1": True, "0": False}[text.lower()]
+
+
+_OF_TEXT: dict[Any, Callable[[str], Any]] = {bool: _bool, int: whole_number, float: float}
+
+
+def _choices(annotation: Any) -> tuple[Any, ...]:
+    """The types that a value may have."""
+    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    return typing.get_args(annotation) if is_union else (annotation,)
 
 
 def typed(value: Any) -> str:
@@ -134,10 +148,12 @@ def fields_of(kind: type, values: Any, *, of: str = "") -> dict[str, Any]:
 
 def _of_python(annotation: Any, value: Any) -> Any:
     """A value as its field has it; JSON has no tuples, and may write a float without a point."""
-    if isinstance(value, list) and typing.get_origin(annotation) is tuple:
-        return tuple(value)
-    is_float = annotation is float or float in typing.get_args(annotation)
-    if is_float and type(value) is int and abs(value) <= LARGEST:
+    choices = _choices(annotation)
+    found = [choice for choice in choices if typing.get_origin(choice) is tuple]
+    if isinstance(value, list) and found:
+        part, *_ = typing.get_args(found[0]) or [None]
+        return tuple(_of_python(part, each) for each in value)
+    if float in choices and type(value) is int and abs(value) <= LARGEST:
         return float(value)
     return value
 

@@ -200,7 +200,7 @@ class Config:
                 f"log_sigma_min must be at most log_sigma_max ({self.log_sigma_max:g}), "
                 f"got {self.log_sigma_min:g}."
             )
-        if self.batch_size * self.replay_fraction % 1:
+        if abs(self.batch_size * self.replay_fraction - self.num_replayed) > 1e-9:
             raise ValueError(
                 f"replay_fraction must give a whole number of a batch of {self.batch_size}, "
                 f"got {self.replay_fraction}."
@@ -235,7 +235,7 @@ class Config:
     @property
     def num_replayed(self) -> int:
         """Unrolls of a batch that come from replay."""
-        return int(self.batch_size * self.replay_fraction)
+        return round(self.batch_size * self.replay_fraction)
 
 
 ATARI = Config()

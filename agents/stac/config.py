@@ -23,6 +23,7 @@ ALL: tuple[Metaparameter, ...] = get_args(Metaparameter)
 
 # The coefficients of the losses, which the metaparameters scale, by the field that has each.
 OUTER_COSTS = dict(g_v="baseline_cost", g_p="policy_gradient_cost", g_e="entropy_cost")
+_BETA = number(0, 0.999999)  # of 1 nothing would be learned, and Adam would divide by 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,9 +93,15 @@ class Config(ImpalaConfig):
         4.6, number(-20, 20), "η at the beginning, before its sigmoid, which makes 0.99 of 4.6."
     )
     meta_learning_rate: float = field(1e-3, POSITIVE, "Of Adam, which learns η.")
-    meta_beta1: float = field(0.9, FRACTION, "Of Adam's mean.")
-    meta_beta2: float = field(0.999, FRACTION, "Of Adam's mean square.")
+    meta_beta1: float = field(0.9, _BETA, "Of Adam's mean.")
+    meta_beta2: float = field(0.999, _BETA, "Of Adam's mean square.")
     meta_epsilon: float = field(1e-4, POSITIVE, "Of Adam, outside the root.")
+
+    def check_goes_on(self, before: "Config") -> None:
+        """Raises ValueError where η would be another metaparameters' than it was before."""
+        for name in ("self_tuned", "separate_alphas"):
+            if (value := getattr(self, name)) != (was := getattr(before, name)):
+                raise ValueError(f"{name} must stay {was}, of which η is, got {value}.")
 
     def __post_init__(self) -> None:
         """Raises ValueError with a sentence about the first value that cannot be."""

@@ -212,7 +212,10 @@ class StacUpdate(VTraceUpdate):
         eta = self.metaparameters.eta
         # Of all parts of the batch at θ̃; then what this part has done to θ̃, and so all of them.
         metagradient = meta_tape.gradient(
-            list(moved), eta, output_gradients=current().sum(of_moved)
+            list(moved),
+            eta,
+            output_gradients=current().sum(of_moved),
+            unconnected_gradients=tf.UnconnectedGradients.ZERO,  # as λ of unrolls of one step
         )
         (metagradient,) = current().sum([metagradient])
         self._meta_optimizer.apply([metagradient], [eta])

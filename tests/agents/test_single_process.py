@@ -276,7 +276,7 @@ def test_steps_of_episodes_that_are_always_broken_off_teach_nothing() -> None:
     assert agent.learner.learner_steps > 0
 
 
-class _From(gymnasium.Env):  # type: ignore[type-arg]
+class _From(gymnasium.Env):
     """Whose actions are counted from -1."""
 
     observation_space = gymnasium.spaces.Box(0, 1, (2,))

@@ -105,12 +105,17 @@ def test_a_message_of_another_length_is_refused(length: int) -> None:
 CALLED: list[Any] = []
 
 
+def _fail_at_length() -> None:
+    raise ValueError("é" * 20_000)
+
+
 @pytest.fixture
 def server() -> Iterator[Server]:
     served = Server()
     served.BindHandler("double", lambda value: 2 * value)
     served.BindHandler("note", CALLED.append)
     served.BindHandler("fail", lambda: {"word": 1}["key"])
+    served.BindHandler("long", _fail_at_length)
     served.BindHandler("odd", object)
     served.Start()
     CALLED.clear()
@@ -135,8 +140,9 @@ def test_functions_are_called_by_name(client: Client) -> None:
     ("method", "code", "said"),
     [
         ("fail", grpc.StatusCode.UNKNOWN, "KeyError: 'key'"),
+        ("long", grpc.StatusCode.UNKNOWN, "^[^é]*ValueError: é{900}"),
         ("odd", grpc.StatusCode.UNKNOWN, "TypeError: A call takes plain data and arrays"),
-        ("triple", grpc.StatusCode.UNIMPLEMENTED, "no 'triple' here; there is double, fail, "),
+        ("triple", grpc.StatusCode.UNIMPLEMENTED, "no 'triple' here; there is double, fail, long"),
     ],
 )
 def test_errors_are_told(client: Client, method: str, code: grpc.StatusCode, said: str) -> None:

@@ -101,6 +101,7 @@ def test_a_command_gets_what_its_flags_do_not_take(monkeypatch: pytest.MonkeyPat
         ("\udcff", r"Only flags are understood, got '\udcff'."),
         ("word", "Only flags are understood, got 'word'."),
         ("--help=r2d3", "Did you mean 'r2d2'?"),
+        ("--help=r2d2,impala", "--help must name one agent, as --help=r2d2."),
     ],
 )
 def test_what_cannot_be_read_is_one_sentence(
@@ -133,6 +134,7 @@ def test_hyperparameters_are_shown_and_taken_where_a_section_names_them(
             ["--help=r2d2", "--env=catch"],
             ["--agent=r2d2: catch, --preset=local", "--r2d2.burn_in=8 ", "[Paper: 40.]"],
         ),
+        (["--help=r2d2", "--env", "catch"], ["--agent=r2d2: catch, --preset=local"]),
         (["--env=dmlab:any", "-help=impala", "--preset=paper"], ["--impala.length=100 "]),
         (["--help=popart", "--env=atari57"], ["--popart.num_tasks=57 "]),
         (["--help=r2d2", "--env=catch"], ["--r2d2.hidden_sizes=256 ", "--r2d2.rescale=true "]),

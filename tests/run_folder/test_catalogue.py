@@ -1,11 +1,13 @@
 """Agents by name and by import path, and what the local preset makes of an environment."""
 
 import collections
+import dataclasses
 import importlib
+import json
 import pathlib
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal, Optional
 from unittest import mock
 
 import ale_py  # noqa: F401 (registers games, which would be undone with those of a test)
@@ -14,15 +16,17 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from agents import fields
 from agents.entry import Entry, Kind
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.impala import config as impala
 from agents.in_process import InProcess
+from agents.requirements import FRACTION
 from agents.rsac import config as rsac
 from agents.stac import config as stac
 from environments import suites
 from environments.dm import make_environment_spec
-from run_folder import building, catalogue, settings
+from run_folder import building, catalogue, settings, texts
 from tests import extending
 
 GIVEN = dict(env="catch", run_dir="/run", preset="local")
@@ -107,8 +111,64 @@ def test_an_entry_that_makes_no_agent_of_its_name_is_refused(
     package: None, name: str, said: str
 ) -> None:
     run = settings.resolve(GIVEN | dict(agent=f"entries_of_a_test:{name}"), {})
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(settings.SettingsError, match=said):
         building.make_agent(run, name)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(ValueError("size is odd."), "settings: size is odd."), (KeyError("x"), "KeyError: 'x'")],
+)
+def test_an_entry_that_makes_no_agent_of_a_config_says_why(
+    package: None, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    run = settings.resolve(GIVEN | dict(agent="entries_of_a_test:ENTRY"), {})
+
+    def make(config: Any, name: str) -> Any:
+        raise error
+
+    entry = dataclasses.replace(run.entry("ENTRY"), make=make)
+    monkeypatch.setattr(settings.Settings, "entry", lambda *_: entry)
+    with pytest.raises(settings.SettingsError, match=f"--agent=ENTRY cannot be made .*{said}"):
+        building.make_agent(run, "ENTRY")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Unusual:
+    """Fields of an agent of one's own."""
+
+    maybe: tuple[int, ...] | None = None
+    fractions: tuple[float, ...] = (0.5,)
+    optional: Optional[int] = None  # noqa: UP045
+    number: Literal[1, 2] = 1
+    plain: tuple = (1,)
+    checked: float = fields.field(0.9, FRACTION, "")
+
+
+def test_fields_of_unusual_types_are_typed_recorded_and_checked() -> None:
+    typed = dict(maybe="3,4", fractions="0.25,1", optional="5", number="2", checked="0.5")
+    declared = fields.declared(_Unusual)
+    made = _Unusual(
+        **{
+            name: texts.value_of(name, text, declared[name].annotation)
+            for name, text in typed.items()
+        }
+    )
+    assert made == _Unusual((3, 4), (0.25, 1.0), 5, 2, (1,), 0.5)
+    fields.check(made)
+    recorded = json.loads(json.dumps(dataclasses.asdict(dataclasses.replace(made, plain=()))))
+    found = _Unusual(**texts.fields_of(_Unusual, recorded | {"fractions": [1, 0.5], "plain": []}))
+    assert (found.maybe, found.fractions) == ((3, 4), (1.0, 0.5))
+    assert texts.value_of("maybe", "none", declared["maybe"].annotation) is None
+    for wrong in (dict(number=3), dict(number=True), dict(checked=7), dict(fractions=("a",))):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
+            fields.check(_Unusual(**wrong))
+
+
+def test_a_config_of_ones_own_is_checked_as_it_is_declared() -> None:
+    agent = catalogue.NamedAgent("own", Entry(_Unusual(), make=mock.Mock()))
+    with pytest.raises(ValueError, match="checked must be a number from 0 to 1, got 7"):
+        settings._with(agent, "catch", _Unusual(), dict(checked=7))
 
 
 def test_every_agent_of_the_project_is_listed_and_can_be_made_as_it_says() -> None:

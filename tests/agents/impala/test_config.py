@@ -117,6 +117,10 @@ def test_a_whole_number_is_a_rate_too() -> None:
 
 def test_half_of_a_batch_from_replay() -> None:
     """Section 5.2.2 and Table C.3."""
+    for size, fraction, replayed in ((100, 0.29, 29), (100, 0.57, 57), (25, 0.28, 7)):
+        assert Config(batch_size=size, replay_fraction=fraction, queue_size=999).num_replayed == (
+            replayed
+        )
     config = Config(replay_fraction=0.5)
     agent = make(config, "other")
     assert agent.tables == (

@@ -1,12 +1,14 @@
 """STAC's Config: the paper's table, and the sentences that refuse impossible values."""
 
+import contextlib
+import re
 from typing import Any
 
 import pytest
 
 from agents.impala.config import ATARI as IMPALA
 from agents.stac.config import ATARI, DMLAB, STACX_ATARI
-from run_folder import settings
+from run_folder import resuming, settings
 from run_folder.settings import SettingsError
 
 
@@ -58,12 +60,27 @@ def test_the_defaults_are_table_3() -> None:
         ("policy_gradient_cost", "0", "policy_gradient_cost must be more than 0 where g_p"),
         ("correction", "epsilon", "correction must be vtrace, which leaks here, got 'epsilon'"),
         ("pixel_control_cost", "0.1", "pixel_control_cost must be 0: .* got 0.1"),
+        ("meta_beta1", "1", "meta_beta1 must be a number from 0 to 0.999999, got 1.0"),
         ("separate_alphas", "maybe", "separate_alphas must be of type bool, got 'maybe'"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(field: str, value: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         _resolve({field: value})
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (dict(self_tuned="lambda,gamma"), "self_tuned must stay ('gamma', 'lambda'), of which η"),
+        (dict(separate_alphas="true"), "--stac.separate_alphas must stay False, of which η is"),
+        (dict(kl_cost="2"), ""),
+    ],
+)
+def test_what_eta_stands_for_stays_when_a_run_goes_on(changes: dict[str, str], said: str) -> None:
+    run = _resolve({"self_tuned": "gamma,lambda"})
+    with pytest.raises(SettingsError, match=re.escape(said)) if said else contextlib.nullcontext():
+        resuming.changed(run, {}, {"stac": changes})
 
 
 @pytest.mark.parametrize("agent", ["stac", "stacx"])

@@ -176,6 +176,15 @@ def test_metrics_of_a_batch() -> None:
 
 
 @eagerly()
+def test_what_reaches_no_loss_is_not_tuned() -> None:
+    """λ of unrolls of one step."""
+    config = small_config("stac", self_tuned=("lambda",), burn_in=8, length=1, period=1)
+    update = make_update(config)
+    _, metrics = update(make_batch(config))
+    assert float(metrics["metagradient_norm"]) == 0.0
+
+
+@eagerly()
 def test_a_stale_item_leaves_everything_finite() -> None:
     """A policy of 21 numbers whose σ fell from e² to e⁻⁵ has the ratio e¹⁴⁷, on every row here."""
     update = make_update(small_config("stac", meta_initial=0.0, length=20))

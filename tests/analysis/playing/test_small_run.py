@@ -79,7 +79,8 @@ def test_it_plays_and_a_run_goes_on_from_it(small: tuple[Settings, Settings]) ->
     assert (manifest.learner_step, manifest.replay) == (3, None)
     kept = best.read(written.folder.checkpoints, run.agent)
     assert kept is not None
-    update = updates[run.agent]
+    update: Any = updates[run.agent]
+    assert int(update.step) == 3
     for network in (update.network, getattr(update, "target_network", update.network)):
         for variable, value in zip(network.variables, kept.parameters, strict=True):
             np.testing.assert_array_equal(variable.numpy(), value)

@@ -210,6 +210,8 @@ class Parameters:
             self._checkpoint.read(prefix).assert_consumed()
             if learner_steps is not None:
                 self._steps.assign(learner_steps)
+                if (step := getattr(self._update, "step", None)) is not None:
+                    step.assign(learner_steps)  # by which the lag of what actors played is counted
             self._forget()
         self._on_replaced()
 

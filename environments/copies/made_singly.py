@@ -5,7 +5,6 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-import tree
 from absl import logging
 from ale_py.env import AtariEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
@@ -143,8 +142,12 @@ class _Copy(gymnasium.Wrapper):
 
     def _observed(self, observation: Any, *, ended: bool = False) -> Any:
         try:
-            # A copy: an environment may give the same array at each step.
-            seen = tree.map_structure(np.array, self._see(observation))
+            seen = self._see(observation)
+            # Copies: an environment may give the same array at each step.
+            if isinstance(seen, dict):
+                seen = {name: np.array(part) for name, part in seen.items()}
+            else:
+                seen = np.array(seen)
             if has_mask(seen) and not ended:
                 masks().check_any(seen)
             return seen

@@ -157,8 +157,10 @@ def test_variables_are_never_of_two_steps() -> None:
 
     thread = threading.Thread(target=fetch)
     thread.start()
-    for _ in range(100):
+    steps = 0
+    while steps < 100 or not seen:
         learner.step()
+        steps += 1
     done.set()
     thread.join()
     assert {weight - 3.0 * step for weight, step in seen} == {0.0}

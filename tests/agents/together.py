@@ -17,6 +17,7 @@ from agents.several_learners import ALONE, Learners, Together, among, broadcast
 from replay.structures import Batch
 from run_folder import catalogue
 from tests.batches import acts_by_vectors, environment_spec, random_batch, with_actions_of
+from tests.patience import PATIENCE
 
 NUM_UPDATES = 20
 BATCH_SIZE = 6  # items, which 2 and 3 learners divide
@@ -158,4 +159,4 @@ class Group:
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Returns the function's result in each process, in the order of the ranks."""
-        return [future.result(timeout=120) for future in self.begin(function, *arguments)]
+        return [future.result(timeout=PATIENCE) for future in self.begin(function, *arguments)]

@@ -82,6 +82,7 @@ def test_what_takes_too_long_ends_in_order_and_what_fails_is_told(
             if timeout == 600.0:
                 wait_for(lambda: written.exists() and written.read_text() == "begun")
                 raise subprocess.TimeoutExpired("waits", timeout)
+            wait_for(lambda: written.read_text() == "in order")  # it has heard
             return super().wait(timeout)
 
     (tmp_path / "waits.py").write_text(_WAITS)

@@ -114,7 +114,17 @@ class Run(Watched):
         return self._started.outcome()[:3]
 
     def _wait(self) -> None:
-        wait_for(self._started.has_ended, self.progress)
+        """Waits for the end, for as long as the run gets on."""
+        while not self._started.has_ended():
+            wait_for(functools.partial(self._gets_on, self._made()), self.progress)
+
+    def _gets_on(self, made: list[Any]) -> bool:
+        return self._started.has_ended() or self._made() != made
+
+    def _made(self) -> list[Any]:
+        known = self.progress()
+        counts = known.get("counts", {})
+        return [known.get("state"), counts.get("actor_steps"), known.get("learners")]
 
 
 def all_gone(processes: list[psutil.Process]) -> bool:

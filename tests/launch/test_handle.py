@@ -62,7 +62,7 @@ def test_it_has_trained_as_the_command_would(trained: Trained) -> None:
     assert "Starting 4 processes: r2d2 on catch ..." in trained.printed
     assert "The run has ended: 600 actor steps were reached." in trained.printed
     assert (run.settings.num_actors, run.settings.configs["r2d2"].lstm_size) == (4, 8)
-    (launch,) = launches.read(run.path)
+    launch, *_ = launches.read(run.path)
     flags = "--num_actors=4 --evaluation_episodes=0 --r2d2.lstm_size=8 --r2d2.min_replay_size=20"
     assert launch.command.endswith(f"--run_dir={run.path} --max_actor_steps=600 {flags}")
     assert not run.is_running

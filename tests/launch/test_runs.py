@@ -111,7 +111,7 @@ def test_nodes_end_with_a_killed_launcher_and_a_run_goes_on_from_its_periodic_ch
         first = run.progress()["counts"]
         for name in COUNTS:
             assert first[name] >= before[name] > 0
-        assert first["learner_steps"] == before["learner_step"]
+        assert first["learner_steps"] >= before["learner_step"]
         run.wait_until(lambda: run.progress()["replay_size"] >= before["replay_items"])
         run.wait_until(lambda: run.count("learner_steps") > before["learner_step"])
 

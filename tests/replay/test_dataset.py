@@ -123,7 +123,7 @@ def test_the_dataset_gives_the_same_batch_as_its_function(
     for b in range(8):
         _assert_same_item(batch, b, expected, where[_identity(batch, b)])
     client = reverb.Client(address)
-    infos = {s.info.key: s.info for s in client.sample("t", 300, emit_timesteps=False)}
+    infos = {s.info.key: s.info for s in client.sample("t", 3_000, emit_timesteps=False)}
     for key, probability in zip(batch.key, batch.probability, strict=True):
         assert infos[key].probability == pytest.approx(probability)
 

@@ -22,10 +22,11 @@ class Holder:
 
         def hold() -> None:
             run_lock.take(folder)
-            if forks:
-                os.fork()
+            if forks and not os.fork():
+                time.sleep(10)
+                return
             os.write(write, b"held")
-            time.sleep(10)
+            signal.pause()
 
         self.pid = fork(hold)
         os.close(write)

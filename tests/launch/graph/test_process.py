@@ -44,12 +44,12 @@ def _beat_for_ever() -> None:
 
 def _busy_for_ever() -> None:
     with process.while_busy():
-        time.sleep(60)
+        signal.pause()
 
 
 def _wait_for_ever() -> None:
     process.beat()
-    time.sleep(60)
+    signal.pause()
 
 
 def _load_for_ever() -> None:

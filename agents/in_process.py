@@ -11,8 +11,9 @@ from acme import specs
 
 from agents import compilation
 from agents.actor import make_actor
+from agents.batches import Ready
 from agents.contract import Agent
-from agents.learner import Learner, Ready
+from agents.learner import Learner
 from replay import tables
 from replay.in_memory import InMemoryReplay
 from replay.structures import Step

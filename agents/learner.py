@@ -1,24 +1,21 @@
 """The loop around an update: batch -> update -> priorities, counts, metrics.
 
 `Parameters` serves others, in any thread: the newest parameters, and checkpoints. `Learner` makes
-the updates. `Fetched` has the next batch of an iterator ready for it.
+the updates.
 """
 
-import atexit
 import collections
-import contextlib
-import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import acme
 import numpy as np
 import tensorflow as tf
 from acme.utils import counting
 
-from agents import compilation
+from agents.batches import Batches, Ready
 from agents.contract import Update
 from agents.finite import NotFiniteError, check_update
 from agents.several_learners import ALONE, Learners, among, broadcast
@@ -29,8 +26,6 @@ from tensor_ops import xla
 # nothing else needs its results, so many updates' metrics are read together.
 MAX_UNCHECKED = 10
 
-_END_SECONDS = 5.0  # for a batch that is on its way; one that waits for replay may never come
-
 
 class PriorityWriter(Protocol):
     """The part of `replay.priority_updater.PriorityUpdater` that a learner needs."""
@@ -38,88 +33,8 @@ class PriorityWriter(Protocol):
     def update(self, shard: np.ndarray, key: np.ndarray, priority: np.ndarray) -> None: ...
 
 
-class Ready(NamedTuple):
-    """A batch that an update can take at once."""
-
-    batch: Batch  # in the host's memory
-    placed: Batch  # where the update reads it
-
-    @classmethod
-    def all_of(cls, batches: Iterator[Batch]) -> Iterator["Ready"]:
-        """Each batch of an iterator, once it is where the update reads it."""
-        return (cls(batch, compilation.placed(batch)) for batch in batches)
-
-
-class Batches(Protocol):
-    """Where a learner's batches come from."""
-
-    def next(self, timeout: float) -> Ready | None:
-        """The next batch, if it comes within `timeout` seconds."""
-
-    def close(self) -> None:
-        """Lets go of all that waits for a batch."""
-
-
 class BrokenOffError(RuntimeError):
     """An update was not made as a whole."""
-
-
-class Fetched:
-    """The batches of an iterator, fetched by a thread and placed: one waits here.
-
-    So one can wait for a batch for a limited time. A thread that comes back from TensorFlow after
-    the interpreter has ended aborts the process; so the interpreter's end waits for the batch that
-    is on its way, if that comes soon.
-
-    Args:
-      batches: endless.
-    """
-
-    def __init__(self, batches: Iterator[Batch]) -> None:
-        self._ready: queue.Queue[Ready | BaseException] = queue.Queue(maxsize=1)
-        self._closed = False
-        self._thread = threading.Thread(
-            target=self._fetch, args=(Ready.all_of(batches),), daemon=True
-        )
-        atexit.register(self._end)
-        self._thread.start()
-
-    def next(self, timeout: float) -> Ready | None:
-        """The next batch, if it comes within `timeout` seconds.
-
-        Raises:
-          RuntimeError: the iterator raised an error, or ended.
-        """
-        try:
-            ready = self._ready.get(timeout=timeout)
-        except queue.Empty:
-            return None
-        if isinstance(ready, BaseException):
-            self._ready.put(ready)  # for the next call: nothing else will come
-            raise RuntimeError("The learner's stream of batches broke off.") from ready
-        return ready
-
-    def close(self) -> None:
-        """Lets go of the thread, which ends when it has its next batch, or the last."""
-        self._closed = True
-        with contextlib.suppress(queue.Empty):
-            self._ready.get_nowait()  # makes room for the batch fetched meanwhile
-
-    def _end(self) -> None:
-        self.close()
-        self._thread.join(_END_SECONDS)
-
-    def _fetch(self, batches: Iterator[Ready]) -> None:
-        try:
-            for batch in batches:
-                self._ready.put(batch)
-                if self._closed:
-                    return
-            self._ready.put(EOFError("The stream of batches ended."))
-        except Exception as error:  # it is raised where the batch was wanted
-            self._ready.put(error)
-        finally:
-            atexit.unregister(self._end)
 
 
 class Parameters:

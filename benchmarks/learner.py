@@ -19,8 +19,9 @@ from typing import Any
 import tensorflow as tf
 from absl import flags
 
+from agents.batches import Fetched
 from agents.contract import Update
-from agents.learner import Fetched, Learner
+from agents.learner import Learner
 from agents.networks.network import RecurrentNetwork
 from benchmarks import flops, measuring
 from benchmarks.local_replay import Clients, LocalReplay

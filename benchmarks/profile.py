@@ -19,7 +19,8 @@ import tensorflow as tf
 from absl import flags
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from agents.learner import Fetched, Learner
+from agents.batches import Fetched
+from agents.learner import Learner
 from benchmarks import measuring
 from benchmarks.measuring import Report, single
 from benchmarks.subject import Subject, synthetic_batch

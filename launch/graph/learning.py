@@ -19,7 +19,8 @@ import reverb
 import tensorflow as tf
 from acme.utils import counting
 
-from agents.learner import Fetched, Learner
+from agents.batches import Fetched
+from agents.learner import Learner
 from agents.several_learners import ALONE, Learners, Together
 from launch.graph import process
 from launch.graph.servers import StoppedError

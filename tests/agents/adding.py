@@ -7,7 +7,8 @@ import numpy as np
 import sonnet as snt
 import tensorflow as tf
 
-from agents.learner import Fetched, Learner
+from agents.batches import Fetched
+from agents.learner import Learner
 from replay.structures import Batch
 
 BURN_IN = 1

@@ -290,7 +290,7 @@ learner._END_SECONDS = 300.0  # on a busy machine a batch may be long on its way
 atexit.register(lambda: print("left:", *threading.enumerate()[1:]))
 """
 A_BATCH_IS_ON_ITS_WAY = """
-from agents.learner import Fetched
+from agents.batches import Fetched
 
 def slow():
     while True:

@@ -5,7 +5,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from agents.learner import Fetched, Learner
+from agents.batches import Fetched
+from agents.learner import Learner
 from population import adoption
 from replay.structures import Batch
 from run_folder import checkpoints, saver

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from agents.learner import Fetched, Learner
+from agents.batches import Fetched
+from agents.learner import Learner
 from population import adoption
 from population.adoption import AdoptionError
 from run_folder import building, checkpoints, disk, resuming

@@ -28,7 +28,8 @@ import numpy as np
 import reverb
 import tensorflow as tf
 
-from agents.learner import Fetched, Learner
+from agents.batches import Fetched
+from agents.learner import Learner
 from run_folder import checkpoints, disk, resuming, saver
 from run_folder.layout import learner_label
 from run_folder.settings import Settings

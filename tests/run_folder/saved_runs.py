@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from agents.batches import Fetched
 from agents.contract import Update
-from agents.learner import Fetched, Learner
+from agents.learner import Learner
 from run_folder import building, checkpoints, saver, settings
 from run_folder.settings import Settings
 from tests.run_folder.saving import COUNTS

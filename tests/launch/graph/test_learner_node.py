@@ -18,9 +18,10 @@ import pytest
 import tensorflow as tf
 import tree
 
+from agents.batches import Fetched
 from agents.contract import Agent
 from agents.finite import MUST_BE_FINITE, NotFiniteError
-from agents.learner import Fetched, Learner
+from agents.learner import Learner
 from launch.graph import learner_node, learning, process, rejoining
 from launch.graph.coordinator import Coordinator
 from launch.graph.learner_node import LearnerNode

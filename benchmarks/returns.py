@@ -128,6 +128,12 @@ RUNS = {
 }
 
 
+MEASURES = {  # what a table of each has, by its heading
+    SMALL: {"final_return": "return"},
+    PONG: {"evaluated": "return"},
+}
+
+
 def data(name: str) -> pathlib.Path:
     """The file of a study's trainings."""
     return DOCS / "data" / f"returns_{name}.csv"
@@ -176,14 +182,13 @@ def main() -> None:
     runs = [run for run in RUNS[asked.study] if run.seed <= asked.seeds]
     if asked.study == SMALL:
         study.complete(data(SMALL), runs, train_small, Result)
-        print(table(study.read(data(SMALL), Run, Result), {"final_return": "return"}))
+        print(table(study.read(data(SMALL), Run, Result), MEASURES[SMALL]))
         return
     if asked.runs is None:
         parser.error("pong takes a folder of runs, such as --runs=runs/returns.")
     train = functools.partial(train_pong, asked.runs, asked.minutes)
     study.complete(data(PONG), runs, train, Evaluation)
-    measures = {"evaluated": "return", "actor_steps": "actor steps"}
-    print(table(study.read(data(PONG), Run, Evaluation), measures))
+    print(table(study.read(data(PONG), Run, Evaluation), MEASURES[PONG]))
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ CORED = study.read(cores.DATA, cores.Run, cores.Result)
 SHOWN = study.read(demonstrations.DATA, study.Run, study.Evaluation)
 MASKED = study.read(legal_actions.DATA, legal_actions.Run, legal_actions.Result)
 RETURNS = study.read(returns.data(returns.SMALL), study.Run, returns.Result)
+PONG = study.read(returns.data(returns.PONG), study.Run, study.Evaluation)
 EVOLVED = {name: populations.parse(populations.data(name)) for name in POPULATIONS}
 
 
@@ -62,7 +63,10 @@ TOLD: dict[str, Callable[[str], list[str]]] = {
     "cores.md": lambda _: [cores.block(CORED)],
     "demonstrations.md": lambda _: [demonstrations.table(SHOWN)],
     "legal-actions.md": lambda _: [legal_actions.GRIDS[0].table(MASKED, "final_return")],
-    "returns.md": lambda _: [returns.table(RETURNS, {"final_return": "return"})],
+    "returns.md": lambda _: [
+        returns.table(found, returns.MEASURES[name])
+        for name, found in ((returns.SMALL, RETURNS), (returns.PONG, PONG))
+    ],
     "results.md": lambda name: [results.written(_text(name))],
     "populations.md": _of_populations,
     "reproduction.md": lambda name: [reproduction.written(_text(name), REPRODUCED)],
@@ -88,6 +92,7 @@ MADE: dict[str, tuple[Collection[object], Collection[object]]] = {
     ),
     "legal_actions": (legal_actions.RUNS, MASKED),
     "returns": (returns.RUNS[returns.SMALL], RETURNS),
+    "returns_pong": (returns.RUNS[returns.PONG], PONG),
     "reproduction": (reproduction.runs(STUDIES, reproduction.SEEDS), REPRODUCED),
     "self_tuning": (self_tuning.RUNS, TUNED),
 }

@@ -1,4 +1,4 @@
-"""RMSProp as a function of its slots, Adam, annealing, gradients and their clipping."""
+"""RMSProp as a function of its slots, Adam, annealing, and the clipping of gradients."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -172,15 +172,6 @@ def annealed(initial: float, final: float, step: tf.Tensor, num_steps: float | N
     # In float64: float32 cannot tell steps apart beyond 2^24.
     left = 1.0 - tf.cast(step, tf.float64) / num_steps
     return tf.cast(final + (initial - final) * tf.maximum(left, 0.0), tf.float32)
-
-
-def gradients_of(
-    loss: tf.Tensor, parameters: Sequence[tf.Variable], tape: tf.GradientTape
-) -> Sequence[tf.Tensor]:
-    """The gradients of a loss; zeros of a parameter that it does not reach, as one's own may be."""
-    zero = tf.UnconnectedGradients.ZERO
-    found: Sequence[tf.Tensor] = tape.gradient(loss, parameters, unconnected_gradients=zero)
-    return found
 
 
 def clip_by_global_norm(

@@ -143,6 +143,18 @@ def current() -> Learners:
     return _current.get()
 
 
+def gradients_of(
+    loss: tf.Tensor, parameters: Sequence[tf.Variable], tape: tf.GradientTape
+) -> Sequence[tf.Tensor]:
+    """The gradients of a loss; zeros of a parameter that it does not reach, as one's own may be.
+
+    So all learners have the same to sum.
+    """
+    zero = tf.UnconnectedGradients.ZERO
+    found: Sequence[tf.Tensor] = tape.gradient(loss, parameters, unconnected_gradients=zero)
+    return found
+
+
 def mean(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """Each tensor, averaged over the learners."""
     learners = current()

@@ -8,9 +8,9 @@ import tensorflow as tf
 from agents.compilation import update_function
 from agents.masking import masked_mean, mean_age, zero_where_masked
 from agents.networks.network import RecurrentNetwork, unroll_trained
-from agents.optimization import Adam, create_slots, gradients_of
+from agents.optimization import Adam, create_slots
 from agents.prioritized import batch_weights
-from agents.several_learners import mean, whole_metrics
+from agents.several_learners import gradients_of, mean, whole_metrics
 from r2d2.config import Config
 from r2d2.network import JointActions
 from r2d2.targets import double_q_values, item_targets

@@ -18,9 +18,9 @@ from agents.impala.vtrace import Evaluation, Outputs, fixed_hyperparameters, vtr
 from agents.masking import mean_age, transform_reward
 from agents.networks.network import RecurrentNetwork, apply_to_rows, unroll_trained_core
 from agents.networks.parts import image_of
-from agents.optimization import RMSProp, annealed, clip_by_global_norm, gradients_of
+from agents.optimization import RMSProp, annealed, clip_by_global_norm
 from agents.pixel_control import PixelControl
-from agents.several_learners import current, whole_metrics
+from agents.several_learners import current, gradients_of, whole_metrics
 from replay.structures import UNKNOWN, Batch, Nest, TrainedRows
 
 

@@ -9,7 +9,7 @@ from agents import random_numbers
 from agents.compilation import update_function
 from agents.masking import masked_mean, mean_age
 from agents.networks.network import RecurrentNetwork, unroll_trained
-from agents.optimization import Adam, create_slots, gradients_of
+from agents.optimization import Adam, create_slots
 from agents.prioritized import batch_weights
 from agents.rsac.config import Config
 from agents.rsac.losses import (
@@ -20,7 +20,7 @@ from agents.rsac.losses import (
     temperature_loss,
 )
 from agents.rsac.network import Outputs, head_of, squash_previous
-from agents.several_learners import current, mean, whole_metrics
+from agents.several_learners import current, gradients_of, mean, whole_metrics
 from replay.priorities import mixed_priorities
 from replay.structures import Batch
 

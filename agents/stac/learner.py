@@ -27,8 +27,8 @@ from agents.impala.vtrace import (
 )
 from agents.masking import masked_sum
 from agents.networks.network import RecurrentNetwork, apply_to_rows
-from agents.optimization import Adam, create_slots, gradients_of
-from agents.several_learners import current, whole_metrics
+from agents.optimization import Adam, create_slots
+from agents.several_learners import current, gradients_of, whole_metrics
 from agents.stac.config import OUTER_COSTS, Config
 from agents.stac.network import Heads
 from replay.structures import Batch, TrainedRows

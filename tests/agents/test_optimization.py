@@ -16,7 +16,6 @@ from agents.optimization import (
     annealed,
     clip_by_global_norm,
     create_slots,
-    gradients_of,
     rmsprop_step,
 )
 
@@ -150,15 +149,6 @@ def test_a_step_of_rmsprop_can_be_differentiated(name: str) -> None:
     difference = float(total(x + 1e-5) - total(x - 1e-5)) / 2e-5
     assert derivative == pytest.approx(difference, rel=1e-6)
     assert abs(derivative) > 1e-4
-
-
-def test_a_parameter_that_a_loss_does_not_reach_has_a_gradient_of_zeros() -> None:
-    x, unread = tf.Variable([3.0, -1.0]), tf.Variable([[1.0, 2.0]])
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(x**2)
-    found = gradients_of(loss, [x, unread], tape)
-    np.testing.assert_array_equal(found[0], [6.0, -2.0])
-    np.testing.assert_array_equal(found[1], [[0.0, 0.0]])
 
 
 def test_a_checkpoint_of_sonnets_rmsprop_is_read(tmp_path: Path) -> None:

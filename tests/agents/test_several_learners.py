@@ -13,7 +13,14 @@ import tree
 from acme.utils import counting
 
 from agents.learner import BrokenOffError, Learner
-from agents.several_learners import ALONE, Learners, among, mean, whole_metrics
+from agents.several_learners import (
+    ALONE,
+    Learners,
+    among,
+    gradients_of,
+    mean,
+    whole_metrics,
+)
 from replay.structures import Batch
 from tests.agents.adding import AddReward, Priorities, batch_of, for_ever, make_learner
 from tests.agents.together import CLIP, Case, Group, Learned, learn
@@ -254,3 +261,12 @@ def test_what_an_update_leaves_behind_that_broke_off_is_neither_saved_nor_served
     np.testing.assert_equal(learner.save(), before)
     learner.step()
     assert learner.learner_steps == 2
+
+
+def test_a_parameter_that_a_loss_does_not_reach_has_a_gradient_of_zeros() -> None:
+    x, unread = tf.Variable([3.0, -1.0]), tf.Variable([[1.0, 2.0]])
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(x**2)
+    found = gradients_of(loss, [x, unread], tape)
+    np.testing.assert_array_equal(found[0], [6.0, -2.0])
+    np.testing.assert_array_equal(found[1], [[0.0, 0.0]])

@@ -126,7 +126,7 @@ def test_replay_stores_real_pairs_of_an_lrus_state() -> None:
 
 
 VTRACE: dict[str, Any] = SMALL | dict(
-    length=10, frames_per_step=1, learning_rate=5e-3, rmsprop_epsilon=1e-3, annealing_frames=192_000
+    length=10, frames_per_step=1, learning_rate=5e-3, rmsprop_epsilon=1e-3, annealing_frames=288_000
 )
 AGENTS: dict[str, Any] = {
     "r2d2": make_r2d2(
@@ -160,7 +160,7 @@ def test_it_solves_catch(name: str, core: str) -> None:
         MAKE[name](config),
         "catch",
         num_environments=32,
-        vector_steps=4_500,
+        vector_steps=9_000,  # at most
         steps_per_update=2,
         until=0.95,
         seed=1,

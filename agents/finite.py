@@ -2,9 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import tensorflow as tf
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 MUST_BE_FINITE = ("loss", "gradient_norm")  # clipping to an infinite norm writes NaN
 """Every update has these metrics; others with names that end so must be finite too."""
@@ -33,7 +36,7 @@ def check_rewards(reward: np.ndarray, names: Sequence[str]) -> None:
         )
 
 
-def check_update(step: int, metrics: Mapping[str, tf.Tensor], reward: tf.Tensor) -> None:
+def check_update(step: int, metrics: "Mapping[str, tf.Tensor]", reward: "tf.Tensor") -> None:
     """Accepts an update with finite losses and norms of gradients.
 
     Other metrics need not be finite, such as that of a task which a batch lacks.

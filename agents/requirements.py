@@ -28,6 +28,12 @@ class Requirement(NamedTuple):
     holds: Callable[[Any], bool]
 
 
+def choices(annotation: Any) -> tuple[Any, ...]:
+    """The types that a value of an annotation may have: of a union each, else the one."""
+    is_union = get_origin(annotation) in (Union, types.UnionType)
+    return get_args(annotation) if is_union else (annotation,)
+
+
 @functools.cache
 def of_type(annotation: Any) -> Requirement:
     """The values of an annotation's type; any value for an annotation that is not known here."""
@@ -35,10 +41,10 @@ def of_type(annotation: Any) -> Requirement:
     kind = get_origin(annotation) or annotation
     if kind is Literal:
         return one_of(annotation)
-    if kind in (Union, types.UnionType):
-        choices = [of_type(argument) for argument in arguments]
-        text = " or ".join(choice.text for choice in choices)
-        return Requirement(text, lambda value: any(choice.holds(value) for choice in choices))
+    if len(several := choices(annotation)) > 1:
+        each = [of_type(choice) for choice in several]
+        text = " or ".join(one.text for one in each)
+        return Requirement(text, lambda value: any(one.holds(value) for one in each))
     if kind in (tuple, dict) and arguments:  # tuple[int, ...], dict[str, int]
         part = of_type(arguments[0] if kind is tuple else arguments[1])
         return Requirement(

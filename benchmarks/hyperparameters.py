@@ -78,21 +78,18 @@ def _difference(name: str, like: str) -> str:
     """The fields in which an agent differs from another with the same Config, by preset."""
     mine, other = catalogue.AGENTS[name], catalogue.AGENTS[like]
     base, own = dataclasses.asdict(other.config), dataclasses.asdict(mine.config)
-    found = {"paper": _said(_changed(base, own))}
-    for kind in mine.local:
-        local = (base | dict(other.local[kind]), own | dict(mine.local[kind]))
-        found[f"local, {kind.replace('_', ' ')}"] = _said(_changed(*local))
-    if len(set(found.values())) == 1:
-        return f"As {like}, but for {found['paper']}.\n"
-    local_ones = {said for preset, said in found.items() if preset != "paper"}
-    if len(local_ones) == 1:
-        found = {"paper": found["paper"], "local": local_ones.pop()}
-    parts = (f"{said or 'nothing'} ({preset})" for preset, said in found.items())
-    return f"As {like}, but for {'; '.join(parts)}.\n"
+    paper = _said(base, own)
+    local = {
+        _said(base | dict(other.local[kind]), own | dict(mine.local[kind])) for kind in mine.local
+    }
+    if local == {paper}:
+        return f"As {like}, but for {paper}.\n"
+    return f"As {like}, but for {paper} (paper); {' or '.join(sorted(local))} (local).\n"
 
 
-def _said(changed: Mapping[str, str]) -> str:
-    return ", ".join(f"`{field}` {value}" for field, value in changed.items())
+def _said(base: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+    changed = _changed(base, values).items()
+    return ", ".join(f"`{field}` {value}" for field, value in changed)
 
 
 def _changed(base: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, str]:

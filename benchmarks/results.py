@@ -36,7 +36,7 @@ from benchmarks.results_runs import (
     complete,
     data,
     lacking,
-    made,
+    trained,
 )
 from benchmarks.study import DOCS, Episodes, Evaluation, Run
 from environments import scores
@@ -50,7 +50,7 @@ Points = dict[Run, list[tuple[int, Episodes]]]
 
 def read(name: str) -> Points:
     """The minutes of each training of a study that is made, in their order."""
-    found: Points = {run: [] for run in made(name)}
+    found: Points = {run: [] for run in trained(name)}
     for key, episodes in study.read(data(name, "curves"), Minute, Episodes).items():
         if (run := Run(*key[:-1])) in found:
             found[run].append((key.minute, episodes))
@@ -229,7 +229,7 @@ def main() -> None:
         except ValueError as error:
             parser.error(str(error))
         complete(asked.runs, asked.study, asked.minutes, asked.peer_python)
-    if made(asked.study):
+    if trained(asked.study):
         draw(asked.study, image(asked.study))
     PAGE.write_text(written(PAGE.read_text()))
     print(table(asked.study))

@@ -262,7 +262,7 @@ def random_returns(env: str, episodes: int) -> np.ndarray:
     return returns
 
 
-def made(name: str) -> list[Run]:
+def trained(name: str) -> list[Run]:
     """The trainings of a study that the files hold whole."""
     found = study.read(data(name, "runs"), Run, Made)
     return [run for run in STUDIES[name].runs if run in found]
@@ -270,7 +270,7 @@ def made(name: str) -> list[Run]:
 
 def lacking(name: str) -> list[Run]:
     """The trainings of a study that are not made yet."""
-    there = made(name)
+    there = trained(name)
     return [run for run in STUDIES[name].runs if run not in there]
 
 

@@ -17,6 +17,7 @@ from absl import app, flags, logging
 import recurrent_replay
 from agents import fields
 from agents.fields import Field
+from agents.finite import NotFiniteError
 from agents.requirements import LARGEST
 from launch.local import caller
 from run_folder import catalogue, texts
@@ -165,9 +166,7 @@ def run(main: Callable[[Sequence[str]], None], sections: Sections) -> None:
         if error.errno not in _CANNOT_WRITE:
             raise
         fail(f"{error.filename or 'A file'} cannot be written: {error.strerror}.")
-    except ArithmeticError as error:
-        if type(error).__name__ != "NotFiniteError":  # of `agents.finite`, which has TensorFlow
-            raise
+    except NotFiniteError as error:  # a reward of what is played
         fail(str(error))
 
 

@@ -46,11 +46,13 @@ def make_agent(settings: Settings, name: str, config: Any = None) -> Agent:
     """
     try:
         agent = settings.entry(name).make(config or settings.configs[name], name)
-    except Exception as error:  # whatever somebody's agent raises
-        if not isinstance(error, ValueError):
-            traceback.print_exc()  # for its author
-        said = str(error) if isinstance(error, ValueError) else first_line(error)
-        raise SettingsError(f"--agent={name} cannot be made with these settings: {said}") from None
+    except ValueError as error:
+        raise SettingsError(f"--agent={name} cannot be made with these settings: {error}") from None
+    except Exception as error:  # whatever somebody's agent raises; its author needs to see it
+        traceback.print_exc()
+        raise SettingsError(
+            f"--agent={name} cannot be made with these settings: {first_line(error)}"
+        ) from None
     if not isinstance(agent, Agent) or agent.name != name:
         what = f"one named {agent.name!r}" if isinstance(agent, Agent) else repr(agent)
         raise SettingsError(

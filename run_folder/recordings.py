@@ -50,7 +50,7 @@ def begin(folder: pathlib.Path, task: str, spec: specs.EnvironmentSpec) -> int:
     about = {"env": task, **_form(spec)}
     if (folder / _ABOUT).exists():
         check(folder, (task,), spec, least=0)
-    elif folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SettingsError(f"{folder} holds something else than episodes: name a new folder.")
     else:
         try:

@@ -15,7 +15,7 @@ import typing
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from agents.requirements import LARGEST, of_type
+from agents.requirements import LARGEST, choices, of_type
 
 _MOST_DIGITS = 30  # that are written out of a power of ten
 
@@ -49,9 +49,9 @@ def value_of(name: str, text: str, annotation: Any) -> Any:
     Raises:
       ValueError: when the text is no such value.
     """
-    choices = _choices(annotation)
-    kind, *_ = [choice for choice in choices if choice is not types.NoneType] or [str]
-    or_none = " or none" * (types.NoneType in choices)
+    several = choices(annotation)
+    kind, *_ = [choice for choice in several if choice is not types.NoneType] or [str]
+    or_none = " or none" * (types.NoneType in several)
     if or_none and text.lower() == "none":
         return None
     try:
@@ -72,12 +72,6 @@ def _bool(text: str) -> bool:
 
 
 _OF_TEXT: dict[Any, Callable[[str], Any]] = {bool: _bool, int: whole_number, float: float}
-
-
-def _choices(annotation: Any) -> tuple[Any, ...]:
-    """The types that a value may have."""
-    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
-    return typing.get_args(annotation) if is_union else (annotation,)
 
 
 def typed(value: Any) -> str:
@@ -148,12 +142,12 @@ def fields_of(kind: type, values: Any, *, of: str = "") -> dict[str, Any]:
 
 def _of_python(annotation: Any, value: Any) -> Any:
     """A value as its field has it; JSON has no tuples, and may write a float without a point."""
-    choices = _choices(annotation)
-    found = [choice for choice in choices if typing.get_origin(choice) is tuple]
+    several = choices(annotation)
+    found = [choice for choice in several if typing.get_origin(choice) is tuple]
     if isinstance(value, list) and found:
         part, *_ = typing.get_args(found[0]) or [None]
         return tuple(_of_python(part, each) for each in value)
-    if float in choices and type(value) is int and abs(value) <= LARGEST:
+    if float in several and type(value) is int and abs(value) <= LARGEST:
         return float(value)
     return value
 

@@ -56,22 +56,17 @@ def write(player: Player, folder: pathlib.Path) -> pathlib.Path:
     )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        prefix = f".{folder.name}."
-        unfinished = RunFolder(pathlib.Path(tempfile.mkdtemp(prefix=prefix, dir=folder.parent)))
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as place:
+            unfinished = RunFolder(pathlib.Path(place, folder.name))
+            unfinished.evaluations.mkdir(parents=True)
+            disk.write(unfinished.config, dataclasses.replace(run, run_dir=folder.name).to_json())
+            if run.folder.launches.exists():  # older runs have none
+                shutil.copy(run.folder.launches, unfinished.launches)
+            for name in evaluations:
+                shutil.copy(run.folder.evaluations / f"{name}.csv", unfinished.evaluations)
+            best.write(unfinished.checkpoints, played.agent, kept)
+            os.rename(unfinished.path, folder)
     except OSError as error:
-        raise SettingsError(f"{folder} cannot be written: {disk.said(error)}.") from None
-    try:
-        unfinished.evaluations.mkdir()
-        disk.write(unfinished.config, dataclasses.replace(run, run_dir=folder.name).to_json())
-        if run.folder.launches.exists():  # older runs have none
-            shutil.copy(run.folder.launches, unfinished.launches)
-        for name in evaluations:
-            shutil.copy(run.folder.evaluations / f"{name}.csv", unfinished.evaluations)
-        best.write(unfinished.checkpoints, played.agent, kept)
-        unfinished.path.chmod(0o755)  # it is to be given away
-        os.rename(unfinished.path, folder)
-    except OSError as error:
-        shutil.rmtree(unfinished.path, ignore_errors=True)
         raise SettingsError(f"{folder} cannot be written: {disk.said(error)}.") from None
     return folder
 

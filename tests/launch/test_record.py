@@ -130,6 +130,15 @@ def _write(group: Any) -> None:
     )
 
 
+def test_a_function_that_chooses_what_is_not_legal_is_told(
+    tmp_path: pathlib.Path, commands: Commands
+) -> None:
+    argv = ("--env=tests.masked:Shown", "--policy=tests.launch.bots:first")
+    outcome = commands.run("launch.record", *argv, f"--folder={tmp_path / 'demos'}")
+    assert outcome.code == 2
+    assert "The policy must give a legal action, got 0: action_mask is [0, " in outcome.err
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [

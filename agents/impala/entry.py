@@ -32,7 +32,7 @@ SMALL: dict[str, Any] = dict(
     length=64,
     batch_size=8,
     queue_size=32,
-    learning_rate=2e-3,
+    learning_rate=1e-3,
     rmsprop_decay=0.9,  # of 0.99 the first 500 updates are slow
     rmsprop_epsilon=1e-3,
 )

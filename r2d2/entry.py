@@ -20,8 +20,8 @@ _COLUMNS = {
 
 # Values on two cores, where R2D2 learns something in an hour; docs/r2d2.md says how that was found.
 # Small observations: a small network that is updated often. Items reach as far back as memory tasks
-# of public suites ask. At first the LSTM's gates keep 0.98 of its state for a step. A target has the
-# one reward that its action decides.
+# of public suites ask, its gates keep 0.98 of a state for a step at first, and a target has the one
+# reward that its action decides.
 _SMALL: dict[str, Any] = dict(
     torso="mlp",
     lstm_size=64,

@@ -53,28 +53,6 @@ def test_an_update_moves_every_parameter(name: str, core: str) -> None:
 
 
 @ONE_OF_EACH
-def test_padded_rows_change_nothing(name: str, core: str) -> None:
-    config = small_config(name, core=core)
-    batch = make_batch(config)
-    if not np.asarray(~batch.valid).any():
-        valid = np.array(batch.valid)
-        valid[:2, 0] = False
-        batch = batch._replace(valid=tf.constant(valid))
-        mask = np.array(batch.mask)
-        mask[:2, 0] = 0
-        batch = batch._replace(mask=tf.constant(mask))
-    shape = batch.inputs.observation.shape
-    noise = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    noisy = tf.where(batch.valid[..., None], batch.inputs.observation, noise)
-    other = batch._replace(inputs=batch.inputs._replace(observation=noisy))
-    updates = [make_update(config) for _ in range(2)]
-    for update, each in zip(updates, (batch, other), strict=True):
-        update(each)
-    for x, y in zip(*map(parameters_of, updates), strict=True):
-        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-7)
-
-
-@ONE_OF_EACH
 def test_it_learns_in_bfloat16(name: str, core: str) -> None:
     config = small_config(name, core=core, precision="bfloat16")
     update = make_update(config)

@@ -134,8 +134,7 @@ def network_under(
 
     Args:
       head: core output `[B, H]` -> a structure of `[B, ...]`.
-      config: with fields `torso`, `hidden_sizes`, `core`, `lstm_size`, `forget_bias` and
-        `precision`.
+      config: with fields `torso`, `hidden_sizes`, `core`, `lstm_size` and `precision`.
       w_init: as `make_torso` takes it.
     """
     dtype = tf.as_dtype(config.precision)
@@ -144,7 +143,7 @@ def network_under(
         seen, kind = masks().shown(seen), masks().MaskedNetwork
     return kind(
         torso=torso_of(seen, config.torso, config.hidden_sizes, w_init, dtype),
-        core=make_core(config.lstm_size, dtype, config.core, config.forget_bias),
+        core=make_core(config.lstm_size, dtype, config.core),
         head=head,
         actions=environment_spec.actions,
         sees_previous_step=config.lstm_size > 0,

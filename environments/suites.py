@@ -133,7 +133,8 @@ def make_each(
     Args:
       names: of one environment each; equal ones stand side by side.
       seed: a non-negative integer. The first `reset()` uses it; the same seed and actions give
-        the same stream, bit for bit; a dm_env environment of a user's own knows no seeds.
+        the same stream, bit for bit; a dm_env environment of a user's own knows no seeds, unless
+        it is bsuite's.
       full_action_space: for Atari, all 18 actions instead of those the game makes use of; for
         DeepMind Lab, the 15 of R2D2 instead of IMPALA's nine.
       full_rendering: for `control-pixels`, shadows and smooth edges.

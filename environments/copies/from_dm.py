@@ -16,7 +16,8 @@ class FromDm(gymnasium.Env):
     """A dm_env environment behind gymnasium's interface.
 
     A LAST step with discount 0 terminates, with any other one truncates. dm_env knows no seeds, so
-    the seed of `reset` changes nothing: chance is the environment's own.
+    the seed of `reset` changes nothing, and chance is the environment's own. But bsuite's copies of
+    an environment all have the same chance by themselves: theirs is begun with the seed.
 
     Args:
       environment: the dm_env environment.
@@ -33,6 +34,10 @@ class FromDm(gymnasium.Env):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
+        if seed is not None:
+            raw = getattr(self._environment, "raw_env", self._environment)  # of bsuite's wrappers
+            if isinstance(getattr(raw, "_rng", None), np.random.RandomState):
+                raw._rng = np.random.RandomState(seed % 2**32)
         return self._environment.reset().observation, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Environments in Acme's terms, behind dm_env's interface, and dm_env's behind gymnasium's."""
 
+from collections.abc import Callable
 from typing import Any
 
 import dm_env
@@ -175,6 +176,32 @@ def test_discounts_become_ends(
     np.testing.assert_array_equal(outcome[0], SEEN)
     env.close()
     assert scripted.closed
+
+
+class OfBsuite(Scripted):
+    """Begins its episodes with a number that is drawn, by chance of its own or of another's."""
+
+    def __init__(self, raw_env: Any = None) -> None:
+        super().__init__(specs.Array((), np.int64), CHOICE, [])
+        if raw_env is None:
+            self._rng = np.random.RandomState(0)
+        else:
+            self.raw_env = raw_env
+
+    def reset(self) -> dm_env.TimeStep:
+        raw: Any = getattr(self, "raw_env", self)
+        return dm_env.restart(raw._rng.randint(2**31))
+
+
+@pytest.mark.parametrize("make", [OfBsuite, lambda: OfBsuite(OfBsuite())])
+def test_bsuites_copies_have_chances_of_their_own(make: Callable[[], OfBsuite]) -> None:
+    def begun(seed: int | None) -> list[int]:
+        env = FromDm(make())
+        return [env.reset(seed=each)[0] for each in (seed, None)]
+
+    of_seeds = [begun(seed) for seed in (None, 1, 2, 2**32 + 2)]
+    assert len({drawn for each in of_seeds for drawn in each}) == 6
+    assert of_seeds == [begun(seed) for seed in (None, 1, 2, 2)]
 
 
 def test_actions_have_the_specs_type() -> None:

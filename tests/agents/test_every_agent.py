@@ -117,7 +117,9 @@ def test_an_update_is_near(name: str, observations: str, lstm_size: int) -> None
         for made in (rounded, exact)
     )
     assert all(np.isfinite(x).all() for x in moved)
-    assert 1e-5 < _distance(moved, expected_moves) < 0.1
+    # Adam's first step is the gradient's sign: one of the smallest may turn. A processor without
+    # instructions for bfloat16 turns a few more.
+    assert 1e-5 < _distance(moved, expected_moves) < 0.2
 
 
 def _assert_metrics_are_near(

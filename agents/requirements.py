@@ -182,6 +182,7 @@ TORSO = Requirement(
     f"one of {', '.join(get_args(TorsoKind))}, or your own as {TORSO_EXAMPLE}",
     lambda name: name in get_args(TorsoKind) or is_import_path(name),
 )
+GATE_BIAS = number(-20, 20)
 CORE = Requirement(
     f"one of {', '.join(CORES)}, or your own as {CORE_EXAMPLE}",
     lambda name: name in CORES or is_import_path(name),

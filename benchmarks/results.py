@@ -167,7 +167,7 @@ def table(name: str) -> str:
 
 def _evaluated(found: Sequence[Evaluation]) -> str:
     if len(found) == 1:
-        return f"{found[0].evaluated:.2f} ± {found[0].standard_error:.2f}"
+        return f"{study.in_words(found[0].evaluated)} ± {found[0].standard_error:.2f}"
     return str(study.median([one.evaluated for one in found])) if found else ""
 
 
@@ -204,10 +204,9 @@ def policies_table() -> str:
         played = files.read_all(folder)
         first = played[min(played, key=len)]  # others may have played it since
         returns = np.array([row.episode_return for row in first])
-        low, high = intervals.of_mean(returns)
+        mean = study.Estimate(float(returns.mean()), intervals.of_mean(returns))
         size = sum(path.stat().st_size for path in (folder / "checkpoints").iterdir())
-        mean = f"{returns.mean():,.2f} [{low:,.2f}, {high:,.2f}]"
-        rows.append([f"`{folder.name}`", mean, str(len(returns)), f"{size / 1e6:.2f} MB"])
+        rows.append([f"`{folder.name}`", str(mean), str(len(returns)), f"{size / 1e6:.2f} MB"])
     return study.markdown(["policy", "return", "episodes", "size"], rows) if rows else "None yet."
 
 

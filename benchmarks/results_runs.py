@@ -92,6 +92,7 @@ ARMS = {
     "r2d2": Arm("R2D2", "tab:red", "r2d2"),
     "impala": Arm("IMPALA", "tab:blue", "impala"),
     "impala_feedforward": Arm("IMPALA, no LSTM", "tab:olive", "impala", ("--impala.lstm_size=0",)),
+    "popart": Arm("PopArt", "tab:brown", "popart"),
     "stac": Arm("STAC", "tab:purple", "stac"),
     "stacx": Arm("STACX", "tab:green", "stacx"),
     "rsac": Arm("recurrent SAC", "tab:red", "rsac"),
@@ -107,7 +108,7 @@ def _runs(tasks: Sequence[str], arms: Sequence[str], seeds: Sequence[int] = SEED
 
 
 _GAMES = [f"atari:{game}" for game in ("pong", "boxing", "breakout", "freeway", "ms_pacman")]
-_CHAIN, _CHAIN_17 = (f"{MEMORY_TASKS}:memory_len_{n}" for n in (100, 17))
+_CHAIN, _CHAIN_50, _CHAIN_17 = (f"{MEMORY_TASKS}:memory_len_{n}" for n in (100, 50, 17))
 _S9, _S7 = f"{MEMORY_TASKS}:memory_s9", "gym:minigrid:MiniGrid-MemoryS7-v0"
 _POPGYM = [
     f"gym:popgym:popgym-{task}Easy-v0" for task in ("RepeatPrevious", "Autoencode", "CountRecall")
@@ -131,8 +132,9 @@ STUDIES = {
     MEMORY: Study(
         10.0,
         [
+            *_runs([_CHAIN_50], ["r2d2", "impala", "popart", "stac"]),
+            *_runs(_POPGYM[:1], ["impala"]),
             *_runs([*_POPGYM, _CHAIN_17, _CHAIN, _S7, _S9], ["r2d2", RIVAL]),
-            *_runs([_POPGYM[0], _CHAIN], ["impala"]),
         ],
     ),
     BSUITE: Study(

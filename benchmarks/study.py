@@ -339,7 +339,7 @@ class Estimate(NamedTuple):
     def __str__(self) -> str:
         ends = self.interval if math.isfinite(self.interval.low) else ()
         digits = 0 if max(map(abs, (self.value, *ends))) >= 100 else 2
-        value, *bounds = (f"{x:,.{digits}f}".replace("-", "−") for x in (self.value, *ends))
+        value, *bounds = (in_words(x, digits) for x in (self.value, *ends))
         return f"{value} [{', '.join(bounds)}]" if bounds else value
 
 
@@ -349,6 +349,11 @@ def median(values: Sequence[float]) -> Estimate:
     Agarwal et al. 2021, Section 4. Of three values the interval is from the least to the largest.
     """
     return Estimate(float(np.median(values)), intervals.of_median(values))
+
+
+def in_words(value: float, digits: int = 2) -> str:
+    """A number as a page has it."""
+    return f"{value:,.{digits}f}".replace("-", "−")
 
 
 def over_seeds(results: Mapping[Any, Any], measure: str, **setting: Any) -> Interval:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from agents import fields
 from agents.fields import field
-from agents.networks.named import CORE_EXAMPLE, TORSO_EXAMPLE
+from agents.networks.named import CORE_EXAMPLE, FORGET_BIAS, TORSO_EXAMPLE
 from agents.requirements import (
     BATCH_SIZE,
     BURN_IN,
@@ -15,6 +15,7 @@ from agents.requirements import (
     EXPONENT,
     FRACTION,
     FRAMES,
+    GATE_BIAS,
     ITEMS,
     LAYER_SIZE,
     LAYER_SIZES,
@@ -151,6 +152,12 @@ class Config:
         512,
         OPTIONAL_LAYER_SIZE,
         "Units of the core, of whichever kind (Appendix); 0 is the feed-forward variant.",
+    )
+    forget_bias: float = field(
+        FORGET_BIAS,
+        GATE_BIAS,
+        "Of the forget gate of `lstm` and `mingru` at the start, where it keeps σ(this) of a state "
+        "for a step.",
     )
     head_size: int = field(
         512, LAYER_SIZE, "Units of the hidden layer of each dueling head (Appendix)."

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from agents import fields
 from agents.fields import field
-from agents.networks.named import CORE_EXAMPLE, TORSO_EXAMPLE
+from agents.networks.named import CORE_EXAMPLE, FORGET_BIAS, TORSO_EXAMPLE
 from agents.requirements import (
     BATCH_SIZE,
     BURN_IN,
@@ -13,6 +13,7 @@ from agents.requirements import (
     COUNT,
     FRACTION,
     FRAMES,
+    GATE_BIAS,
     ITEMS,
     LAYER_SIZES,
     LENGTH,
@@ -181,6 +182,12 @@ class Config:
         0,
         OPTIONAL_LAYER_SIZE,
         "Units of the core, of whichever kind; 0 is a feed-forward network (Appendix F: on Atari).",
+    )
+    forget_bias: float = field(
+        FORGET_BIAS,
+        GATE_BIAS,
+        "Of the forget gate of `lstm` and `mingru` at the start, where it keeps σ(this) of a state "
+        "for a step.",
     )
     precision: Precision = field(
         "float32",

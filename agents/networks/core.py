@@ -13,10 +13,10 @@ import sonnet as snt
 import tensorflow as tf
 
 from agents.networks.layers import initial_weights
+from agents.networks.named import FORGET_BIAS
 from replay.structures import Nest
 from tensor_ops import lstm
 
-FORGET_BIAS = 1.0
 _OTHERS = "agents.networks.cores"  # which most runs do without
 
 
@@ -36,19 +36,23 @@ class Core(Protocol):
 
 
 class LSTM(snt.Module):
-    """Long short-term memory (Hochreiter & Schmidhuber 1997), its forget bias beginning at 1.
+    """Long short-term memory (Hochreiter & Schmidhuber 1997).
 
     It can be differentiated twice.
 
     Args:
       size: H, units of the hidden state and of the cell.
       dtype: of the product of inputs and weights; all else is float32.
+      forget_bias: at which the forget gate's bias begins.
     """
 
-    def __init__(self, size: int, dtype: tf.DType = tf.float32) -> None:
+    def __init__(
+        self, size: int, dtype: tf.DType = tf.float32, forget_bias: float = FORGET_BIAS
+    ) -> None:
         super().__init__()
         self._size = size
         self._dtype = dtype
+        self._forget_bias = forget_bias
 
     def initial_state(self, batch_size: int) -> snt.LSTMState:
         """Zeros, `[batch_size, H]` each."""
@@ -102,7 +106,7 @@ class LSTM(snt.Module):
         self._w_input = tf.Variable(initial_weights([input_size, 4 * size]), name="w_input")
         self._w_hidden = tf.Variable(initial_weights([size, 4 * size]), name="w_hidden")
         zeros = tf.zeros([size])
-        bias = tf.concat([zeros, zeros + FORGET_BIAS, zeros, zeros], axis=0)
+        bias = tf.concat([zeros, zeros + self._forget_bias, zeros, zeros], axis=0)
         self._bias = tf.Variable(bias, name="bias")
 
 
@@ -126,13 +130,19 @@ class NoMemory(snt.Module):
         return tf.cast(inputs, tf.float32), state
 
 
-def make_core(size: int, dtype: tf.DType = tf.float32, kind: str = "lstm") -> Core:
+def make_core(
+    size: int,
+    dtype: tf.DType = tf.float32,
+    kind: str = "lstm",
+    forget_bias: float = FORGET_BIAS,
+) -> Core:
     """A core of that size; 0 gives a network without memory.
 
     Args:
       size: units.
       dtype: of its products with its inputs.
       kind: `lstm`, or as `agents.networks.cores.make` takes it.
+      forget_bias: of `lstm` and `mingru`, at the start.
 
     Raises:
       ValueError: as there.
@@ -140,6 +150,6 @@ def make_core(size: int, dtype: tf.DType = tf.float32, kind: str = "lstm") -> Co
     if not size:
         return NoMemory()
     if kind == "lstm":
-        return LSTM(size, dtype)
-    made: Core = importlib.import_module(_OTHERS).make(kind, size, dtype)
+        return LSTM(size, dtype, forget_bias)
+    made: Core = importlib.import_module(_OTHERS).make(kind, size, dtype, forget_bias)
     return made

@@ -22,9 +22,9 @@ import sonnet as snt
 import tensorflow as tf
 import tree
 
-from agents.networks.core import FORGET_BIAS, Core
+from agents.networks.core import Core
 from agents.networks.layers import Linear, initial_weights
-from agents.networks.named import CORE_EXAMPLE
+from agents.networks.named import CORE_EXAMPLE, FORGET_BIAS
 from environments import import_path
 from replay.structures import Nest
 from tensor_ops.recursion import scan
@@ -259,16 +259,20 @@ class MinGRU(Scanned):
 
         z_t = σ(W_z x_t + b_z),   h̃_t = W_h x_t + b_h,   h_t = (1 − z_t) ⊙ h_{t−1} + z_t ⊙ h̃_t
 
-    b_z begins at −1, as the LSTM's forget bias at 1: of that the paper says nothing.
+    Of b_z's start the paper says nothing: it is −1 here, as the LSTM's forget bias is 1.
 
     Args:
       size: H.
       dtype: of the product of inputs and weights; all else is float32.
+      forget_bias: −b_z at the start.
     """
 
-    def __init__(self, size: int, dtype: tf.DType = tf.float32) -> None:
+    def __init__(
+        self, size: int, dtype: tf.DType = tf.float32, forget_bias: float = FORGET_BIAS
+    ) -> None:
         super().__init__()
         self._size = size
+        self._forget_bias = forget_bias
         self._inputs = Linear(2 * size, dtype=dtype)
 
     def initial_state(self, batch_size: int) -> tf.Tensor:
@@ -277,7 +281,7 @@ class MinGRU(Scanned):
 
     def _terms(self, inputs: tf.Tensor) -> Terms:
         gate, candidate = tf.split(tf.cast(self._inputs(inputs), tf.float32), 2, axis=-1)
-        gate = tf.sigmoid(gate - FORGET_BIAS)
+        gate = tf.sigmoid(gate - self._forget_bias)
         return Terms(1 - gate, gate * candidate, ())
 
     def _outputs(self, x: tf.Tensor, kept: tuple[tf.Tensor, ...]) -> tf.Tensor:
@@ -352,10 +356,14 @@ class LRU(Scanned):
         return encoded + linear * tf.sigmoid(gate)
 
 
-_NAMED: dict[str, Callable[[int, tf.DType], Any]] = {"gru": GRU, "lru": LRU, "mingru": MinGRU}
+_NAMED: dict[str, Callable[[int, tf.DType, float], Any]] = {
+    "gru": lambda size, dtype, _: GRU(size, dtype),
+    "lru": lambda size, dtype, _: LRU(size, dtype),
+    "mingru": MinGRU,
+}
 
 
-def make(kind: str, size: int, dtype: tf.DType) -> Core:
+def make(kind: str, size: int, dtype: tf.DType, forget_bias: float = FORGET_BIAS) -> Core:
     """A core of a size.
 
     Args:
@@ -363,12 +371,13 @@ def make(kind: str, size: int, dtype: tf.DType) -> Core:
         interface when it is called with the size.
       size: H.
       dtype: of the products with the core's inputs, where it is of this project.
+      forget_bias: of `mingru`.
 
     Raises:
       ValueError: a core that is not of this project cannot be had.
     """
     if kind in _NAMED:
-        made: Core = _NAMED[kind](size, dtype)
+        made: Core = _NAMED[kind](size, dtype, forget_bias)
         return made
     make_own = import_path.load(kind, what="a core", example=CORE_EXAMPLE)
     try:

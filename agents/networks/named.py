@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 TORSO_EXAMPLE = "my_package.torsos:Torso"
 CORE_EXAMPLE = "my_package.cores:Core"
+FORGET_BIAS = 1.0  # of an LSTM's gate, at the start
 
 
 class Convolution(NamedTuple):

@@ -134,7 +134,8 @@ def network_under(
 
     Args:
       head: core output `[B, H]` -> a structure of `[B, ...]`.
-      config: with fields `torso`, `hidden_sizes`, `core`, `lstm_size` and `precision`.
+      config: with fields `torso`, `hidden_sizes`, `core`, `lstm_size`, `forget_bias` and
+        `precision`.
       w_init: as `make_torso` takes it.
     """
     dtype = tf.as_dtype(config.precision)
@@ -143,7 +144,7 @@ def network_under(
         seen, kind = masks().shown(seen), masks().MaskedNetwork
     return kind(
         torso=torso_of(seen, config.torso, config.hidden_sizes, w_init, dtype),
-        core=make_core(config.lstm_size, dtype, config.core),
+        core=make_core(config.lstm_size, dtype, config.core, config.forget_bias),
         head=head,
         actions=environment_spec.actions,
         sees_previous_step=config.lstm_size > 0,

@@ -4,7 +4,7 @@ import dataclasses
 
 from agents import fields
 from agents.fields import field
-from agents.networks.named import CORE_EXAMPLE, TORSO_EXAMPLE
+from agents.networks.named import CORE_EXAMPLE, FORGET_BIAS, TORSO_EXAMPLE
 from agents.requirements import (
     BATCH_SIZE,
     BURN_IN,
@@ -13,6 +13,7 @@ from agents.requirements import (
     EXPONENT,
     FRACTION,
     FRAMES,
+    GATE_BIAS,
     ITEMS,
     LAYER_SIZES,
     LENGTH,
@@ -116,6 +117,12 @@ class Config:
         128,
         OPTIONAL_LAYER_SIZE,
         "Units of the core, of whichever kind (Ni); 0 is the feed-forward variant.",
+    )
+    forget_bias: float = field(
+        FORGET_BIAS,
+        GATE_BIAS,
+        "Of the forget gate of `lstm` and `mingru` at the start, where it keeps σ(this) of a state "
+        "for a step.",
     )
     head_hidden_sizes: tuple[int, ...] = field(
         (256, 256),

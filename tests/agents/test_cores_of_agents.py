@@ -21,6 +21,7 @@ from environments import suites
 from environments.dm import make_environment_spec
 from r2d2.agent import Config as R2D2Config
 from r2d2.agent import make as make_r2d2
+from tests.batches import environment_spec, with_actions_of
 from tests.small_agents import make_agent, make_batch, make_update, small_config
 from tests.training import train
 from tests.updates import parameters_of, same
@@ -52,28 +53,6 @@ def test_an_update_moves_every_parameter(name: str, core: str) -> None:
 
 
 @ONE_OF_EACH
-def test_padded_rows_change_nothing(name: str, core: str) -> None:
-    config = small_config(name, core=core)
-    batch = make_batch(config)
-    if not np.asarray(~batch.valid).any():
-        valid = np.array(batch.valid)
-        valid[:2, 0] = False
-        batch = batch._replace(valid=tf.constant(valid))
-        mask = np.array(batch.mask)
-        mask[:2, 0] = 0
-        batch = batch._replace(mask=tf.constant(mask))
-    shape = batch.inputs.observation.shape
-    noise = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    noisy = tf.where(batch.valid[..., None], batch.inputs.observation, noise)
-    other = batch._replace(inputs=batch.inputs._replace(observation=noisy))
-    updates = [make_update(config) for _ in range(2)]
-    for update, each in zip(updates, (batch, other), strict=True):
-        update(each)
-    for x, y in zip(*map(parameters_of, updates), strict=True):
-        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-7)
-
-
-@ONE_OF_EACH
 def test_it_learns_in_bfloat16(name: str, core: str) -> None:
     config = small_config(name, core=core, precision="bfloat16")
     update = make_update(config)
@@ -81,6 +60,15 @@ def test_it_learns_in_bfloat16(name: str, core: str) -> None:
     _, metrics = update(make_batch(config))
     assert np.isfinite(metrics["loss"])
     assert not same(parameters_of(update), before)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in ONE_OF_EACH.args[1]])
+def test_its_forget_gate_begins_with_the_bias_that_is_asked_for(name: str) -> None:
+    config = small_config(name, forget_bias=3.5)
+    spec = with_actions_of(config, environment_spec())
+    network: Any = make_agent(config).make_network(spec)
+    gates = np.split(network._core._bias.numpy(), 4)
+    assert [set(gate) for gate in gates] == [{0.0}, {3.5}, {0.0}, {0.0}]
 
 
 SMALL: dict[str, Any] = dict(torso="mlp", hidden_sizes=(32,), lstm_size=32, frame_stack=1)

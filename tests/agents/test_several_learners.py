@@ -99,10 +99,7 @@ def _check_equal(alone: Learned, together: list[Learned], tolerance: float) -> N
         np.testing.assert_allclose(np.concatenate(parts), whole, **close)
 
 
-EVERY_AGENT = [
-    *("r2d2", "r2d2_plus", "r2d2_feedforward", "impala", "multihead_impala", "popart", "stac"),
-    *("stacx", "rsac"),
-]
+EVERY_AGENT = ["r2d2", "impala", "popart", "stacx", "rsac"]
 
 
 def _case(agent: str, precision: str = "float32") -> Case:

@@ -53,8 +53,8 @@ def test_episodes_are_kept_by_minute(tmp_path: pathlib.Path) -> None:
     ):
         with path.open("w") as file:
             csv.writer(file).writerows(lines)
-    run, rival = STUDIES[MEMORY].runs[:2]
-    assert (run.arm, rival.arm) == ("r2d2", "recurrent_ppo")
+    by_arm = {run.arm: run for run in STUDIES[MEMORY].runs}
+    run, rival = by_arm["r2d2"], by_arm["recurrent_ppo"]
     assert list(results_runs.minutes_of(tmp_path, MEMORY, run)) == [
         (Minute(*run, 0), Episodes(200.0, 4.0)),  # of actors 9 to 15
         (Minute(*run, 1), Episodes(900.0, 8.0)),
@@ -160,7 +160,7 @@ def test_a_training_of_which_a_part_is_written_is_on_no_page(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(results_runs, "DOCS", tmp_path)
-    first, _, second = [run for run in STUDIES[MEMORY].runs if run.seed == 1][:3]
+    first, *_, second = (run for run in STUDIES[MEMORY].runs if run.seed == 1)
     assert first.task != second.task
     for run in (first, second):
         study.extend(

@@ -18,6 +18,7 @@ from agents.networks.named import CORES
 from tests.docs.pages import ROOT
 
 T, B, D, H = 11, 3, 4, 5  # scans have four rounds, the last of them incomplete
+FORGET_BIAS = 2.5
 OWN = "sonnet:VanillaRNN"
 OTHERS = [kind for kind in CORES if kind != "lstm"]
 ALL = pytest.mark.parametrize("kind", [*OTHERS, OWN])
@@ -26,7 +27,7 @@ ALL = pytest.mark.parametrize("kind", [*OTHERS, OWN])
 def _make(kind: str, dtype: tf.DType = tf.float32) -> Any:
     """A core with its variables, of which none is at its initial value."""
     tf.random.set_seed(0)
-    core: Any = make_core(H, dtype, kind)
+    core: Any = make_core(H, dtype, kind, FORGET_BIAS)
     core.step(tf.zeros([1, D]), core.initial_state(1))
     for variable in core.trainable_variables:
         variable.assign_add(0.3 * tf.random.normal(variable.shape))
@@ -183,7 +184,7 @@ def _weights(core: Any) -> dict[str, np.ndarray]:
 
 def _naive_mingru(w: dict[str, np.ndarray], u: np.ndarray, state: Any) -> tuple[Any, Any]:
     gate, candidate = np.split(u @ w["_inputs._w"] + w["_inputs._b"], 2)
-    z = _sigmoid(gate - 1)
+    z = _sigmoid(gate - FORGET_BIAS)
     h = (1 - z) * state[0] + z * candidate
     return h, [h]
 

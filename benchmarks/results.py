@@ -28,7 +28,6 @@ from benchmarks.results_runs import (
     MEMORY_TASKS,
     POLICIES,
     RANDOM,
-    SEEDS,
     SIZES,
     STUDIES,
     Minute,
@@ -85,13 +84,14 @@ def draw_curves(name: str, path: pathlib.Path) -> None:
     points, random = read(name), study.read(data(name, "returns"), Run, Evaluation)
     above, below = [], []
     for task in (task for task in STUDIES[name].tasks if any(run.task == task for run in points)):
-        by_time, by_steps = [], []
+        by_time, by_steps, named = [], [], set()
         for run in (run for run in STUDIES[name].runs if run.task == task and run in points):
             arm = ARMS[run.arm]
             minutes, episodes = zip(*points[run], strict=True)
             steps, returns = zip(*episodes, strict=True)
             style = dict(color=arm.colour, alpha=0.8)
-            label = arm.label if run.seed == SEEDS[0] else None
+            label = None if run.arm in named else arm.label
+            named.add(run.arm)
             by_time.append(Line(minutes, returns, label, style=style))
             by_steps.append(Line(np.divide(steps, 1e3), returns, style=style))
         if found := random.get(Run(task, RANDOM, 0)):
@@ -154,7 +154,8 @@ def table(name: str) -> str:
         found = [played[run] for run in runs if run in played]
         row.append(_evaluated(found))
         if asked.has_machine:
-            human = scores.human_normalised(task, found[0].evaluated)
+            middle = float(np.median([last_return(of) for of in own]))
+            human = scores.human_normalised(task, middle)
             published = scores.SCORES[task]["r2d2"]
             row += [f"{human:.0%}", f"{published:,.1f}"]
         rows.append(row)

@@ -36,7 +36,7 @@ from run_folder.settings import Settings
 Colour = Literal["red", "blue"]
 INFINITE, NAN = float("inf"), float("nan")
 MAY_BE_INFINITE = {"rho_bar", "c_bar", "scale_max"}
-MAY_BE_NEGATIVE = {"log_sigma_min", "log_sigma_max", "munchausen_l0"}
+MAY_BE_NEGATIVE = {"forget_bias", "log_sigma_min", "log_sigma_max", "munchausen_l0"}
 
 
 @pytest.mark.parametrize(

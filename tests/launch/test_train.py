@@ -104,7 +104,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[settings.Settings]:
         ([*NEW, "-r2d2.length=0"], ["--r2d2.length", "got 0."]),
         ([*NEW, "--lp_launch_type=local_mt"], ["local_mp or vertex_ai", "got local_mt"]),
         ([*NEW, "--lp_launch_type=vertex_ai"], ["--gcp_region must be", "''"]),
-        ([*NEW, "--r2d2.period=200"], ["--r2d2.period", "length (32)", "200"]),
+        ([*NEW, "--r2d2.period=200"], ["--r2d2.period", "length (64)", "200"]),
         ([*NEW, "--r2d2.learning_rate=fast"], ["--r2d2.learning_rate", "float", "'fast'"]),
         ([*NEW, "--r2d2.rescale=maybe"], ["--r2d2.rescale", "bool", "'maybe'"]),
         ([*NEW, "--r2d2.life_loss=often"], ["--r2d2.life_loss", "none, reset, roll", "'often'"]),
@@ -193,11 +193,11 @@ def test_agents_share_a_stream_if_they_mean_the_same_by_its_actions(
 
 
 def test_good_input_starts_a_run(tmp_path: pathlib.Path, started: list[settings.Settings]) -> None:
-    argv = [*NEW, "--agent=r2d2,impala", "--num_actors=3", "--r2d2.length=24"]
+    argv = [*NEW, "--agent=r2d2,impala", "--num_actors=3", "--r2d2.length=48"]
     argv += ["--annealing_frames=9000", f"--run_dir={tmp_path / 'a' / 'run'}"]
     assert typed.run(train.main, *argv) == 0
     (run,) = started
-    assert (run.num_actors, run.configs["r2d2"].length, run.preset) == (3, 24, "local")
+    assert (run.num_actors, run.configs["r2d2"].length, run.preset) == (3, 48, "local")
     assert run.configs["impala"].annealing_frames == 9_000
     assert run.path.is_dir()
     (launch,) = launches.read(run.path)

@@ -30,6 +30,7 @@ ELSEWHERE_IN_THE_PAPER = {
     "eta": 0.9,
     "core": "lstm",
     "lstm_size": 512,
+    "forget_bias": 1.0,
     "head_size": 512,
     "torso": "dqn",
     "stored_state": True,

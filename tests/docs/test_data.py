@@ -120,10 +120,10 @@ def test_a_page_of_results_has_no_training_that_its_study_does_not_make(name: st
 
 
 def test_every_line_of_a_benchmark_is_shown() -> None:
-    """In a row, among the profiles or, a learner of other sizes, in a plot."""
+    """In a row or among the profiles."""
     for line in LINES:
         in_table = any(performance.select([line], row.command) for row in performance.rows())
-        assert in_table or line["benchmark"] in ("learner", "profile"), line["command"]
+        assert in_table or line["benchmark"] == "profile", line["command"]
 
 
 DRAWN: dict[str, Callable[[pathlib.Path], None]] = {
@@ -136,8 +136,6 @@ DRAWN: dict[str, Callable[[pathlib.Path], None]] = {
         f"populations_{name}": functools.partial(found.draw, EVOLVED[name])
         for name, found in POPULATIONS.items()
     },
-    "performance_roofline": functools.partial(performance.draw_roofline, LINES),
-    "performance_cost": functools.partial(performance.draw_cost, LINES),
     "reproduction_state": functools.partial(
         reproduction.draw, REPRODUCED, reproduction.arms("state")
     ),
@@ -149,13 +147,9 @@ def test_the_data_can_be_drawn(name: str, tmp_path: pathlib.Path) -> None:
     image = tmp_path / "images" / f"{name}.png"
     DRAWN[name](image)
     assert matplotlib.image.imread(image).std() > 0.05
-    if name.startswith("performance"):
-        assert figures.drawn_from(image) == figures.fingerprint(LINES)
 
 
 def test_pictures_were_drawn_of_the_data_that_is_kept() -> None:
-    for image in (performance.ROOFLINE, performance.COST):
-        assert figures.drawn_from(image) == figures.fingerprint(LINES)
     for name in STUDIES:
         drawn = figures.drawn_from(reproduction.image(DOCS, name))
         assert drawn == figures.fingerprint(reproduction.shown(REPRODUCED, reproduction.arms(name)))

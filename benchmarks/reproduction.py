@@ -84,7 +84,9 @@ def _memory(burn_in: int) -> dict[str, dict[str, Any]]:
 
 
 # What the local preset had when the runs of docs/data were made.
-_OF_THEN: dict[str, Any] = dict(length=16, period=8, samples_per_insert=4.0, n_step=5)
+_OF_THEN: dict[str, Any] = dict(
+    length=16, period=8, batch_size=32, samples_per_insert=4.0, n_step=5, forget_bias=1.0
+)
 _LONG_BURN_IN = {"zero, burn-in 4": dict(burn_in=4, stored_state=False)}
 _REWARDS = {"rescaled": {}, "clipped": dict(rescale=False, reward_transform="clip")}
 TASKS = {
@@ -146,7 +148,7 @@ def make_agent(run: Run) -> Agent:
 
 
 def train(run: Run, steps: int) -> Result:
-    """Trains for so many environment steps, then evaluates. The seed does not fix all of it."""
+    """Trains for so many environment steps, then evaluates."""
     began, agent = time.process_time(), make_agent(run)
     spec = make_environment_spec(run.task)
     process = InProcess(agent, spec, tasks=np.zeros(NUM_ENVIRONMENTS, np.int64), seed=run.seed)

@@ -20,6 +20,10 @@ EXPLORING = (
     "--r2d2.epsilon_base=0.8",
     "--r2d2.epsilon_alpha=1",
     "--impala.entropy_cost=0.03",
+    # Short unrolls and a high rate: catch asks for little memory, and the budget is small.
+    "--impala.length=16",
+    "--impala.forget_bias=1",
+    "--impala.learning_rate=5e-3",
 )
 SOLVED = 0.9  # of at most 1; IMPALA is evaluated as it acts, so a sampled slip counts
 BUDGET = 150_000  # actor steps, a few times what it takes

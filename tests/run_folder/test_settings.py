@@ -307,7 +307,7 @@ def _typed(agent: str, env: str, typed: dict[str, str], preset: str = "local") -
         ("impala", LEVEL, "paper", 1e9, 1e9 / 4 / (32 * 100)),  # 78,125
         ("impala", TWELVE_LEVELS, "paper", 10e9, 781_250),
         ("popart", "dmlab30", "paper", 10e9, 781_250),
-        ("impala", "catch", "local", 200e6, 200e6 / (8 * 16)),
+        ("impala", "catch", "local", 200e6, 200e6 / (8 * 64)),
         ("impala", "gym:CartPole-v1", "paper", 200e6, 200e6 / (32 * 20)),
         ("stacx", "gym:Pendulum-v1", "paper", 30e6, 125_000),
     ],
@@ -402,7 +402,7 @@ def test_a_run_goes_on_with_its_horizon_or_a_new_one(
     [
         (PONG, 0.0, 78_125, 78_125 * 4 * 8 * 16),
         (PONG, 0.5, 78_125, 78_125 * 4 * 4 * 16),
-        ("catch", 0.0, 1_000_000, 1_000_000 * 8 * 16),
+        ("catch", 0.0, 1_000_000, 1_000_000 * 8 * 64),
     ],
 )
 def test_a_horizon_that_was_recorded_in_updates_stays_that(

@@ -114,6 +114,7 @@ _POPGYM = [
     f"gym:popgym:popgym-{task}Easy-v0" for task in ("RepeatPrevious", "Autoencode", "CountRecall")
 ]
 _SWINGUP, _FROM_PIXELS = (f"{kind}:cartpole/swingup" for kind in ("control", "control-pixels"))
+_SUITE = [f"control:{task}" for task in ("walker/walk", "finger/spin")]
 _REAL_WORLD = [f"rwrl:{task}/medium" for task in ("cartpole/swingup", "walker/walk")]
 LENGTHS = {f"{MEMORY_TASKS}:memory_len_{n}": n for n in memory_tasks.LENGTHS}
 SIZES = {f"{MEMORY_TASKS}:memory_size_{n}": n for n in memory_tasks.SIZES}
@@ -134,9 +135,13 @@ STUDIES = {
     MEMORY: Study(
         10.0,
         [
-            *_runs([_CHAIN_50], ["r2d2", "impala", "popart", "stac"]),
-            *_runs(_POPGYM[:1], ["impala"]),
-            *_runs([*_POPGYM, _CHAIN_17, _CHAIN, _S7, _S9], ["r2d2", RIVAL]),
+            run
+            for seed in SEEDS  # a training of each before a second one
+            for run in (
+                *_runs([_CHAIN_50], ["r2d2", "impala", "popart", "stac"], [seed]),
+                *_runs(_POPGYM[:1], ["impala"], [seed]),
+                *_runs([*_POPGYM, _CHAIN_17, _CHAIN, _S7, _S9], ["r2d2", RIVAL], [seed]),
+            )
         ],
     ),
     BSUITE: Study(
@@ -153,9 +158,17 @@ STUDIES = {
             *_runs([_SWINGUP], ["impala", "stac", "stacx"], seeds=[1, 2]),
             *_runs([_REAL_WORLD[0]], ["impala", "impala_feedforward"], seeds=[1, 2]),
             *_runs([_FROM_PIXELS], ["impala"], seeds=[1]),
+            *_runs([_SWINGUP], ["rsac"], seeds=[1]),
+            *_runs(_SUITE, ["rsac", "stacx"], seeds=[1]),
         ],
     ),
-    REAL_WORLD: Study(20.0, _runs(_REAL_WORLD, ["rsac", "rsac_feedforward", RIVAL])),
+    REAL_WORLD: Study(
+        20.0,
+        [
+            *_runs(_REAL_WORLD, ["rsac", "rsac_feedforward", RIVAL]),
+            *_runs(_REAL_WORLD, ["stacx"], seeds=[1]),
+        ],
+    ),
 }
 
 

@@ -18,6 +18,7 @@ from agents.learner import Learner, read_parameters
 from replay.structures import Batch
 from tensor_ops import xla
 from tests.agents.adding import AddReward, Network, Priorities, batch_of, for_ever, make_learner
+from tests.patience import PATIENCE
 
 
 def test_a_step_learns_counts_and_writes_priorities_back() -> None:
@@ -93,14 +94,14 @@ def test_waiting_for_a_batch_can_be_given_up() -> None:
     assert not learner.try_step(timeout=0.01)
     assert learner.learner_steps == 0
     arrives.set()
-    assert learner.try_step(timeout=60.0)
+    assert learner.try_step(timeout=PATIENCE)
     assert learner.learner_steps == 1
 
 
 @pytest.mark.parametrize(
     ("call", "weight"),
     [
-        (lambda learner: learner.skip(timeout=60.0), 15.0),  # 3 and 12: 6 was skipped
+        (lambda learner: learner.skip(timeout=PATIENCE), 15.0),  # 3 and 12: 6 was skipped
         (lambda learner: learner.warm_up(batch_of(5.0)), 9.0),
     ],
     ids=["skip", "warm_up"],
@@ -116,7 +117,7 @@ def test_a_skipped_batch_or_a_warm_up_teaches_nothing_and_is_not_counted(
         counter=counter,
         on_metrics=metrics.append,
     )
-    assert learner.try_step(timeout=60.0)
+    assert learner.try_step(timeout=PATIENCE)
     before = learner.save(), counter.get_counts()
     call(learner)
     np.testing.assert_equal((learner.save(), counter.get_counts()), before)
@@ -141,7 +142,7 @@ def test_a_stream_that_breaks_off_is_an_error(
     learner.step()
     for _ in range(2):  # whoever asks again hears it again
         with pytest.raises(RuntimeError, match="stream of batches broke off") as error:
-            learner.try_step(timeout=60.0)
+            learner.try_step(timeout=PATIENCE)
         assert isinstance(error.value.__cause__, cause)
 
 
@@ -258,7 +259,7 @@ class Slow(AddReward):
     def __call__(self, batch: Batch) -> tuple[tf.Tensor | None, Mapping[str, tf.Tensor]]:
         result = super().__call__(batch)
         self.begun.set()
-        assert self.may_end.wait(timeout=60.0)
+        assert self.may_end.wait(timeout=PATIENCE)
         return result
 
 
@@ -270,7 +271,7 @@ def test_variables_are_served_while_an_update_is_made(warms_up: bool) -> None:
     call = (lambda: learner.warm_up(batch_of(1.0))) if warms_up else learner.step
     thread = threading.Thread(target=call)
     thread.start()
-    assert update.begun.wait(timeout=60.0)
+    assert update.begun.wait(timeout=PATIENCE)
     assert update.network.weight.numpy().tolist() == [3.0, 3.0]
     ((weight, at),) = learner.get_variables(["policy"])
     assert (weight.tolist(), int(at)) == ([0.0, 0.0], 0)

@@ -148,9 +148,10 @@ def test_a_stop_in_the_first_seconds_leaves_nothing_behind(
     with Run(tmp_path / "run", *SMALL) as run:
         run.wait_until(lambda: len(run.nodes()) >= 4)
         code, out, err = run.end(number, group=number == signal.SIGINT)
+        saved = run.manifest()  # a fast machine has learned by then
     assert (code, err) == (0, "")
     assert "The run has ended: it was asked to stop." in out
-    assert "Nothing was saved yet." in out
+    assert ("Nothing was saved yet." in out) == (not saved)
 
 
 def test_a_killed_node_ends_the_run_and_is_named(tmp_path: pathlib.Path) -> None:

@@ -49,7 +49,6 @@ _BEGINNINGS_OF = {
     "launch.population": ("launch.acceptance.check", "population.settings.make_folder"),
     # With no one else's flags.
     "launch.train": ("launch.gcp.launcher.check_access", "launch.starting.check_shares"),
-    "benchmarks.control": ("subprocess.Popen",),
     "benchmarks.population_storm": ("subprocess.Popen",),
     "benchmarks.populations": ("subprocess.Popen",),
     "benchmarks.storm": ("subprocess.Popen",),

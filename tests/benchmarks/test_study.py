@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import json
 import os
 import pathlib
 import subprocess
@@ -216,6 +217,21 @@ def test_a_training_that_somebody_ended_is_not_taken_for_a_whole_one(
         study.train(tmp_path, ["--env=catch"], 10.0)
     monkeypatch.setattr(study, "has_ended", lambda _: True)  # at its own limit
     study.train(tmp_path, ["--env=catch"], 10.0)
+
+
+@pytest.mark.parametrize(
+    ("said", "steps", "expected"),
+    [("running", 1_008, False), ("finished", 1_008, True), ("finished", 900, False)],
+)
+def test_a_run_has_ended_at_its_own_limit(
+    said: str, steps: int, expected: bool, tmp_path: pathlib.Path
+) -> None:
+    assert not study.has_ended(tmp_path)
+    limits = dict(actor_steps=1_000, learner_steps=None)
+    state = dict(state=said, limits=limits, counts=dict(actor_steps=steps, learner_steps=20))
+    (tmp_path / "nodes").mkdir()
+    (tmp_path / "nodes" / "progress.json").write_text(json.dumps(state))
+    assert study.has_ended(tmp_path) == expected
 
 
 def test_the_interval_holds_the_true_mean_19_times_in_20() -> None:

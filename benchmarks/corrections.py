@@ -12,7 +12,7 @@ from agents.impala.agent import Config, make
 from agents.impala.vtrace import Correction
 from benchmarks import study, training
 from benchmarks.study import DOCS
-from benchmarks.training import Grid
+from benchmarks.training import Grid, Result
 
 DATA = DOCS / "data/impala-corrections.csv"
 PLOT = DOCS / "images/impala-corrections.png"
@@ -40,14 +40,6 @@ class Run(NamedTuple):
     seed: int
 
 
-class Result(NamedTuple):
-    """The outcome of a training."""
-
-    steps: int  # of the environments
-    final_return: float  # mean of the episodes played after training
-    mean_return: float  # mean of all episodes during training
-
-
 _LINES = {str(name): dict(correction=name) for name in CORRECTIONS}
 # Table 2, every correction with and without replay; and Figure D.1, with lags.
 GRIDS = [
@@ -73,7 +65,7 @@ def train(run: Run) -> Result:
     config = Config(
         **TASKS[run.task], correction=run.correction, replay_fraction=run.replay, policy_lag=run.lag
     )
-    return Result(*training.train(make, config, run.task, UPDATES, run.seed)[:3])
+    return training.train(make, config, run.task, UPDATES, run.seed)[0]
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from agents.impala.agent import Config, make
 from benchmarks import study, training
 from benchmarks.study import DOCS
-from benchmarks.training import Grid
+from benchmarks.training import Grid, Result
 
 DATA = DOCS / "data/legal-actions.csv"
 PLOT = DOCS / "images/legal-actions.png"
@@ -25,14 +25,6 @@ class Run(NamedTuple):
     arm: str  # Masked or Unmasked
     rival: str  # of `benchmarks.tic_tac_toe`: greedy or chance
     seed: int
-
-
-class Result(NamedTuple):
-    """The outcome of a training."""
-
-    steps: int  # of the environment
-    final_return: float  # mean of the episodes played after training
-    mean_return: float  # mean of all episodes during training
 
 
 GRIDS = [
@@ -50,7 +42,7 @@ def train(run: Run) -> Result:
     config = Config(**training.SMALL, learning_rate=0.005, discount=0.99)
     rival = "Greedy" if run.rival == "greedy" else ""
     task = f"benchmarks.tic_tac_toe:{run.arm}{rival}"
-    return Result(*training.train(make, config, task, UPDATES, run.seed)[:3])
+    return training.train(make, config, task, UPDATES, run.seed)[0]
 
 
 if __name__ == "__main__":

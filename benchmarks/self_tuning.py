@@ -92,7 +92,6 @@ GRIDS = [
     ),
 ]
 RUNS = training.runs(Run, GRIDS, SEEDS)
-RUNS = training.runs(Run, GRIDS, SEEDS)
 TUNED = {
     "alpha": "α, head 1",
     "auxiliary_alpha": "α, heads 2 and 3",
@@ -111,15 +110,15 @@ def train(run: Run) -> Result:
         baseline_cost=run.baseline_cost,
         replay_fraction=run.replay,
     )
-    trained = training.train(make, config, TASK, UPDATES, run.seed)
+    result, metrics = training.train(make, config, TASK, UPDATES, run.seed)
 
     def mean(name: str, *heads: int) -> float:
-        values = [trained.metrics.get(f"{name}/{head}", np.nan) for head in heads]
+        values = [metrics.get(f"{name}/{head}", np.nan) for head in heads]
         return float(np.mean(values)) if values else np.nan
 
     others = range(2, config.num_heads + 1)
     return Result(
-        *trained[:3],
+        *result,
         gamma=mean("gamma", 1),
         alpha=mean("alpha", 1),
         auxiliary_gamma=mean("gamma", *others),

@@ -32,16 +32,17 @@ SMALL: dict[str, Any] = dict(
 )
 
 
-class Trained(NamedTuple):
+class Result(NamedTuple):
     """The outcome of a training."""
 
     steps: int  # of the environments
     final_return: float  # mean of the episodes played after training
     mean_return: float  # mean of all episodes during training
-    metrics: dict[str, float]  # of the last update
 
 
-def train(make: Callable[[Any], Agent], config: Any, task: str, updates: int, seed: int) -> Trained:
+def train(
+    make: Callable[[Any], Agent], config: Any, task: str, updates: int, seed: int
+) -> tuple[Result, dict[str, float]]:
     """Trains and evaluates. Every update has a new unroll of each environment.
 
     Args:
@@ -50,6 +51,9 @@ def train(make: Callable[[Any], Agent], config: Any, task: str, updates: int, se
       task: name of an environment.
       updates: how many.
       seed: of parameters, policy, environments and replay.
+
+    Returns:
+      the outcome, and the metrics of the last update.
     """
     config = dataclasses.replace(config, annealing_frames=updates * config.frames_per_update)
     made, count = make(config), config.batch_size - config.num_replayed
@@ -61,12 +65,8 @@ def train(make: Callable[[Any], Agent], config: Any, task: str, updates: int, se
         returns += [episode.episode_return for episode in agent.learn(environments, 1)]
     update = agent.learner_update
     network = getattr(update, "learned_network", update.network)  # not the one that lags
-    return Trained(
-        agent.actor_steps,
-        final_return(made, network, task, seed),
-        float(np.mean(returns)),
-        agent.metrics(),
-    )
+    played = final_return(made, network, task, seed)
+    return Result(agent.actor_steps, played, float(np.mean(returns))), agent.metrics()
 
 
 def final_return(agent: Agent, network: Network, task: str, seed: int) -> float:

@@ -1,4 +1,4 @@
-"""Loads of links, computed by hand and simulated, with one full queue or none."""
+"""Rates and loads of links and cores, computed by hand."""
 
 import dataclasses
 
@@ -12,35 +12,10 @@ from benchmarks.scale import (
     SAMPLE,
     Cost,
     Plan,
-    Result,
-    Server,
-    Simulation,
 )
 
-FREE = dict.fromkeys((ITEM, SAMPLE, PRIORITY, PARAMETERS), Cost(1e-9, 1e-9, 1e-9))
+FREE = dict.fromkeys((ITEM, SAMPLE, PRIORITY, PARAMETERS), Cost(0.0, 0.0, 0.0))
 PLAN = Plan(actors=24, actors_per_node=4, num_shards=2, update_seconds=0.25)
-SECONDS = 200.0
-
-
-def _run(plan: Plan = PLAN, sent: str = ITEM, **cost: float) -> Result:
-    return Simulation(plan, FREE | {sent: FREE[sent]._replace(**cost)}).run(SECONDS)
-
-
-def test_a_queue_serves_in_order_as_many_at_a_time_as_it_can() -> None:
-    server = Server(capacity=2)
-    assert [server.done(0.0, 3.0), server.done(0.0, 1.0), server.done(0.5, 1.0)] == [3.0, 1.0, 2.0]
-    assert server.done(10.0, 1.0) == 11.0
-    assert server.utilisation(12.0) == pytest.approx(6 / 12 / 2)
-
-
-def test_where_nothing_is_short_everybody_goes_at_their_own_rate() -> None:
-    result = _run()
-    assert result.steps_per_second == pytest.approx(24 * 65, rel=0.03)
-    assert result.updates_per_second == pytest.approx(1 / 0.25, rel=0.03)
-    assert result.utilisation["learner's accelerator"] == pytest.approx(1.0, abs=0.03)
-    assert result.parameter_seconds < 1e-6
-    others = {k: v for k, v in result.utilisation.items() if k != "learner's accelerator"}
-    assert max(others.values()) < 1e-3
 
 
 @pytest.mark.parametrize(
@@ -61,46 +36,15 @@ def test_where_nothing_is_short_everybody_goes_at_their_own_rate() -> None:
         (PARAMETERS, "server", 0.05, "learner's cores", 6 * 65 / 400 * 0.05 / 8),
     ],
 )
-def test_what_is_sent_keeps_its_resource_busy(
+def test_a_load_is_a_rate_times_what_one_costs(
     sent: str, cost: str, value: float, resource: str, expected: float
 ) -> None:
-    result = _run(PLAN, sent, **{cost: value})
-    assert result.utilisation[resource] == pytest.approx(expected, rel=0.1)
-    assert result.utilisation["learner's accelerator"] > 0.95
-
-
-def test_actors_go_as_fast_as_their_shard_takes_items() -> None:
-    result = _run(dataclasses.replace(PLAN, shard_cores=1), ITEM, server=0.1)
-    assert result.utilisation["shard's cores"] == pytest.approx(1.0, rel=0.05)
-    assert result.steps_per_second == pytest.approx(2 * 10 * 40, rel=0.05)
-
-
-def test_a_learner_goes_as_fast_as_its_batches_are_put_together() -> None:
-    plan = dataclasses.replace(PLAN, learner_cores=1)
-    result = _run(plan, SAMPLE, client=1 / 64)  # one second for a batch
-    assert result.updates_per_second == pytest.approx(1.0, rel=0.05)
-    assert result.utilisation["learner's cores"] == pytest.approx(1.0, rel=0.05)
-    assert result.utilisation["learner's accelerator"] == pytest.approx(0.25, rel=0.05)
-
-
-def test_parameters_are_waited_for_where_the_link_is_full() -> None:
-    free = _run(PLAN, PARAMETERS, bytes=3e7)
-    assert free.parameter_seconds == pytest.approx(2 * 3e7 / 1.25e9, rel=0.2)
-    full = _run(dataclasses.replace(PLAN, link=2e7), PARAMETERS, bytes=3e7)
-    assert full.utilisation["learner's link, out"] == pytest.approx(1.0, rel=0.1)
-    assert full.parameter_seconds > 3.0
-
-
-def test_parameters_are_fetched_no_less_often_because_they_take_a_while() -> None:
-    result = _run(dataclasses.replace(PLAN, link=1e8), PARAMETERS, bytes=3e7)
-    assert result.parameter_seconds == pytest.approx(2 * 3e7 / 1e8, rel=0.1)
-    expected = 6 * 65 / 400 * 3e7 / 1e8
-    assert result.utilisation["learner's link, out"] == pytest.approx(expected, rel=0.04)
+    of = FREE | {sent: FREE[sent]._replace(**{cost: value})}
+    assert scale.loads(PLAN, of)[resource] == pytest.approx(expected)
 
 
 def test_the_last_node_may_hold_fewer_actors() -> None:
-    result = _run(dataclasses.replace(PLAN, actors=22))
-    assert result.steps_per_second == pytest.approx(22 * 65, rel=0.03)
+    assert dataclasses.replace(PLAN, actors=22).num_nodes == PLAN.num_nodes == 6
 
 
 OF = {

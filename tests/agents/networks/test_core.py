@@ -1,6 +1,4 @@
-"""Cores: against Sonnet's LSTM, and resets and invalid rows against unrolls made by hand."""
-
-from typing import Any
+"""The LSTM against Sonnet's. Its unroll is tested beside the other cores'."""
 
 import numpy as np
 import pytest
@@ -64,43 +62,6 @@ def test_initial_weights_have_sonnets_scale() -> None:
     # A normal distribution cut off at two standard deviations has 0.88 of its deviation left.
     assert deviation["lstm/w_input:0"] == pytest.approx(0.88 / 20, rel=0.02)
     assert deviation["lstm/w_hidden:0"] == pytest.approx(0.88 / 10, rel=0.02)
-
-
-@pytest.mark.parametrize("compiled", [False, True])
-def test_unroll_equals_repeated_steps(lstm: LSTM, compiled: bool) -> None:
-    """With resets, in a column's own state only, and rows passed over, whose resets are none.
-
-    XLA has columns of zeros beside the inputs.
-    """
-    reset, valid = NO_RESET.copy(), ALL_VALID.copy()
-    reset[[1, 2, 0], [0, 0, 1]] = True
-    valid[[0, 1, 3, 5], [0, 0, 1, 2]] = False
-
-    def stepped(
-        inputs: tf.Tensor, state: snt.LSTMState, *_: tf.Tensor
-    ) -> tuple[tf.Tensor, snt.LSTMState]:
-        rows = []
-        for t, x in enumerate(inputs):
-            again = (reset & valid)[t, :, None]
-            state = tree.map_structure(lambda s, again=again: tf.where(again, 0.0, s), state)
-            output, after = lstm.step(x, state)
-            state = tree.map_structure(
-                lambda new, old, t=t: tf.where(valid[t, :, None], new, old), after, state
-            )
-            rows.append(output)
-        return tf.stack(rows), state
-
-    def run(unroll: Any) -> list[tf.Tensor]:
-        inputs = _inputs()
-        with tf.GradientTape() as tape:
-            tape.watch(inputs)
-            outputs, state = unroll(inputs, _state(), tf.constant(reset), tf.constant(valid))
-            outputs = tf.where(valid[..., None], outputs, 0.0)
-            loss = tf.reduce_sum(tf.sin(outputs)) + tf.reduce_sum(state.cell)
-        return [outputs, state, *tape.gradient(loss, [inputs, *lstm.trainable_variables])]
-
-    actual = tf.function(run, jit_compile=True)(lstm.unroll) if compiled else run(lstm.unroll)
-    _assert_close(actual, run(stepped))
 
 
 def test_no_memory_passes_its_inputs_on() -> None:

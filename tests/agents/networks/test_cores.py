@@ -93,7 +93,7 @@ def _assert_close(x: Any, y: Any, tolerance: float = 1e-5) -> None:
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
-@ALL
+@pytest.mark.parametrize("kind", [*CORES, OWN])
 @pytest.mark.parametrize("how", ["eager", "graph", "xla"])
 def test_an_unroll_equals_steps(kind: str, how: str) -> None:
     """Outputs, state and all gradients: with a reset on the first row, invalid and valid ones."""

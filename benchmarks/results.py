@@ -21,13 +21,17 @@ from benchmarks import figures, study
 from benchmarks.figures import Line, Panel
 from benchmarks.results_runs import (
     ARMS,
+    ATARI,
     BSUITE,
     BSUITE_EPISODES,
     EPISODES,
     LENGTHS,
+    MEMORY,
     MEMORY_TASKS,
     POLICIES,
     RANDOM,
+    REAL_WORLD,
+    RIVAL,
     SIZES,
     STUDIES,
     Minute,
@@ -41,6 +45,7 @@ from benchmarks.study import DOCS, Episodes, Evaluation, Run
 from environments import scores
 
 PAGE = DOCS / "results.md"
+README = DOCS.parent / "README.md"
 LAST = 2  # minutes whose mean is a run's final return
 BSUITE_ERRORS = 0.375  # below which a task is solved: 0.75 of a random policy's
 
@@ -211,6 +216,36 @@ def policies_table() -> str:
     return study.markdown(["policy", "return", "episodes", "size"], rows) if rows else "None yet."
 
 
+def summary() -> str:
+    """In Markdown, for README: each of our agents on a task, and beside it who else is known."""
+    rows = []
+    for name in (ATARI, MEMORY, REAL_WORLD):
+        beside = "R2D2's paper" if name == ATARI else ARMS[RIVAL].label
+        points = read(name)
+        for task, arm in dict.fromkeys((run.task, run.arm) for run in STUDIES[name].runs):
+            ours, theirs = (
+                [last_return(points[run]) for run in points if run[:2] == (task, whose)]
+                for whose in (arm, RIVAL)
+            )
+            if not ours or arm == RIVAL or ARMS[arm].flags:  # nor one without an LSTM
+                continue
+            if name == ATARI:
+                theirs = [scores.SCORES[task]["r2d2"]]
+            shown = f"{beside}: {study.median(theirs)}" if theirs else ""
+            minutes = max(points[run][-1][0] for run in points if run[:2] == (task, arm)) + 1
+            cores = "two cores" if STUDIES[name].has_machine else "one core"
+            rows.append(
+                [
+                    title(task),
+                    ARMS[arm].label,
+                    f"{minutes} min, {cores}",
+                    str(study.median(ours)),
+                    shown,
+                ]
+            )
+    return study.markdown(["task", "agent", "", "return", "beside it"], rows)
+
+
 def written(page: str) -> str:
     """The page with all that is in docs/data, and the policies that are kept."""
     for name in STUDIES:
@@ -232,6 +267,7 @@ def main() -> None:
     if trained(asked.study):
         draw(asked.study, image(asked.study))
     PAGE.write_text(written(PAGE.read_text()))
+    README.write_text(study.replace_block(README.read_text(), "results", summary()))
     print(table(asked.study))
 
 

@@ -58,7 +58,7 @@ def _text(name: str) -> str:
 
 # Parts of a page, or the whole page, as the data has them.
 TOLD: dict[str, Callable[[str], list[str]]] = {
-    "README.md": _of_performance,
+    "README.md": lambda name: [*_of_performance(name), results.summary()],
     "performance.md": _of_performance,
     "cores.md": lambda _: [cores.block(CORED)],
     "demonstrations.md": lambda _: [demonstrations.table(SHOWN)],

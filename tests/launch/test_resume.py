@@ -177,7 +177,7 @@ _DAMAGE = {
             "other sizes.*has --r2d2.hidden_sizes=",
         ),
         ("nothing", ["--resume", "--r2d2.replay_size=500"], "--r2d2.replay_size=500: its replay"),
-        ("nothing", ["--resume", "--r2d2.length=16"], "--r2d2.length=16: its replay"),
+        ("nothing", ["--resume", "--r2d2.length=48"], "--r2d2.length=48: its replay"),
         ("nothing", ["--resume", "--r2d2_plus.length=8"], "sets a field of 'r2d2_plus'"),
         ("nothing", ["--resume", "--annealing_frames=9"], "none of this run's agents has: r2d2."),
         ("another agent's", ["--resume"], "a checkpoint of 'r2d2_plus'; 'r2d2' cannot go on"),

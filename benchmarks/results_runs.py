@@ -138,7 +138,7 @@ STUDIES = {
             run
             for seed in SEEDS  # a training of each before a second one
             for run in (
-                *_runs([_CHAIN_50], ["r2d2", "impala", "popart", "stac"], [seed]),
+                *_runs([_CHAIN_50], ["r2d2", "impala", "popart", "stac", RIVAL], [seed]),
                 *_runs(_POPGYM[:1], ["impala"], [seed]),
                 *_runs([*_POPGYM, _CHAIN_17, _CHAIN, _S7, _S9], ["r2d2", RIVAL], [seed]),
             )

@@ -27,7 +27,11 @@ UPDATES, MINUTES = 3_000, 60.0  # and what a run takes at most, wherever it is
 DEMONSTRATIONS, EPISODES = 20, 100
 NUM_LAYOUTS = 4
 # The reward is at the end of twenty steps, so a target reaches further, and values fade sooner.
-FIELDS = ("--r2d2.n_step=5", "--r2d2.discount=0.97", "--num_actors=16")
+FIELDS = (
+    *("--r2d2.n_step=5", "--r2d2.discount=0.97", "--num_actors=16"),
+    # The local preset of then.
+    *("--r2d2.length=32", "--r2d2.period=16", "--r2d2.batch_size=32", "--r2d2.forget_bias=1"),
+)
 RUNS = [Run(TASK, arm, seed) for seed in SEEDS for arm in FRACTIONS]
 ENDS = (f"--max_learner_steps={UPDATES}", "--evaluation_episodes=0")
 

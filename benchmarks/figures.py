@@ -62,8 +62,6 @@ def draw(
         _fill(axis, panel)
     for axis, panel in zip(axes.flat, panels, strict=True):  # limits, once all is drawn
         axis.set(**panel.words)
-        if "xticks" in panel.words:
-            axis.xaxis.minorticks_off()
         if "sharey" in subplots:
             axis.label_outer()
     path.parent.mkdir(parents=True, exist_ok=True)

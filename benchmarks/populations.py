@@ -35,7 +35,10 @@ LAST = 3  # of a member's points, whose mean is its final score
 
 Flags = tuple[str, ...]
 
-_CATCH: Flags = ("--agent=impala", "--env=catch", "--num_actors=16", "--evaluation_episodes=0")
+_CATCH: Flags = (
+    *("--agent=impala", "--env=catch", "--num_actors=16", "--evaluation_episodes=0"),
+    *("--impala.length=16", "--impala.forget_bias=1"),  # the local preset of then
+)
 _EVOLUTION: Flags = (
     *(f"--members={MEMBERS}", "--sweep=impala.learning_rate=log:5e-6:5e-3"),
     *("--annealing_frames=none", "--burn_in_frames=10000", "--ready_episodes=2000"),

@@ -88,9 +88,15 @@ def changed(recorded: Settings, values: Mapping[str, Any], overrides: Overrides)
     except ValueError as error:
         raise SettingsError(str(error)) from None
     for name, config in made.items():
+        before = recorded.configs[name]
         _check_replay_stays(recorded, name, config)
+        if getattr(config, "forget_bias", None) != (was := getattr(before, "forget_bias", None)):
+            raise SettingsError(
+                f"A run cannot go on so: --{name}.forget_bias must stay {was}, with which its "
+                f"core's gates began, got {config.forget_bias}."
+            )
         try:
-            getattr(config, "check_goes_on", lambda before: None)(recorded.configs[name])
+            getattr(config, "check_goes_on", lambda before: None)(before)
         except ValueError as error:
             raise SettingsError(f"A run cannot go on so: --{name}.{error}") from None
     said = {name: value for name, value in values.items() if value is not None}

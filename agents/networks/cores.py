@@ -259,7 +259,7 @@ class MinGRU(Scanned):
 
         z_t = σ(W_z x_t + b_z),   h̃_t = W_h x_t + b_h,   h_t = (1 − z_t) ⊙ h_{t−1} + z_t ⊙ h̃_t
 
-    Of b_z's start the paper says nothing: it is −1 here, as the LSTM's forget bias is 1.
+    Of b_z's start the paper says nothing: it is −forget_bias here, as the LSTM's is forget_bias.
 
     Args:
       size: H.

@@ -18,6 +18,7 @@ import tree
 from acme import specs
 
 from agents.networks.core import Core, make_core
+from agents.networks.named import FORGET_BIAS
 from agents.networks.parts import masks, torso_of
 from environments.copies.vector import has_mask
 from replay.structures import Batch, Nest, NetworkInput
@@ -134,17 +135,18 @@ def network_under(
 
     Args:
       head: core output `[B, H]` -> a structure of `[B, ...]`.
-      config: with fields `torso`, `hidden_sizes`, `core`, `lstm_size`, `forget_bias` and
-        `precision`.
+      config: with fields `torso`, `hidden_sizes`, `core`, `lstm_size` and
+        `precision`; `forget_bias` is 1 where it has none.
       w_init: as `make_torso` takes it.
     """
     dtype = tf.as_dtype(config.precision)
+    forget_bias = getattr(config, "forget_bias", FORGET_BIAS)
     seen, kind = environment_spec.observations, RecurrentNetwork
     if has_mask(seen):
         seen, kind = masks().shown(seen), masks().MaskedNetwork
     return kind(
         torso=torso_of(seen, config.torso, config.hidden_sizes, w_init, dtype),
-        core=make_core(config.lstm_size, dtype, config.core, config.forget_bias),
+        core=make_core(config.lstm_size, dtype, config.core, forget_bias),
         head=head,
         actions=environment_spec.actions,
         sees_previous_step=config.lstm_size > 0,

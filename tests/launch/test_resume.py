@@ -178,6 +178,7 @@ _DAMAGE = {
         ),
         ("nothing", ["--resume", "--r2d2.replay_size=500"], "--r2d2.replay_size=500: its replay"),
         ("nothing", ["--resume", "--r2d2.length=48"], "--r2d2.length=48: its replay"),
+        ("nothing", ["--resume", "--r2d2.forget_bias=1"], "--r2d2.forget_bias must stay 4.0, with"),
         ("nothing", ["--resume", "--r2d2_plus.length=8"], "sets a field of 'r2d2_plus'"),
         ("nothing", ["--resume", "--annealing_frames=9"], "none of this run's agents has: r2d2."),
         ("another agent's", ["--resume"], "a checkpoint of 'r2d2_plus'; 'r2d2' cannot go on"),

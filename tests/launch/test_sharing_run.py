@@ -91,7 +91,6 @@ def test_a_finished_learner_does_not_stop_the_other(
         f"--max_learner_steps={LIMIT}",
         "--impala.batch_size=4",
         "--impala.queue_size=6",
-        "--r2d2.batch_size=16",
         "--r2d2.samples_per_insert=0.25",
     )
     with Run(tmp_path / "run", *flags) as run:

@@ -7,8 +7,9 @@
     MUJOCO_GL=disable python -m benchmarks.results real_world RUNS --peer_python=/path/to/python
 
 trains what docs/data does not hold yet (`benchmarks/results_runs.py` says what and how), then draws
-all of it and writes the page and README's table. A run is a folder of RUNS; one that was cut short goes on. With
---minutes=0 nothing is trained. The policy of each task's first seed is kept in policies/.
+all of it and writes the page and README's table. A run is a folder of RUNS; one that was cut short
+goes on. With --minutes=0 nothing is trained. The policy of each task's first seed is kept in
+policies/.
 """
 
 import pathlib

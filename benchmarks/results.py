@@ -224,26 +224,17 @@ def summary() -> str:
         beside = "R2D2's paper" if name == ATARI else ARMS[RIVAL].label
         points = read(name)
         for task, arm in dict.fromkeys((run.task, run.arm) for run in STUDIES[name].runs):
-            ours, theirs = (
-                [last_return(points[run]) for run in points if run[:2] == (task, whose)]
-                for whose in (arm, RIVAL)
-            )
-            if not ours or arm == RIVAL or ARMS[arm].flags:  # nor one without an LSTM
+            own = [points[run] for run in points if run[:2] == (task, arm)]
+            if not own or arm == RIVAL or ARMS[arm].flags:  # nor one without an LSTM
                 continue
+            theirs = [last_return(of) for run, of in points.items() if run[:2] == (task, RIVAL)]
             if name == ATARI:
                 theirs = [scores.SCORES[task]["r2d2"]]
+            minutes = max(of[-1][0] for of in own) + 1
+            how = f"{minutes} min, {'two cores' if STUDIES[name].has_machine else 'one core'}"
+            value = str(study.median([last_return(of) for of in own]))
             shown = f"{beside}: {study.median(theirs)}" if theirs else ""
-            minutes = max(points[run][-1][0] for run in points if run[:2] == (task, arm)) + 1
-            cores = "two cores" if STUDIES[name].has_machine else "one core"
-            rows.append(
-                [
-                    title(task),
-                    ARMS[arm].label,
-                    f"{minutes} min, {cores}",
-                    str(study.median(ours)),
-                    shown,
-                ]
-            )
+            rows.append([title(task), ARMS[arm].label, how, value, shown])
     return study.markdown(["task", "agent", "", "return", "beside it"], rows)
 
 

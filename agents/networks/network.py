@@ -135,8 +135,8 @@ def network_under(
 
     Args:
       head: core output `[B, H]` -> a structure of `[B, ...]`.
-      config: with fields `torso`, `hidden_sizes`, `core`, `lstm_size` and
-        `precision`; `forget_bias` is 1 where it has none.
+      config: with fields `torso`, `hidden_sizes`, `core`, `lstm_size` and `precision`; without a
+        field `forget_bias` it is 1.
       w_init: as `make_torso` takes it.
     """
     dtype = tf.as_dtype(config.precision)

@@ -49,7 +49,8 @@ class Config:
     period: int = field(
         40,
         LENGTH,
-        "Steps from one item's start to the next one's (Section 2.3: items overlap by 40).",
+        "Steps from one item's start to the next one's (Section 2.3: items overlap by 40); a "
+        "preset's gives way to a shorter `length`.",
     )
     frame_stack: int = field(4, FRAMES, "Frames of one network input (Section 2.3; 1 on DMLab).")
     replay_size: int = field(100_000, ITEMS, "Items, the largest number kept.")

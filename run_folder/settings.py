@@ -446,11 +446,22 @@ def _make_config(
             field: texts.value_of(field, text, declared[field].annotation)
             for field, text in typed.items()
         }
-        return _with(agent, env, paper, {**preset, **parsed})
+        return _with(agent, env, paper, {**preset, **_period(paper, preset, parsed), **parsed})
     except ValueError as error:  # which begins with the field's name
         field = str(error).partition(" ")[0]
         of = "" if field in typed.keys() - own.keys() else f"{name}."
         raise ValueError(f"--{of}{error}") from None
+
+
+def _period(paper: Any, preset: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, int]:
+    """What `period` has to be beside a shorter `length` that was typed alone.
+
+    With the preset's own, steps between two items would never be trained.
+    """
+    length, period = typed.get("length"), preset.get("period", getattr(paper, "period", None))
+    if isinstance(length, int) and isinstance(period, int) and 0 < length < period:
+        return dict(period=length)
+    return {}
 
 
 def _with(agent: NamedAgent, env: str, paper: Any, values: Mapping[str, Any]) -> Any:

@@ -176,6 +176,30 @@ def test_an_agent_with_a_head_per_task_has_as_many_as_there_are(name: str, env: 
 
 
 @pytest.mark.parametrize(
+    ("preset", "typed", "period"),
+    [
+        ("local", {}, 32),
+        ("local", {"length": "16"}, 16),
+        ("local", {"length": "48"}, 32),
+        ("local", {"length": "16", "period": "8"}, 8),
+        ("paper", {"length": "20"}, 20),
+    ],
+)
+def test_a_presets_period_gives_way_to_a_shorter_length(
+    preset: str, typed: dict[str, str], period: int
+) -> None:
+    for owner in ("r2d2", settings.EVERY_AGENT):
+        run = settings.resolve(_given(agent="r2d2", preset=preset), {owner: typed})
+        assert run.configs["r2d2"].period == period
+
+
+@pytest.mark.parametrize("length", ["0", "-1"])
+def test_no_period_gives_way_to_a_length_that_cannot_be(length: str) -> None:
+    with pytest.raises(settings.SettingsError, match=f"--r2d2.length .* {length}"):
+        settings.resolve(_given(agent="r2d2"), {"r2d2": {"length": length}})
+
+
+@pytest.mark.parametrize(
     ("name", "env"),
     [
         *((name, env) for name in catalogue.AGENTS if name != "rsac" for env in ENVIRONMENTS),
@@ -186,8 +210,6 @@ def test_every_agent_learns_on_every_kind_of_environment(name: str, env: str) ->
     small = {"batch_size": "2", "burn_in": "0", "length": "2"}
     if reads_queue := hasattr(catalogue.config(name, env), "queue_size"):
         small["queue_size"] = "4"
-    else:
-        small["period"] = "2"  # a queue's unrolls follow one another
     run = settings.resolve(_given(agent=name, env=env), {name: small})
     agent = building.make_agent(run, name)
     spec = make_environment_spec(env, full_action_space=run.full_action_space)

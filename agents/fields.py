@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from agents.requirements import Requirement, of_type
 
-_MEANING, _REQUIREMENT, _PRESETS = "meaning", "requirement", "presets"
+_MEANING, _REQUIREMENT, _PRESETS, _STAYS = "meaning", "requirement", "presets", "stays"
 _IN_TENS = 10**4_000
 
 
@@ -25,6 +25,7 @@ class Field(NamedTuple):
       meaning: a sentence or several.
       default: `dataclasses.MISSING` where there is none.
       presets: its values by the name of a preset.
+      stays: why a run that goes on keeps its value; empty where it may have another.
     """
 
     annotation: Any
@@ -32,6 +33,7 @@ class Field(NamedTuple):
     meaning: str
     default: Any
     presets: Mapping[str, Any]
+    stays: str
 
 
 def required(requirement: Requirement | None, meaning: str, **presets: Any) -> Any:
@@ -40,15 +42,17 @@ def required(requirement: Requirement | None, meaning: str, **presets: Any) -> A
     return dataclasses.field(metadata=metadata)
 
 
-def field(default: Any, requirement: Requirement | None, meaning: str) -> Any:
+def field(default: Any, requirement: Requirement | None, meaning: str, *, stays: str = "") -> Any:
     """Declares a field of a dataclass.
 
     Args:
       default: its value.
       requirement: the condition on its values beside their type; None for none.
       meaning: its definition, unit, symbol, and the paper's section or table.
+      stays: why a run that goes on has to keep its value, as it ends the sentence "forget_bias must
+        stay 1.0, with which its gates began"; empty where it may have another.
     """
-    metadata = {_MEANING: meaning, _REQUIREMENT: requirement}
+    metadata = {_MEANING: meaning, _REQUIREMENT: requirement, _STAYS: stays}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -62,6 +66,7 @@ def declared(kind: type) -> Mapping[str, Field]:
             f.metadata.get(_MEANING, ""),
             f.default,
             f.metadata.get(_PRESETS, {}),
+            f.metadata.get(_STAYS, ""),
         )
         for f in dataclasses.fields(kind)
     }
@@ -82,6 +87,19 @@ def check_value(name: str, declaration: Field, value: Any) -> None:
     required = declaration.requirement
     if not (of_type(declaration.annotation).holds(value) and required.holds(value)):
         raise ValueError(f"{name} must be {required.text}, got {_quoted(value)}.")
+
+
+def check_stays(config: Any, before: Any) -> None:
+    """Raises ValueError with a sentence about a value that a run cannot go on with.
+
+    Args:
+      config: a dataclass.
+      before: what it was, of the same type.
+    """
+    for name, declaration in declared(type(config)).items():
+        value, was = getattr(config, name), getattr(before, name)
+        if declaration.stays and value != was:
+            raise ValueError(f"{name} must stay {was}, {declaration.stays}; got {value}.")
 
 
 def _quoted(value: Any) -> str:

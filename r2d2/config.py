@@ -159,6 +159,7 @@ class Config:
         GATE_BIAS,
         "Of the forget gate of `lstm` and `mingru` at the start, where it keeps σ(this) of a state "
         "for a step.",
+        stays="with which its core's gates began",
     )
     head_size: int = field(
         512, LAYER_SIZE, "Units of the hidden layer of each dueling head (Appendix)."

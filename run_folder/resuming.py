@@ -16,6 +16,7 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from agents import fields
 from agents.contract import Update
 from agents.learner import write_parameters
 from run_folder import (
@@ -90,13 +91,8 @@ def changed(recorded: Settings, values: Mapping[str, Any], overrides: Overrides)
     for name, config in made.items():
         before = recorded.configs[name]
         _check_replay_stays(recorded, name, config)
-        if getattr(config, "forget_bias", None) != (was := getattr(before, "forget_bias", None)):
-            raise SettingsError(
-                f"A run cannot go on so: --{name}.forget_bias must stay {was}, with which its "
-                f"core's gates began, got {config.forget_bias}."
-            )
         try:
-            getattr(config, "check_goes_on", lambda before: None)(before)
+            fields.check_stays(config, before)
         except ValueError as error:
             raise SettingsError(f"A run cannot go on so: --{name}.{error}") from None
     said = {name: value for name, value in values.items() if value is not None}

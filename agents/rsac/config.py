@@ -123,6 +123,7 @@ class Config:
         GATE_BIAS,
         "Of the forget gate of `lstm` and `mingru` at the start, where it keeps σ(this) of a state "
         "for a step.",
+        stays="with which its core's gates began",
     )
     head_hidden_sizes: tuple[int, ...] = field(
         (256, 256),

@@ -69,9 +69,13 @@ class Config(ImpalaConfig):
         ),
         "The metaparameters η, with commas between them; what is not among them stands at its "
         "outer value (Figure 2b). With `none` it is IMPALA, or IMPALA with auxiliary heads.",
+        stays="of which η is",
     )
     separate_alphas: bool = field(
-        False, None, "Whether `alpha` is α_ρ and α_c, each tuned by itself, or one for both."
+        False,
+        None,
+        "Whether `alpha` is α_ρ and α_c, each tuned by itself, or one for both.",
+        stays="of which η is",
     )
     num_heads: int = field(
         1, whole(1, 64), "P: the first acts, the others are auxiliary tasks (Section 3.2)."
@@ -96,12 +100,6 @@ class Config(ImpalaConfig):
     meta_beta1: float = field(0.9, _BETA, "Of Adam's mean.")
     meta_beta2: float = field(0.999, _BETA, "Of Adam's mean square.")
     meta_epsilon: float = field(1e-4, POSITIVE, "Of Adam, outside the root.")
-
-    def check_goes_on(self, before: "Config") -> None:
-        """Raises ValueError where η would be another metaparameters' than it was before."""
-        for name in ("self_tuned", "separate_alphas"):
-            if (value := getattr(self, name)) != (was := getattr(before, name)):
-                raise ValueError(f"{name} must stay {was}, of which η is, got {value}.")
 
     def __post_init__(self) -> None:
         """Raises ValueError with a sentence about the first value that cannot be."""

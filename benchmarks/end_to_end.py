@@ -129,8 +129,10 @@ def _gpu_busy() -> Iterator[Measured]:
         return
     query = ["--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "--loop=1"]
     watching = subprocess.Popen(["nvidia-smi", *query], stdout=subprocess.PIPE, text=True)
-    yield found
-    watching.terminate()
+    try:
+        yield found
+    finally:  # it would watch for ever
+        watching.terminate()
     found["gpu_busy"] = float(np.mean([*map(float, watching.communicate()[0].split())])), "%"
 
 

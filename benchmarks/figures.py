@@ -47,6 +47,8 @@ def draw(
 ) -> None:
     """Draws panels row by row, all in one row where no number of columns is given.
 
+    The last row may be shorter.
+
     The image carries the fingerprint of `drawn_of`; `subplots` are arguments of `plt.subplots`.
     """
     columns = columns or len(panels)
@@ -58,9 +60,11 @@ def draw(
         layout="constrained",
         **subplots,
     )
-    for axis, panel in zip(axes.flat, panels, strict=True):
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    for axis, panel in zip(axes.flat, panels, strict=False):
         _fill(axis, panel)
-    for axis, panel in zip(axes.flat, panels, strict=True):  # limits, once all is drawn
+    for axis, panel in zip(axes.flat, panels, strict=False):  # limits, once all is drawn
         axis.set(**panel.words)
         if "sharey" in subplots:
             axis.label_outer()

@@ -47,6 +47,7 @@ from environments import scores
 
 PAGE = DOCS / "results.md"
 README = DOCS.parent / "README.md"
+HUMAN = "human"  # as `environments.scores` has it
 LAST = 2  # minutes whose mean is a run's final return
 BSUITE_ERRORS = 0.375  # below which a task is solved: 0.75 of a random policy's
 
@@ -86,9 +87,9 @@ def draw(name: str, path: pathlib.Path) -> None:
 
 
 def draw_curves(name: str, path: pathlib.Path) -> None:
-    """Draws returns against minutes above, against steps below; a task a column."""
+    """Draws returns against minutes, and beside that against steps; two tasks a row."""
     points, random = read(name), study.read(data(name, "returns"), Run, Evaluation)
-    above, below = [], []
+    panels = []
     for task in (task for task in STUDIES[name].tasks if any(run.task == task for run in points)):
         by_time, by_steps, named = [], [], set()
         for run in (run for run in STUDIES[name].runs if run.task == task and run in points):
@@ -100,17 +101,20 @@ def draw_curves(name: str, path: pathlib.Path) -> None:
             named.add(run.arm)
             by_time.append(Line(minutes, returns, label, style=style))
             by_steps.append(Line(np.divide(steps, 1e3), returns, style=style))
+        levels = scores.SCORES.get(task, {})
         if found := random.get(Run(task, RANDOM, 0)):
-            style = dict(color="black", linestyle=":")
-            end = max(line.x[-1] for line in by_time)
-            by_time.append(Line([0, end], [found.evaluated] * 2, RANDOM, style=style))
+            levels = {RANDOM: found.evaluated}
+        end = max(line.x[-1] for line in by_time)
+        for label, dots in ((RANDOM, ":"), (HUMAN, "--")):
+            if label in levels:
+                style = dict(color="black", linestyle=dots, linewidth=1)
+                by_time.append(Line([0, end], [levels[label]] * 2, label, style=style))
         machine = "two cores" if STUDIES[name].has_machine else "one core"
-        words = dict(title=title(task), xlabel=f"minutes of {machine}")
-        above.append(Panel(by_time, words, {}))
-        below.append(Panel(by_steps, dict(xlabel="thousand actor steps")))
-    for panels in (above, below):
-        panels[0].words["ylabel"] = "return"
-    figures.draw(above + below, path, (4.4 * len(above), 6.5), columns=len(above))
+        words = dict(title=title(task), xlabel=f"minutes of {machine}", ylabel="return")
+        panels.append(Panel(by_time, words, {}))
+        panels.append(Panel(by_steps, dict(xlabel="thousand actor steps")))
+    columns = min(4, len(panels))
+    figures.draw(panels, path, (3.4 * columns, 2.8 * -(-len(panels) // columns)), columns=columns)
 
 
 def errors(arm: str, sizes: Mapping[str, int]) -> dict[int, list[float]]:

@@ -318,6 +318,9 @@ def complete(runs: pathlib.Path, name: str, minutes: float | None, rival_python:
     def make(run: Run, core: int | None) -> tuple[Made, Evaluation | None]:
         return train(runs, name, run, minutes, core, rival_python)
 
+    for task in () if asked.is_scored else asked.tasks:
+        if (run := Run(task, RANDOM, 0)) not in played and task not in scores.SCORES:
+            study.extend(returns, {run: Evaluation.of(0, random_returns(task, EPISODES))})
     jobs = lacking(name)
     alone = ((run, make(run, None)) for run in jobs)
     for run, (made, evaluation) in alone if asked.has_machine else study.on_cores(jobs, make):
@@ -327,6 +330,3 @@ def complete(runs: pathlib.Path, name: str, minutes: float | None, rival_python:
         if evaluation is not None:
             study.extend(returns, {run: evaluation})
         study.extend(origins, {run: made})  # the last: what is in there is made
-    for task in () if asked.is_scored else asked.tasks:
-        if (run := Run(task, RANDOM, 0)) not in played and task not in scores.SCORES:
-            study.extend(returns, {run: Evaluation.of(0, random_returns(task, EPISODES))})

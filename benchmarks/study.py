@@ -312,7 +312,7 @@ class Interval(NamedTuple):
     margin: float
 
     def __str__(self) -> str:
-        return f"{self.mean:.2f} ± {self.margin:.2f}"
+        return f"{in_words(self.mean)} ± {in_words(self.margin)}"
 
 
 def interval(values: Sequence[float]) -> Interval:

@@ -14,6 +14,7 @@ policies/.
 
 import pathlib
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,7 +43,7 @@ from benchmarks.results_runs import (
     lacking,
     trained,
 )
-from benchmarks.study import DOCS, Episodes, Evaluation, Run
+from benchmarks.study import DOCS, Episodes, Estimate, Evaluation, Run
 from environments import scores
 
 PAGE = DOCS / "results.md"
@@ -146,28 +147,47 @@ def draw_bsuite(path: pathlib.Path) -> None:
     figures.draw(panels, path, (9.0, 3.6))
 
 
+class Trainings(NamedTuple):
+    """The trainings of an agent on a task that are made, a seed each."""
+
+    task: str
+    arm: str
+    points: Points
+
+    @property
+    def minutes(self) -> int:
+        """How long the longest has episodes."""
+        return max(minutes[-1][0] for minutes in self.points.values()) + 1
+
+    @property
+    def final(self) -> Estimate:
+        """The return that they end with, while training."""
+        return study.median([last_return(of) for of in self.points.values()])
+
+
+def trainings(name: str) -> list[Trainings]:
+    """What is made of a study, in its order."""
+    points = read(name)
+    return [
+        Trainings(*pair, {run: of for run, of in points.items() if run[:2] == pair})
+        for pair in dict.fromkeys(run[:2] for run in points)
+    ]
+
+
 def table(name: str) -> str:
     """In Markdown: an agent on a task a row, of the seeds that have been made."""
     if name == BSUITE:
         return bsuite_table()
-    points, played = read(name), study.read(data(name, "returns"), Run, Evaluation)
-    asked, rows = STUDIES[name], []
-    for task, arm in dict.fromkeys((run.task, run.arm) for run in asked.runs):
-        runs = [run for run in asked.runs if run[:2] == (task, arm) and run in points]
-        if not runs:
-            continue
-        own = [points[run] for run in runs]
-        minutes = max(of[-1][0] for of in own) + 1
-        steps = np.mean([of[-1][1].actor_steps for of in own])
-        row = [f"`{title(task)}`", ARMS[arm].label, f"{len(runs)}", f"{minutes}", f"{steps:,.0f}"]
-        row.append(str(study.median([last_return(of) for of in own])))
-        found = [played[run] for run in runs if run in played]
-        row.append(_evaluated(found))
+    asked, played = STUDIES[name], study.read(data(name, "returns"), Run, Evaluation)
+    rows = []
+    for made in trainings(name):
+        row = [f"`{title(made.task)}`", ARMS[made.arm].label, str(len(made.points))]
+        steps = np.mean([of[-1][1].actor_steps for of in made.points.values()])
+        row += [str(made.minutes), f"{steps:,.0f}", str(made.final)]
+        row.append(_evaluated([played[run] for run in made.points if run in played]))
         if asked.has_machine:
-            middle = float(np.median([last_return(of) for of in own]))
-            human = scores.human_normalised(task, middle)
-            published = scores.SCORES[task]["r2d2"]
-            row += [f"{human:.0%}", f"{published:,.1f}"]
+            human = scores.human_normalised(made.task, made.final.value)
+            row += [f"{human:.0%}", f"{scores.SCORES[made.task]['r2d2']:,.1f}"]
         rows.append(row)
     header = ["task", "agent", "seeds", "minutes", "actor steps", "while training"]
     header.append(f"{EPISODES} episodes {'of the best' if asked.evaluates else 'at the end'}")
@@ -225,20 +245,17 @@ def summary() -> str:
     """In Markdown, for README: each of our agents on a task, and beside it who else is known."""
     rows = []
     for name in (ATARI, MEMORY, REAL_WORLD):
-        beside = "R2D2's paper" if name == ATARI else ARMS[RIVAL].label
-        points = read(name)
-        for task, arm in dict.fromkeys((run.task, run.arm) for run in STUDIES[name].runs):
-            own = [points[run] for run in points if run[:2] == (task, arm)]
-            if not own or arm == RIVAL or ARMS[arm].flags:  # nor one without an LSTM
-                continue
-            theirs = [last_return(of) for run, of in points.items() if run[:2] == (task, RIVAL)]
-            if name == ATARI:
-                theirs = [scores.SCORES[task]["r2d2"]]
-            minutes = max(of[-1][0] for of in own) + 1
-            how = f"{minutes} min, {'two cores' if STUDIES[name].has_machine else 'one core'}"
-            value = str(study.median([last_return(of) for of in own]))
-            shown = f"{beside}: {study.median(theirs)}" if theirs else ""
-            rows.append([title(task), ARMS[arm].label, how, value, shown])
+        cores = "two cores" if STUDIES[name].has_machine else "one core"
+        found = trainings(name)
+        beside = {of.task: f"{ARMS[RIVAL].label}: {of.final}" for of in found if of.arm == RIVAL}
+        if name == ATARI:
+            beside = {
+                of.task: f"R2D2's paper: {scores.SCORES[of.task]['r2d2']:,.2f}" for of in found
+            }
+        for made in found:
+            if made.arm != RIVAL and not ARMS[made.arm].flags:  # nor one without an LSTM
+                row = [title(made.task), ARMS[made.arm].label, f"{made.minutes} min, {cores}"]
+                rows.append([*row, str(made.final), beside.get(made.task, "")])
     return study.markdown(["task", "agent", "", "return", "beside it"], rows)
 
 

@@ -10,7 +10,6 @@ import pathlib
 from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium import spaces
 
 from agents.actor import make_actor
 from agents.contract import Agent, Network
@@ -22,7 +21,7 @@ from benchmarks.figures import Line, Panel
 from benchmarks.study import DOCS
 from benchmarks.training import Grid
 from environments.copies.spec import spec_of
-from environments.small_tasks import BatchedEnv
+from environments.small_tasks import NUM_CUES, Recall
 from r2d2.agent import Config, make
 from r2d2.diagnosis import Played, Recorder, Strategy, cut_sequences, q_discrepancies
 
@@ -35,7 +34,6 @@ LAG = 100  # updates between the parameters that play and those that look back
 SEQUENCES = 500  # that are looked back at
 EPISODES = 200  # of the evaluation
 
-NUM_CUES = 4
 STEPS = 40  # of an episode: an item in the midst of one is far from the cue
 LENGTH = 10
 
@@ -59,7 +57,7 @@ CONFIG: dict[str, Any] = dict(
 )
 
 
-class Hold(BatchedEnv):
+class Hold(Recall):
     """N episodes of holding on to a cue that was shown once.
 
     The first observation shows one of `NUM_CUES` cues and a flag; each later one shows a cue at
@@ -68,15 +66,6 @@ class Hold(BatchedEnv):
 
     Observations are float32 [NUM_CUES + 1]: a cue as one-hot, then the flag.
     """
-
-    def __init__(self, num_envs: int) -> None:
-        super().__init__(num_envs, spaces.Box(0, 1, (NUM_CUES + 1,), np.float32), NUM_CUES)
-        self._cue = np.zeros(num_envs, np.int64)
-        self._time = np.zeros(num_envs, np.int64)
-
-    def _begin(self, rows: np.ndarray) -> None:
-        self._cue[rows] = self.np_random.integers(NUM_CUES, size=rows.sum())
-        self._time[rows] = 0
 
     def _advance(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         self._time += 1

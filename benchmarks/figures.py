@@ -10,7 +10,6 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
-import numpy as np
 from matplotlib.axes import Axes
 from PIL import Image
 
@@ -99,11 +98,6 @@ def _fill(axis: Axes, panel: Panel) -> None:
     axis.grid(alpha=0.3)
     if panel.legend is not None and axis.get_legend_handles_labels()[0]:
         axis.legend(**{"frameon": False, **panel.legend})
-
-
-def smooth(values: np.ndarray, window: int) -> np.ndarray:
-    """Means of so many values each, `[values - window + 1]`."""
-    return np.convolve(values, np.ones(window) / window, mode="valid")
 
 
 def fingerprint(data: Any) -> str:

@@ -25,8 +25,9 @@ from agents.learner import Learner
 from agents.networks.network import RecurrentNetwork
 from benchmarks import flops, measuring
 from benchmarks.local_replay import Clients, LocalReplay
-from benchmarks.measuring import Contestant, Report, figure, ratios, single, timed
+from benchmarks.measuring import Contestant, Report, figure, ratios, single
 from benchmarks.rival import Rival
+from benchmarks.rivals.protocol import timed
 from benchmarks.scale import PAPER
 from benchmarks.subject import Subject, synthetic_batch
 from replay.priority_updater import PriorityUpdater
@@ -115,7 +116,7 @@ def _replayed(measured: Subject, update: Update, stack: contextlib.ExitStack) ->
 def _fetched_from(measured: Subject, update: Update, stack: contextlib.ExitStack) -> Contestant:
     """The same update in the learner of a run, from which clients fetch the parameters."""
     learner = Learner(update, Fetched(itertools.repeat(synthetic_batch(measured))))
-    clients = stack.enter_context(Clients(learner, _NUM_CLIENTS.value))
+    clients = stack.enter_context(Clients(learner.get_variables, _NUM_CLIENTS.value))
     periods = _STEPS_PER_UPDATE / measured.agent.variable_update_period
     due = 0.0
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import psutil
@@ -200,21 +200,21 @@ def _serve_replay(
     server.stop()
 
 
-class Source(Protocol):
-    """A learner's node, to those who fetch its parameters."""
-
-    def get_variables(self, names: list[str]) -> list[list[np.ndarray]]: ...
-
-
 class Clients:
     """A Courier server here, and so many of its clients in a process of their own.
 
     They are connected, and each has fetched once, when the context is entered.
+
+    Args:
+      get_variables: a learner's.
+      number: of clients.
     """
 
-    def __init__(self, source: Source, number: int) -> None:
+    def __init__(
+        self, get_variables: Callable[[list[str]], list[list[np.ndarray]]], number: int
+    ) -> None:
         self._server = Server()
-        self._server.BindHandler("get_variables", source.get_variables)
+        self._server.BindHandler("get_variables", get_variables)
         self._number = number
         self._begun = 0
 

@@ -18,6 +18,7 @@ from absl import flags
 from benchmarks import local_replay, measuring
 from benchmarks.local_replay import LocalReplay
 from benchmarks.measuring import Contestant, Report, figure, single
+from benchmarks.rivals.protocol import timed
 from benchmarks.subject import Subject
 
 _REFERENCE = 100_000  # items for which memory is given
@@ -55,7 +56,7 @@ def _measure_reading(
     clients = {"sampled": tf.data.Dataset.zip(tuple(samples)), "batches": replay.batches()}
     for name, client in clients.items():  # one after the other: each fetches ahead
         stream = iter(client)
-        step = measuring.timed(functools.partial(next, stream))
+        step = timed(functools.partial(next, stream))
         (found,) = measuring.alternate({name: Contestant(step, size)}).values()
         report.add(f"{name}, {num_shards}", figure(found, "items/s"))
     began = time.process_time()

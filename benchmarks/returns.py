@@ -109,9 +109,7 @@ class Cliff(dm_env.Environment):
         return np.eye(STEPS, dtype=np.float32)[self._at]
 
 
-def cliff() -> dm_env.Environment:
-    """The task of `small`."""
-    return Cliff()
+cliff = Cliff  # the task of `small`, by its name
 
 
 class Result(NamedTuple):

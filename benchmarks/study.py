@@ -285,12 +285,10 @@ class Evaluation(NamedTuple):
         return cls(actor_steps, float(returns.mean()), float(error))
 
 
-def newest_evaluation(run_dir: pathlib.Path) -> Evaluation | None:
-    """The newest evaluation of a run folder; None before the first."""
-    found = sorted((run_dir / "evaluations").glob("*.csv"), key=lambda path: path.stat().st_mtime)
-    if not found:
-        return None
-    rows = files.read(found[-1])
+def newest_evaluation(run_dir: pathlib.Path) -> Evaluation:
+    """The newest evaluation of a run folder, which has one."""
+    written = RunFolder(run_dir).evaluations.glob("*.csv")
+    rows = files.read(max(written, key=lambda path: path.stat().st_mtime))
     return Evaluation.of(rows[0].actor_steps, np.array([row.episode_return for row in rows]))
 
 
@@ -300,9 +298,7 @@ def evaluate(
     """Has a run's last parameters play, or others; arguments and errors as of `run`."""
     how = [f"--run_dir={run_dir}", f"--episodes={episodes}", f"--checkpoint={checkpoint}"]
     run(["launch.evaluate", *how], None, before)
-    found = newest_evaluation(run_dir)
-    assert found is not None
-    return found
+    return newest_evaluation(run_dir)
 
 
 class Interval(NamedTuple):

@@ -9,6 +9,7 @@ import pytest
 
 from agents.networks.named import CORES
 from benchmarks import cores
+from environments.small_tasks import NUM_CUES
 
 
 def test_only_a_memory_of_the_first_cue_is_paid_to_the_end() -> None:
@@ -25,7 +26,7 @@ def test_only_a_memory_of_the_first_cue_is_paid_to_the_end() -> None:
         assert (terminated == (t == cores.STEPS - 1)).all()
         assert (observations[:, -1] == 0).all()
     assert (remembered == cores.STEPS).all()
-    memoryless = 1 + (cores.STEPS - 1) / cores.NUM_CUES  # who names what it sees, or always one
+    memoryless = 1 + (cores.STEPS - 1) / NUM_CUES  # who names what it sees, or always one
     assert seen.mean() == pytest.approx(memoryless, abs=0.5)
     observations, _, _, _, _ = environments.step(cue)
     assert (observations[:, -1] == 1).all()

@@ -25,7 +25,7 @@ class _Counted:
 
 def test_each_client_fetches_once_and_then_as_often_as_is_asked() -> None:
     source = _Counted()
-    with Clients(source, 3) as clients:
+    with Clients(source.get_variables, 3) as clients:
         assert source.names == {"policy": 3}
         clients.begin(2)
         clients.begin(0)

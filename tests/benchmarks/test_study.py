@@ -258,7 +258,6 @@ def test_means_are_of_each_minute() -> None:
 
 
 def test_an_evaluation_is_a_mean_with_its_standard_error(tmp_path: pathlib.Path) -> None:
-    assert study.newest_evaluation(tmp_path) is None
     episodes = [Episode(0, 2.0, 100), Episode(1, 4.0, 100), Episode(2, 9.0, 100)]
     played = Played("stacx", 7, 4000, 150.0, None, None, 0)
     File(tmp_path, played).append("catch", episodes)

@@ -5,7 +5,6 @@ loop runs them. Nothing is written and no parameters are fetched.
 """
 
 import contextlib
-import dataclasses
 from collections.abc import Callable
 
 import gymnasium
@@ -59,15 +58,7 @@ def _measure(measured: Subject, count: int, report: Report) -> None:
 
 
 def _measure_rival(measured: Subject, report: Report) -> None:
-    if measured.core != "lstm":
-        measuring.fail(f"--peer={_PEER.value} has an LSTM, got a core of {measured.core}.")
-    settings = {
-        "config": dataclasses.asdict(measured.agent.config),
-        "num_actions": measured.spec.actions.num_values,
-        "image": measured.image,
-        "acme_unpadded": _PEER.value == "acme_unpadded",
-    }
-    with Rival("acme:actor", settings) as rival:
+    with Rival("acme:actor", measuring.of_rival(measured, _PEER.value or "")) as rival:
         report.add_versions(rival.versions)
         ours = Contestant(timed(_infer(measured, 1)), 1)
         rates = measuring.alternate({"ours": ours, "peer": Contestant(rival.run, 1)})

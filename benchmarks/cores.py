@@ -17,7 +17,6 @@ from agents.environment_loop import VectorEnvironmentLoop
 from agents.networks.named import CORES
 from agents.single_process import SingleProcessAgent
 from benchmarks import figures, study, training
-from benchmarks.figures import Line, Panel
 from benchmarks.study import DOCS
 from benchmarks.training import Grid
 from environments.copies.spec import spec_of
@@ -162,15 +161,11 @@ def _play(agent: Agent, network: Network, seed: int) -> Played:
 
 def draw(results: dict[Run, Result], path: pathlib.Path) -> None:
     """A panel for each measure: cores from left to right, a line for each way."""
-    ticks, panels = np.arange(len(CORES)), []
-    for measure, title in MEASURES.items():
-        lines = []
-        for i, way in enumerate(WAYS):
-            means, margins = zip(*GRID.over_seeds(results, measure, way), strict=True)
-            shifted = ticks + 0.08 * (i - 1.5)  # or they hide one another
-            style = dict(linestyle="none", marker="o")
-            lines.append(Line(shifted, means, way, margin=margins, style=style))
-        panels.append(Panel(lines, dict(title=title, xticks=ticks, xticklabels=list(CORES))))
+    style = dict(linestyle="none", marker="o")
+    panels = [
+        training.panel(GRID._replace(title=title), results, measure, 0.08, **style)
+        for measure, title in MEASURES.items()
+    ]
     panels[0] = panels[0]._replace(legend={})
     figures.draw(panels, path, (11.0, 3.6), dpi=130)
 

@@ -9,12 +9,10 @@ measure a processor, `--device=cpu` leaves a GPU unused.
 """
 
 import contextlib
-import dataclasses
 import itertools
 import math
 import resource
 from collections.abc import Callable
-from typing import Any
 
 import tensorflow as tf
 from absl import flags
@@ -137,23 +135,17 @@ def _fetched_from(measured: Subject, update: Update, stack: contextlib.ExitStack
 
 
 def _rival(measured: Subject, report: Report, stack: contextlib.ExitStack) -> Contestant:
-    known = measured.entry.rivals
-    module = known.get(_PEER.value or "")
+    known, peer = measured.entry.rivals, _PEER.value or ""
+    module = known.get(peer)
     if module is None:
         measuring.fail(
-            f"--peer={_PEER.value} has no step that does the work of --agent="
+            f"--peer={peer} has no step that does the work of --agent="
             f"{measured.agent.name}'s; the peers of that agent: {', '.join(known) or 'none'}."
         )
-    if measured.core != "lstm":
-        measuring.fail(f"--peer={_PEER.value} has an LSTM, got a core of {measured.core}.")
-    settings: dict[str, Any] = {
-        "config": dataclasses.asdict(measured.agent.config),
-        "num_actions": measured.spec.actions.num_values,
-        "image": measured.image,
+    settings = measuring.of_rival(measured, peer) | {
         "bfloat16": _PEER_BFLOAT16.value,
-        "acme_unpadded": _PEER.value == "acme_unpadded",
-        "keeps_memory": _PEER.value in ("pytorch_tuned", "pytorch_compiled"),
-        "compiled": _PEER.value == "pytorch_compiled",
+        "keeps_memory": peer in ("pytorch_tuned", "pytorch_compiled"),
+        "compiled": peer == "pytorch_compiled",
     }
     rival = stack.enter_context(Rival(module, settings))
     report.add("peer_first_step", single(rival.first_step_seconds, "s"))

@@ -134,6 +134,18 @@ def _agent(env: str) -> Subject:
         fail(str(error))
 
 
+def of_rival(measured: Subject, peer: str) -> dict[str, Any]:
+    """What the rival of that name is told; fails for another core than the LSTM that it has."""
+    if measured.core != "lstm":
+        fail(f"--peer={peer} has an LSTM, got a core of {measured.core}.")
+    return {
+        "config": measured.settings["config"],
+        "num_actions": measured.spec.actions.num_values,
+        "image": measured.image,
+        "acme_unpadded": peer == "acme_unpadded",
+    }
+
+
 def given(measured: Subject) -> list[str]:
     """This command's flags about the agent, for another command."""
     named = [f"--{name}={measured.settings[name]}" for name in ("agent", "preset")]

@@ -111,18 +111,24 @@ def runs(kind: Callable[..., Any], grids: Sequence[Grid], seeds: Iterable[int]) 
     return list(dict.fromkeys(found))
 
 
+def panel(
+    grid: Grid, results: Mapping[Any, Any], measure: str, apart: float, **style: Any
+) -> Panel:
+    """A field's means over seeds and their intervals: columns from left to right, a line for each.
+
+    Lines stand so far apart, or they would hide one another.
+    """
+    ticks, lines = np.arange(len(grid.columns)), []
+    for i, line in enumerate(grid.lines):
+        means, margins = zip(*grid.over_seeds(results, measure, line), strict=True)
+        shifted = ticks + apart * (i - (len(grid.lines) - 1) / 2)
+        lines.append(Line(shifted, means, line, margin=margins, style=style))
+    return Panel(lines, dict(title=grid.title, xticks=ticks, xticklabels=list(grid.columns)))
+
+
 def draw(results: Mapping[Any, Any], grids: Sequence[Grid], path: pathlib.Path) -> None:
     """Mean returns during training and their intervals, grids side by side."""
-    panels = []
-    for grid in grids:
-        ticks, lines = np.arange(len(grid.columns)), []
-        for i, line in enumerate(grid.lines):
-            found = grid.over_seeds(results, "mean_return", line)
-            means, margins = zip(*found, strict=True)
-            shifted = ticks + 0.06 * (i - (len(grid.lines) - 1) / 2)  # or they hide one another
-            lines.append(Line(shifted, means, line, margin=margins))
-        words = dict(title=grid.title, xticks=ticks, xticklabels=list(grid.columns))
-        panels.append(Panel(lines, words, legend={}))
+    panels = [panel(grid, results, "mean_return", 0.06)._replace(legend={}) for grid in grids]
     panels[0].words["ylabel"] = "mean return during training"
     figures.draw(panels, path, (3.2 * len(panels), 3.2), dpi=130)
 

@@ -29,7 +29,6 @@ from population import decisions, settings
 from population.decisions import Decision
 from population.folder import PopulationFolder, is_population, name_of
 from run_folder import checkpoints, log_reader
-from run_folder.checkpoints import CheckpointError
 from run_folder.settings import SettingsError
 
 ALL, LAUNCHER, MEMBERS = "launcher and members", "launcher", "members"
@@ -156,7 +155,7 @@ def run(
         told = f"{time.monotonic() - begun:.0f} s: SIGKILL to {kind}, {count} processes"
         try:
             after = look(folder, members)
-        except (SettingsError, CheckpointError) as error:
+        except SettingsError as error:
             wrong.append(str(error))
             continue
         wrong += undone(seen, after)

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import sys
 from collections.abc import Sequence
 
 from absl import flags
@@ -20,24 +19,21 @@ _RANK = command_line.define_whole("rank", None, "Of the process that asks.")
 _SECTIONS: command_line.Sections = {"Which process of which job": ("job", "hosts", "port", "rank")}
 
 
+@command_line.ending()
 def main(_: Sequence[str]) -> None:
     if not command_line.JOB.value:
         command_line.fail("--job must be given: the folder that launch.train --job=... wrote.")
-    try:
-        folders = job.read(pathlib.Path(command_line.JOB.value))
-        pools = {name: pool.labels for name, pool in folders.items()}
-        hosts, port, rank = _HOSTS.value or [], _PORT.value or 0, _RANK.value or 0
-        said = cluster_spec.write(pools, hosts, port=port, rank=rank)
-    except job.JobError as error:
-        command_line.fail(str(error))
+    folders = job.read(pathlib.Path(command_line.JOB.value))
+    pools = {name: pool.labels for name, pool in folders.items()}
+    hosts, port, rank = _HOSTS.value or [], _PORT.value or 0, _RANK.value or 0
+    said = cluster_spec.write(pools, hosts, port=port, rank=rank)
     if _RANK.value is not None:
         print(json.dumps(said))
-        sys.exit(0)
+        return
     labels = [label for pool in pools.values() for label in pool]
     addresses = [address for pool in said["cluster"].values() for address in pool]
     for number, (label, address) in enumerate(zip(labels, addresses, strict=True)):
         print(f"{number:4}  {label:16}{address}")
-    sys.exit(0)
 
 
 if __name__ == "__main__":

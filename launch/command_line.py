@@ -9,7 +9,7 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, get_args
 
 from absl import app, flags, logging
@@ -19,8 +19,10 @@ from agents import fields
 from agents.fields import Field
 from agents.finite import NotFiniteError
 from agents.requirements import LARGEST
+from environments.copies.dead_simulators import CannotPlayError
 from launch.local import caller
 from run_folder import catalogue, texts
+from run_folder.texts import SettingsError
 
 # Of Linux, in bytes. A run's files have names of their own below its folder.
 _LONGEST_FILE_NAME, _LONGEST_PATH = 255, 4096 - 256
@@ -168,6 +170,16 @@ def run(main: Callable[[Sequence[str]], None], sections: Sections) -> None:
         fail(f"{error.filename or 'A file'} cannot be written: {error.strerror}.")
     except NotFiniteError as error:  # a reward of what is played
         fail(str(error))
+
+
+@contextlib.contextmanager
+def ending() -> Iterator[None]:
+    """Around a command: ends the process, well, or by `fail` where it refuses or cannot play."""
+    try:
+        yield
+    except (SettingsError, CannotPlayError) as error:
+        fail(str(error))
+    sys.exit(0)
 
 
 def later(module: str, line: str = "") -> Any:

@@ -8,7 +8,6 @@
 Each is printed, and written as a table and a picture into the run's folder diagnostics/.
 """
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +15,6 @@ from absl import flags
 from rich.console import Console
 
 from agents.requirements import MOST_MEMORY_STEPS
-from environments.copies.dead_simulators import CannotPlayError
 from launch import command_line, opening
 from run_folder.settings import SettingsError
 
@@ -87,14 +85,11 @@ def _whole_numbers(flag: flags.FlagHolder, least: int, most: int) -> list[int]:
     return sorted({int(text) for text in texts})
 
 
+@command_line.ending()
 def main(_: Sequence[str]) -> None:
-    try:
-        wanted = _run_and_what()
-        diagnosis = command_line.later("analysis.diagnosis")
-        diagnosis.diagnose(diagnosis.Wanted(**wanted), Console())
-    except (SettingsError, CannotPlayError) as error:
-        command_line.fail(str(error))
-    sys.exit(0)
+    wanted = _run_and_what()
+    diagnosis = command_line.later("analysis.diagnosis")
+    diagnosis.diagnose(diagnosis.Wanted(**wanted), Console())
 
 
 if __name__ == "__main__":

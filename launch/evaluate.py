@@ -11,9 +11,7 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from environments.copies.dead_simulators import CannotPlayError
 from launch import command_line, opening, playing_flags
-from run_folder.settings import SettingsError
 
 _EPISODES = command_line.define_whole(
     "episodes",
@@ -29,23 +27,18 @@ _SECTIONS = {
 }
 
 
+@command_line.ending()
 def main(_: Sequence[str]) -> None:
-    try:
-        player = playing_flags.player(opening.run())
-        session = command_line.later("analysis.playing.session")
-        if _VIDEO.value:
-            session.check_film(player)
-    except SettingsError as error:
-        command_line.fail(str(error))
+    player = playing_flags.player(opening.run())
+    session = command_line.later("analysis.playing.session")
+    if _VIDEO.value:
+        session.check_film(player)
     try:
         session.play_all(player, _EPISODES.value, command_line.say)
         if _VIDEO.value:
             session.film_all(player, command_line.say)
-    except CannotPlayError as error:
-        command_line.fail(str(error))
     except KeyboardInterrupt:  # what was printed has been recorded
         sys.exit(130)
-    sys.exit(0)
 
 
 if __name__ == "__main__":

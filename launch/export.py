@@ -6,7 +6,6 @@ small run folder instead, for this project's own commands.
 
 import os
 import pathlib
-import sys
 from collections.abc import Sequence
 
 from absl import flags, logging
@@ -30,32 +29,24 @@ _OF_PLAYING = ("epsilon", "memory_steps", "seed")
 _SECTIONS = {"Whose policy": playing_flags.NAMES, "Where and how": ("export_dir", "as_run", "seed")}
 
 
+@command_line.ending()
 def main(_: Sequence[str]) -> None:
     asked = _EXPORT_DIR.value
-    try:
-        if asked == "" or (asked and pathlib.Path(asked).exists()):
-            raise SettingsError(f"--export_dir must name a new folder, got {asked!r}.")
-        if _AS_RUN.value and asked is None:
-            raise SettingsError("--as_run writes a run folder: name it with --export_dir.")
-        for name in _OF_PLAYING if _AS_RUN.value else ():
-            if flags.FLAGS[name].present:
-                raise SettingsError(
-                    f"--{name} is for who plays what --as_run writes: leave it out."
-                )
-        player = playing_flags.player(opening.run())
-    except SettingsError as error:
-        command_line.fail(str(error))
+    if asked == "" or (asked and pathlib.Path(asked).exists()):
+        raise SettingsError(f"--export_dir must name a new folder, got {asked!r}.")
+    if _AS_RUN.value and asked is None:
+        raise SettingsError("--as_run writes a run folder: name it with --export_dir.")
+    for name in _OF_PLAYING if _AS_RUN.value else ():
+        if flags.FLAGS[name].present:
+            raise SettingsError(f"--{name} is for who plays what --as_run writes: leave it out.")
+    player = playing_flags.player(opening.run())
     writer = "analysis.playing.small_run" if _AS_RUN.value else "analysis.playing.saved_model"
     tf = command_line.later("tensorflow")
     tf.get_logger().setLevel("ERROR")  # it would tell of assets, of which there are none
     logging.set_verbosity(logging.ERROR)  # and of a fingerprint
     written = command_line.later(writer)
-    try:
-        folder = written.write(player, pathlib.Path(asked) if asked else None)
-    except SettingsError as error:
-        command_line.fail(str(error))
+    folder = written.write(player, pathlib.Path(asked) if asked else None)
     print(f"{player.agent.name}, update {player.played.learner_steps:,}: {folder}")
-    sys.exit(0)
 
 
 if __name__ == "__main__":

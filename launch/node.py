@@ -61,7 +61,7 @@ def main(_: Sequence[str]) -> None:
             run_lock.take(run_dir)
         if was_started(pool.run_dir, label):
             rejoining.rejoin()
-    except (job.JobError, SettingsError) as error:
+    except SettingsError as error:
         command_line.fail(str(error))
     os.environ.update(program.environment_of(label.split("/")[0]))
     os.environ["no_grpc_proxy"] = ",".join(hosts(place))  # noqa: SIM112 (gRPC reads it so)

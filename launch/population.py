@@ -53,6 +53,7 @@ _LIMITS = ("max_actor_steps", "max_learner_steps")
 _NEVER = ("job", "resume_step", "resume_without_replay")  # of launch.train
 
 
+@command_line.ending()
 def main(_: Sequence[str]) -> None:
     """Checks names and values first, which takes no TensorFlow and so no time."""
     rule = {name: flag.value for name, flag in _RULE.items() if flag.value is not None}
@@ -68,8 +69,6 @@ def main(_: Sequence[str]) -> None:
                 f"--member must be from 0 to {population.members - 1}, got {member}."
             )
         sys.exit(_run(population, pathlib.Path(values["run_dir"]), member))
-    except SettingsError as error:
-        command_line.fail(str(error))
     except KeyboardInterrupt:  # no member was playing
         sys.exit(128 + signal.SIGINT)
     finally:

@@ -19,7 +19,6 @@ from typing import Any, cast
 from absl import flags
 
 from environments import import_path, screens, suites
-from environments.copies.dead_simulators import CannotPlayError
 from launch import command_line, opening, playing_flags, trial
 from run_folder.settings import Settings, SettingsError
 
@@ -41,6 +40,7 @@ _SECTIONS = {
 }
 
 
+@command_line.ending()
 def main(_: Sequence[str]) -> None:
     try:
         if not _FOLDER.value:
@@ -60,11 +60,8 @@ def main(_: Sequence[str]) -> None:
         if flags.FLAGS["full_action_space"].present and given[0] == "run_dir":
             raise SettingsError("--full_action_space is as the run has it: leave it out.")
         _record(given[0], pathlib.Path(_FOLDER.value))
-    except (SettingsError, CannotPlayError) as error:
-        command_line.fail(str(error))
     except KeyboardInterrupt:  # whole episodes are there
         sys.exit(130)
-    sys.exit(0)
 
 
 def _record(who: str, folder: pathlib.Path) -> None:

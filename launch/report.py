@@ -5,7 +5,6 @@ python -m launch.report --run_dir=runs/pong
 
 import os
 import pathlib
-import sys
 from collections.abc import Sequence
 
 from absl import flags
@@ -40,17 +39,14 @@ def _folders() -> list[str]:
     return folders
 
 
+@command_line.ending()
 def main(_: Sequence[str]) -> None:
-    try:
-        folders = _folders()
-        pages = command_line.later("analysis.report.pages")
-        output = pathlib.Path(_OUTPUT.value) if _OUTPUT.value else None
-        with opening.trusting():
-            path = pages.write(folders, output)
-    except SettingsError as error:
-        command_line.fail(str(error))
+    folders = _folders()
+    pages = command_line.later("analysis.report.pages")
+    output = pathlib.Path(_OUTPUT.value) if _OUTPUT.value else None
+    with opening.trusting():
+        path = pages.write(folders, output)
     print(f"Report: {path}")
-    sys.exit(0)
 
 
 if __name__ == "__main__":

@@ -79,24 +79,21 @@ def start(asked: Settings | Resumption, job: str | None, find: Find | None = Non
       SettingsError: it cannot be done; the folder is as it was.
     """
     resumption = asked if isinstance(asked, Resumption) else None
-    try:
-        run = _accept(asked, job)
-        if job is None and not gcp_flags.wanted():
-            return _run_here(run, resumption, find)
-        tf.config.set_visible_devices([], "GPU")  # no node runs here
-        manifests = _manifests(run, resumption)
-        if job is not None:
-            _make_folder("job", pathlib.Path(job))
-            _begin(run, manifests, resumption)
-            command_line.later(_ARTEFACT).write(run, manifests, pathlib.Path(job))
-            return 0
-        wanted = command_line.later(_OPTIONS).check(run.run_dir)
-        if not wanted.dry_run:
-            _begin(run, manifests, resumption)
-        code: int = command_line.later(_LAUNCHER).launch(run, manifests, wanted)
-        return code
-    except checkpoints.CheckpointError as error:
-        raise SettingsError(str(error)) from None
+    run = _accept(asked, job)
+    if job is None and not gcp_flags.wanted():
+        return _run_here(run, resumption, find)
+    tf.config.set_visible_devices([], "GPU")  # no node runs here
+    manifests = _manifests(run, resumption)
+    if job is not None:
+        _make_folder("job", pathlib.Path(job))
+        _begin(run, manifests, resumption)
+        command_line.later(_ARTEFACT).write(run, manifests, pathlib.Path(job))
+        return 0
+    wanted = command_line.later(_OPTIONS).check(run.run_dir)
+    if not wanted.dry_run:
+        _begin(run, manifests, resumption)
+    code: int = command_line.later(_LAUNCHER).launch(run, manifests, wanted)
+    return code
 
 
 def _run_here(run: Settings, resumption: Resumption | None, find: Find | None) -> int:

@@ -122,6 +122,7 @@ def _first_line(run: Settings | None) -> str:
     return f"Starting {run.num_nodes():,} processes: {run.agent} on {run.env} ..."
 
 
+@command_line.ending()
 def main(_: Sequence[str]) -> None:
     """Checks names and values first, which takes no TensorFlow and so no time."""
     try:
@@ -140,8 +141,6 @@ def main(_: Sequence[str]) -> None:
         if run is not None and finds_actors():
             find = command_line.later(_SIZING).finder(run, values["actors_per_node"])
         sys.exit(starting.start(wanted, command_line.JOB.value, find))
-    except SettingsError as error:
-        command_line.fail(str(error))
     except KeyboardInterrupt:  # the run had not begun
         sys.exit(128 + signal.SIGINT)
     finally:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from recurrent_replay import command
+from run_folder.texts import SettingsError
 
 POOL_FILE = "pool.json"
 NODES_FILE = "job.pkl"
@@ -19,8 +20,8 @@ SECRET_FILE = "secret"  # which the run's processes know, and nobody else
 POOL_NAMES = ("workerpool0", "workerpool1", "workerpool2", "workerpool3")  # Vertex AI has no more
 
 
-class JobError(ValueError):
-    """A job, or a place in it, that does not exist. The message is a sentence for the terminal."""
+class JobError(SettingsError):
+    """A job, or a place in it, that does not exist."""
 
 
 class PoolFolder(NamedTuple):

@@ -62,7 +62,7 @@ def run(
         try:
             while (crash := launch.run(manifests)) and not (crash := launch.again(crash)):
                 manifests = go_on()
-        except (SettingsError, checkpoints.CheckpointError) as error:
+        except SettingsError as error:
             crash = str(error)
     with contextlib.suppress(OSError):  # the terminal may have been closed
         conclude(settings, crash)

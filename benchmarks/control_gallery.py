@@ -49,21 +49,15 @@ def play(name: str, film: pathlib.Path) -> tuple[int, np.ndarray]:
     with contextlib.closing(screen.env) as env:
         env.action_space.seed(0)
         env.reset()
-        pictures, steps, over = [_picture(screen)], 0, False
+        pictures, steps, over = [screen.picture()], 0, False
         while not over:
             _, _, terminated, truncated, _ = env.step(env.action_space.sample())
             steps += 1
             over = bool(terminated[0] | truncated[0])
             if not over and steps % EVERY == 0:
-                pictures.append(_picture(screen))
+                pictures.append(screen.picture())
     films.write(film, pictures, max(screen.frames_per_second // EVERY, 1))
     return steps, pictures[len(pictures) // 2]
-
-
-def _picture(screen: screens.Screen) -> np.ndarray:
-    pictures = screen.env.render()
-    assert pictures is not None
-    return np.asarray(pictures[0]).copy()
 
 
 def draw(pictures: Mapping[str, np.ndarray], path: pathlib.Path) -> None:

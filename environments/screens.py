@@ -36,6 +36,10 @@ class Screen:
     action_names: tuple[str, ...]
     frames_per_second: int
 
+    def picture(self) -> np.ndarray:
+        """A copy of its present picture, since an environment may draw over it."""
+        return np.array((self.env.render() or ())[0])
+
     def action_name(self, action: np.ndarray) -> str:
         """Names an action, which is a number or a vector [D]; a vector by its components."""
         if self.action_names:

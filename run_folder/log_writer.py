@@ -26,12 +26,7 @@ def make_logger(run_dir: pathlib.Path, label: str) -> base.Logger:
     to_csv: base.Logger = csv.CSVLogger(file, time_delta=-math.inf, flush_every=1)
     if header:
         to_csv = _Columns(to_csv, header.split(","))
-    return aggregators.Dispatcher([to_csv, make_board(run_dir, label)], base.to_numpy)
-
-
-def make_board(run_dir: pathlib.Path, label: str) -> base.Logger:
-    """Writes scalars for TensorBoard alone; arguments as for `make_logger`."""
-    return _Board(run_dir, label)
+    return aggregators.Dispatcher([to_csv, Board(run_dir, label)], base.to_numpy)
 
 
 class _Columns(base.Logger):
@@ -48,8 +43,8 @@ class _Columns(base.Logger):
         self._to.close()
 
 
-class _Board(base.Logger):
-    """TensorBoard's scalars `<label>/<column>`, without what a period left undefined.
+class Board(base.Logger):
+    """TensorBoard's scalars `<label>/<column>` alone, without what a period left undefined.
 
     Acme's own logger would rename the columns: `episode_return` to `EpisodeReturn`.
     """

@@ -18,7 +18,8 @@ from typing import Any
 
 from gymnasium.vector import VectorEnv
 
-from agents import actor, environment_loop
+from agents import environment_loop
+from agents.actor import RecurrentActor, Writer, make_evaluator
 from agents.contract import Agent, Network, Update
 from agents.environment_loop import Episode
 from agents.limited_memory import limit_memory
@@ -49,6 +50,12 @@ class Player:
     def tasks(self) -> list[str]:
         """The tasks that are played: of a level with a held-out twin, the twin."""
         return [suites.evaluation_task(task) for task in self.run.tasks]
+
+    def actor(self, count: int, writer: Writer | None = None) -> RecurrentActor:
+        """Who acts in so many environments, as the agent is evaluated; a writer takes the rows."""
+        return make_evaluator(
+            self.agent, self.network, num_environments=count, seed=self.played.seed, writer=writer
+        )
 
     def environments(self, task: str, count: int) -> VectorEnv:
         """So many environments of a task, as in the run."""
@@ -156,10 +163,7 @@ def play(
     """
     episodes = episodes or num_episodes(task)
     at_once = min(_MAX_ENGINES if suites.kind(task) == "dmlab" else _MAX_ENVIRONMENTS, episodes)
-    evaluator = actor.make_evaluator(
-        player.agent, player.network, num_environments=at_once, seed=player.played.seed
-    )
-    finished: list[Episode] = []
+    evaluator, finished = player.actor(at_once), list[Episode]()
     with contextlib.closing(player.environments(task, at_once)) as environments:
         loop = environment_loop.VectorEnvironmentLoop(environments, evaluator, [task] * at_once)
         for steps, ended in loop.play_in_all(episodes):

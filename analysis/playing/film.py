@@ -18,7 +18,7 @@ import av
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from agents import actor, environment_loop
+from agents import environment_loop
 from agents.networks import network
 from analysis.playing.evaluation import Player
 from environments import screens
@@ -87,16 +87,12 @@ def shoot(player: Player, task: str) -> tuple[int, Iterator[Frame]]:
 def _frames(player: Player, task: str, screen: screens.Screen) -> Iterator[Frame]:
     onlooker, index = _Onlooker(), player.tasks.index(task)
     agent, actions = player.agent, player.network.actions
-    evaluator = actor.make_evaluator(
-        agent, player.network, num_environments=1, seed=player.played.seed, writer=onlooker
-    )
+    evaluator = player.actor(1, onlooker)
     with contextlib.closing(screen.env):
         loop = environment_loop.VectorEnvironmentLoop(screen.env, evaluator, [task])
         score, ended, told = 0.0, False, dict[str, float]()
         for step in itertools.count():
-            rendered = screen.env.render()
-            assert rendered is not None
-            picture = np.array(rendered[0])  # a copy: an environment may draw over it
+            picture = screen.picture()
             if ended:
                 yield Frame(picture, step, score, "", 1.0, told)
                 return

@@ -30,7 +30,7 @@ def of_mean(*samples: Values) -> Interval:
 
     NaN where one has a single episode.
     """
-    return _middle(_resampled_means(*samples).mean(axis=0))
+    return _middle(_resampled(np.mean, *samples).mean(axis=0))
 
 
 def of_median(values: Values) -> Interval:
@@ -41,7 +41,7 @@ def of_median(values: Values) -> Interval:
 
 def of_difference(values: Values, others: Values) -> Interval:
     """The interval of mean(values) − mean(others), each resampled by itself."""
-    means, means_of_others = _resampled_means(values, others)
+    means, means_of_others = _resampled(np.mean, values, others)
     return _middle(means - means_of_others)
 
 
@@ -54,13 +54,10 @@ def of_aggregate(normalised: Sequence[np.ndarray]) -> dict[str, Interval]:
       normalised: each task's human-normalised returns `[n]`. Where one has a single episode, the
         intervals are NaN.
     """
-    aggregates = np.array([scores.aggregate(row) for row in _resampled_means(*normalised).T])
+    means = _resampled(np.mean, *normalised)
+    aggregates = np.array([scores.aggregate(row) for row in means.T])
     names = scores.Aggregate._fields
     return {name: _middle(column) for name, column in zip(names, aggregates.T, strict=True)}
-
-
-def _resampled_means(*samples: Values) -> np.ndarray:
-    return _resampled(np.mean, *samples)
 
 
 def _resampled(statistic: Callable[..., np.ndarray], *samples: Values) -> np.ndarray:

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pygame
 
 from environments.copies.vector import ACTION_MASK, has_mask
@@ -42,7 +41,7 @@ def chooser(screen: Screen, keys: str) -> Callable[[Any], int]:
         if has_mask(observation):
             mask = observation[ACTION_MASK]
             legal = {key: action for key, action in actions.items() if mask[action]}
-        picture = np.asarray((screen.env.render() or ())[0])
+        picture = screen.picture()
         scale = max(1, _SIDE // max(picture.shape[:2]))
         large = picture.repeat(scale, axis=0).repeat(scale, axis=1).swapaxes(0, 1)
         pygame.display.set_mode(large.shape[:2]).blit(pygame.surfarray.make_surface(large), (0, 0))

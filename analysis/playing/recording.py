@@ -14,7 +14,7 @@ import tree
 from acme import specs
 from gymnasium.vector import VectorEnv, VectorWrapper
 
-from agents import actor, environment_loop
+from agents import environment_loop
 from analysis.playing.evaluation import Player
 from environments import suites
 from environments.copies.vector import ACTION_MASK, Begun, has_mask
@@ -114,10 +114,8 @@ class Chooser:
 def of_run(player: Player, task: str, count: int) -> Iterator[Episode]:
     """Episodes of a run's policy."""
     at_once = min(_AT_ONCE, count)
-    evaluator = actor.make_evaluator(
-        player.agent, player.network, num_environments=at_once, seed=player.played.seed
-    )
-    yield from _played(player.environments(task, at_once), evaluator, task, count)
+    environments = player.environments(task, at_once)
+    yield from _played(environments, player.actor(at_once), task, count)
 
 
 def of_function(

@@ -43,7 +43,7 @@ def play_all(player: Player, episodes: int | None, say: Say) -> dict[str, np.nda
     file = files.File(player.run.path, played)
     who = [played.agent] if len(player.run.agents) > 1 else []
     label = "-".join(["evaluate", *who, *files.variation(played)])  # of TensorBoard's group
-    board = log_writer.make_board(player.run.path, label)
+    board = log_writer.Board(player.run.path, label)
     returns = {}
     for task in player.tasks:
         count = episodes or evaluation.num_episodes(task)

@@ -40,7 +40,7 @@ class EvaluatorNode:
         self._learner = learner
         self._coordinator = coordinator
         dead_simulators.on_new_kind = coordinator.notice
-        self._ask_at = 0.0
+        self._is_over = process.Ending(coordinator)
         self._best_score = -math.inf
 
     def run(self) -> None:
@@ -71,7 +71,7 @@ class EvaluatorNode:
         while True:
             evaluator.update(wait=True)
             counts = self._coordinator.get_counts()
-            episodes = loop.run_episodes(self._should_stop)
+            episodes = loop.run_episodes(self._is_over)
             if not episodes:
                 return
             result = dict(
@@ -153,14 +153,6 @@ class EvaluatorNode:
         stack.enter_context(contextlib.closing(environments))
         loop = environment_loop.VectorEnvironmentLoop(environments, evaluator, played)
         return evaluator, network, loop
-
-    def _should_stop(self) -> bool:
-        """Whether the run is ending; the coordinator is asked now and then."""
-        process.beat()
-        if time.monotonic() < self._ask_at:
-            return False
-        self._ask_at = time.monotonic() + process.REPORT_SECONDS
-        return self._wait(0)
 
     def _wait(self, seconds: float) -> bool:
         """Waits; says whether the run is ending."""

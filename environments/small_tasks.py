@@ -1,13 +1,8 @@
-"""The project's own small tasks, which take no simulator: catch, and two that need a memory.
-
-*Memoryless* means a function, possibly a random one, of the current observation alone. An agent
-without recurrence that also receives its previous action is not memoryless in this sense: in
-`memory:recall` it could repeat the cue as its action on every step and so carry it to the end.
-"""
+"""The project's own small tasks, which take no simulator: catch, and two that need a memory."""
 
 import abc
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -201,30 +196,10 @@ class PositionCartPole(VectorObservationWrapper):
         return observations[:, _VISIBLE]  # [N, 2]
 
 
-class MemoryTask(NamedTuple):
-    """A task that takes a memory, and the returns that tell memory from none.
-
-    Attributes:
-      make: from the number of environments to the environments.
-      memoryless_optimum: the mean undiscounted return of the best memoryless policy. For `recall`
-        it is exact: the guess at the query is right once in `NUM_CUES` times. For `cartpole` it is
-        the best that a search over random policies found, whose probability of going right is a
-        cubic polynomial of the observation through a sigmoid.
-      pass_mark: a mean return that only a policy with a memory reaches.
-    """
-
-    make: Callable[[int], VectorEnv]
-    memoryless_optimum: float
-    pass_mark: float
-
-
 CATCH = {"": Catch, "large_rewards": LargeRewards}
 """The environments of `catch` and `catch:<task>`."""
 
-MEMORY = {
-    "recall": MemoryTask(Recall, memoryless_optimum=2 / NUM_CUES - 1, pass_mark=0.8),
-    "cartpole": MemoryTask(PositionCartPole, memoryless_optimum=52.0, pass_mark=150.0),
-}
+MEMORY: dict[str, Callable[[int], VectorEnv]] = {"recall": Recall, "cartpole": PositionCartPole}
 """The tasks of `memory:<task>`."""
 
 
@@ -241,7 +216,7 @@ KINDS = {
     ),
     "memory": kinds.Kind(
         form=f"memory:<{'|'.join(MEMORY)}>",
-        make=lambda task, num_envs, options: MEMORY[task.rest].make(num_envs),
+        make=lambda task, num_envs, options: MEMORY[task.rest](num_envs),
         tasks=lambda: sorted(MEMORY),
     ),
 }

@@ -9,6 +9,7 @@ import pytest
 from gymnasium import spaces
 
 from environments import small_tasks, suites
+from tests.memory_marks import MEMORYLESS_OPTIMUM, PASS_MARK
 
 Policy = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 
@@ -172,9 +173,8 @@ def test_recall_memoryless_optimum_by_enumeration() -> None:
         returns[rows, cues] = episode_returns
         observations, *_ = env.step(np.zeros(len(policies), np.int64))
     optimum = returns.mean(axis=1).max()  # the cues are equally likely
-    task = small_tasks.MEMORY["recall"]
-    assert optimum == task.memoryless_optimum == -0.5
-    assert task.pass_mark >= optimum + 1
+    assert optimum == MEMORYLESS_OPTIMUM["recall"] == -0.5
+    assert PASS_MARK["recall"] >= optimum + 1
 
 
 def test_cartpole_is_gymnasiums_without_velocities() -> None:
@@ -234,9 +234,8 @@ def test_cartpole_memoryless_optimum_by_search() -> None:
         best = parameters[np.argsort(scores)[-20:]]
         mean, deviation = best.mean(axis=0), best.std(axis=0) + 0.1
     found = float(_mean_returns(_cubic(mean[None]), 1, 1000, seed=777)[0])
-    task = small_tasks.MEMORY["cartpole"]
-    assert found == pytest.approx(task.memoryless_optimum, abs=3)
-    assert task.pass_mark > 2 * found
+    assert found == pytest.approx(MEMORYLESS_OPTIMUM["cartpole"], abs=3)
+    assert PASS_MARK["cartpole"] > 2 * found
 
 
 def test_cartpole_with_a_memory_reaches_the_time_limit() -> None:
@@ -251,4 +250,4 @@ def test_cartpole_with_a_memory_reaches_the_time_limit() -> None:
         observations, _, terminated, truncated, _ = env.step((lean > 0).astype(int))
         assert not terminated.any()
         assert truncated.all() == (time == 499)
-    assert small_tasks.MEMORY["cartpole"].pass_mark < 500
+    assert PASS_MARK["cartpole"] < 500

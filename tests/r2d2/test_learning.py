@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from environments.small_tasks import MEMORY
 from r2d2 import agent as r2d2
+from tests.memory_marks import MEMORYLESS_OPTIMUM, PASS_MARK
 from tests.training import train
 
 SMALL: dict[str, Any] = dict(
@@ -41,16 +41,14 @@ def mean_return(name: str, env: str, vector_steps: int, **changes: Any) -> float
 
 
 def test_r2d2_passes_the_recall_task() -> None:
-    task = MEMORY["recall"]
-    assert mean_return("r2d2", "memory:recall", 1_600, lstm_size=64) >= task.pass_mark
+    assert mean_return("r2d2", "memory:recall", 1_600, lstm_size=64) >= PASS_MARK["recall"]
 
 
 @pytest.mark.slow
 def test_without_a_core_it_stays_at_the_memoryless_optimum() -> None:
-    task = MEMORY["recall"]
     # 200 episodes of ±1 have a standard error of 0.06; the pass mark is 20 of them away.
     reached = mean_return("r2d2_feedforward", "memory:recall", 1_600)
-    assert abs(reached - task.memoryless_optimum) < 0.25
+    assert abs(reached - MEMORYLESS_OPTIMUM["recall"]) < 0.25
 
 
 @pytest.mark.slow

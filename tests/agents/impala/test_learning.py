@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from agents.impala.agent import Config, make
-from environments.small_tasks import MEMORY
 from tests.agents import reaching
+from tests.memory_marks import MEMORYLESS_OPTIMUM, PASS_MARK
 from tests.training import train
 
 SMALL: dict[str, Any] = dict(
@@ -36,20 +36,18 @@ def test_impala_solves_catch(replay_fraction: float) -> None:
 
 def test_impala_with_an_lstm_passes_the_recall_task() -> None:
     config = Config(**SMALL, length=16, annealing_frames=768_000, lstm_size=64)
-    task = MEMORY["recall"]
     reached = train(
         make(config), "memory:recall", num_environments=64, vector_steps=6_000, until=0.9, seed=1
     )
-    assert reached >= task.pass_mark
+    assert reached >= PASS_MARK["recall"]
 
 
 @pytest.mark.slow
 def test_without_a_core_it_stays_at_the_memoryless_optimum() -> None:
     config = Config(**SMALL, length=16, annealing_frames=512_000)
-    task = MEMORY["recall"]
     # 200 episodes of ±1 have a standard error of 0.06; the pass mark is 20 of them away.
     reached = train(make(config), "memory:recall", num_environments=64, vector_steps=2_000, seed=1)
-    assert abs(reached - task.memoryless_optimum) < 0.25
+    assert abs(reached - MEMORYLESS_OPTIMUM["recall"]) < 0.25
 
 
 def test_impala_reaches_what_it_sees() -> None:

@@ -4,7 +4,6 @@
 al. 2020): to remember a bit for so many steps, and so many bits for two.
 """
 
-import functools
 import importlib
 import math
 from collections.abc import Callable
@@ -39,13 +38,10 @@ def memory_s9() -> gymnasium.Env[Any, Any]:
     return gymnasium.wrappers.TransformAction(floats, lambda action: action, spaces.Discrete(3))
 
 
-def _bsuite(bsuite_id: str) -> Any:
-    return importlib.import_module("bsuite").load_from_id(bsuite_id)
-
-
 def __getattr__(name: str) -> Callable[[], Any]:
     experiment, _, number = name.rpartition("_")
     known = {"memory_len": LENGTHS, "memory_size": SIZES}.get(experiment, ())
     if not (number.isdigit() and int(number) in known):
         raise AttributeError(f"{__name__} has no {name}.")
-    return functools.partial(_bsuite, f"{experiment}/{known.index(int(number))}")
+    bsuite_id = f"{experiment}/{known.index(int(number))}"
+    return lambda: importlib.import_module("bsuite").load_from_id(bsuite_id)

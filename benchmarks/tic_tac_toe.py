@@ -42,7 +42,7 @@ class Masked(gymnasium.Env):
         self.board[action] = _OURS
         if not _is_won(self.board) and not self.board.all():
             self._answer()
-        reward = float(self._winner())
+        reward = float(_is_won(self.board)) - float(_is_won(-self.board))
         return self._seen(), reward, bool(reward or self.board.all()), False, {}
 
     def _answer(self) -> None:
@@ -50,9 +50,6 @@ class Masked(gymnasium.Env):
         free = np.flatnonzero(self.board == 0)
         third = next(_thirds(self.board), None) if self.is_greedy else None
         self.board[self.np_random.choice(free) if third is None else third] = _THEIRS
-
-    def _winner(self) -> int:
-        return _OURS if _is_won(self.board) else _THEIRS if _is_won(-self.board) else 0
 
     def _seen(self) -> Any:
         marks = np.concatenate([self.board == _OURS, self.board == _THEIRS]).astype(np.float32)

@@ -20,6 +20,7 @@ FRAMES_PER_STEP = 4
 MAX_FRAMES_PER_EPISODE = 108_000
 """Emulator frames, half an hour of play. The no-op frames at an episode's start do not count."""
 
+_WORD = re.compile("noop|fire|up|down|left|right")  # of an action's name, as in UPRIGHTFIRE
 _FOR_TWO_PLAYERS = {"combat", "joust", "maze_craze", "warlords"}
 
 
@@ -42,11 +43,6 @@ def _without_illegal_fire(legal: list[Action]) -> np.ndarray:
             for name in Action.__members__
         ]
     )
-
-
-def _in_words(name: str) -> str:
-    """UPRIGHTFIRE as `up right fire`."""
-    return " ".join(re.findall("NOOP|FIRE|UP|DOWN|LEFT|RIGHT", name)).lower()
 
 
 class Atari(VectorWrapper):
@@ -108,7 +104,8 @@ class Atari(VectorWrapper):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         legal = list(env.ale.get_action_set())
         self._indices = _without_illegal_fire(legal) if full_action_space else np.arange(len(legal))
-        self.action_names = tuple(_in_words(legal[index].name) for index in self._indices)
+        words = [_WORD.findall(legal[index].name.lower()) for index in self._indices]
+        self.action_names = tuple(map(" ".join, words))
         self.single_action_space = spaces.Discrete(len(self._indices))
         self.action_space = batch_space(self.single_action_space, num_envs)
 

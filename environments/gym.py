@@ -278,21 +278,13 @@ def _check(task: kinds.Task) -> None:
     describe(task.name)
 
 
-def _is_continuous(task: kinds.Task) -> bool:
-    return isinstance(describe(task.name).actions, spaces.Box)
-
-
-def _images(task: kinds.Task) -> list[kinds.Shape]:
-    return conversion.images(describe(task.name).observations)
-
-
 _OWN = kinds.Kind(
     form="<package.module>:<function>",
     make=_make_task,
     knows=lambda task: import_path.is_import_path(task.name),
     check=_check,
-    is_continuous=_is_continuous,
-    images=_images,
+    is_continuous=lambda task: isinstance(describe(task.name).actions, spaces.Box),
+    images=lambda task: conversion.images(describe(task.name).observations),
     describe=describe,
     remember=remember,
 )

@@ -130,17 +130,14 @@ class _Drawn(VectorWrapper):
     def render(self) -> tuple[Any, ...] | None:
         rendered = self.env.render() if self.env.render_mode == "rgb_array" else None
         picture: Any = rendered[0] if rendered else None
-        if _is_picture(picture):
+        is_array = isinstance(picture, np.ndarray)
+        if is_array and picture.dtype == np.uint8 and picture.ndim == 3:
             return rendered if picture.shape[-1] in (3, 4) else (drawn(picture),)
         parts = self._observation
         shown = parts if isinstance(parts, Mapping) else {"": parts}
         # The part most like a picture; a dictionary is ordered by name.
         rows = [part[0] for name, part in shown.items() if name != ACTION_MASK]
         return (drawn(max(rows, key=np.ndim)),)
-
-
-def _is_picture(rendered: Any) -> bool:
-    return isinstance(rendered, np.ndarray) and rendered.dtype == np.uint8 and rendered.ndim == 3
 
 
 def drawn(observation: np.ndarray) -> np.ndarray:

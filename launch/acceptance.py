@@ -31,7 +31,11 @@ def check_here(said: Mapping[str, Any], path: pathlib.Path, members: Sequence[in
     """As `check`, of the population of these fields; it runs TensorFlow's ops."""
     population, folder = Population(**said), PopulationFolder(path)
     runs = {member: _run_of(population, folder, member) for member in members}
-    saved = [member for member in members if _can_be_read(runs[member])]
+    saved = [
+        member
+        for member, run in runs.items()  # one may be running on without its population
+        if run.folder.checkpoints.exists() and not run_lock.is_held(run.path)
+    ]
     member = saved[0] if saved else members[0]  # one stands for all
     try:
         updates = starting.make_updates(runs[member])
@@ -56,11 +60,6 @@ def _run_of(population: Population, folder: PopulationFolder, member: int) -> Se
     except SettingsError as error:
         raise _of(member, error) from None
     return found
-
-
-def _can_be_read(run: Settings) -> bool:
-    """Tells whether a run has saved something, and is not running on without its population."""
-    return run.folder.checkpoints.exists() and not run_lock.is_held(run.path)
 
 
 def _of(member: int, error: Exception) -> SettingsError:

@@ -112,7 +112,8 @@ def processors() -> str:
     """The processor with the cores that this process may use, and what is beside it."""
     cores = len(os.sched_getaffinity(0))
     found = [f"{processor()}, {cores} core{'s' * (cores > 1)}"]
-    return ", ".join([*found, *filter(None, (_gpu(path) for path in sorted(_GPUS.glob("*"))))])
+    gpus = (_named(path / "information", "Model") for path in sorted(_GPUS.glob("*")))
+    return ", ".join([*found, *filter(None, gpus)])
 
 
 def commit() -> str:
@@ -126,10 +127,6 @@ def commit() -> str:
     except (OSError, subprocess.TimeoutExpired):  # there is no git, or a slow disk
         return ""
     return said.stdout.strip()
-
-
-def _gpu(folder: pathlib.Path) -> str:
-    return _named(folder / "information", "Model")
 
 
 def _named(path: pathlib.Path, name: str) -> str:

@@ -134,7 +134,7 @@ class Page:
         )
         body = "".join(
             f'<section id="{identifier(name)}">\n<h2>{html.escape(name)}</h2>\n'
-            f"{''.join(map(_markup, parts))}</section>\n"
+            f"{''.join(p if isinstance(p, str) else charts.svg(p) for p in parts)}</section>\n"
             for name, parts in self.sections.items()
         )
         return (
@@ -158,10 +158,6 @@ class Page:
         for file, (figure, legend) in files.items():
             file.write_bytes(charts.png(figure, legend))
         return path
-
-
-def _markup(part: str | Figure) -> str:
-    return part if isinstance(part, str) else charts.svg(part)
 
 
 def _variables(colours: Iterable[str]) -> str:

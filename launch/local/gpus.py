@@ -69,15 +69,10 @@ def _why_no_room(run: Settings, gpus: list[Gpu]) -> str:
     )
     if most < len(run.acting):
         return f"{said}: end what else uses it"
-    fewer = run.actors_per_node
-    while sum(math.ceil(share / fewer) for share in _shares(run)) > most:
+    fewer, shares = run.actors_per_node, {crew.agent: crew.num_actors for crew in run.crews()}
+    while sum(math.ceil(share / fewer) for share in shares.values()) > most:
         fewer *= 2
     return f"{said}: {most:,} nodes would, and --actors_per_node={fewer} makes no more"
-
-
-def _shares(run: Settings) -> list[int]:
-    """How many actors follow each of the agents that act."""
-    return list({crew.agent: crew.num_actors for crew in run.crews()}.values())
 
 
 def check_seen(names: Sequence[str]) -> None:

@@ -8,7 +8,6 @@ after the other: the other two commands measure them first. With another `--env`
 """
 
 import contextlib
-import json
 import pathlib
 import subprocess
 import sys
@@ -95,19 +94,13 @@ def _benchmark(name: str, measured: Subject, *arguments: str) -> dict[str, dict[
     """The figures of another command, for the same agent."""
     settings = [*measuring.given(measured), *measuring.turns(), *arguments]
     command = [sys.executable, "-m", f"benchmarks.{name}", *settings]
-    output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    figures: dict[str, dict[str, Any]] = json.loads(output.stdout.splitlines()[-1])["figures"]
+    figures: dict[str, dict[str, Any]] = rival.last_line(command)["figures"]
     return figures
 
 
 def _measure_run(folder: pathlib.Path, measured: Subject, acting_on: str) -> Measured:
-    arguments = [
-        *measuring.given(measured),
-        f"--env={_ENV.value}",
-        f"--num_actors={_NUM_ACTORS.value}",
-        f"--actors_per_node={_ACTORS_PER_NODE.value}",
-        f"--actor_device={acting_on}",
-    ]
+    given = measuring.given(measured, _ENV, _NUM_ACTORS, _ACTORS_PER_NODE)
+    arguments = [*given, f"--actor_device={acting_on}"]
     with Run(folder, arguments) as run:
         started = {
             "first_acting_step": (run.wait_for("actor_steps", 1), "s"),

@@ -146,13 +146,12 @@ def of_rival(measured: Subject, peer: str) -> dict[str, Any]:
     }
 
 
-def given(measured: Subject) -> list[str]:
-    """This command's flags about the agent, for another command."""
+def given(measured: Subject, *more: flags.FlagHolder) -> list[str]:
+    """This command's flags about the agent, and some more, for another command."""
     named = [f"--{name}={measured.settings[name]}" for name in ("agent", "preset")]
     typed = overrides()
-    return named + [
-        f"--{name}.{field}={text}" for name in typed for field, text in typed[name].items()
-    ]
+    named += [f"--{name}.{field}={text}" for name in typed for field, text in typed[name].items()]
+    return named + [f"--{flag.name}={flag.value}" for flag in more]
 
 
 def turns() -> list[str]:

@@ -4,7 +4,7 @@ import json
 import pathlib
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from absl import flags
@@ -68,7 +68,11 @@ class Rival:
 
 def result(module: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The last line of a rival that measures itself."""
-    command = [PYTHON.value, "-m", f"benchmarks.rivals.{module}", json.dumps(settings)]
+    return last_line([PYTHON.value, "-m", f"benchmarks.rivals.{module}", json.dumps(settings)])
+
+
+def last_line(command: Sequence[str]) -> dict[str, Any]:
+    """The last line of a command's output, which is JSON."""
     output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=_ROOT)
     found: dict[str, Any] = json.loads(output.stdout.splitlines()[-1])
     return found

@@ -24,12 +24,7 @@ _BEFORE = flags.DEFINE_string("before", None, "Another work tree of this project
 
 
 def main(measured: Subject, report: Report) -> None:
-    arguments = [
-        *measuring.given(measured),
-        f"--env={_ENV.value}",
-        f"--num_actors={_NUM_ACTORS.value}",
-        f"--actors_per_node={_ACTORS_PER_NODE.value}",
-    ]
+    arguments = measuring.given(measured, _ENV, _NUM_ACTORS, _ACTORS_PER_NODE)
     turns = [_measure(arguments) for _ in range(_RUNS.value)]
     for name in turns[0]:
         unit = "GB" if name == "memory" else "s"

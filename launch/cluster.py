@@ -1,7 +1,6 @@
 """Prints the CLUSTER_SPEC of one process of a job; without --rank, who is where."""
 
 import json
-import pathlib
 from collections.abc import Sequence
 
 from absl import flags
@@ -21,9 +20,7 @@ _SECTIONS: command_line.Sections = {"Which process of which job": ("job", "hosts
 
 @command_line.ending()
 def main(_: Sequence[str]) -> None:
-    if not command_line.JOB.value:
-        command_line.fail("--job must be given: the folder that launch.train --job=... wrote.")
-    folders = job.read(pathlib.Path(command_line.JOB.value))
+    folders = job.read(command_line.JOB.value)
     pools = {name: pool.labels for name, pool in folders.items()}
     hosts, port, rank = _HOSTS.value or [], _PORT.value or 0, _RANK.value or 0
     said = cluster_spec.write(pools, hosts, port=port, rank=rank)

@@ -45,10 +45,8 @@ flags.FLAGS.set_default("lp_termination_notice_secs", -1)  # what started this h
 
 
 def main(_: Sequence[str]) -> None:
-    if not command_line.JOB.value:
-        command_line.fail("--job must be given: the folder that launch.train --job=... wrote.")
     try:
-        pools = job.read(pathlib.Path(command_line.JOB.value))
+        pools = job.read(command_line.JOB.value)
         place = cluster_spec.read(os.environ, {name: pool.labels for name, pool in pools.items()})
         pool = pools[place.pool]
         label = pool.labels[place.index]

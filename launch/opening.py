@@ -8,7 +8,7 @@ from absl import flags
 from environments import import_path
 from launch import command_line, trial, trust
 from run_folder import settings
-from run_folder.settings import Settings, SettingsError
+from run_folder.settings import Settings
 
 _TRUST = flags.DEFINE_boolean("trust", False, "Import the code that a run names, whoever wrote it.")
 
@@ -19,9 +19,8 @@ def run() -> Settings:
     Raises:
       SettingsError: there is none, or it names code and is another user's.
     """
-    if not command_line.RUN_DIR.value:
-        raise SettingsError("--run_dir must be given.")
-    run_dir = pathlib.Path(command_line.RUN_DIR.value)
+    settings.require({"run_dir": command_line.RUN_DIR.value}, "run_dir")
+    run_dir = pathlib.Path(command_line.RUN_DIR.value or "")
     seen = trust.load(run_dir, bool(_TRUST.value))
     trial.try_each(seen.env, seen.hang_seconds)  # before anything else makes it
     return settings.load(run_dir)

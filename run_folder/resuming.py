@@ -51,8 +51,7 @@ def resumed(values: Mapping[str, Any], overrides: Overrides) -> Settings:
       SettingsError: when there is no run, another process runs it, or the agent, environment or
         preset is another.
     """
-    if not values["run_dir"]:
-        raise SettingsError("--run_dir must be given.")
+    settings.require(values, "run_dir")
     folder = layout.local(values["run_dir"])
     run_lock.take_if_there(folder)
     recorded = settings.load(folder)

@@ -64,16 +64,19 @@ class PoolFolder(NamedTuple):
         return node
 
 
-def read(folder: pathlib.Path) -> dict[str, PoolFolder]:
+def read(folder: "str | os.PathLike[str] | None") -> dict[str, PoolFolder]:
     """The pools of a job, or those of them that a host has been given, by name.
 
     Raises:
-      JobError: when the folder holds none, or a damaged one.
+      JobError: when no folder is given, or it holds none, or a damaged one.
     """
-    files = sorted(folder.glob(f"*/{POOL_FILE}"))
+    if not folder:
+        raise JobError("--job must be given: the folder that launch.train --job=... wrote.")
+    path = pathlib.Path(folder)
+    files = sorted(path.glob(f"*/{POOL_FILE}"))
     if not files:
         raise JobError(
-            f"--job={folder} holds no job: there is no {folder / POOL_NAMES[0] / POOL_FILE}. "
+            f"--job={path} holds no job: there is no {path / POOL_NAMES[0] / POOL_FILE}. "
             f"{command('train')} --job=<folder> with the settings of a run writes one."
         )
     return {file.parent.name: _pool(file) for file in files}

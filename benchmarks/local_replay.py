@@ -93,7 +93,7 @@ def check(subject: Subject, num_shards: int) -> None:
     dataset.check_shares(subject.agent.tables[:1], [subject.agent.batch_size], num_shards)
 
 
-class LocalReplay:
+class LocalReplay(contextlib.AbstractContextManager["LocalReplay"]):
     """An agent's first table on one server or several. A context manager: its end ends them.
 
     Nothing limits its rates, and it is never full. In a queue's place is a uniform table, which
@@ -121,9 +121,6 @@ class LocalReplay:
         told = ([self.table], self._spec, {self.table.name: self._core_spec}, self._blocks)
         self._servers = [_start(_serve_replay, *told) for _ in range(num_shards)]
         self.addresses = [f"localhost:{connection.recv()}" for _, connection in self._servers]
-
-    def __enter__(self) -> "LocalReplay":
-        return self
 
     def __exit__(self, *_: object) -> None:
         for process, connection in self._servers:

@@ -1,5 +1,6 @@
 """A rival: another library's code for the same work, in an interpreter that has it installed."""
 
+import contextlib
 import json
 import pathlib
 import subprocess
@@ -15,7 +16,7 @@ PYTHON = flags.DEFINE_string(
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
-class Rival:
+class Rival(contextlib.AbstractContextManager["Rival"]):
     """A process that runs a module of `benchmarks.rivals`. A context manager: its end ends it.
 
     Args:
@@ -39,9 +40,6 @@ class Rival:
         ready = self._read()
         self.versions: dict[str, str] = ready["versions"]
         self.first_step_seconds: float = ready["first_step_seconds"]
-
-    def __enter__(self) -> "Rival":
-        return self
 
     def __exit__(self, *_: object) -> None:
         assert self._process.stdin is not None

@@ -1,5 +1,6 @@
 """A real run, started as a user starts it, and watched through the files that it writes."""
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -44,7 +45,7 @@ class Moment(NamedTuple):
     cpu_seconds: dict[str, float]  # by node
 
 
-class Run:
+class Run(contextlib.AbstractContextManager["Run"]):
     """`python -m launch.train` in a session of its own. A context manager: its end ends it.
 
     Where another work tree is given, the command is that tree's.
@@ -62,9 +63,6 @@ class Run:
             cwd=tree,
             env=os.environ | ({"PYTHONPATH": tree} if tree else {}),
         )
-
-    def __enter__(self) -> "Run":
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self._process.poll() is None:

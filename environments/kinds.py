@@ -27,17 +27,11 @@ WORDS = tuple(word for word in _MODULES if word != OWN)
 
 
 class Task(NamedTuple):
-    """One environment's name, parsed.
+    """One environment's name, parsed."""
 
-    Attributes:
-      name: the whole, for example `atari:pong`.
-      word: the part before the first colon.
-      rest: the part after it, or nothing.
-    """
-
-    name: str
-    word: str
-    rest: str
+    name: str  # the whole, for example `atari:pong`
+    word: str  # the part before the first colon
+    rest: str  # the part after it, or nothing
 
     @property
     def kind(self) -> str:
@@ -51,32 +45,20 @@ class Task(NamedTuple):
 
 
 class Options(NamedTuple):
-    """How environments are made, where their kind has a choice.
+    """How environments are made, where their kind has a choice."""
 
-    Attributes:
-      full_action_space, full_rendering: as for `suites.make_each`.
-      drawing: whether `render()` will be called.
-    """
-
-    full_action_space: bool = True
-    full_rendering: bool = False
-    drawing: bool = False
+    full_action_space: bool = True  # as for `suites.make_each`
+    full_rendering: bool = False  # the same
+    drawing: bool = False  # whether `render()` will be called
 
 
 class Description(NamedTuple):
-    """An environment that was made and tried.
+    """An environment that was made and tried."""
 
-    Attributes:
-      observations: the space of one copy's observations, a Box or a Dict of them.
-      actions: the space of its actions.
-      frames_per_second: its steps a second, for people.
-      draws: whether it can draw itself, as an array of pixels.
-    """
-
-    observations: spaces.Space
-    actions: spaces.Space
-    frames_per_second: int
-    draws: bool
+    observations: spaces.Space  # of one copy: a Box, or a Dict of them
+    actions: spaces.Space  # of one copy
+    frames_per_second: int  # its steps a second, for people
+    draws: bool  # whether it can draw itself, as an array of pixels
 
 
 Shape = tuple[int, ...]

@@ -23,18 +23,13 @@ _FRAMES_PER_SECOND = {
 
 @dataclasses.dataclass(frozen=True)
 class Screen:
-    """An environment that can be watched.
+    """An environment that can be watched."""
 
-    Attributes:
-      env: one copy, as `suites.make` makes it; `render()` returns its present picture as the
-        only element of a tuple, uint8 [H, W, 3].
-      action_names: a name for each action; none where an action is several numbers.
-      frames_per_second: steps of a second, for people; real time where there is such a thing.
-    """
-
+    # one copy, as `suites.make` makes it; `render()` returns its present picture as the only
+    # element of a tuple, uint8 [H, W, 3]
     env: VectorEnv
-    action_names: tuple[str, ...]
-    frames_per_second: int
+    action_names: tuple[str, ...]  # a name for each action; none where an action is several numbers
+    frames_per_second: int  # steps of a second, for people; real time where there is such a thing
 
     def picture(self) -> np.ndarray:
         """A copy of its present picture, since an environment may draw over it."""

@@ -48,19 +48,12 @@ _NETWORK = ("actions", "initial_state", "step", "unroll", "trainable_variables",
 
 
 class Resumption(NamedTuple):
-    """A run that is to go on.
+    """A run that is to go on."""
 
-    Attributes:
-      values: launch settings by name; None where no flag was given.
-      overrides: as `configs.make` takes them.
-      step: of the kept learner to go back to; None goes on from the newest.
-      with_replay: whether the replay is wanted.
-    """
-
-    values: dict[str, Any]
-    overrides: dict[str, dict[str, str]]
-    step: int | None
-    with_replay: bool
+    values: dict[str, Any]  # launch settings by name; None where no flag was given
+    overrides: dict[str, dict[str, str]]  # as `configs.make` takes them
+    step: int | None  # of the kept learner to go back to; None goes on from the newest
+    with_replay: bool  # whether the replay is wanted
 
 
 Find = Callable[[Settings], tuple[Settings, str]]

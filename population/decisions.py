@@ -171,21 +171,13 @@ def _read(path: pathlib.Path) -> Decision:
 
 @dataclasses.dataclass
 class Member:
-    """A member between its turns.
+    """A member between its turns."""
 
-    Attributes:
-      decision: the newest.
-      manifest: of the newest checkpoint; None before the first.
-      score: of its weights; NaN where there is none.
-      failures: turns in a row that ended by an error.
-      left_out: why it has no more turns; empty while it has.
-    """
-
-    decision: Decision
-    manifest: Manifest | None
-    score: float
-    failures: int = 0
-    left_out: str = ""
+    decision: Decision  # the newest
+    manifest: Manifest | None  # of the newest checkpoint; None before the first
+    score: float  # of its weights; NaN where there is none
+    failures: int = 0  # turns in a row that ended by an error
+    left_out: str = ""  # why it has no more turns; empty while it has
 
     @property
     def actor_steps(self) -> int:

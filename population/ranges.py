@@ -22,17 +22,11 @@ _FORMS = "log:5e-5:1e-2, uniform:10:100, choice:0.1,0.001 or grid:0.1,0.001"
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """The values that a field may begin with.
+    """The values that a field may begin with."""
 
-    Attributes:
-      kind: one of `KINDS`.
-      values: the two ends of an interval, or all there are.
-      text: as it was typed.
-    """
-
-    kind: str
-    values: tuple[Any, ...]
-    text: str
+    kind: str  # one of `KINDS`
+    values: tuple[Any, ...]  # the two ends of an interval, or all there are
+    text: str  # as it was typed
 
     @property
     def mutates(self) -> bool:

@@ -19,17 +19,11 @@ _DECIDES = 1  # so that a decision draws nothing again that `ranges.draw` has dr
 
 
 class Verdict(NamedTuple):
-    """A member's decision by the rule.
+    """A member's decision by the rule."""
 
-    Attributes:
-      rival: the other member that it looked at.
-      adopts: whether it takes the rival's weights and values.
-      values: the values with which it goes on.
-    """
-
-    rival: int
-    adopts: bool
-    values: dict[str, Any]
+    rival: int  # the other member that it looked at
+    adopts: bool  # whether it takes the rival's weights and values
+    values: dict[str, Any]  # the values with which it goes on
 
 
 def until_decision(population: Population, actor_steps: int, episodes: int) -> str:

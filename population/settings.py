@@ -227,19 +227,12 @@ def make_folder(folder: PopulationFolder) -> None:
 
 
 class Asked(NamedTuple):
-    """The words that were typed.
+    """The words that were typed."""
 
-    Attributes:
-      values: flags of `launch.train` by name; None where they were not given.
-      overrides: hyperparameters.
-      rule: the population's own flags that were given.
-      sweep: each text after `--sweep=`.
-    """
-
-    values: Mapping[str, Any]
-    overrides: Overrides
-    rule: Mapping[str, Any]
-    sweep: Sequence[str]
+    values: Mapping[str, Any]  # flags of `launch.train` by name; None where they were not given
+    overrides: Overrides  # hyperparameters
+    rule: Mapping[str, Any]  # the population's own flags that were given
+    sweep: Sequence[str]  # each text after `--sweep=`
 
     @property
     def folder(self) -> PopulationFolder:

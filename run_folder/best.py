@@ -26,20 +26,13 @@ _COUNTS: dict[str, Callable[[Any], Any]] = dict(
 
 @dataclasses.dataclass(frozen=True)
 class Best:
-    """What was evaluated.
+    """What was evaluated."""
 
-    Attributes:
-      score: `task_returns.overall` of the evaluation.
-      learner_step: updates that had been made.
-      actor_steps, walltime: of the run, when the evaluation began; the latter in seconds.
-      parameters: of the network's variables, in their order.
-    """
-
-    score: float
-    learner_step: int
-    actor_steps: int
-    walltime: float
-    parameters: list[np.ndarray]
+    score: float  # `task_returns.overall` of the evaluation
+    learner_step: int  # updates that had been made
+    actor_steps: int  # of the run, when the evaluation began
+    walltime: float  # the same, in seconds
+    parameters: list[np.ndarray]  # of the network's variables, in their order
 
 
 def file_name(agent: str) -> str:

@@ -61,15 +61,10 @@ NOT_IMPORTED = Entry(config=_UnknownConfig(), make=_make_unknown)
 
 
 class NamedAgent(NamedTuple):
-    """An agent of a run.
+    """An agent of a run."""
 
-    Attributes:
-      named_by: its name, or its import path, after `--agent=`.
-      entry: what that stands for.
-    """
-
-    named_by: str
-    entry: Entry
+    named_by: str  # its name, or its import path, after `--agent=`
+    entry: Entry  # what that stands for
 
 
 def names(agents: str) -> dict[str, str]:

@@ -67,15 +67,10 @@ def remove(path: pathlib.Path) -> None:
 
 
 class Free(NamedTuple):
-    """The room that a disk has left for its users.
+    """The room that a disk has left for its users."""
 
-    Attributes:
-      bytes: of what files hold.
-      files: inodes; infinity where the file system makes them as they are needed.
-    """
-
-    bytes: float
-    files: float
+    bytes: float  # of what files hold
+    files: float  # inodes; infinity where the file system makes them as they are needed
 
 
 def free(folder: pathlib.Path) -> Free:

@@ -26,27 +26,16 @@ _GIT_SECONDS = 10
 
 @dataclasses.dataclass(frozen=True)
 class Launch:
-    """One call of `launch.train`.
+    """One call of `launch.train`."""
 
-    Attributes:
-      time: UTC, as ISO 8601 writes it.
-      command: what was typed.
-      actor_steps: of the run until then, as its checkpoint counts them.
-      walltime: seconds that the run had lasted then.
-      version: of this project; empty, as the others, of a launch older than the field.
-      commit: of its work tree, if it ran in one.
-      host: whose name it is.
-      processors: of that.
-    """
-
-    time: str
-    command: str
-    actor_steps: int
-    walltime: float
-    version: str = ""
-    commit: str = ""
-    host: str = ""
-    processors: str = ""
+    time: str  # UTC, as ISO 8601 writes it
+    command: str  # what was typed
+    actor_steps: int  # of the run until then, as its checkpoint counts them
+    walltime: float  # seconds that the run had lasted then
+    version: str = ""  # of this project; empty, as the others, of a launch older than the field
+    commit: str = ""  # of its work tree, if it ran in one
+    host: str = ""  # whose name it is
+    processors: str = ""  # of that
 
 
 def record(

@@ -21,15 +21,10 @@ _SHOWN = 200  # characters of a line, in a sentence
 
 @dataclasses.dataclass(frozen=True)
 class Log:
-    """A CSV file's rows, column by column.
+    """A CSV file's rows, column by column."""
 
-    Attributes:
-      numbers: name -> `[rows]` float64.
-      texts: name -> `[rows]` of strings.
-    """
-
-    numbers: Mapping[str, np.ndarray]
-    texts: Mapping[str, np.ndarray]
+    numbers: Mapping[str, np.ndarray]  # name -> `[rows]` float64
+    texts: Mapping[str, np.ndarray]  # name -> `[rows]` of strings
 
     def __len__(self) -> int:
         return len(next(iter(self.numbers.values()), ()))

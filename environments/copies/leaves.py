@@ -22,19 +22,12 @@ class NotInSpaceError(ValueError):
 
 
 class Leaf(NamedTuple):
-    """A part of an observation that has no parts itself.
+    """A part of an observation that has no parts itself."""
 
-    Attributes:
-      path: the keys that lead to it.
-      space: of its values.
-      is_text: whether these are texts.
-      is_checked: whether its values must be in the space.
-    """
-
-    path: tuple[Any, ...]
-    space: spaces.Space
-    is_text: bool
-    is_checked: bool
+    path: tuple[Any, ...]  # the keys that lead to it
+    space: spaces.Space  # of its values
+    is_text: bool  # whether these are texts
+    is_checked: bool  # whether its values must be in the space
 
     @property
     def name(self) -> str:

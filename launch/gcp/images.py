@@ -54,19 +54,12 @@ class Packed(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class PoolConfig:
-    """Launchpad's config of a group of nodes. Groups share a pool whose configs agree.
+    """Launchpad's config of a group of nodes. Groups share a pool whose configs agree."""
 
-    Attributes:
-      code_directory: what the pool's hosts are made for. Launchpad tells pools apart by it.
-      docker_requirements: the lock whose packages the image has.
-      hw_requirements: an xm.JobRequirements.
-      hardware: the same as the user named it.
-    """
-
-    code_directory: str
-    docker_requirements: str
-    hw_requirements: Any
-    hardware: Hardware
+    code_directory: str  # what the pool's hosts are made for; Launchpad tells pools apart by it
+    docker_requirements: str  # the lock whose packages the image has
+    hw_requirements: Any  # an xm.JobRequirements
+    hardware: Hardware  # the same as the user named it
 
     def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
         """Nodes carry their config, but need nothing of it where they run: there it is None."""

@@ -18,19 +18,12 @@ _BUCKET_FORM = re.compile(r"gs://([a-z0-9][a-z0-9._-]+)/\S+")
 
 
 class Machine(NamedTuple):
-    """A type of machine that Vertex AI trains on.
+    """A type of machine that Vertex AI trains on."""
 
-    Attributes:
-      vcpus: virtual processors.
-      gib: memory.
-      accelerator: that is built in.
-      number: of those.
-    """
-
-    vcpus: int
-    gib: int
-    accelerator: str = ""
-    number: int = 0
+    vcpus: int  # virtual processors
+    gib: int  # memory
+    accelerator: str = ""  # that is built in
+    number: int = 0  # of those
 
 
 MACHINES = {
@@ -113,23 +106,14 @@ def _on_n1(name: str) -> list[Hardware]:
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """The options of a job.
+    """The options of a job."""
 
-    Attributes:
-      region: where hosts are rented.
-      repository: of images, in Artifact Registry.
-      project: that pays.
-      bucket: that the run folder is in.
-      hosts: what each kind of host is.
-      dry_run: whether the job is only printed.
-    """
-
-    region: str
-    repository: str
-    project: str
-    bucket: str
-    hosts: dict[str, Hardware]
-    dry_run: bool
+    region: str  # where hosts are rented
+    repository: str  # of images, in Artifact Registry
+    project: str  # that pays
+    bucket: str  # that the run folder is in
+    hosts: dict[str, Hardware]  # what each kind of host is
+    dry_run: bool  # whether the job is only printed
 
 
 def check(run_dir: str | None) -> Options:

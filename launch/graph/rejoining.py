@@ -33,15 +33,11 @@ def rejoin() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """Checkpoints that a launch goes on from.
+    """Checkpoints that a launch goes on from."""
 
-    Attributes:
-      manifests: by agent.
-      found: by agent, what the file held that names its newest checkpoint, when this was launched;
-        an agent that had none is missing. A run may go on from an earlier checkpoint than that.
-    """
-
-    manifests: Manifests
+    manifests: Manifests  # by agent
+    # by agent, what the file held that names its newest checkpoint, when this was launched; an
+    # agent that had none is missing. A run may go on from an earlier checkpoint than that.
     found: dict[str, str]
 
     @classmethod

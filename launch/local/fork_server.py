@@ -76,7 +76,7 @@ class _Answer(NamedTuple):
     error: BaseException | None = None
 
 
-class ForkServer:
+class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     """The launching process's side of it. A context manager; at its end every node is killed.
 
     It must be made before this process runs a TensorFlow op.
@@ -103,9 +103,6 @@ class ForkServer:
             _serve(theirs, private, gpus)
         theirs.close()
         self.pid = pid
-
-    def __enter__(self) -> "ForkServer":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()

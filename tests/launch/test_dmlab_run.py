@@ -1,6 +1,5 @@
 """A whole run on DeepMind Lab: engines are killed, training and evaluation go on."""
 
-import csv
 import functools
 import pathlib
 import signal
@@ -8,7 +7,7 @@ import signal
 import psutil
 import pytest
 
-from tests.launch.runs import Run, all_gone
+from tests.launch.runs import Run
 
 pytestmark = [pytest.mark.launchpad, pytest.mark.slow]
 
@@ -39,14 +38,6 @@ def _lost(run: Run, engines: int) -> bool:
     return run.count("environments_lost") == engines
 
 
-def _rows(run: Run, log: str) -> list[dict[str, str]]:
-    path = run.path / "logs" / f"{log}.csv"
-    if not path.exists():
-        return []
-    with path.open() as file:
-        return list(csv.DictReader(file))
-
-
 def test_killed_engines_are_replaced_and_training_goes_on(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,12 +55,9 @@ def test_killed_engines_are_replaced_and_training_goes_on(
         steps, updates = run.count("actor_steps"), run.count("learner_steps")
         run.wait_until(lambda: run.count("actor_steps") > steps + 100)
         run.wait_until(lambda: run.count("learner_steps") > updates + UPDATES)
-        run.wait_until(lambda: bool(_rows(run, "evaluator")))
-        nodes = run.nodes()
-        psutil.Process(run.pid).send_signal(signal.SIGTERM)
-        code, _, err = run.finish()
+        run.wait_until(lambda: bool(run.rows("evaluator")))
+        code, _, err = run.end(signal.SIGTERM)
     assert code == 0, err
-    assert all_gone(nodes)
     assert list(temporary.iterdir()) == []
-    assert _rows(run, "actor")[-1]["environments_lost"] == str(LOST)
+    assert run.rows("actor")[-1]["environments_lost"] == str(LOST)
     assert "was killed by SIGKILL" in (run.path / "nodes" / "actor" / "0").read_text()

@@ -1,6 +1,5 @@
 """A run on hosts of their own learns, whoever is late, cut off, dead, or without power."""
 
-import csv
 import json
 import pathlib
 import signal
@@ -9,9 +8,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.launch import namespaces
 from tests.launch.clusters import Cluster
-from tests.launch.namespaces import Network
+from tests.launch.namespaces import NEEDED, Network
+
+pytestmark = [pytest.mark.launchpad, NEEDED]
 
 CATCH = (
     *("--agent=r2d2", "--env=catch", "--num_actors=32", "--actors_per_node=16", "--seed=1"),
@@ -27,29 +27,18 @@ ACTORS, REPLAYS = ("actor/0", "actor/1"), ("replay/0", "replay/1")
 
 @pytest.fixture
 def network() -> Iterator[Network]:
-    reason = namespaces.why_not()
-    if reason:
-        pytest.skip(f"No network namespaces: {reason}.")
     with Network() as network:
         yield network
 
 
 def _returns(cluster: Cluster) -> list[float]:
     """What each evaluation came to so far."""
-    file = cluster.path / "logs" / "evaluator.csv"
-    if not file.exists():
-        return []
-    with file.open() as rows:
-        return [float(row["episode_return"]) for row in csv.DictReader(rows)]
+    return [float(row["episode_return"]) for row in cluster.rows("evaluator")]
 
 
 def _episodes_of(cluster: Cluster, actors: range) -> int:
     """Episodes that these actors have ended so far, as far as they are logged."""
-    file = cluster.path / "logs" / "episodes.csv"
-    if not file.exists():
-        return 0
-    with file.open() as rows:
-        return sum(int(row["actor"]) in actors for row in csv.DictReader(rows))
+    return sum(int(row["actor"]) in actors for row in cluster.rows("episodes"))
 
 
 def _grows(count: Callable[[], int], by: int = 1) -> Callable[[], bool]:
@@ -99,13 +88,6 @@ def _kill_and_start_again(cluster: Cluster, label: str) -> str:
     return cluster.printed(label).partition(AGAIN)[2].partition("\n")[0]
 
 
-def _column(cluster: Cluster, log: str, name: str) -> list[int]:
-    """A counter in the rows of a log."""
-    with (cluster.path / "logs" / f"{log}.csv").open() as rows:
-        return [int(float(row[name])) for row in csv.DictReader(rows)]
-
-
-@pytest.mark.launchpad
 def test_catch_is_learned_by_hosts_that_come_late_are_cut_off_lose_power_and_die(
     network: Network, tmp_path: pathlib.Path
 ) -> None:
@@ -161,11 +143,11 @@ def test_catch_is_learned_by_hosts_that_come_late_are_cut_off_lose_power_and_die
     for label in cluster.labels:
         assert "Traceback" not in cluster.printed(label)
     for log, name in (("learner-r2d2", "learner_steps"), ("actor", "actor_steps")):
-        counted = _column(cluster, log, name)
+        counted = [float(row[name]) for row in cluster.rows(log)]
+        assert counted
         assert counted == sorted(counted)
 
 
-@pytest.mark.launchpad
 @pytest.mark.slow
 def test_two_learners_on_two_hosts_end_when_one_does_and_meet_again(
     network: Network, tmp_path: pathlib.Path
@@ -185,7 +167,6 @@ def test_two_learners_on_two_hosts_end_when_one_does_and_meet_again(
     assert set(cluster.stop().values()) == {0}
 
 
-@pytest.mark.launchpad
 @pytest.mark.slow
 def test_any_host_may_be_cut_off_for_a_while(network: Network, tmp_path: pathlib.Path) -> None:
     cluster = Cluster(network, tmp_path, *CATCH, "--evaluation_episodes=0")

@@ -13,12 +13,7 @@ from tests.launch import namespaces
 from tests.launch.gcp import cloud, identity, vertex
 from tests.launch.gcp.cloud import Cloud
 
-_WHY_NOT = namespaces.why_not()
-pytestmark = [
-    pytest.mark.repository,
-    pytest.mark.slow,
-    pytest.mark.skipif(bool(_WHY_NOT), reason=f"No network namespaces here: {_WHY_NOT}."),
-]
+pytestmark = [pytest.mark.repository, pytest.mark.slow, namespaces.NEEDED]
 T4 = 5  # of Vertex AI's AcceleratorType
 CATCH = ("--agent=r2d2", "--env=catch", "--actors_per_node=1")
 FLAGS = (

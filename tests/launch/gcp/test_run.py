@@ -20,12 +20,11 @@ from tests.launch import namespaces
 from tests.launch.gcp import cloud, identity, vertex
 from tests.launch.gcp.cloud import Cloud
 
-_WHY_NOT = namespaces.why_not()
 pytestmark = [
     pytest.mark.repository,
     pytest.mark.slow,
     pytest.mark.launchpad,
-    pytest.mark.skipif(bool(_WHY_NOT), reason=f"No network namespaces here: {_WHY_NOT}."),
+    namespaces.NEEDED,
 ]
 RUN = "runs/catch"
 CATCH = (

@@ -1,6 +1,6 @@
 """The surroundings of an actor: policies, a writer, a learner and environments, all tiny."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import acme
 import dm_env
@@ -13,23 +13,15 @@ from acme.utils import loggers
 from agents.actor import RecurrentActor
 from agents.contract import Policy, PolicyOutput
 from replay.structures import Nest, NetworkInput, Step
+from tests.replay.streams import Row
 
 NUM_ACTIONS = 5
 DISCRETE = specs.DiscreteArray(NUM_ACTIONS)
 BOUNDED = specs.BoundedArray((2,), np.float32, -1, 1)
 
 
-class Row(NamedTuple):
-    """One call of `append`, copied."""
-
-    step: Step
-    core_state: Nest
-    values: dict[str, np.ndarray]
-    learner_step: int
-
-
 class Recorder:
-    """A writer that keeps every row."""
+    """A writer that keeps a copy of every row."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []

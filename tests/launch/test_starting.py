@@ -8,6 +8,7 @@ import pytest
 
 from launch import starting
 from run_folder import building, settings
+from tests.launch import typed
 from tests.run_folder import saved_runs
 
 
@@ -82,20 +83,6 @@ def test_what_several_learners_cannot_share_is_refused(
         starting.check_shares(saved_runs.resolve(agent, overrides, **given))
 
 
-class _Server:
-    """In place of a fork server: it calls what it is to call."""
-
-    def __init__(self, **_: Any) -> None: ...
-
-    def __enter__(self) -> "_Server":
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def call(self, function: Any, *args: Any) -> Any:
-        return function(*args)
-
-
 def test_until_it_has_saved_a_run_that_went_back_goes_on_from_there_again(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,7 +97,7 @@ def test_until_it_has_saved_a_run_that_went_back_goes_on_from_there_again(
         found.append({name: m.learner_step for name, m in go_on().items()})
         return 0
 
-    monkeypatch.setattr(starting.fork_server, "ForkServer", _Server)
+    monkeypatch.setattr(starting.fork_server, "ForkServer", typed.NoServer)
     monkeypatch.setattr(starting.supervisor, "run", supervise)
     monkeypatch.setattr(starting.rewinding, "rewind", lambda *_: None)
     monkeypatch.setattr(starting, "_begin", lambda *_: None)

@@ -20,36 +20,33 @@ from launch.graph import demonstrations
 from replay import tables
 from replay.layout import Layout
 from replay.sequences import Cutter
-from replay.structures import DEMONSTRATOR, FIRST, LAST, MID, Header, NetworkInput, Step
+from replay.structures import DEMONSTRATOR, FIRST, LAST, MID, Header, NetworkInput
 from replay.writer import SequenceWriter
 from run_folder import building, recordings, resuming
 from run_folder import settings as run_settings
 from run_folder.recordings import Episode
 from run_folder.settings import Settings, SettingsError
+from tests.agents.recording import Recorder
 from tests.patience import wait_for
 from tests.run_folder import saved_runs
+from tests.run_folder.test_recordings import episode
 
 SMALL = dict(burn_in="3", length="4", period="2", lstm_size="6", head_size="7", hidden_sizes="8")
 BATCH, FRACTION = 16, 1 / 24  # of which two thirds of an item are the share
 STEPS = (9, 1, 4, 5, 6, 13)
 
 
-def episode(steps: int, seed: int) -> Episode:
+def of_catch(steps: int, seed: int) -> Episode:
     """A random one as if of catch, which terminates or is truncated."""
     rng = np.random.default_rng(seed)
-    ends = np.arange(steps) == steps - 1
-    return Episode(
-        rng.integers(0, 2, (steps + 1, 10, 5), np.uint8),
-        rng.integers(0, 3, steps, np.int32),
-        rng.normal(size=steps).astype(np.float32),
-        ends & bool(seed % 2),
-        ends & (seed % 2 == 0),
-        rng.integers(0, 4, steps + 1, np.uint8),
+    return episode(steps, seed)._replace(
+        observations=rng.integers(0, 2, (steps + 1, 10, 5), np.uint8),
+        actions=rng.integers(0, 3, steps, np.int32),
     )
 
 
 ITEMS = 4 + 1 + 1 + 2 + 2 + 6  # of length 4 that begin every 2 steps
-EPISODES = [episode(steps, seed) for seed, steps in enumerate(STEPS)]
+EPISODES = [of_catch(steps, seed) for seed, steps in enumerate(STEPS)]
 
 
 @pytest.fixture
@@ -62,23 +59,6 @@ def settings(tmp_path: pathlib.Path) -> Settings:
     for each in EPISODES:
         recordings.append(folder, each)
     return run
-
-
-class Kept(NamedTuple):
-    step: Step
-    core_state: Any
-    values: dict[str, np.ndarray]
-    learner_step: int
-
-
-class Keeping:
-    """Keeps rows. An `agents.actor.Writer`."""
-
-    def __init__(self) -> None:
-        self.rows: list[Kept] = []
-
-    def append(self, step: Step, **more: Any) -> None:
-        self.rows.append(Kept(step, **more))
 
 
 @pytest.mark.parametrize("layout", [Layout(3, 4, 2), Layout(0, 5, 5), Layout(2, 7, 3)])
@@ -122,7 +102,7 @@ def test_states_are_those_of_an_actor_that_does_the_same(
     config = settings.configs["r2d2"]
     agent = building.make_agent(settings, "r2d2", _with(config, life_loss=life_loss))
     network: Any = agent.make_network(building.environment_spec(settings))
-    kept, resets = Keeping(), 0
+    kept, resets = Recorder(), 0
     for _ in demonstrations.play(agent, network, iter(EPISODES), None, kept):
         pass
     rows = iter(kept.rows)

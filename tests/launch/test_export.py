@@ -61,7 +61,6 @@ def test_a_small_run_folder_is_written_where_it_is_wanted(
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["--checkpoint=5"], "holds no step 5 of r2d2; there are 3, 7."),
         (["--export_dir="], "--export_dir must name a new folder, got ''."),
         (
             ["--as_run", "--export_dir=x", "--epsilon=0.1"],

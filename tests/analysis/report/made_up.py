@@ -9,6 +9,7 @@ from typing import Any
 
 from agents.environment_loop import Episode
 from analysis.playing import files
+from analysis.report import run
 from run_folder import settings
 
 LOG_SECONDS = 10
@@ -109,3 +110,8 @@ class Folder:
     def progress(self, **state: Any) -> None:
         """Writes what the coordinator last told."""
         (self.path / "nodes" / "progress.json").write_text(json.dumps(state))
+
+
+def lines_of(*folders: Folder) -> list[run.Line]:
+    """The lines of a report of these runs."""
+    return run.lines(run.load([str(folder.path) for folder in folders]))

@@ -11,12 +11,8 @@ from analysis.report import learning, run
 from analysis.report.charts import Legend
 from environments import suites
 from run_folder.log_reader import Log
-from tests.analysis.report.made_up import Folder
+from tests.analysis.report.made_up import Folder, lines_of
 from tests.analysis.report.pages import Section, section
-
-
-def _lines(*folders: Folder) -> list[run.Line]:
-    return run.lines(run.load([str(folder.path) for folder in folders]))
 
 
 def test_a_mean_rate_is_over_the_time_asked_for() -> None:
@@ -33,7 +29,7 @@ def test_a_learners_rate_counts_every_step_of_its_batches(tmp_path: pathlib.Path
     folder = Folder(tmp_path / "run", overrides={"r2d2": sizes})
     folder.act([0.0] * 100)  # 1,000 steps in ten seconds
     folder.learn("r2d2", rows=100, loss=1.0)  # two updates in ten seconds
-    found = section(learning.throughput, _lines(folder))
+    found = section(learning.throughput, lines_of(folder))
     assert found.figures == ["Actor steps per second", "Updates per second"]
     trained = 0.2 * 5 * (3 + 8)
     assert found.tables[0][1] == ["run", "100", "100", "0.2", "0.2", f"{trained:.0f}"]
@@ -47,7 +43,7 @@ def test_what_agents_share_is_drawn_once(tmp_path: pathlib.Path) -> None:
     drawn = {
         title: {line.colour for line in lines}
         for of_lines in (learning.throughput, learning.replay)
-        for title, lines in section(of_lines, _lines(folder)).lines.items()
+        for title, lines in section(of_lines, lines_of(folder)).lines.items()
     }
     assert drawn == {
         "Actor steps per second": {1},
@@ -64,7 +60,7 @@ def _line(folder: Folder, **replay: list[float]) -> run.Line:
         for table, priorities in replay.items()
     }
     with mock.patch.object(saved_replay, "stored", return_value=stored):
-        return _lines(folder)[0]
+        return lines_of(folder)[0]
 
 
 @pytest.fixture
@@ -141,7 +137,7 @@ GROUP = {f"{name}/{head}": 0.99 - head / 100 for name in ("gamma", "alpha") for 
 
 
 def _groups(*folders: Folder) -> Section:
-    lines = _lines(*folders)
+    lines = lines_of(*folders)
     legend: Legend = [(line.label, line.colour) for line in lines]
     return section(learning.groups, lines, legend)
 

@@ -12,14 +12,10 @@ from analysis.report import results, run
 from analysis.report.page import Page
 from environments import scores, suites
 from run_folder import best, launches
-from tests.analysis.report.made_up import LOG_SECONDS, STEPS, Folder
+from tests.analysis.report.made_up import LOG_SECONDS, STEPS, Folder, lines_of
 from tests.analysis.report.pages import Section, section
 
 PONG = scores.SCORES["atari:pong"]
-
-
-def _lines(*folders: Folder) -> list[run.Line]:
-    return run.lines(run.load([str(folder.path) for folder in folders]))
 
 
 @pytest.fixture
@@ -35,7 +31,7 @@ def pong(tmp_path: pathlib.Path) -> Folder:
 
 
 def _summary(folder: Folder) -> dict[str, str]:
-    return dict(section(results.summary, _lines(folder)).tables[0][1:])
+    return dict(section(results.summary, lines_of(folder)).tables[0][1:])
 
 
 def test_a_run_says_how_it_ended(folder: Folder) -> None:
@@ -119,7 +115,7 @@ def test_what_was_typed_is_shown_in_order(folder: Folder) -> None:
 
 
 def _curves(*folders: Folder) -> Section:
-    return section(results.curves, _lines(*folders))
+    return section(results.curves, lines_of(*folders))
 
 
 def test_a_run_is_drawn_against_steps_and_hours(folder: Folder) -> None:
@@ -189,7 +185,7 @@ def test_a_hundred_thousand_episodes_weigh_no_more_than_a_thousand(tmp_path: pat
         header = "actor_steps,walltime,actor,task,episode_return,episode_length\n"
         (folder.path / "logs" / "episodes.csv").write_text(header + text)
         page = Page("title", tmp_path)
-        results.curves(page, _lines(folder))
+        results.curves(page, lines_of(folder))
         assert len(page.figures) == 2
         sizes.append(len(page.document()))
     assert sizes[1] < 1.1 * sizes[0] < 35_000
@@ -197,7 +193,7 @@ def test_a_hundred_thousand_episodes_weigh_no_more_than_a_thousand(tmp_path: pat
 
 def test_before_the_first_episode_there_is_nothing_to_draw(folder: Folder) -> None:
     for of_lines in (results.curves, results.tasks):
-        found = section(of_lines, _lines(folder))
+        found = section(of_lines, lines_of(folder))
         assert "No episode has ended yet." in found.text
         assert not found.figures
 
@@ -206,7 +202,7 @@ def test_the_best_measurement_is_compared_that_all_have(
     pong: Folder, tmp_path: pathlib.Path
 ) -> None:
     def returns(*folders: Folder) -> tuple[str, list[float]]:
-        source, found = results.returns(_lines(*folders))
+        source, found = results.returns(lines_of(*folders))
         return source, [of_line["atari:pong"] for of_line in found]
 
     trained = ("the last 100 training episodes", [0.5])
@@ -231,28 +227,28 @@ def test_a_level_is_evaluated_on_its_twin(
     env = f"dmlab:rooms_exploit_deferred_effects_train,{level}"
     folder = Folder(tmp_path / "lab", "popart", env)
     folder.log("evaluator", [{"learner_steps": 1, f"return/{twin}": 5, f"return/{level}": 9}])
-    assert results.returns(_lines(folder))[1] == [{twin: 5.0, level: 9.0}]
+    assert results.returns(lines_of(folder))[1] == [{twin: 5.0, level: 9.0}]
 
 
 def test_what_no_human_played_has_its_own_figure(pong: Folder, tmp_path: pathlib.Path) -> None:
     pong.evaluate("r2d2", 20, {"atari:pong": [(PONG["human"] + PONG["random"]) / 2]})
-    found = section(results.tasks, _lines(pong))
+    found = section(results.tasks, lines_of(pong))
     assert found.tables[0][1][-1] == "50 %"
     assert found.figures == ["Human-normalised return"]
     both = Folder(tmp_path / "both", "impala", "catch,atari:pong")
     both.act([0.5])
-    found = section(results.tasks, _lines(both))
+    found = section(results.tasks, lines_of(both))
     assert found.figures == ["Human-normalised return", "Return"]
     alone = Folder(tmp_path / "alone")
     alone.act([0.5])
-    found = section(results.tasks, _lines(alone))
+    found = section(results.tasks, lines_of(alone))
     assert (found.figures, found.tables[0][0]) == (["Return"], ["task", "alone: return"])
 
 
 def test_games_are_sorted_by_the_first_lines_score(tmp_path: pathlib.Path) -> None:
     folder = Folder(tmp_path / "run", "popart", "catch,atari:pong,atari:boxing,atari:breakout")
     folder.act([-12.0])  # of pong; boxing -11, breakout -10: all the worse for a human
-    _, *rows = section(results.tasks, _lines(folder)).tables[0]
+    _, *rows = section(results.tasks, lines_of(folder)).tables[0]
     assert [row[0] for row in rows] == ["atari:pong", "atari:breakout", "atari:boxing", "catch"]
 
 

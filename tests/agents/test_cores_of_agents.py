@@ -5,22 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorflow as tf
-import tree
 
 from agents.impala.agent import Config as ImpalaConfig
-from agents.impala.agent import make as make_impala
-from agents.networks.cores import LRUState
 from agents.networks.named import CORES
 from agents.popart.agent import Config as PopArtConfig
-from agents.popart.agent import make as make_popart
 from agents.single_process import SingleProcessAgent
 from agents.stac.agent import Config as StacConfig
-from agents.stac.agent import make as make_stac
 from environments import suites
 from environments.dm import make_environment_spec
 from r2d2.agent import Config as R2D2Config
-from r2d2.agent import make as make_r2d2
 from tests.batches import environment_spec, with_actions_of
 from tests.small_agents import make_agent, make_batch, make_update, small_config
 from tests.training import train
@@ -90,7 +83,7 @@ def test_an_agent_is_saved_with_its_replay_and_goes_on_alike(core: str, tmp_path
 
     def made() -> SingleProcessAgent:
         return SingleProcessAgent(
-            make_r2d2(config), make_environment_spec("catch"), num_environments=4, seed=0
+            make_agent(config), make_environment_spec("catch"), num_environments=4, seed=0
         )
 
     agent, environments = made(), suites.make("catch", 4, seed=0)
@@ -106,46 +99,35 @@ def test_an_agent_is_saved_with_its_replay_and_goes_on_alike(core: str, tmp_path
     assert not same(*(parameters_of(each.learner_update) for each in (agent, loaded[0])))
 
 
-def test_replay_stores_real_pairs_of_an_lrus_state() -> None:
-    network = make_agent(small_config("r2d2", core="lru")).make_network
-    state = network(make_environment_spec("catch")).initial_state(3)
-    assert isinstance(state, LRUState)
-    assert {(x.dtype, tuple(x.shape)) for x in tree.flatten(state)} == {(tf.float32, (3, 6))}
-
-
 VTRACE: dict[str, Any] = SMALL | dict(
     length=10, frames_per_step=1, learning_rate=5e-3, rmsprop_epsilon=1e-3, annealing_frames=288_000
 )
 AGENTS: dict[str, Any] = {
-    "r2d2": make_r2d2(
-        dataclasses.replace(
-            R2D2,
-            burn_in=0,
-            length=10,
-            period=10,
-            batch_size=32,
-            min_replay_size=200,
-            replay_size=5_000,
-            learning_rate=2e-3,
-            adam_epsilon=1e-5,
-            target_update_period=50,
-            discount=0.99,
-        )
-    ).config,
+    "r2d2": dataclasses.replace(
+        R2D2,
+        burn_in=0,
+        length=10,
+        period=10,
+        batch_size=32,
+        min_replay_size=200,
+        replay_size=5_000,
+        learning_rate=2e-3,
+        adam_epsilon=1e-5,
+        target_update_period=50,
+        discount=0.99,
+    ),
     "impala": ImpalaConfig(**VTRACE),
     "popart": PopArtConfig(**VTRACE),
     "stac": StacConfig(**VTRACE, head_hidden_sizes=(32,), max_gradient_norm=40.0),
 }
-MAKE: dict[str, Any] = dict(r2d2=make_r2d2, impala=make_impala, popart=make_popart, stac=make_stac)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", AGENTS)
 @pytest.mark.parametrize("core", OTHERS)
 def test_it_solves_catch(name: str, core: str) -> None:
-    config = dataclasses.replace(AGENTS[name], core=core)
     reached = train(
-        MAKE[name](config),
+        make_agent(dataclasses.replace(AGENTS[name], core=core)),
         "catch",
         num_environments=32,
         vector_steps=9_000,  # at most

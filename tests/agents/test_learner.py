@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 from acme.utils import counting
 
-from agents.learner import Learner, read_parameters
+from agents.learner import Learner
 from replay.structures import Batch
 from tensor_ops import xla
 from tests.agents.adding import AddReward, Network, Priorities, batch_of, for_ever, make_learner
@@ -204,15 +204,6 @@ def test_a_checkpoint_holds_all_that_learning_depends_on(tmp_path: pathlib.Path)
     np.testing.assert_array_equal(
         again.get_variables(["policy"])[0][0], learner.get_variables(["policy"])[0][0]
     )
-
-
-def test_parameters_can_be_read_without_a_learner(tmp_path: pathlib.Path) -> None:
-    learner, _ = make_learner(for_ever())
-    learner.step()
-    learner.write_checkpoint(str(tmp_path / "1"))
-    update = AddReward()
-    read_parameters(update, str(tmp_path / "1"))
-    np.testing.assert_array_equal(update.network.weight, [3.0, 3.0])
 
 
 class Wider(AddReward):

@@ -78,14 +78,12 @@ def _played(actions: specs.Array, observations: Any = None) -> specs.Environment
 
 
 SMALL_R2D2 = r2d2.Config(torso="mlp", frame_stack=1)
-BOUNDED = specs.BoundedArray((2,), np.float64, -1, 1)
 CHOICE = specs.DiscreteArray(3)
 
 
 @pytest.mark.parametrize(
     ("spec", "config", "sentence"),
     [
-        (_played(BOUNDED), SMALL_R2D2, "needs discrete actions, but .* are 2 numbers from -1 to 1"),
         (_played(specs.Array((2,), np.float32)), SMALL_R2D2, r"cannot be played: must have discr"),
         (_played(specs.BoundedArray((6,), np.int32, 0, 8)), SMALL_R2D2, r"9 x 9 .* = 531,441 comb"),
         (_played(CHOICE), r2d2.Config(torso="mlp"), r"frame_stack must be 1 .* got 4; .* \(4"),
@@ -159,8 +157,6 @@ def _parameters(agent: SingleProcessAgent) -> list[np.ndarray]:
     [
         (r2d2.R2D2, CONFIG, "memory:recall"),
         (impala.IMPALA, IMPALA_CONFIG, "catch"),
-        pytest.param(r2d2.R2D2, CONFIG, "catch", marks=pytest.mark.slow),
-        pytest.param(impala.IMPALA, IMPALA_CONFIG, "memory:recall", marks=pytest.mark.slow),
     ],
 )
 def test_two_runs_of_one_seed_are_equal_bit_for_bit(make: Any, config: Any, env: str) -> None:

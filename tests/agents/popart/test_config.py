@@ -57,15 +57,10 @@ def test_the_baseline_differs_in_nothing_else() -> None:
         assert not baseline.normalise
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "sentence"),
-    [
-        ("scale_min", 1e7, r"scale_min must be at most scale_max \(1000000.0\), got 10000000.0"),
-    ],
-)
-def test_impossible_values_are_refused(field: str, value: Any, sentence: str) -> None:
+def test_an_impossible_value_is_refused() -> None:
+    sentence = r"scale_min must be at most scale_max \(1000000.0\), got 10000000.0"
     with pytest.raises(ValueError, match=sentence):
-        Config(**{field: value})
+        Config(scale_min=1e7)
 
 
 @pytest.mark.parametrize("normalise", [True, False])

@@ -110,16 +110,15 @@ def _difference(trial: Trial, held: Held, index: tuple[int, ...]) -> float:
     ("limit", "separate", "continuous"),
     [
         (None, True, False),
-        (None, False, False),
-        (1.0, True, False),
         (1.0, False, False),
-        (None, True, True),
-        (1.0, False, True),
+        (None, False, True),
+        (1.0, True, True),
     ],
 )
 def test_the_metagradient_is_the_outer_losss_slope(
     limit: float | None, separate: bool, continuous: bool
 ) -> None:
+    """Each two of the three choices meet in every way."""
     config = dataclasses.replace(CONFIG, max_gradient_norm=limit, separate_alphas=separate)
     if continuous and limit is None:  # else one step would move the Gaussians too far
         config = dataclasses.replace(config, learning_rate=CONFIG.learning_rate / 10)

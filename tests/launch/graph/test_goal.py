@@ -15,36 +15,18 @@ def _evaluation(mean_return: float, **of_tasks: float) -> dict[str, float]:
     return dict(learner_steps=1_200, episode_return=mean_return, **tasks)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "returns", "ends"),
-    [
-        (1, [], None),
-        (1, [17.9, 18.0, 30.0], 1),
-        (1, [17.9, NAN, 17.999], None),
-        (2, [18.0, 17.9, 18.0, 19.0], 3),  # a fall between begins the row anew
-        (2, [18.0, NAN, 18.0], None),
-        (3, [20.0, 20.0, 20.0], 2),
-    ],
-)
-def test_a_run_ends_with_the_last_of_so_many_in_a_row(
-    wanted: int, returns: list[float], ends: int | None
-) -> None:
-    goal = Goal(["r2d2"], 18.0, wanted)
-    said = [goal.take("r2d2", _evaluation(value)) for value in returns]
-    assert [i for i, sentence in enumerate(said) if sentence][:1] == (
-        [] if ends is None else [ends]
-    )
-
-
+@pytest.mark.parametrize("agents", [("r2d2",), ("r2d2", "impala")])
 @pytest.mark.parametrize("wanted", [1, 2, 3])
-def test_all_agents_have_to_be_there_at_the_same_time(wanted: int) -> None:
-    """Random evaluations of two, beside a look at all that each has had so far."""
+def test_a_run_ends_with_so_many_in_a_row_of_all_agents_at_the_same_time(
+    wanted: int, agents: tuple[str, ...]
+) -> None:
+    """Random evaluations, beside a look at all that each has had so far."""
     rng = np.random.default_rng(wanted)
-    goal = Goal(["r2d2", "impala"], 0.5, wanted)
-    had: dict[str, list[float]] = {"r2d2": [], "impala": []}
+    goal = Goal(agents, 0.5, wanted)
+    had: dict[str, list[float]] = {agent: [] for agent in agents}
     ended = []
     for i in range(300):
-        agent = ("r2d2", "impala")[i % 2]
+        agent = agents[i % len(agents)]
         had[agent].append(float(rng.choice([0.4, 0.5, 0.6, NAN], p=[0.2, 0.3, 0.45, 0.05])))
         newest = [each[-wanted:] for each in had.values()]
         ended.append(all(sum(value >= 0.5 for value in few) == wanted for few in newest))

@@ -70,15 +70,6 @@ def test_an_agent_of_ones_own_is_called_by_its_name(package: None) -> None:
     assert 32 in [variable.shape[-1] for variable in update.network.trainable_variables]
 
 
-def test_what_config_json_records_is_found_again(package: None, tmp_path: pathlib.Path) -> None:
-    folder = tmp_path / "run"
-    folder.mkdir()
-    given = GIVEN | dict(agent=extending.AGENT, env=extending.TASK, run_dir=str(folder))
-    run = settings.resolve(given, {"REINFORCE": {"discount": "0.25"}})
-    run.folder.config.write_text(run.to_json())
-    assert settings.load(folder) == run
-
-
 @pytest.mark.parametrize(
     ("agent", "said"),
     [
@@ -225,18 +216,29 @@ def _registered() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("agent", _OF_NUMBERED_ACTIONS)
 @pytest.mark.parametrize(
-    "env",
+    ("env", "kind"),
     [
-        *(f"gym:pictures/{name}-v0" for name in IMAGES),
-        "gym:ALE/Pong-v5",
-        "gym:ALE/Pong-v5,gym:ALE/Qbert-v5",
+        *((f"gym:pictures/{name}-v0", "image") for name in IMAGES),
+        ("gym:ALE/Pong-v5", "image"),
+        ("gym:ALE/Pong-v5,gym:ALE/Qbert-v5", "image"),
+        *((f"gym:pictures/{name}-v0", "small") for name in SMALL),
+        *((env, "small") for env in ("catch", "memory:recall", "memory:cartpole")),
+        *((f"gym:{name}-v1", "small") for name in ("CartPole", "FrozenLake")),
     ],
 )
-def test_an_image_is_given_the_values_of_atari_and_a_core(agent: str, env: str) -> None:
-    found = catalogue.preset_config("local", catalogue.entry(agent), env)
-    on_atari = catalogue.preset_config("local", catalogue.entry(agent), "atari:pong")
+def test_vectors_and_what_is_too_small_for_convolutions_are_small(env: str, kind: Kind) -> None:
+    assert catalogue.kind_of(env) == kind
+
+
+@pytest.mark.parametrize("agent", _OF_NUMBERED_ACTIONS)
+def test_an_image_is_given_the_values_of_atari_and_a_core_and_what_is_small_an_mlp(
+    agent: str,
+) -> None:
+    found, on_atari, small = (
+        catalogue.preset_config("local", catalogue.entry(agent), env)
+        for env in ("gym:pictures/colour-v0", "atari:pong", "catch")
+    )
     of_image: dict[str, Any] = dict(frame_stack=1, torso="shallow")
     if agent.startswith("r2d2"):
         of_image |= dict(replay_size=10_000)
@@ -245,25 +247,7 @@ def test_an_image_is_given_the_values_of_atari_and_a_core(agent: str, env: str) 
         if agent in ("impala", "stac", "stacx"):  # so few unrolls want a lower rate, with a core
             of_image |= dict(learning_rate=2e-4)
     assert found == on_atari | of_image
-
-
-@pytest.mark.parametrize("agent", _OF_NUMBERED_ACTIONS)
-@pytest.mark.parametrize(
-    "env",
-    [
-        *(f"gym:pictures/{name}-v0" for name in SMALL),
-        "memory:recall",
-        "memory:cartpole",
-        "gym:CartPole-v1",
-        "gym:FrozenLake-v1",
-    ],
-)
-def test_vectors_and_what_is_too_small_for_convolutions_are_played_as_catch_is(
-    agent: str, env: str
-) -> None:
-    found = catalogue.preset_config("local", catalogue.entry(agent), env)
-    assert found == catalogue.preset_config("local", catalogue.entry(agent), "catch")
-    assert found["torso"] == "mlp"
+    assert small["torso"] == "mlp"
 
 
 OF_VECTORS = {"impala": impala, "stac": stac, "stacx": stac, "rsac": rsac}

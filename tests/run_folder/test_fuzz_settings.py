@@ -12,6 +12,7 @@ from run_folder import building, settings
 from run_folder.settings import SettingsError
 from tests import fuzzing
 from tests.fuzzing import JSON, Edits
+from tests.run_folder import saved_runs
 
 _RUNS = ("r2d2", "popart", "stacx", "r2d2,impala")
 
@@ -19,8 +20,7 @@ _RUNS = ("r2d2", "popart", "stacx", "r2d2,impala")
 @functools.cache
 def _recorded(agent: str) -> dict[str, Any]:
     """The config.json of a run on catch."""
-    given = dict(agent=agent, env="catch", run_dir="/run", preset="local")
-    said: dict[str, Any] = json.loads(settings.resolve(given, {}).to_json())
+    said: dict[str, Any] = json.loads(saved_runs.resolve(agent).to_json())
     return said
 
 

@@ -76,11 +76,6 @@ def test_help_shows_the_sections_in_order_and_ends_well(
     ]
 
 
-def test_a_command_gets_what_its_flags_do_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _run(monkeypatch, SECTIONS, "--test_number=3") == ["command"]
-    assert flags.FLAGS.test_number == 3
-
-
 @pytest.mark.parametrize(
     ("argument", "said"),
     [

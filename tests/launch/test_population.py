@@ -31,7 +31,6 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[NoLoop]]:
     ("argv", "said"),
     [
         ([], ["--agent and --env must be given."]),
-        (["--agent=impela", "--env=catch"], ["'impela'", "Did you mean 'impala'?"]),
         ([*NEW, "--env=os:abort"], ["'os:abort' ended its process, with code -6, when it was"]),
         (["--agent=impala,r2d2", "--env=catch"], ["one agent in a population, got impala,r2d2."]),
         (

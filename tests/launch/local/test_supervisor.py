@@ -133,12 +133,6 @@ def _remove_manifest(launch: Launch) -> None:
     (launch.run.path / "checkpoints" / "manifest.json").unlink()
 
 
-def test_a_run_that_reached_its_limit_and_saved_is_a_success(launch: Launch) -> None:
-    launch.meanwhile = launch.report(LIMIT)
-    assert launch.end() == 0
-    assert f"The run has ended: {LIMIT}." in launch.out
-
-
 @pytest.mark.parametrize(
     ("limits", "further"),
     [
@@ -156,6 +150,7 @@ def test_the_line_that_resumes_raises_what_was_reached(
 ) -> None:
     launch.meanwhile = launch.report(LIMIT, limits=limits)
     assert launch.end() == 0
+    assert f"The run has ended: {LIMIT}." in launch.out
     line = f"Resume:   {command('train')} --run_dir={launch.run.path} --resume{further}\n"
     assert line in launch.out
 

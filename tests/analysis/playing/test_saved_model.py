@@ -95,7 +95,6 @@ def _own_actions(player: Player, stream: dict[str, np.ndarray]) -> list[Any]:
 
 def test_actions_are_those_of_the_evaluation_policy(tmp_path: pathlib.Path) -> None:
     runs: dict[str, tuple[str, str, dict[str, str], dict[str, Any]]] = {
-        "values": ("r2d2", "memory:cartpole", {}, {"epsilon": 0.3}),
         "frames": ("r2d2", "catch", {"frame_stack": "3"}, {"memory_steps": 2, "epsilon": 0.3}),
         "loops": ("impala", "catch", {"torso": "resnet", "frame_stack": "2"}, {}),
         "feedforward": ("r2d2_feedforward", "catch", {"frame_stack": "2"}, {"epsilon": 0.3}),

@@ -38,6 +38,9 @@ def small(tmp_path: pathlib.Path, request: pytest.FixtureRequest) -> tuple[Setti
     return run, settings.load(written)
 
 
+OF_ONE_AGENT = pytest.mark.parametrize("small", ["r2d2"], indirect=True)
+
+
 def test_it_has_the_parameters_in_half_the_bytes_and_what_is_known_of_them(
     small: tuple[Settings, Settings],
 ) -> None:
@@ -90,6 +93,7 @@ def test_it_plays_and_a_run_goes_on_from_it(small: tuple[Settings, Settings]) ->
     assert again.played.actor_steps == player.played.actor_steps
 
 
+@OF_ONE_AGENT
 def test_a_copy_is_locked_before_a_learner_is_saved_in_it(
     small: tuple[Settings, Settings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +146,7 @@ def test_of_several_agents_those_without_a_learner_go_on_from_their_best(
     )
 
 
+@OF_ONE_AGENT
 def test_parameters_that_are_damaged_are_told_and_no_way_around_them(
     small: tuple[Settings, Settings],
 ) -> None:
@@ -158,6 +163,7 @@ def _fails(*_: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
+@OF_ONE_AGENT
 def test_what_16_bits_do_not_hold_and_where_nothing_can_be_written_is_said(
     small: tuple[Settings, Settings], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

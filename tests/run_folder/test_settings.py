@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-import tree
 
 from environments import scores
 from environments.dm import make_environment_spec
 from environments.dmlab import environment as dmlab
-from replay import dataset, tables
 from run_folder import building, catalogue, resuming, settings
 from run_folder.settings import EVERY_AGENT, Crew, Settings, SettingsError
 from tests.eager import eagerly
+from tests.launch.graph.test_learner_node import zeros_of
 from tests.run_folder import saved_runs
 
 DMLAB = "dmlab:seekavoid_arena_01"
@@ -215,18 +214,7 @@ def test_every_agent_learns_on_every_kind_of_environment(name: str, env: str) ->
     run = settings.resolve(_given(agent=name, env=env), {name: small})
     agent = building.make_agent(run, name)
     spec = make_environment_spec(env, full_action_space=run.full_action_space)
-    core_state = building.core_state_spec(agent, spec)
-    batches = dataset.make_dataset(
-        ["localhost:1"],
-        agent.tables,
-        spec,
-        core_state,
-        tables.block_layout(agent.tables),
-        agent.batch_sizes,
-    )
-    batch = tree.map_structure(
-        lambda s: tf.zeros([d or agent.batch_size for d in s.shape], s.dtype), batches.element_spec
-    )
+    batch = zeros_of(agent, spec)
     batch = batch._replace(
         probability=tf.ones_like(batch.probability), table_size=tf.ones_like(batch.table_size)
     )

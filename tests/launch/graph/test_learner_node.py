@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tree
+from acme import specs
 
 from agents.batches import Fetched
 from agents.contract import Agent
@@ -50,8 +51,8 @@ def _agent(name: str) -> Agent:
     return catalogue.entry(name).make(dataclasses.replace(config, **SMALL, **own), name)
 
 
-def _zeros(agent: Agent) -> Any:
-    spec = with_actions_of(agent.config, environment_spec())
+def zeros_of(agent: Agent, spec: specs.EnvironmentSpec) -> Any:
+    """The batch that a learner warms up on."""
     batches = dataset.make_dataset(
         ["localhost:1"],
         agent.tables,
@@ -66,11 +67,12 @@ def _zeros(agent: Agent) -> Any:
 @pytest.mark.parametrize("name", ["r2d2", "r2d2_feedforward", "impala", "popart", "stacx", "rsac"])
 def test_a_warm_up_leaves_no_trace_in_what_is_learned(name: str) -> None:
     agent = _agent(name)
-    nothing, batch = _zeros(agent), random_batch(agent.config)
+    spec = with_actions_of(agent.config, environment_spec())
+    nothing, batch = zeros_of(agent, spec), random_batch(agent.config)
     found = []
     for warm in (False, True):
         tf.random.set_seed(0)
-        update = agent.make_update(with_actions_of(agent.config, environment_spec()))
+        update = agent.make_update(spec)
         metrics: list[Any] = []
         learner = Learner(update, Fetched(iter([batch, batch])), on_metrics=metrics.append)
         before = learner.save()

@@ -48,18 +48,13 @@ def _agents(**changes: Any) -> dict[str, Agent]:
 NAMES = tuple(_agents())
 
 
-def _embeddings(variables: Any) -> tf.Variable:
-    (embeddings,) = [v for v in variables if "embeddings" in v.name]
-    return embeddings
-
-
 @pytest.mark.parametrize("name", NAMES)
 @eagerly()
 def test_an_update_changes_the_embeddings_of_the_words_it_read(name: str) -> None:
     agent = _agents()[name]
     update = agent.make_update(spec_with_words())
     batch = with_words(random_batch(agent.config))
-    embeddings = _embeddings(update.network.trainable_variables)
+    (embeddings,) = [v for v in update.network.trainable_variables if "embeddings" in v.name]
     before, unread = embeddings.numpy(), NUM_WORDS
     instruction = batch.inputs.observation["instruction"]
     batch.inputs.observation["instruction"] = tf.where(instruction == unread, 1, instruction)

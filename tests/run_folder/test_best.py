@@ -1,6 +1,5 @@
 """The parameters of the best evaluation: written, read, damaged, and of other sizes."""
 
-import errno
 import pathlib
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from run_folder import best, disk
+from run_folder import best
 from run_folder.checkpoints import DamagedError, OtherSizesError
 
 # More than ten, whose order is not that of their names.
@@ -38,21 +37,6 @@ def test_what_is_written_is_read_of_its_agent(tmp_path: pathlib.Path) -> None:
     best.write(folder, "r2d2", BEST)
     _check_same(best.read(folder, "r2d2"))
     assert {file.name for file in folder.iterdir()} == {"best-r2d2.npz", "best-impala.npz"}
-
-
-def test_a_disk_that_cannot_take_it_leaves_the_one_before(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    best.write(tmp_path, "r2d2", BEST)
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(disk, "sync", full)
-    with pytest.raises(OSError, match="No space left"):
-        best.write(tmp_path, "r2d2", best.Best(9.0, 1, 1, 1.0, []))
-    _check_same(best.read(tmp_path, "r2d2"))
-    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_damaged_file_is_never_taken_for_another(tmp_path: pathlib.Path) -> None:

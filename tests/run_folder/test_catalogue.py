@@ -199,17 +199,13 @@ class Picture(gymnasium.Env):
         return self.observation_space.sample(), float(action), False, False, {}
 
 
-def _make_picture(**arguments: Any) -> gymnasium.Env:
-    return Picture(**arguments)
-
-
 @pytest.fixture(autouse=True)
 def _registered() -> Iterator[None]:
     with mock.patch.dict(gymnasium.registry):
         for name, shape in (IMAGES | SMALL).items():
             gymnasium.register(
                 f"pictures/{name}-v0",
-                entry_point=_make_picture,
+                entry_point=Picture,
                 max_episode_steps=4,
                 kwargs={"shape": shape},
             )

@@ -61,11 +61,6 @@ def test_an_unroll_trains_the_value_of_its_own_task_alone(normalise: bool) -> No
         assert (gradient[..., [0, 1, 3]] != 0).any(axis=tuple(range(gradient.ndim - 1))).all()
 
 
-def _scaled(batch: Batch, scale: float) -> Batch:
-    of_task = TASKS == SCALED
-    return batch._replace(reward=tf.where(of_task, scale * batch.reward, batch.reward))
-
-
 def test_the_scale_of_one_tasks_rewards_changes_no_update() -> None:
     """Once the statistics have settled, thousandfold rewards move the parameters alike."""
     config = small_config("popart", learning_rate=1e-2)
@@ -81,7 +76,8 @@ def test_the_scale_of_one_tasks_rewards_changes_no_update() -> None:
     before = [v.numpy() for v in update.learned_network.trainable_variables]
     for step in range(30, 50):
         batch = make_batch(config, seed=step)
-        larger = _scaled(batch, 1_000.0)
+        reward = tf.where(TASKS == SCALED, 1_000.0 * batch.reward, batch.reward)
+        larger = batch._replace(reward=reward)
         losses = [float(u.evaluate(b).loss) for u, b in ((update, batch), (scaled, larger))]
         assert losses[0] == pytest.approx(losses[1], rel=1e-3)
         update(batch)

@@ -34,10 +34,6 @@ def impala(run: Settings) -> Player:
     return evaluation.load(run, "impala")
 
 
-def _with_seed(player: Player, seed: int) -> Player:
-    return dataclasses.replace(player, played=dataclasses.replace(player.played, seed=seed))
-
-
 def _parameters(player: Player) -> list[np.ndarray]:
     return [variable.numpy() for variable in player.network.trainable_variables]
 
@@ -94,8 +90,9 @@ def test_fewer_episodes_than_environments_are_one_each(impala: Player) -> None:
 
 
 def test_a_seed_fixes_every_episode(impala: Player) -> None:
+    played = (dataclasses.replace(impala.played, seed=seed) for seed in (1, 1, 2))
     first, again, other = (
-        evaluation.play(_with_seed(impala, seed), "catch", 60) for seed in (1, 1, 2)
+        evaluation.play(dataclasses.replace(impala, played=each), "catch", 60) for each in played
     )
     assert first == again
     assert first != other

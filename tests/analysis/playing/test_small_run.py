@@ -5,6 +5,7 @@ import errno
 import pathlib
 import shutil
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -159,10 +160,6 @@ def test_parameters_that_are_damaged_are_told_and_no_way_around_them(
         resuming.manifests(written, updates, step=None, with_replay=True)
 
 
-def _fails(*_: object) -> None:
-    raise OSError(errno.ENOSPC, "No space left on device")
-
-
 @OF_ONE_AGENT
 def test_what_16_bits_do_not_hold_and_where_nothing_can_be_written_is_said(
     small: tuple[Settings, Settings], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
@@ -171,7 +168,8 @@ def test_what_16_bits_do_not_hold_and_where_nothing_can_be_written_is_said(
     with pytest.raises(SettingsError, match="/proc/small cannot be written: "):
         small_run.write(player, pathlib.Path("/proc/small"))
     with monkeypatch.context() as full:
-        full.setattr(best, "write", _fails)
+        error = OSError(errno.ENOSPC, "No space left on device")
+        full.setattr(best, "write", mock.Mock(side_effect=error))
         with pytest.raises(SettingsError, match="small cannot be written: No space left on device"):
             small_run.write(player, tmp_path / "b" / "small")
     assert not list((tmp_path / "b").iterdir())

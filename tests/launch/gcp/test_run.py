@@ -126,12 +126,6 @@ def _recipe(image: pathlib.Path) -> tuple[list[str], pathlib.Path, dict[str, str
     return [word.replace("/job", str(image)) for word in command], image / folder, variables
 
 
-def _returns(here: Cloud) -> list[float]:
-    """What each evaluation came to, as the bucket has it."""
-    rows = csv.DictReader(io.StringIO(here.read(f"{RUN}/logs/evaluator.csv")))
-    return [float(row["episode_return"]) for row in rows]
-
-
 def _launch(here: Cloud, *flags: str) -> Started:
     within = here.user.within(here.within())
     with Commands(within, here.environment()) as commands:
@@ -164,7 +158,8 @@ def test_a_run_on_the_clouds_hosts_learns_cancels_its_job_and_goes_on_in_another
     assert started.wait_until_cancelled() == f"{JOBS}/1"
     started.terminate()
     assert _state(here) == ("finished", "60,000 actor steps were reached")
-    assert max(_returns(here)) >= SOLVED
+    rows = csv.DictReader(io.StringIO(here.read(f"{RUN}/logs/evaluator.csv")))
+    assert max(float(row["episode_return"]) for row in rows) >= SOLVED
     before = _ended(here)
 
     started = _launch(here, "--resume", "--max_actor_steps=64000")

@@ -99,8 +99,8 @@ def test_states_are_those_of_an_actor_that_does_the_same(
     settings: Settings, life_loss: str
 ) -> None:
     """Against a loop over the network alone, with resets, previous actions and rewards."""
-    config = settings.configs["r2d2"]
-    agent = building.make_agent(settings, "r2d2", _with(config, life_loss=life_loss))
+    config = dataclasses.replace(settings.configs["r2d2"], life_loss=life_loss)
+    agent = building.make_agent(settings, "r2d2", config)
     network: Any = agent.make_network(building.environment_spec(settings))
     kept, resets = Recorder(), 0
     for _ in demonstrations.play(agent, network, iter(EPISODES), None, kept):
@@ -125,10 +125,6 @@ def test_states_are_those_of_an_actor_that_does_the_same(
             np.testing.assert_allclose(row.values["q_max"], q.numpy().max(axis=-1), atol=1e-6)
     assert next(rows, None) is None
     assert (resets > 0) == (life_loss == "reset")
-
-
-def _with(config: Any, **changes: Any) -> Any:
-    return type(config)(**{**vars(config), **changes})
 
 
 class Learner:

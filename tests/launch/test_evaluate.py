@@ -85,14 +85,6 @@ def test_bad_input_is_one_sentence_and_nothing_is_played(
     assert sorted(run_dir.rglob("*")) == before
 
 
-def test_a_run_in_the_home_folder_is_found(
-    run_dir: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(run_dir.parent))
-    said = typed.refused(evaluate.main, f"--run_dir=~/{run_dir.name}", "--checkpoint=5")
-    assert "holds no step 5 of r2d2" in said
-
-
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [(KeyboardInterrupt(), 130, ""), (CannotPlayError("All were lost."), 2, "All were lost.\n")],

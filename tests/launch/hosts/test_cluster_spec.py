@@ -152,8 +152,3 @@ def test_a_job_in_the_home_folder_is_found(
     (pool / job.POOL_FILE).write_text(json.dumps(facts))
     assert typed.run(cluster.main, "--job=~/job", "--hosts=x") == 0
     assert capsys.readouterr().out.split() == ["0", "actor/0", "x:2222"]
-
-
-def test_a_job_of_a_name_that_no_folder_has_is_refused() -> None:
-    said = typed.refused(cluster.main, "--job=~nobody-here/job", "--hosts=x")
-    assert "There is no home folder ~nobody-here" in said

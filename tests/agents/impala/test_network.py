@@ -9,29 +9,13 @@ import pytest
 import tensorflow as tf
 from acme import specs
 
-from agents.impala.agent import ATARI, DMLAB, make
+from agents.impala.agent import ATARI, make
 from agents.impala.distributions import Categorical, Several, form_of
 from agents.impala.network import make_network
 from agents.impala.policy import environment_action, make_evaluation_policy, make_policy
 from replay.structures import NO_ACTION, NetworkInput
 from tests.batches import OBSERVATION_SIZE, environment_spec, inputs_after, random_inputs
 from tests.small_agents import small_config
-
-
-def _images(height: int, width: int, channels: int) -> NetworkInput:
-    image = tf.zeros([1, height, width, channels], tf.uint8)
-    return NetworkInput(image, tf.zeros([1], tf.int32), tf.zeros([1]))
-
-
-def test_networks_of_the_two_settings() -> None:
-    atari = make_network(ATARI, environment_spec(num_actions=18))
-    dmlab = make_network(DMLAB, environment_spec(num_actions=9))
-    output, state = atari.step(_images(84, 84, 4), atari.initial_state(1))
-    assert output.policy.logits.shape == (1, 18)
-    assert state == ()
-    output, state = dmlab.step(_images(72, 96, 3), dmlab.initial_state(1))
-    assert output.value.shape == (1, 1)
-    assert state.hidden.shape == (1, 256)
 
 
 def test_what_differs_between_two_images_is_not_lost_in_the_torso() -> None:

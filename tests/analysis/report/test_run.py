@@ -31,12 +31,6 @@ def test_lines_are_named_by_what_tells_them_apart(tmp_path: pathlib.Path) -> Non
     assert [line.label for line in run.lines(runs[1:])] == ["r2d2", "impala"]
 
 
-def test_a_folder_may_have_been_moved(tmp_path: pathlib.Path) -> None:
-    Folder(tmp_path / "before").path.rename(tmp_path / "after")
-    (loaded,) = run.load([str(tmp_path / "after")])
-    assert loaded.settings.path == tmp_path / "after"
-
-
 def test_episodes_are_of_the_agent_that_acted(tmp_path: pathlib.Path) -> None:
     folder = Folder(tmp_path / "run", "r2d2,popart", "catch,catch:large_rewards", num_actors=4)
     folder.act([float(i) for i in range(40)], actors=4)

@@ -60,10 +60,6 @@ class Odd(gymnasium.Env):
     )
     action_space = spaces.Discrete(3, start=5)
 
-    def __init__(self) -> None:
-        self.seen: list[Any] = []
-        self.acted: list[int] = []
-
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:

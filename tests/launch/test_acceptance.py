@@ -51,7 +51,7 @@ def test_a_flag_that_a_saved_run_refuses_changes_nothing(
     assert said in refused(capsys, begun, f"--run_dir={begun}", "--resume", *argv)
 
 
-def test_a_flag_that_every_run_takes_is_recorded(begun: pathlib.Path, stub: type[NoLoop]) -> None:
+def test_a_flag_that_every_run_takes_is_recorded(begun: pathlib.Path) -> None:
     assert typed_populations.run(f"--run_dir={begun}", "--resume", "--num_actors=5") == 0
     assert settings.load(begun).flags["num_actors"] == 5
 
@@ -64,9 +64,7 @@ def test_where_nothing_was_changed_nothing_is_asked(
     assert len(stub.trained) == 1
 
 
-def test_of_a_run_that_is_saving_no_checkpoint_is_read(
-    begun: pathlib.Path, stub: type[NoLoop]
-) -> None:
+def test_of_a_run_that_is_saving_no_checkpoint_is_read(begun: pathlib.Path) -> None:
     run = PopulationFolder(begun).member(1)
     (run.checkpoints / "manifest.json").write_text("half")
     with Holder(run.path):

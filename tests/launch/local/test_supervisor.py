@@ -139,7 +139,6 @@ def _remove_manifest(launch: Launch) -> None:
         (dict(actor_steps=2_000, learner_steps=None), " --max_actor_steps=4000"),
         (dict(actor_steps=2_001, learner_steps=None), ""),
         (dict(actor_steps=1_500, learner_steps=9), " --max_actor_steps=3000"),
-        (dict(actor_steps=None, learner_steps=None), ""),
         (dict(actor_steps=None, learner_steps=None, walltime=3_600.0), " --max_minutes=120"),
         (dict(actor_steps=1_500, walltime=7.5), " --max_actor_steps=3000 --max_minutes=63"),
         (dict(actor_steps=None, walltime=9_000.5), ""),

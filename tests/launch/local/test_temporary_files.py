@@ -12,7 +12,7 @@ import pytest
 from launch.local import fork_server, processes, temporary_files
 
 
-def test_files_are_made_in_a_folder_that_goes(tmp_path: pathlib.Path) -> None:
+def test_files_are_made_in_a_folder_that_goes() -> None:
     before = tempfile.gettempdir()
     with temporary_files.folder_of_a_run() as folder:
         descriptor, file = tempfile.mkstemp()

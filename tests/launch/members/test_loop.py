@@ -77,9 +77,7 @@ def test_a_turn_may_be_longer_than_any_run(make: Make, world: World) -> None:
     assert world.told_to(0, "max_actor_steps") == [str(largest)] * 2
 
 
-def test_a_population_goes_on_where_it_was(
-    make: Make, world: World, folder: PopulationFolder
-) -> None:
+def test_a_population_goes_on_where_it_was(make: Make, world: World) -> None:
     assert make(range(1)).run()  # one member has been trained alone
     world.started.clear()
     world.told.clear()
@@ -243,9 +241,7 @@ def test_who_ends_before_it_began_is_no_failure_when_all_end(
     assert "ended with code" not in told.getvalue()
 
 
-def test_settings_that_a_member_refuses_end_all(
-    make: Make, world: World, folder: PopulationFolder
-) -> None:
+def test_settings_that_a_member_refuses_end_all(make: Make, world: World) -> None:
     world.codes, world.lasting = {1: [2]}, {0, 2}
     world.said = "--impala.x must be right."
     with pytest.raises(SettingsError, match=r"Member 01: --impala\.x must be right\."):

@@ -91,10 +91,7 @@ def _distance(xs: list[Nest], ys: list[Nest]) -> float:
 
 @pytest.mark.parametrize(
     ("name", "core"),
-    [
-        *(("r2d2", core) for core in ("lstm", "gru", "lru", "sonnet:LSTM")),
-        ("impala", "lstm"),
-    ],
+    [*(("r2d2", core) for core in ("lstm", "gru", "lru", "sonnet:LSTM")), ("impala", "lstm")],
 )
 def test_outputs_are_those_of_the_last_k_inputs_of_the_episode(name: str, core: str) -> None:
     network = _network(_agent(name, core=core))

@@ -13,14 +13,7 @@ import tree
 from acme.utils import counting
 
 from agents.learner import BrokenOffError, Learner
-from agents.several_learners import (
-    ALONE,
-    Learners,
-    among,
-    gradients_of,
-    mean,
-    whole_metrics,
-)
+from agents.several_learners import ALONE, Learners, among, gradients_of, mean, whole_metrics
 from replay.structures import Batch
 from tests.agents.adding import AddReward, Priorities, batch_of, for_ever, make_learner
 from tests.agents.together import CLIP, Case, Group, Learned, learn

@@ -154,10 +154,7 @@ def _parameters(agent: SingleProcessAgent) -> list[np.ndarray]:
 
 @pytest.mark.parametrize(
     ("make", "config", "env"),
-    [
-        (r2d2.R2D2, CONFIG, "memory:recall"),
-        (impala.IMPALA, IMPALA_CONFIG, "catch"),
-    ],
+    [(r2d2.R2D2, CONFIG, "memory:recall"), (impala.IMPALA, IMPALA_CONFIG, "catch")],
 )
 def test_two_runs_of_one_seed_are_equal_bit_for_bit(make: Any, config: Any, env: str) -> None:
     ends = []

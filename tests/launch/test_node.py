@@ -223,10 +223,7 @@ def test_the_end_of_the_run_ends_the_process(
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [
-        ([], "--job must be given"),
-        (["--job=nowhere"], "--job=nowhere holds no job"),
-    ],
+    [([], "--job must be given"), (["--job=nowhere"], "--job=nowhere holds no job")],
 )
 def test_what_cannot_be_run_is_refused(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]

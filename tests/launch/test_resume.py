@@ -165,11 +165,7 @@ _DAMAGE = {
         ),
         ("limit reached", ["--resume", "--max_learner_steps=3"], " --max_learner_steps=8."),
         ("nothing", ["--resume", "--r2d2.lstm_size=32"], "--r2d2.lstm_size=32 was given; the"),
-        (
-            "nothing",
-            ["--resume", "--r2d2.hidden_sizes=8"],
-            "other sizes.*has --r2d2.hidden_sizes=",
-        ),
+        ("nothing", ["--resume", "--r2d2.hidden_sizes=8"], "other sizes.*has --r2d2.hidden_sizes="),
         ("nothing", ["--resume", "--r2d2.replay_size=500"], "--r2d2.replay_size=500: its replay"),
         ("nothing", ["--resume", "--r2d2.length=48"], "--r2d2.length=48: its replay"),
         ("nothing", ["--resume", "--r2d2.forget_bias=1"], "--r2d2.forget_bias must stay 4.0, with"),

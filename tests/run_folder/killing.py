@@ -191,10 +191,7 @@ def left(folder: pathlib.Path) -> list[str]:
 
 
 def launch(
-    run: Settings,
-    expected: set[int | None],
-    go_back: int | None,
-    kill: Callable[[], Killer],
+    run: Settings, expected: set[int | None], go_back: int | None, kill: Callable[[], Killer]
 ) -> list[dict[str, Any]]:
     """Launches the run, until it is killed; what it said."""
     ours, theirs = Pipe(duplex=False)

@@ -75,10 +75,7 @@ def test_an_agent_of_ones_own_is_called_by_its_name(package: None) -> None:
     [
         ("r2d3", "'r2d3' is unknown; there are r2d2, .* Did you mean 'r2d2'?"),
         ("entries_of_a_test:", "'entries_of_a_test:' is unknown"),
-        (
-            "no_such_module:A",
-            "such as my_package.agents:REINFORCE, got 'no_such_module:A'",
-        ),
+        ("no_such_module:A", "such as my_package.agents:REINFORCE, got 'no_such_module:A'"),
         ("no_such_module:A", "there is no module 'no_such_module' on PYTHONPATH"),
         ("raises_in_a_test:A", "importing 'raises_in_a_test' raises RuntimeError: no licence"),
         ("entries_of_a_test:ENTRI", "has no 'ENTRI', did you mean 'ENTRY'?"),

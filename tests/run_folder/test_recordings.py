@@ -15,10 +15,7 @@ from run_folder.recordings import Episode
 from run_folder.texts import SettingsError
 
 SPEC = specs.EnvironmentSpec(
-    observations={
-        "image": specs.Array((3, 2), np.uint8),
-        "words": specs.Array((4,), np.int32),
-    },
+    observations={"image": specs.Array((3, 2), np.uint8), "words": specs.Array((4,), np.int32)},
     actions=specs.DiscreteArray(5),
     rewards=specs.Array((), np.float32),
     discounts=specs.BoundedArray((), np.float32, 0, 1),

@@ -250,9 +250,7 @@ def test_the_time_to_write_replay_is_estimated(
     if last is not None:
         items_then, seconds_then = last
         manifest = dataclasses.replace(
-            save_all(place.saver, 1, COUNTS),
-            replay_items=items_then,
-            replay_seconds=seconds_then,
+            save_all(place.saver, 1, COUNTS), replay_items=items_then, replay_seconds=seconds_then
         )
     place.replays[0].items, place.replays[1].items = items, 0
     assert place.new_saver(manifest).replay_seconds() == pytest.approx(seconds)

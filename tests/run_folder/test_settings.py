@@ -65,11 +65,7 @@ def test_the_local_preset_plays_each_of_several_tasks_equally_often(
 
 @pytest.mark.parametrize(
     ("agent", "env", "num_actors", "evaluation_episodes"),
-    [
-        ("r2d2", DMLAB, 8, 2),
-        ("popart", f"{DMLAB},{LANGUAGE}", 8, 0),
-        ("popart", "dmlab30", 30, 0),
-    ],
+    [("r2d2", DMLAB, 8, 2), ("popart", f"{DMLAB},{LANGUAGE}", 8, 0), ("popart", "dmlab30", 30, 0)],
 )
 def test_the_local_preset_starts_few_engines(
     agent: str, env: str, num_actors: int, evaluation_episodes: int

@@ -9,12 +9,7 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 from acme import specs
 
-from agents.impala.distributions import (
-    SquashedGaussian,
-    log_slope,
-    squashed,
-    squashed_gaussian,
-)
+from agents.impala.distributions import SquashedGaussian, log_slope, squashed, squashed_gaussian
 
 D = 3
 tfd, tfb = tfp.distributions, tfp.bijectors

@@ -108,12 +108,7 @@ def _difference(trial: Trial, held: Held, index: tuple[int, ...]) -> float:
 
 @pytest.mark.parametrize(
     ("limit", "separate", "continuous"),
-    [
-        (None, True, False),
-        (1.0, False, False),
-        (None, False, True),
-        (1.0, True, True),
-    ],
+    [(None, True, False), (1.0, False, False), (None, False, True), (1.0, True, True)],
 )
 def test_the_metagradient_is_the_outer_losss_slope(
     limit: float | None, separate: bool, continuous: bool

@@ -99,12 +99,7 @@ def test_a_seed_fixes_every_episode(impala: Player) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "episodes"),
-    [
-        ("atari:pong", 200),
-        ("dmlab:rooms_watermaze", 500),
-        ("catch", 100),
-    ],
+    ("task", "episodes"), [("atari:pong", 200), ("dmlab:rooms_watermaze", 500), ("catch", 100)]
 )
 def test_as_many_episodes_as_in_the_papers(task: str, episodes: int) -> None:
     assert evaluation.num_episodes(task) == episodes

@@ -66,9 +66,7 @@ def test_no_terminal_has_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) ->
     with session.progressing("atari:pong", 30, console) as step:
         for _ in range(5):
             step(1_000, 2)
-    assert text.getvalue().splitlines() == [
-        "atari:pong: 6 of 30 episodes, 3,000 steps",
-    ]
+    assert text.getvalue().splitlines() == ["atari:pong: 6 of 30 episodes, 3,000 steps"]
 
 
 def test_a_terminal_has_a_bar_that_goes_when_it_is_full() -> None:

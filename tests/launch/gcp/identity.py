@@ -16,9 +16,7 @@ def write(folder: pathlib.Path, hosts: Sequence[str]) -> None:
     """Writes server.pem and server.key, of a server of these names, and credentials.json."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     text = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode()
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a Google of these tests")])
     now = datetime.datetime.now(datetime.timezone.utc)

@@ -88,7 +88,7 @@ def test_a_context_holds_the_job_and_a_recipe_that_installs_the_locks_alone(
     pool = artefact.Pool("workerpool1", "actor", ("actor/0",), (node,))
     images.write_context(tmp_path, pool, run, "us-central1", lock)
     assert {path.name for path in tmp_path.iterdir()} == {
-        *("Dockerfile", lock, images.LAUNCHPAD_LOCK, images.GCP_LOCK, "workerpool1"),
+        *("Dockerfile", lock, images.LAUNCHPAD_LOCK, images.GCP_LOCK, "workerpool1")
     }
     assert {path.name for path in (tmp_path / "workerpool1").iterdir()} > {"job.pkl", "launch"}
     text = (tmp_path / "Dockerfile").read_text()

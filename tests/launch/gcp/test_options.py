@@ -20,8 +20,7 @@ from run_folder.settings import SettingsError
 pytestmark = pytest.mark.repository
 
 GIVEN = dict(
-    gcp_region="europe-west4",
-    gcp_repository="europe-west4-docker.pkg.dev/some-project/images",
+    gcp_region="europe-west4", gcp_repository="europe-west4-docker.pkg.dev/some-project/images"
 )
 RUN_DIR = "gs://some-bucket/runs/pong"
 

@@ -20,12 +20,7 @@ from tests.launch import namespaces
 from tests.launch.gcp import cloud, identity, vertex
 from tests.launch.gcp.cloud import Cloud
 
-pytestmark = [
-    pytest.mark.repository,
-    pytest.mark.slow,
-    pytest.mark.launchpad,
-    namespaces.NEEDED,
-]
+pytestmark = [pytest.mark.repository, pytest.mark.slow, pytest.mark.launchpad, namespaces.NEEDED]
 RUN = "runs/catch"
 CATCH = (
     *("--agent=r2d2", "--env=catch", "--num_actors=32", "--actors_per_node=16", "--seed=1"),

@@ -268,11 +268,7 @@ def test_logs_hold_means_of_a_period_and_every_episode(clock: Clock) -> None:
         node.report_steps([0], 600, [(0, 0, 1.0, 9, 150), (3, 0, -1.0, 11, 600)], 0)
         node.report_learner("r2d2", 4, 1_200, {"loss": 0.5, "parameter_lag": 3.0})
 
-    clock.at = {
-        2: report,
-        12: lambda: _act(node, 600),
-        25: lambda: node.report_saved("r2d2"),
-    }
+    clock.at = {2: report, 12: lambda: _act(node, 600), 25: lambda: node.report_saved("r2d2")}
     node.run()
     first, second = _rows(clock.path, "actor")  # at 25 no newer
     assert (first["actor_steps"], second["actor_steps"]) == ("600", "1200")

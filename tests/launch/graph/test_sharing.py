@@ -183,9 +183,7 @@ def test_items_hold_the_reader_s_zero_state_and_largest_priority_where_another_a
     assert asked == ({("r2d2",)} if reader == "r2d2" else set())
 
 
-def test_items_hold_the_acting_network_s_state_and_step_for_its_own_learner(
-    played: Played,
-) -> None:
+def test_items_hold_the_acting_network_s_state_and_step_for_its_own_learner(played: Played) -> None:
     moved = 0
     priorities = set()
     for priority, header, core_state in played.items(played.acting):

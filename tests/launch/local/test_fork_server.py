@@ -118,10 +118,7 @@ def test_a_node_that_was_killed_is_told_of_and_started_again(tmp_path: pathlib.P
             wait_for(lambda: (output / "asking/0").read_text().count("sum") >= 2)
         """,
     )
-    assert out.splitlines() == [
-        "[('asking/0', -9)]",
-        "[('adder/0', -9, 'starved')]",
-    ]
+    assert out.splitlines() == ["[('asking/0', -9)]", "[('adder/0', -9, 'starved')]"]
 
 
 def test_what_a_called_function_raises_is_raised_here(tmp_path: pathlib.Path) -> None:
@@ -200,11 +197,7 @@ def test_what_a_node_or_a_check_starts_hears_signals_and_ends_with_it(
             nodes.wait_until_gone(words[1:3])
         """,
     )
-    assert out.splitlines() == [
-        "[-15, -2, -1, -15]",
-        "[-15,-2,-1,-15]",
-        "[('asking/0', -9)]",
-    ]
+    assert out.splitlines() == ["[-15, -2, -1, -15]", "[-15,-2,-1,-15]", "[('asking/0', -9)]"]
 
 
 def test_a_check_that_does_not_end_is_killed_and_told_of(tmp_path: pathlib.Path) -> None:

@@ -118,11 +118,7 @@ def test_nodes_share_what_a_gpu_has_free(
 @pytest.mark.parametrize(
     ("argv", "told", "said"),
     [
-        (
-            [],
-            None,
-            "needs an NVIDIA GPU that TensorFlow sees, and no nvidia-smi answers",
-        ),
+        ([], None, "needs an NVIDIA GPU that TensorFlow sees, and no nvidia-smi answers"),
         ([], "exit 9", "and nvidia-smi tells of none: docs/installing.md says"),
         ([], ONE, "and the TensorFlow that is installed is one for processors:"),
         ([], TWO, f"TensorFlow does not see {A}, {B}, of which nvidia-smi tells."),

@@ -160,8 +160,7 @@ def test_a_reader_that_is_gone_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_view_shows_each_of_several_learners() -> None:
     learners = dict(
-        r2d2=dict(learner_steps=678, loss=0.5, parameter_lag=2.0),
-        impala=dict(learner_steps=1_234),
+        r2d2=dict(learner_steps=678, loss=0.5, parameter_lag=2.0), impala=dict(learner_steps=1_234)
     )
     evaluations = dict(impala=dict(learner_steps=1_200, episode_return=0.5))
     shown = view.rows(progress(learners=learners, evaluations=evaluations))

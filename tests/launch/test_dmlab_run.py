@@ -1,5 +1,6 @@
 """A whole run on DeepMind Lab: engines are killed, training and evaluation go on."""
 
+import functools
 import pathlib
 import signal
 
@@ -33,6 +34,10 @@ def _engines(run: Run) -> list[psutil.Process]:
     return [p for p in actor.children() if "environments.dmlab.process" in p.cmdline()]
 
 
+def _has_lost(run: Run, engines: int) -> bool:
+    return run.count("environments_lost") == engines
+
+
 def test_killed_engines_are_replaced_and_training_goes_on(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -45,7 +50,7 @@ def test_killed_engines_are_replaced_and_training_goes_on(
         for number in range(1, LOST + 1):
             run.wait_until(lambda: len(_engines(run)) == 2)
             _engines(run)[0].send_signal(signal.SIGKILL)
-            run.wait_until(lambda lost=number: run.count("environments_lost") == lost)
+            run.wait_until(functools.partial(_has_lost, run, number))
         assert list(temporary.glob("recurrent-replay-*/dmlab-*"))
         steps, updates = run.count("actor_steps"), run.count("learner_steps")
         run.wait_until(lambda: run.count("actor_steps") > steps + 100)

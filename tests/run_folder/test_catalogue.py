@@ -202,7 +202,7 @@ def _registered() -> Iterator[None]:
         for name, shape in (IMAGES | SMALL).items():
             gymnasium.register(
                 f"pictures/{name}-v0",
-                entry_point=Picture,
+                entry_point=lambda **arguments: Picture(**arguments),
                 max_episode_steps=4,
                 kwargs={"shape": shape},
             )

@@ -14,9 +14,8 @@ from absl import flags
 from agents.actor import RecurrentActor, make_actor
 from agents.environment_loop import VectorEnvironmentLoop
 from benchmarks import measuring
-from benchmarks.measuring import Contestant, Report, figure, ratios
+from benchmarks.measuring import Contestant, Report, figure, ratios, timed
 from benchmarks.rival import Rival
-from benchmarks.rivals.protocol import timed
 from benchmarks.subject import GAME, Subject
 from environments import suites
 from replay.structures import MID

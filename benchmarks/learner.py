@@ -23,9 +23,8 @@ from agents.learner import Learner
 from agents.networks.network import RecurrentNetwork
 from benchmarks import flops, measuring
 from benchmarks.local_replay import Clients, LocalReplay
-from benchmarks.measuring import Contestant, Report, figure, ratios, single
+from benchmarks.measuring import Contestant, Report, figure, ratios, single, timed
 from benchmarks.rival import Rival
-from benchmarks.rivals.protocol import timed
 from benchmarks.scale import PAPER
 from benchmarks.subject import Subject, synthetic_batch
 from replay.priority_updater import PriorityUpdater

@@ -9,6 +9,7 @@ import platform
 import shlex
 import statistics
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -167,8 +168,20 @@ def _value(name: str, default: float) -> Any:
 class Contestant(NamedTuple):
     """Something to measure."""
 
-    run: Callable[[int], float]  # makes so many steps and returns the seconds, as `protocol.timed`
+    run: Callable[[int], float]  # makes so many steps and returns the seconds they took
     work: float  # of one step, in whatever unit the rates are to have
+
+
+def timed(step: Callable[[], object]) -> Callable[[int], float]:
+    """The `run` of a function that makes one step and returns when that is done."""
+
+    def run(steps: int) -> float:
+        started = time.perf_counter()
+        for _ in range(steps):
+            step()
+        return time.perf_counter() - started
+
+    return run
 
 
 def alternate(contestants: Mapping[str, Contestant]) -> dict[str, list[float]]:

@@ -17,8 +17,7 @@ from absl import flags
 
 from benchmarks import local_replay, measuring
 from benchmarks.local_replay import LocalReplay
-from benchmarks.measuring import Contestant, Report, figure, single
-from benchmarks.rivals.protocol import timed
+from benchmarks.measuring import Contestant, Report, figure, single, timed
 from benchmarks.subject import Subject
 
 _REFERENCE = 100_000  # items for which memory is given

@@ -31,11 +31,10 @@ def serve(makers: Mapping[str, MakeStep], packages: Sequence[str]) -> None:
     replies = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what libraries print is no reply
     step = makers[sys.argv[2]](json.loads(sys.argv[1]))
-    run = timed(step)
-    first = run(1)
+    first = _seconds(step, 1)
     print(json.dumps(dict(versions=versions(packages), first_step_seconds=first)), file=replies)
     for line in sys.stdin:
-        print(json.dumps({"seconds": run(int(line))}), file=replies)
+        print(json.dumps({"seconds": _seconds(step, int(line))}), file=replies)
 
 
 def versions(packages: Sequence[str]) -> dict[str, str]:
@@ -43,13 +42,8 @@ def versions(packages: Sequence[str]) -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in packages}
 
 
-def timed(step: Callable[[], object]) -> Callable[[int], float]:
-    """From a number of steps to the seconds they take, by a function that makes one step."""
-
-    def run(steps: int) -> float:
-        started = time.perf_counter()
-        for _ in range(steps):
-            step()
-        return time.perf_counter() - started
-
-    return run
+def _seconds(step: Callable[[], object], steps: int) -> float:
+    started = time.perf_counter()
+    for _ in range(steps):
+        step()
+    return time.perf_counter() - started

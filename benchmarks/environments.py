@@ -1,10 +1,9 @@
-"""Writes the tables of a page: python -m benchmarks.environments docs/environments.md"""
+"""Writes the tables of docs/environments.md: python -m benchmarks.environments"""
 
 import contextlib
 import functools
 import importlib
 import importlib.util
-import pathlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +21,7 @@ from replay.frames import is_image
 from run_folder import building, settings
 from run_folder.settings import Settings, SettingsError
 
+PAGE = study.DOCS / "environments.md"
 AGENTS = ("r2d2", "impala")
 
 _IMAGE = spaces.Box(0, 255, (24, 24, 3), np.uint8)
@@ -197,13 +197,12 @@ def _taken(actions: specs.BoundedArray) -> str:
 
 def main() -> None:
     """Writes the tables."""
-    (output,) = study.positional(__doc__, "output")
+    study.positional(__doc__)
     missing = sorted({package for name in SUITES if (package := missing_package(name))})
     if missing:
         raise SystemExit(f"The table needs {', '.join(missing)}: docs/environments.md says how.")
-    page = pathlib.Path(output)
-    text, _, _ = page.read_text().partition(_FIRST)
-    page.write_text(f"{text}\n{tables()}\n")
+    text, _, _ = PAGE.read_text().partition(_FIRST)
+    PAGE.write_text(f"{text}\n{tables()}\n")
 
 
 if __name__ == "__main__":

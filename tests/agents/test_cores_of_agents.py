@@ -14,9 +14,9 @@ from agents.stac.agent import Config as StacConfig
 from environments import suites
 from environments.dm import make_environment_spec
 from r2d2.agent import Config as R2D2Config
+from tests import training
 from tests.batches import environment_spec, with_actions_of
 from tests.small_agents import make_agent, make_batch, make_update, small_config
-from tests.training import train
 from tests.updates import parameters_of, same
 
 OTHERS = [core for core in CORES if core != "lstm"]
@@ -103,19 +103,7 @@ VTRACE: dict[str, Any] = SMALL | dict(
     length=10, frames_per_step=1, learning_rate=5e-3, rmsprop_epsilon=1e-3, annealing_frames=288_000
 )
 AGENTS: dict[str, Any] = {
-    "r2d2": dataclasses.replace(
-        R2D2,
-        burn_in=0,
-        length=10,
-        period=10,
-        batch_size=32,
-        min_replay_size=200,
-        replay_size=5_000,
-        learning_rate=2e-3,
-        adam_epsilon=1e-5,
-        target_update_period=50,
-        discount=0.99,
-    ),
+    "r2d2": dataclasses.replace(R2D2, **training.R2D2),
     "impala": ImpalaConfig(**VTRACE),
     "popart": PopArtConfig(**VTRACE),
     "stac": StacConfig(**VTRACE, head_hidden_sizes=(32,), max_gradient_norm=40.0),
@@ -126,7 +114,7 @@ AGENTS: dict[str, Any] = {
 @pytest.mark.parametrize("name", AGENTS)
 @pytest.mark.parametrize("core", OTHERS)
 def test_it_solves_catch(name: str, core: str) -> None:
-    reached = train(
+    reached = training.train(
         make_agent(dataclasses.replace(AGENTS[name], core=core)),
         "catch",
         num_environments=32,

@@ -7,24 +7,10 @@ import pytest
 
 from r2d2 import agent as r2d2
 from tests.memory_marks import MEMORYLESS_OPTIMUM, PASS_MARK
-from tests.training import train
+from tests.training import R2D2, train
 
-SMALL: dict[str, Any] = dict(
-    torso="mlp",
-    hidden_sizes=(64,),
-    head_size=64,
-    frame_stack=1,
-    burn_in=0,
-    length=10,
-    period=10,
-    batch_size=32,
-    min_replay_size=200,
-    replay_size=5_000,
-    learning_rate=2e-3,
-    adam_epsilon=1e-5,
-    target_update_period=50,
-    discount=0.99,
-    variable_update_period=4,
+SMALL: dict[str, Any] = R2D2 | dict(
+    torso="mlp", hidden_sizes=(64,), head_size=64, frame_stack=1, variable_update_period=4
 )
 
 

@@ -31,7 +31,7 @@ class Best:
     score: float  # `task_returns.overall` of the evaluation
     learner_step: int  # updates that had been made
     actor_steps: int  # of the run, when the evaluation began
-    walltime: float  # the same, in seconds
+    walltime: float  # seconds of the run until then
     parameters: list[np.ndarray]  # of the network's variables, in their order
 
 

@@ -58,7 +58,8 @@ class Config:
         None,
         or_none(LENGTH),
         "Steps from the beginning of one unroll to that of the next, at most `length`. None is "
-        "`length`: unrolls follow one another without overlap, as in the paper.",
+        "`length`: unrolls follow one another without overlap, as in the paper. A preset's gives "
+        "way to a shorter `length`.",
     )
     frame_stack: int = field(4, FRAMES, "Frames of one network input.")
     queue_size: int = field(

@@ -45,7 +45,12 @@ class Config:
         40, BURN_IN, "Steps that only warm up the recurrent state (R2D2; none in Ni)."
     )
     length: int = field(80, LENGTH, "Trained steps of an item (R2D2; Ni: 64).")
-    period: int = field(40, LENGTH, "Steps from one item's start to the next one's (R2D2).")
+    period: int = field(
+        40,
+        LENGTH,
+        "Steps from one item's start to the next one's (R2D2); a preset's gives way to a shorter "
+        "`length`.",
+    )
     frame_stack: int = field(1, FRAMES, "Frames of one network input, of images alone.")
     replay_size: int = field(
         25_000, ITEMS, "Items, the largest number kept: SAC's million steps, 40 new ones an item."

@@ -180,6 +180,7 @@ class TableSpec:
       paces: whether writers wait for this table's reader. One full table stops a Reverb writer for
         all its tables, so of several readers of one stream only one should. A table that does not
         pace still limits sampling by `samples_per_insert`, and as a queue drops its oldest item.
+      waits: whether sampling waits for inserts, or may go beyond `samples_per_insert`.
     """
 
     name: str

@@ -18,7 +18,7 @@ _COLUMNS = {
     "mean_priority": "p, by which an item is drawn again",
 }
 
-# Values on two cores; docs/rsac.md says how they were found.
+# Values on two cores.
 _CONTROL: dict[str, Any] = dict(
     hidden_sizes=(64,),
     lstm_size=64,

@@ -45,7 +45,7 @@ from run_folder.recordings import Episode
 from run_folder.settings import Settings, SettingsError
 
 # Samples of an item after which it is written anew, on average: at the least, and where batches are
-# of demonstrations alone. In the local preset actors' items are sampled eight times.
+# of demonstrations alone.
 _FEW, _ALONE = 4.0, 32.0
 
 

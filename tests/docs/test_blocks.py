@@ -34,7 +34,7 @@ def _run() -> None:
 
 def _cartpole() -> None:
     run = saved_runs.save(pathlib.Path("runs/cartpole"), "r2d2", "gym:CartPole-v1")
-    saved_model.write(evaluation.load(run), pathlib.Path("policies/cartpole"))
+    saved_model.write(evaluation.load(run), pathlib.Path("exported/cartpole"))
 
 
 READ: dict[str, Callable[[], None]] = {

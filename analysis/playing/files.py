@@ -23,7 +23,6 @@ import numpy as np
 
 from run_folder import log_reader, texts
 from run_folder.layout import RunFolder
-from run_folder.settings import SettingsError
 
 if TYPE_CHECKING:
     from agents.environment_loop import Episode
@@ -89,19 +88,16 @@ def read(path: pathlib.Path) -> list[Row]:
     Raises:
       SettingsError: it cannot be read, or holds what no evaluation writes.
     """
-    try:
+    with texts.reading(path):
         with path.open(newline="", errors="replace") as file:
             lines = list(file)
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from None
-    if lines and not lines[-1].endswith("\n"):  # a crash leaves half a row
-        del lines[-1]
-    header, *rows = log_reader.rows(lines) if lines else [list(_COLUMNS)]
-    if header != list(_COLUMNS):
-        raise SettingsError(
-            f"{path} cannot be read: line 1 must be {','.join(_COLUMNS)}, got {','.join(header)!r}."
-        )
-    return [_parse(path, number, row) for number, row in enumerate(rows, 2)]
+        if lines and not lines[-1].endswith("\n"):  # a crash leaves half a row
+            del lines[-1]
+        header, *rows = log_reader.rows(lines) if lines else [list(_COLUMNS)]
+        if header != list(_COLUMNS):
+            wanted, got = ",".join(_COLUMNS), ",".join(header)
+            raise ValueError(f"line 1 must be {wanted}, got {got!r}")
+        return [_parse(number, row) for number, row in enumerate(rows, 2)]
 
 
 def read_all(run_dir: pathlib.Path) -> dict[str, list[Row]]:
@@ -128,15 +124,14 @@ def returns(rows: Sequence[Row]) -> dict[str, np.ndarray]:
     return {task: np.asarray(values) for task, values in found.items()}
 
 
-def _parse(path: pathlib.Path, number: int, cells: Sequence[str]) -> Row:
+def _parse(number: int, cells: Sequence[str]) -> Row:
     try:
         if len(cells) != len(_COLUMNS):
             raise ValueError(f"there must be {len(_COLUMNS)} cells, got {len(cells)}")
         typed = zip(_COLUMNS.items(), cells, strict=True)
         return Row(**{name: texts.value_of(name, cell or "none", of) for (name, of), cell in typed})
     except ValueError as error:
-        said = str(error).removesuffix(".")
-        raise SettingsError(f"{path} cannot be read: of line {number}, {said}.") from None
+        raise ValueError(f"of line {number}, {error}") from None
 
 
 def name(played: Played) -> str:

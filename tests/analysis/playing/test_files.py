@@ -9,6 +9,7 @@ import pytest
 from agents.environment_loop import Episode
 from analysis.playing import files
 from analysis.playing.files import Played
+from run_folder.settings import SettingsError
 
 PLAYED = Played("r2d2", 1200, 60_000, 7.25, epsilon=0.0, memory_steps=None, seed=3)
 EPISODES = [Episode(0, -1.5, 9), Episode(0, 21.0, 1), Episode(1, 0.1, 27_000)]
@@ -79,3 +80,21 @@ def test_an_evaluation_that_ended_before_its_first_task_leaves_nothing(
 
 def test_a_run_that_was_never_evaluated_has_no_evaluations(tmp_path: pathlib.Path) -> None:
     assert files.read_all(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("agent,", "who,", "line 1 must be agent,learner_steps,"),
+        ("catch,0,", "", "of line 2, there must be 11 cells, got 9"),
+        ("1200", "many", "of line 2, learner_steps must be of type int, got 'many'"),
+    ],
+)
+def test_a_damaged_file_is_named(tmp_path: pathlib.Path, old: str, new: str, said: str) -> None:
+    file = files.File(tmp_path, PLAYED)
+    file.append("catch", EPISODES[:1])
+    assert file.path is not None
+    file.path.write_text(file.path.read_text().replace(old, new))
+    with pytest.raises(SettingsError) as error:
+        files.read(file.path)
+    assert str(error.value).startswith(f"{file.path} cannot be read: {said}")

@@ -126,10 +126,7 @@ RUNS = {
 }
 
 
-MEASURES = {  # what a table of each has, by its heading
-    SMALL: {"final_return": "return"},
-    PONG: {"evaluated": "return"},
-}
+MEASURES = {SMALL: "final_return", PONG: "evaluated"}  # the return, by its name in the results
 
 
 def data(name: str) -> pathlib.Path:
@@ -149,24 +146,21 @@ def train_small(run: Run) -> Result:
     return Result(agent.actor_steps, final, agent.metrics()["mean_q"])
 
 
-def train_pong(runs: pathlib.Path, minutes: float, run: Run) -> Evaluation:
+def train_pong(runs: pathlib.Path, run: Run) -> Evaluation:
     """Trains on the whole machine, and evaluates."""
     path = runs / f"pong_{run.arm}_{run.seed}"
     fields = [f"--r2d2.{name}={value}" for name, value in ARMS[run.arm].items()]
     flags = ["--agent=r2d2", f"--env={run.task}", f"--seed={run.seed}", *fields]
-    study.train(path, [*flags, "--evaluation_episodes=0"], minutes)
+    study.train(path, [*flags, "--evaluation_episodes=0"], MINUTES)
     return study.evaluate(path, EPISODES)
 
 
-def table(results: Mapping[Run, Any], measures: Mapping[str, str]) -> str:
+def table(results: Mapping[Run, Any], measure: str) -> str:
     """In Markdown: means over seeds with their intervals, of the arms whose seeds are all there."""
     arms = dict.fromkeys(run.arm for run in results)
     whole = [arm for arm in arms if sum(run.arm == arm for run in results) == len(SEEDS)]
-    rows = [
-        [f"`{arm}`", *(str(study.over_seeds(results, name, arm=arm)) for name in measures)]
-        for arm in whole
-    ]
-    return study.markdown(["returns", *measures.values()], rows)
+    rows = [[f"`{arm}`", str(study.over_seeds(results, measure, arm=arm))] for arm in whole]
+    return study.markdown(["returns", "return"], rows)
 
 
 def main() -> None:
@@ -174,19 +168,16 @@ def main() -> None:
     parser = study.parser(__doc__)
     parser.add_argument("study", choices=RUNS)
     parser.add_argument("--runs", type=pathlib.Path, help="folder of the runs of pong")
-    parser.add_argument("--minutes", type=float, default=MINUTES, help="of each run of pong")
-    parser.add_argument("--seeds", type=int, default=len(SEEDS), help="the first so many")
     asked = parser.parse_args()
-    runs = [run for run in RUNS[asked.study] if run.seed <= asked.seeds]
+    found: Mapping[Run, Any]
     if asked.study == SMALL:
-        study.complete(data(SMALL), runs, train_small, Result)
-        print(table(study.read(data(SMALL), Run, Result), MEASURES[SMALL]))
-        return
-    if asked.runs is None:
+        found = study.complete(data(SMALL), RUNS[SMALL], train_small, Result)
+    elif asked.runs is None:
         parser.error("pong takes a folder of runs, such as --runs=runs/returns.")
-    train = functools.partial(train_pong, asked.runs, asked.minutes)
-    study.complete(data(PONG), runs, train, Evaluation)
-    print(table(study.read(data(PONG), Run, Evaluation), MEASURES[PONG]))
+    else:
+        train = functools.partial(train_pong, asked.runs)
+        found = study.complete(data(PONG), RUNS[PONG], train, Evaluation)
+    print(table(found, MEASURES[asked.study]))
 
 
 if __name__ == "__main__":

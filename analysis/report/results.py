@@ -216,7 +216,7 @@ def _evaluated_by_run(line: Line) -> Returns:
 
 
 def _trained(line: Line) -> Returns:
-    return _known({t: recent(line.episodes(t), RECENT_EPISODES) for t in line.run.settings.tasks})
+    return _known({t: recent(line.episodes(t)) for t in line.run.settings.tasks})
 
 
 def _known(returns: Returns) -> Returns:

@@ -24,6 +24,7 @@ from run_folder import (
     settings,
     task_returns,
 )
+from run_folder.episodes import RECENT_EPISODES
 from run_folder.layout import RunFolder, evaluator_label, learner_label
 from run_folder.log_reader import Log
 
@@ -203,7 +204,7 @@ def lines(runs: Sequence[Run]) -> list[Line]:
     return [Line(*pairs[colour], label, colour) for colour, label in enumerate(labels)]
 
 
-def recent(log: Log, count: int = 100) -> float:
+def recent(log: Log, count: int = RECENT_EPISODES) -> float:
     """The mean return of a log's last episodes, NaN of none."""
     (returns,) = log.defined("episode_return")
     return float(np.mean(returns[-count:])) if len(returns) else math.nan

@@ -104,10 +104,6 @@ class InProcess:
         """Writes a row of every environment, as `SequenceWriter.append`."""
         self._writer.append(step, **more)
 
-    def num_items(self) -> int:
-        """Items in the agent's first table."""
-        return self.replay.num_items()
-
     def _remember(self, metrics: Mapping[str, tf.Tensor]) -> None:
         self.metrics = metrics
 

@@ -64,7 +64,7 @@ def train_suite(
     suite = suites.tasks(env)
     tasks = np.sort(np.arange(num_environments) % len(suite))
     process = InProcess(agent, make_environment_spec(env), tasks=tasks, seed=seed)
-    learner = process.learner
+    learner, replay = process.learner, process.replay
     names = [suite[task] for task in tasks]
     loop = VectorEnvironmentLoop(suites.make_each(names, seed=seed), process.actor, names)
     recent: collections.deque[float] = collections.deque(maxlen=RECENT)
@@ -80,9 +80,9 @@ def train_suite(
                 break
             recent.clear()
         if agent.tables[0].kind == "queue":
-            while process.replay.has_batch():
+            while replay.has_batch():
                 learner.step()
-        elif process.num_items() >= agent.tables[0].min_size and step % steps_per_update == 0:
+        elif replay.num_items() >= agent.tables[0].min_size and step % steps_per_update == 0:
             learner.step()
     else:
         reached = evaluate()

@@ -221,7 +221,7 @@ def test_an_evaluator_does_not_learn_and_explores_as_the_config_says() -> None:
     assert chosen[0] == chosen[1]
     explores = agent.evaluate(suites.make("catch", 2, seed=0), 3)
     assert len(explores) == 3
-    assert agent._rows == agent._process.num_items() == agent.learner.learner_steps == 0
+    assert agent._rows == agent._process.replay.num_items() == agent.learner.learner_steps == 0
 
 
 class _Interrupted(gymnasium.vector.VectorWrapper):

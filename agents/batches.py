@@ -20,9 +20,9 @@ class Ready(NamedTuple):
     placed: Batch  # where the update reads it
 
     @classmethod
-    def all_of(cls, batches: Iterator[Batch]) -> Iterator["Ready"]:
-        """Each batch of an iterator, once it is where the update reads it."""
-        return (cls(batch, compilation.placed(batch)) for batch in batches)
+    def of(cls, batch: Batch) -> "Ready":
+        """The batch, once it is where the update reads it."""
+        return cls(batch, compilation.placed(batch))
 
 
 class Batches(Protocol):
@@ -49,9 +49,7 @@ class Fetched:
     def __init__(self, batches: Iterator[Batch]) -> None:
         self._ready: queue.Queue[Ready | BaseException] = queue.Queue(maxsize=1)
         self._closed = False
-        self._thread = threading.Thread(
-            target=self._fetch, args=(Ready.all_of(batches),), daemon=True
-        )
+        self._thread = threading.Thread(target=self._fetch, args=(batches,), daemon=True)
         atexit.register(self._end)
         self._thread.start()
 
@@ -80,10 +78,10 @@ class Fetched:
         self.close()
         self._thread.join(_END_SECONDS)
 
-    def _fetch(self, batches: Iterator[Ready]) -> None:
+    def _fetch(self, batches: Iterator[Batch]) -> None:
         try:
             for batch in batches:
-                self._ready.put(batch)
+                self._ready.put(Ready.of(batch))
                 if self._closed:
                     return
             self._ready.put(EOFError("The stream of batches ended."))

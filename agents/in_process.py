@@ -9,7 +9,6 @@ import tensorflow as tf
 import tree
 from acme import specs
 
-from agents import compilation
 from agents.actor import make_actor
 from agents.batches import Ready
 from agents.contract import Agent
@@ -118,8 +117,7 @@ class _Sampled:
         del timeout  # nobody else could write an item meanwhile
         if not self._replay.has_batch():
             raise RuntimeError("The learner cannot step: replay holds too few items for a batch.")
-        batch = self._replay.sample()
-        return Ready(batch, compilation.placed(batch))
+        return Ready.of(self._replay.sample())
 
     def close(self) -> None:
         """No thread is behind it."""

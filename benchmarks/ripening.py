@@ -14,12 +14,6 @@ STEPS = 16
 WORTH = (1.0, 4.0, 16.0, 64.0)
 """The reward for a fruit, by the steps it was left to ripen; it ripens no further."""
 
-BEST_RETURN = STEPS / len(WORTH) * WORTH[-1]
-"""The return of picking ripe fruit only, which is optimal."""
-
-CLIPPED_RETURN = STEPS * WORTH[0]
-"""The return of picking at every step: optimal where each reward is clipped to 1."""
-
 
 class Ripening(gymnasium.Env):
     """One bush. Waiting (0) ripens its fruit by a stage, picking (1) takes it and a new one begins.

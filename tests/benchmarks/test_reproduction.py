@@ -139,8 +139,8 @@ def _best_actions(worth: tuple[float, ...], discount: float) -> list[int]:
 @pytest.mark.parametrize(
     ("worth", "best", "found"),
     [
-        (WORTH, [0, 0, 0, 1] * 4, ripening.BEST_RETURN),
-        (tuple(np.clip(WORTH, -1, 1)), [1] * STEPS, ripening.CLIPPED_RETURN),
+        (WORTH, [0, 0, 0, 1] * 4, 256.0),
+        (tuple(np.clip(WORTH, -1, 1)), [1] * STEPS, 16.0),
     ],
     ids=["waits for ripe fruit", "picks at every step where rewards are clipped"],
 )

@@ -11,7 +11,6 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
-from PIL import Image
 
 
 class Line(NamedTuple):
@@ -103,9 +102,3 @@ def _fill(axis: Axes, panel: Panel) -> None:
 def fingerprint(data: Any) -> str:
     """A digest of the data that an image was drawn from; an image carries it as `Description`."""
     return hashlib.sha256(repr(data).encode()).hexdigest()
-
-
-def drawn_from(image: pathlib.Path) -> str:
-    """The fingerprint that an image carries."""
-    with Image.open(image) as opened:
-        return str(opened.info["Description"])

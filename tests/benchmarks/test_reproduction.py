@@ -4,10 +4,11 @@ import pathlib
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from analysis.playing import intervals
 from benchmarks import reproduction, ripening, study
-from benchmarks.figures import drawn_from, fingerprint
+from benchmarks.figures import fingerprint
 from benchmarks.reproduction import (
     FEEDFORWARD,
     POINTS,
@@ -99,8 +100,9 @@ def test_a_quick_run_is_trained_drawn_and_not_repeated(
         assert len(result.curve) == POINTS
         assert np.isnan(result.curve[0])  # by when no episode has ended
         assert result.updates > 0
-    image = reproduction.image(tmp_path, "feedforward")
-    assert drawn_from(image) == fingerprint(shown(results, reproduction.arms("feedforward")))
+    with Image.open(reproduction.image(tmp_path, "feedforward")) as image:
+        drawn_of = image.info["Description"]
+    assert drawn_of == fingerprint(shown(results, reproduction.arms("feedforward")))
     assert "| memory:recall | feed-forward | " in capsys.readouterr().out
     monkeypatch.setattr(reproduction, "train", None)
     reproduction.main(flags)

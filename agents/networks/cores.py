@@ -62,7 +62,7 @@ class Stepped(snt.Module, abc.ABC):
     ) -> tuple[tf.Tensor, Nest]:
         """T steps; arguments and results as for `agents.networks.core.LSTM.unroll`."""
         num_rows = inputs.shape[0]
-        rows = _by_row(self._project, inputs)
+        rows = _unfolded(self._project(_folded(inputs)), inputs)
         reset = reset & valid
 
         def advance(t: int | tf.Tensor, state: Nest) -> tuple[tf.Tensor, Nest]:
@@ -395,10 +395,6 @@ def _folded(x: tf.Tensor) -> tf.Tensor:
 def _unfolded(x: tf.Tensor, inputs: tf.Tensor) -> tf.Tensor:
     """`[T * B, N]` -> `[T, B, N]`, T as of `inputs`."""
     return tf.reshape(x, [inputs.shape[0], -1, x.shape[-1]])
-
-
-def _by_row(function: Callable[[tf.Tensor], tf.Tensor], inputs: tf.Tensor) -> tf.Tensor:
-    return _unfolded(function(_folded(inputs)), inputs)
 
 
 def _where(condition: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:

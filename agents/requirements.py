@@ -183,6 +183,7 @@ TORSO = Requirement(
     lambda name: name in get_args(TorsoKind) or is_import_path(name),
 )
 GATE_BIAS = number(-20, 20)
+LOG_SIGMA = number(-20, 20)  # σ² and its inverse must not become infinite
 CORE = Requirement(
     f"one of {', '.join(CORES)}, or your own as {CORE_EXAMPLE}",
     lambda name: name in CORES or is_import_path(name),

@@ -17,6 +17,7 @@ from agents.requirements import (
     ITEMS,
     LAYER_SIZES,
     LENGTH,
+    LOG_SIGMA,
     NOT_NEGATIVE,
     OPTIONAL_LAYER_SIZE,
     POSITIVE,
@@ -25,14 +26,11 @@ from agents.requirements import (
     Requirement,
     RewardTransform,
     check_layers,
-    number,
     or_infinite,
     or_none,
     whole,
 )
 from replay.layout import Layout
-
-_LOG_SIGMA = number(-20, 20)  # σ² and its inverse must not become infinite
 
 Correction = Literal["vtrace", "one_step", "epsilon", "none"]
 
@@ -117,12 +115,12 @@ class Config:
     )
     log_sigma_min: float = field(
         -5.0,
-        _LOG_SIGMA,
+        LOG_SIGMA,
         "The least log σ of a Gaussian policy, where actions are vectors (Zahavy et al. 2020, "
         "Section 9.3, who do not give it).",
     )
     log_sigma_max: float = field(
-        2.0, _LOG_SIGMA, "The greatest log σ of a Gaussian policy; as little known."
+        2.0, LOG_SIGMA, "The greatest log σ of a Gaussian policy; as little known."
     )
     pixel_control_cost: float = field(
         0.0,

@@ -17,6 +17,7 @@ from agents.requirements import (
     ITEMS,
     LAYER_SIZES,
     LENGTH,
+    LOG_SIGMA,
     OPTIONAL_LAYER_SIZE,
     POSITIVE,
     TORSO,
@@ -26,8 +27,6 @@ from agents.requirements import (
     or_none,
 )
 from replay.layout import Layout
-
-_LOG_SIGMA = number(-20, 20)  # σ² and its inverse must not become infinite
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,9 +85,9 @@ class Config:
         "τ, the share of the difference by which target parameters follow in an update (SAC).",
     )
     log_sigma_min: float = field(
-        -20.0, _LOG_SIGMA, "The least log σ of the policy's Gaussian (SAC's code)."
+        -20.0, LOG_SIGMA, "The least log σ of the policy's Gaussian (SAC's code)."
     )
-    log_sigma_max: float = field(2.0, _LOG_SIGMA, "The greatest log σ (SAC's code).")
+    log_sigma_max: float = field(2.0, LOG_SIGMA, "The greatest log σ (SAC's code).")
     batch_size: int = field(64, BATCH_SIZE, "Items of one update (R2D2, and Ni).")
     learning_rate: float = field(3e-4, POSITIVE, "Of Adam, for all parameters (SAC, Ni).")
     adam_epsilon: float = field(1e-8, POSITIVE, "ε of Adam (its authors' value, as SAC's code).")

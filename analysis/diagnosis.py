@@ -186,6 +186,7 @@ def _acting(
         num_environments=count,
         frame_stack=player.agent.frame_stack,
         actions=player.network.actions,
+        environment_action=player.agent.environment_action,
         resets_on_life_loss=player.agent.resets_on_life_loss,
         writer=writer,
     )

@@ -1,5 +1,6 @@
 """Distributions of lags, a measurement's table on a terminal of 80 columns, and its figures."""
 
+import dataclasses
 import io
 import pathlib
 import re
@@ -14,6 +15,7 @@ from rich.console import Console
 
 from analysis import diagnosis
 from analysis.diagnosis import Discrepancy, Lags, Memory
+from analysis.playing import evaluation
 from analysis.saved_replay import Sampled
 from replay.layout import Layout
 from tests.run_folder import saved_runs
@@ -101,6 +103,21 @@ def test_a_row_is_a_line_of_80_columns_and_a_task_a_table(name: str, terminal: b
 def test_default_burn_ins_are_the_papers_in_proportion() -> None:
     assert diagnosis.default_burn_ins(Layout(burn_in=40, length=80, period=40)) == [0, 20, 40]
     assert diagnosis.default_burn_ins(Layout(burn_in=6, length=16, period=8)) == [0, 4, 6, 8]
+
+
+def test_an_environment_gets_the_actions_that_the_agent_makes_for_it(
+    tmp_path: pathlib.Path,
+) -> None:
+    player = evaluation.load(saved_runs.save(tmp_path / "run"))
+    given = list[np.ndarray]()
+
+    def right(action: np.ndarray, _: Any) -> np.ndarray:
+        given.append(action)
+        return np.full_like(action, 2)
+
+    agent = dataclasses.replace(player.agent, environment_action=right)
+    found = diagnosis._remembering(dataclasses.replace(player, agent=agent), "catch", 1, 2)
+    assert (found.episodes, len(given)) == (2, 9)
 
 
 def _heights(axes: Axes) -> list[float]:

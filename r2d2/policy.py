@@ -69,11 +69,16 @@ def epsilon_greedy(
 
 
 def make_policy(
-    config: Config, network: Network, indices: np.ndarray, num_actors: int, seed: int
+    config: Config,
+    network: Network,
+    indices: np.ndarray,
+    num_actors: int,
+    seed: int,
+    more: More = _no_more,
 ) -> Policy:
-    """The policy of the actors with these indices."""
+    """The policy of the actors with these indices; it gives `more` values too."""
     epsilon = epsilon_ladder(indices, num_actors, config.epsilon_base, config.epsilon_alpha)
-    return epsilon_greedy_policy(network, epsilon, seed)
+    return epsilon_greedy_policy(network, epsilon, seed, more)
 
 
 def make_evaluation_policy(config: Config, network: Network, seed: int) -> Policy:

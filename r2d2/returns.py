@@ -14,18 +14,17 @@ import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 from acme import specs
 
-from agents.contract import Agent, Network, Policy
+from agents.contract import Agent
 from agents.masking import masked_mean, transform_reward
 from agents.networks.network import RecurrentNetwork
 from agents.prioritized import batch_weights, make_initial_priority, n_step_returns
 from agents.several_learners import current
 from r2d2.config import Config
 from r2d2.learner import Evaluation, R2D2Update, q_learning_loss
-from r2d2.policy import More, epsilon_greedy_policy, epsilon_ladder, make_following
+from r2d2.policy import make_following, make_policy
 from r2d2.targets import discounts, h, h_inverse
 from replay.structures import Batch
 from tensor_ops.recursion import scan
@@ -250,28 +249,21 @@ class ReturnsUpdate(R2D2Update):
             self._variance.assign_add(SIGMA_RATE * change)
 
 
-def make_policy(
-    config: Config, network: Network, indices: np.ndarray, num_actors: int, seed: int
-) -> Policy:
-    """The policy of the actors with these indices, with `RowValues` among its values."""
-    epsilon = epsilon_ladder(indices, num_actors, config.epsilon_base, config.epsilon_alpha)
-    return epsilon_greedy_policy(network, epsilon, seed, _more(config))
-
-
-def _more(config: Config) -> More:
-    def more(q: tf.Tensor, index: tf.Tensor, log_mu: tf.Tensor) -> dict[str, tf.Tensor]:
-        return row_values(config, q, tf.argmax(q, axis=-1), index, log_mu)._asdict()
-
-    return more
+def _more(
+    config: Config, q: tf.Tensor, index: tf.Tensor, log_mu: tf.Tensor
+) -> dict[str, tf.Tensor]:
+    """`RowValues`, as more values of a policy."""
+    return row_values(config, q, tf.argmax(q, axis=-1), index, log_mu)._asdict()
 
 
 def changed(agent: Agent, make_network: MakeNetwork) -> Agent:
     """An R2D2, whose networks are made so, with the returns of its config."""
     config = agent.config
+    more = functools.partial(_more, config)
     return dataclasses.replace(
         agent,
-        make_policy=functools.partial(make_policy, config),
-        make_following=functools.partial(make_following, more=_more(config)),
+        make_policy=functools.partial(make_policy, config, more=more),
+        make_following=functools.partial(make_following, more=more),
         make_update=lambda spec: ReturnsUpdate(make_network(spec), make_network(spec), config),
         initial_priority=make_initial_priority(config, RowValues._fields, item_targets),
     )

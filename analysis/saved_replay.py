@@ -20,6 +20,7 @@ from replay.structures import UNKNOWN, Header
 from run_folder import building, checkpoints, disk, replay_files
 from run_folder.checkpoints import CheckpointError
 from run_folder.settings import Settings
+from tensor_ops.xla import silence
 
 _ITEMS, _TABLES, _COMPRESSION = "items.tfrecord", "tables.tfrecord", "ZLIB"  # of Reverb's own files
 _AT_ONCE = 1_000
@@ -119,7 +120,9 @@ def served(run: Settings, replay: pathlib.Path, shard: int) -> Iterator[reverb.C
 
     Its rate limiter is changed: it was about to make the reader wait for actors, and nobody acts.
     """
-    with tempfile.TemporaryDirectory(dir=run.path, prefix="replay-") as folder, _silent():
+    sys.stderr.flush()
+    # Reverb prints a line for every hundred chunks it reads.
+    with tempfile.TemporaryDirectory(dir=run.path, prefix="replay-") as folder, silence():
         copy = pathlib.Path(folder) / "copy"
         _copy(replay / str(shard), copy)
         own = pathlib.Path(folder) / "own"  # where this server would write
@@ -132,20 +135,6 @@ def served(run: Settings, replay: pathlib.Path, shard: int) -> Iterator[reverb.C
             yield client
         finally:
             server.stop()
-
-
-@contextlib.contextmanager
-def _silent() -> Iterator[None]:
-    """Keeps Reverb's C++ from the terminal: it prints a line for every hundred chunks it reads."""
-    sys.stderr.flush()
-    terminal = os.dup(2)
-    try:
-        with open(os.devnull, "w") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
-        yield
-    finally:
-        os.dup2(terminal, 2)
-        os.close(terminal)
 
 
 def _copy(shard: pathlib.Path, to: pathlib.Path) -> None:

@@ -27,13 +27,13 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 @functools.cache
 def introduce() -> None:
     """Has XLA compile something in silence: at first it prints a banner at any log level."""
-    with tf.init_scope(), tf.device("CPU"), _silence():
+    with tf.init_scope(), tf.device("CPU"), silence():
         tf.function(tf.exp, jit_compile=True)(0.0)
 
 
 @contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """Keeps this process's output from its standard error."""
+def silence() -> Iterator[None]:
+    """Keeps this process's output, that of C++ too, from its standard error."""
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:

@@ -53,7 +53,6 @@ class Seen(NamedTuple):
 class Outcome(NamedTuple):
     """The outcome of a storm."""
 
-    code: int  # of its last launch
     seconds: float
     struck: list[str]
     launches: int
@@ -178,7 +177,7 @@ def run(
     ]
     alive = psutil.wait_procs(below, timeout=storm.GONE_SECONDS)[1]
     wrong += [f"It left {process}." for process in alive]
-    return Outcome(code, time.monotonic() - begun, struck, launches + 1, last, wrong)
+    return Outcome(time.monotonic() - begun, struck, launches + 1, last, wrong)
 
 
 def _launch(run_dir: pathlib.Path, members: int, *flags: str) -> "subprocess.Popen[bytes]":

@@ -20,12 +20,12 @@ from acme.tf import variable_utils
 
 from agents.compilation import policy_function
 from agents.contract import Agent, EnvironmentAction, Network, Policy
-from agents.masking import where_rows
 from agents.networks.network import is_discrete
 from agents.networks.parts import masks
 from environments.copies.vector import has_mask
 from replay.frames import FrameStack, is_image
 from replay.structures import FIRST, LAST, NO_ACTION, Nest, NetworkInput, Step
+from tensor_ops.elementwise import where_rows
 from tensor_ops.loops import without_loops
 
 AnyNetwork = TypeVar("AnyNetwork", bound=Network)

@@ -3,21 +3,10 @@
 The contents of masked rows, NaN too, are ignored.
 """
 
-import numpy as np
 import tensorflow as tf
-import tree
 
 from agents.requirements import RewardTransform
-from replay.structures import UNKNOWN, Nest
-
-
-def where_rows(condition: np.ndarray, x: Nest, y: Nest) -> Nest:
-    """`[N]` bool and two structures of `[N, ...]`: the first where the condition holds."""
-
-    def choose(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return np.where(condition.reshape(-1, *[1] * (a.ndim - 1)), a, b)
-
-    return tree.map_structure(choose, x, y)
+from replay.structures import UNKNOWN
 
 
 def zero_where_masked(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

@@ -26,12 +26,12 @@ import tensorflow as tf
 import tree
 
 from agents.contract import Network, Policy, PolicyOutput
-from agents.masking import where_rows
 from r2d2.network import JointActions
 from replay.frames import FrameStack
 from replay.layout import Layout
 from replay.sequences import Cuts, Cutter
 from replay.structures import FIRST, LAST, NO_ACTION, Nest, NetworkInput, Step
+from tensor_ops.elementwise import where_rows
 
 
 class Played(NamedTuple):

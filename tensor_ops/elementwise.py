@@ -6,8 +6,11 @@ written so that the second one adds terms as it goes, where TensorFlow would sto
 """
 
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
+import tree
 
 from tensor_ops import xla
 from tensor_ops.loops import fits, sums_of_parts
@@ -15,6 +18,21 @@ from tensor_ops.vector_code import Code, Index, Pointer, Shared, compiled_once
 
 _MANY = 2**23  # numbers; a loop sums so many or more faster than TensorFlow
 _AT_ONCE = 4  # vectors of a row, whose sums stay in registers
+
+
+def where_rows(condition: Any, x: Any, y: Any) -> Any:
+    """The rows of one structure where a condition holds, and of another where not.
+
+    Args:
+      condition: `[N]` bool, numpy's or TensorFlow's, as all that is selected.
+      x, y: structures of `[N, ...]`.
+    """
+    where = tf.where if tf.is_tensor(condition) else np.where
+
+    def choose(a: Any, b: Any) -> Any:
+        return where(condition[(..., *[None] * (len(a.shape) - 1))], a, b)
+
+    return tree.map_structure(choose, x, y)
 
 
 def as_float(x: tf.Tensor, dtype: tf.DType = tf.float32) -> tf.Tensor:

@@ -27,6 +27,7 @@ from agents.networks.layers import Linear, initial_weights
 from agents.networks.named import CORE_EXAMPLE, FORGET_BIAS
 from environments import import_path
 from replay.structures import Nest
+from tensor_ops.elementwise import where_rows
 from tensor_ops.recursion import scan
 
 # Of LRU's ring (Orvieto et al. 2023, Section 3.4 and Table 8): its units remember 10 to 1,000 steps
@@ -66,9 +67,9 @@ class Stepped(snt.Module, abc.ABC):
         reset = reset & valid
 
         def advance(t: int | tf.Tensor, state: Nest) -> tuple[tf.Tensor, Nest]:
-            state = tree.map_structure(lambda x: _where(reset[t], tf.zeros_like(x), x), state)
+            state = where_rows(reset[t], tree.map_structure(tf.zeros_like, state), state)
             output, after = self._advance(rows[t], state)
-            return output, tree.map_structure(lambda x, y: _where(valid[t], x, y), after, state)
+            return output, where_rows(valid[t], after, state)
 
         first, state = advance(0, state)  # it makes the variables, and tells the outputs' shape
         outputs = tf.TensorArray(first.dtype, num_rows, element_shape=first.shape).write(0, first)
@@ -395,12 +396,6 @@ def _folded(x: tf.Tensor) -> tf.Tensor:
 def _unfolded(x: tf.Tensor, inputs: tf.Tensor) -> tf.Tensor:
     """`[T * B, N]` -> `[T, B, N]`, T as of `inputs`."""
     return tf.reshape(x, [inputs.shape[0], -1, x.shape[-1]])
-
-
-def _where(condition: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """`[B]` bool and two `[B, ...]`: the first where the condition holds."""
-    shape = tf.concat([tf.shape(condition), tf.ones([x.shape.rank - 1], tf.int32)], axis=0)
-    return tf.where(tf.reshape(condition, shape), x, y)
 
 
 def _is_zero_state(x: Any) -> bool:

@@ -29,6 +29,7 @@ from replay.frames import is_image
 from replay.structures import Nest, NetworkInput
 from run_folder import building, disk
 from run_folder.settings import SettingsError
+from tensor_ops.elementwise import where_rows
 from tensor_ops.loops import without_loops
 
 State = dict[str, Any]
@@ -70,11 +71,11 @@ def _module(agent: Agent, network: Network, spec: specs.EnvironmentSpec, seed: i
     ) -> tuple[tf.Tensor, State]:
         forgets = first if lives is None else first | (lives < state["lives"])
         begun = initial_state(tf.shape(reward)[0])
-        core = _where(forgets, begun["core"], state["core"])
-        stacked, frames = _push(observation, _where(first, begun["frames"], state["frames"]))
+        core = where_rows(forgets, begun["core"], state["core"])
+        stacked, frames = _push(observation, where_rows(first, begun["frames"], state["frames"]))
         inputs = NetworkInput(
             observation=stacked,
-            previous_action=_where(first, begun["previous_action"], state["previous_action"]),
+            previous_action=where_rows(first, begun["previous_action"], state["previous_action"]),
             previous_reward=tf.where(first, 0.0, reward),
         )
         output: PolicyOutput = policy(inputs, tree.unflatten_as(core_of_one, core))
@@ -168,15 +169,6 @@ def _with_its_variables(
     with tf.variable_creator_scope(note):
         policy = agent.make_evaluation_policy(network, seed)
     return policy, drawn
-
-
-def _where(condition: tf.Tensor, x: Nest, y: Nest) -> Nest:
-    """`[N]` bool and two structures of `[N, ...]`: the first where the condition holds."""
-
-    def choose(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
-        return tf.where(tf.reshape(condition, [-1, *[1] * (len(a.shape) - 1)]), a, b)
-
-    return tree.map_structure(choose, x, y)
 
 
 def _push(observation: Nest, frames: tuple[tf.Tensor, ...]) -> tuple[Nest, tuple[tf.Tensor, ...]]:

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from agents.masking import masked_mean, masked_sum, where_rows, zero_where_masked
+from agents.masking import masked_mean, masked_sum, zero_where_masked
 
 X = tf.constant([[1.0, np.nan], [3.0, -8.0]])
 MASK = tf.constant([[1.0, 0.0], [1.0, 1.0]])
@@ -18,10 +18,3 @@ def test_sums_and_means_are_of_the_real_elements() -> None:
 def test_nothing_real_is_zero() -> None:
     assert float(masked_sum(X, 0 * MASK)) == 0.0
     assert float(masked_mean(X, 0 * MASK)) == 0.0
-
-
-def test_rows_are_of_one_structure_or_of_another() -> None:
-    x, y = ({"a": np.full((2, 3), n), "b": np.full(2, n)} for n in (1, 2))
-    chosen = where_rows(np.array([True, False]), x, y)
-    assert chosen["a"].tolist() == [[1] * 3, [2] * 3]
-    assert chosen["b"].tolist() == [1, 2]

@@ -8,10 +8,19 @@ import pytest
 import tensorflow as tf
 
 from tensor_ops import elementwise
-from tensor_ops.elementwise import add_beside, add_bias, as_float, of_sum, relu
+from tensor_ops.elementwise import add_beside, add_bias, as_float, of_sum, relu, where_rows
 from tensor_ops.loops import sums_of_parts
 from tests.tensor_ops.numbers import HALF_STEP, derivatives, normal
 from tests.tensor_ops.vectors import lanes
+
+
+@pytest.mark.parametrize(("of", "kind"), [(np.asarray, np.ndarray), (tf.constant, tf.Tensor)])
+def test_rows_are_of_one_structure_or_of_another(of: Callable[..., Any], kind: type) -> None:
+    x, y = ({"a": of(np.full((2, 3), n)), "b": of(np.full(2, n))} for n in (1, 2))
+    chosen = where_rows(of([True, False]), x, y)
+    assert isinstance(chosen["a"], kind)
+    assert np.asarray(chosen["a"]).tolist() == [[1] * 3, [2] * 3]
+    assert np.asarray(chosen["b"]).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])

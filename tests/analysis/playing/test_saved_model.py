@@ -21,6 +21,7 @@ from replay.frames import FrameStack
 from replay.structures import FIRST, MID
 from run_folder import building
 from run_folder.settings import SettingsError
+from tensor_ops.elementwise import where_rows
 from tests.run_folder import saved_runs
 
 STEPS, GAMES, BEGINS = 12, 3, ((0, 0), (0, 1), (0, 2), (5, 1), (9, 0))  # (step, game)
@@ -153,6 +154,6 @@ def test_frames_are_stacked_as_an_actor_stacks_them(shape: tuple[int, ...]) -> N
     for t in range(6):
         first = np.array([t == 0, t in (0, 4)])
         observation = rng.integers(0, 256, (2, *shape)).astype(np.uint8)
-        frames = saved_model._where(first, tree.map_structure(tf.zeros_like, frames), frames)
+        frames = where_rows(tf.constant(first), tree.map_structure(tf.zeros_like, frames), frames)
         stacked, frames = saved_model._push(tf.constant(observation), frames)
         np.testing.assert_array_equal(stacked, stack.push(observation, first))

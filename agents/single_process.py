@@ -4,6 +4,7 @@ import dataclasses
 import errno
 import os
 import pathlib
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -217,7 +218,9 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
                     f"with num_environments={environments.num_envs}."
                 )
             self._process.begin()
-            self._loop = environments, _loop(environments, _TakesTurns(self))
+            act, observe = self._actor.act, self._actor.observe
+            actor = types.SimpleNamespace(act=act, observe=observe, update=self._take_turn)
+            self._loop = environments, _loop(environments, actor)
         finished: list[Episode] = []
         until = self.actor_steps + steps
         try:
@@ -329,14 +332,6 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
                 f"The environments must have the agent's spec, {_told(self._spec)}, got "
                 f"{_told(found)}{_CONVERTS}"
             )
-
-
-class _TakesTurns:
-    """An agent as the actor of `VectorEnvironmentLoop`, whose update is the agent's turn."""
-
-    def __init__(self, agent: SingleProcessAgent) -> None:
-        self.act, self.observe = agent._actor.act, agent._actor.observe
-        self.update = agent._take_turn
 
 
 def _loop(environments: VectorEnv, actor: Any) -> VectorEnvironmentLoop:

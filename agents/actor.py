@@ -192,6 +192,7 @@ def make_actor(
     num_environments: int,
     source: core.VariableSource | None = None,
     writer: Writer | None = None,
+    initial_state: Nest = None,
 ) -> RecurrentActor:
     """An actor that acts for `agent` by a policy.
 
@@ -201,11 +202,14 @@ def make_actor(
       num_environments: N.
       source: the learner whose parameters it follows; None keeps those of the network.
       writer: takes its rows; None where nobody does.
+      initial_state: the policy's core state at an episode's start; None is the network's.
     """
     period = agent.variable_update_period
+    if initial_state is None:
+        initial_state = network.initial_state(num_environments)
     return RecurrentActor(
         policy,
-        network.initial_state(num_environments),
+        initial_state,
         num_environments=num_environments,
         frame_stack=agent.frame_stack,
         actions=network.actions,

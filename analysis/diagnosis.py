@@ -27,7 +27,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from agents.actor import RecurrentActor, Writer
+from agents.actor import Writer, make_actor
 from agents.contract import Policy
 from agents.environment_loop import VectorEnvironmentLoop
 from agents.limited_memory import limit_memory
@@ -177,19 +177,11 @@ def _text(value: Any) -> str:
 
 @contextlib.contextmanager
 def _acting(
-    player: Player, task: str, policy: Policy, initial_state: Nest, writer: Writer, count: int
+    player: Player, task: str, policy: Policy, writer: Writer, count: int, state: Nest = None
 ) -> Iterator[VectorEnvironmentLoop]:
-    """So many environments of a task in which a policy acts."""
-    actor = RecurrentActor(
-        policy,
-        initial_state,
-        num_environments=count,
-        frame_stack=player.agent.frame_stack,
-        actions=player.network.actions,
-        environment_action=player.agent.environment_action,
-        resets_on_life_loss=player.agent.resets_on_life_loss,
-        writer=writer,
-    )
+    """So many environments of a task in which a policy acts; its state is as for `make_actor`."""
+    how: dict[str, Any] = dict(num_environments=count, writer=writer, initial_state=state)
+    actor = make_actor(player.agent, player.network, policy, **how)
     with contextlib.closing(player.environments(task, count)) as environments:
         yield VectorEnvironmentLoop(environments, actor, [task] * count)
 
@@ -256,8 +248,7 @@ def _record(player: Player, task: str, rows: int, seed: int) -> Played:
     agent, network, num_actors = player.agent, player.network, player.run.num_actors
     ranks = np.linspace(0, num_actors - 1, _ENVIRONMENTS).round().astype(int)
     policy, recorder = agent.make_policy(network, ranks, num_actors, seed), Recorder()
-    state = network.initial_state(_ENVIRONMENTS)
-    with _acting(player, task, policy, state, recorder, _ENVIRONMENTS) as loop:
+    with _acting(player, task, policy, recorder, _ENVIRONMENTS) as loop:
         for _ in range(rows):
             loop.step()
     return recorder.played(resets_on_life_loss=agent.resets_on_life_loss)
@@ -425,7 +416,7 @@ def _remembering(player: Player, task: str, memory_steps: int | None, episodes: 
     limited = network if memory_steps is None else limit_memory(network, memory_steps)
     policy = make_limited_policy(limited, network)
     state = limited.initial_state(episodes), network.initial_state(episodes)
-    with _acting(player, task, policy, state, values, episodes) as loop:
+    with _acting(player, task, policy, values, episodes, state) as loop:
         returns = np.array([episode.episode_return for episode in loop.run_episodes()])
     low, high = intervals.of_mean(returns)
     mean = float(returns.mean())

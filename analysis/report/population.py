@@ -16,7 +16,6 @@ from environments import suites
 from population import decisions, scores, settings
 from population.decisions import Decision
 from population.folder import PopulationFolder, name_of
-from population.ranges import Range
 from population.settings import Population
 from run_folder import log_reader, progress
 from run_folder.layout import RunFolder
@@ -93,16 +92,6 @@ class Members:
     colours: Mapping[int, int]  # by ancestor; one that is missing has no colour of its own
 
     @property
-    def evolves(self) -> bool:
-        """Tells whether its members learn from each other."""
-        return self.settings.evolves
-
-    @property
-    def ranges(self) -> Mapping[str, Range]:
-        """The ranges of the fields' first values."""
-        return self.settings.ranges
-
-    @property
     def scored(self) -> list[Member]:
         """The members that have a score, the best first."""
         return [member for member in self.ranked if not math.isnan(member.score)]
@@ -110,7 +99,7 @@ class Members:
     @property
     def legend(self) -> Legend:
         """The meaning of each colour."""
-        word = "from" if self.evolves else "member"
+        word = "from" if self.settings.evolves else "member"
         named = [(f"{word} {name_of(number)}", colour) for number, colour in self.colours.items()]
         return named + ([("others", OTHERS)] if len(named) < len(self.ranked) else [])
 

@@ -48,7 +48,7 @@ def page_of(members: Members, output: pathlib.Path | None = None) -> Page:
     summary(page, members)
     over_steps(page, members)
     values(page, members)
-    if members.evolves:
+    if members.settings.evolves:
         family_tree(page, members)
     in_the_end(page, members)
     decided(page, members)
@@ -74,8 +74,9 @@ def summary(page: Page, members: Members) -> None:
     """The members, the best first, then what the population is."""
     page.section("Summary")
     page.text(f"The best first, by their {members.score.lower()}.")
-    header = ["member", "score", "state", "actor steps", "updates", "time, h:mm", *members.ranges]
-    if members.evolves:
+    header = ["member", "score", "state", "actor steps", "updates", "time, h:mm"]
+    header += members.settings.ranges
+    if members.settings.evolves:
         header += ["last decision", "took over", "was taken over", "weights from"]
     taken = Counter(made.rival for made in members.decisions if made.adopted is not None)
     rows = [_row(members, member, taken[member.number]) for member in members.ranked]
@@ -83,7 +84,7 @@ def summary(page: Page, members: Members) -> None:
     if rest := rows[MOST:]:
         with page.folded(len(rest), "others"):
             page.table(header, rest)
-    if members.evolves and len(members.scored) < len(rows):
+    if members.settings.evolves and len(members.scored) < len(rows):
         page.text(
             "A score is of the weights that a member has now: who took some over has none until an "
             "episode has ended with them."
@@ -105,9 +106,12 @@ def _row(members: Members, member: Member, taken: int) -> list[str]:
         number(member.actor.last("actor_steps")),
         number(member.actor.last("learner_steps")),
         duration(member.actor.last("walltime")),
-        *(shown(member.values[name]) if member.values else "–" for name in members.ranges),
+        *(
+            shown(member.values[name]) if member.values else "–"
+            for name in members.settings.ranges
+        ),
     ]
-    if not members.evolves:
+    if not members.settings.evolves:
         return cells
     last = member.decisions[-1] if member.decisions else None
     decision = "–" if last is None or last.rival is None else f"{last.number}: {_verdict(last)}"
@@ -169,7 +173,7 @@ def over_steps(page: Page, members: Members) -> None:
         "life, in which each actor has its own exploration."
     )
     said, who = "A colour stands for a member.", "the best ones"
-    if members.evolves:
+    if members.settings.evolves:
         who = "those from whom the best ones descend"
         said = (
             "A colour stands for a member at the start, and for all weights that descend from that "
@@ -192,10 +196,10 @@ def values(page: Page, members: Members) -> None:
     if not begun:
         page.text("Nothing has been drawn yet.")
         return
-    numbers = [name for name, given in members.ranges.items() if given.mutates]
-    chart = _value_over_steps if members.evolves else _score_by_value
+    numbers = [name for name, given in members.settings.ranges.items() if given.mutates]
+    chart = _value_over_steps if members.settings.evolves else _score_by_value
     drawn = [figure for name in numbers for figure in chart(members, name)]
-    if drawn and members.evolves:
+    if drawn and members.settings.evolves:
         page.text(
             "Each line is a member: a value holds until its next decision, from which on it is "
             "another's, or was multiplied or divided, or both."
@@ -203,8 +207,8 @@ def values(page: Page, members: Members) -> None:
         page.key()
     elif drawn:
         page.text("Each dot is a member: the value that it drew, and the score that it has.")
-    page.grid(drawn, members.legend if members.evolves else ())
-    if others := [name for name in members.ranges if name not in numbers]:
+    page.grid(drawn, members.legend if members.settings.evolves else ())
+    if others := [name for name in members.settings.ranges if name not in numbers]:
         rows = [[each.name, *(shown(each.values[name]) for name in others)] for each in begun]
         with page.folded(len(rows), "members' other values"):
             page.table(("member", *others), rows)
@@ -216,7 +220,7 @@ def _value_over_steps(members: Members, name: str) -> list[Figure]:
     for member in reversed(members.ranked):
         pieces += held(member.decisions, name, member.end, members.colour)
     drawn = [value for piece in pieces for value in piece.y.tolist()]
-    log = "y" if is_wide(members.ranges[name], drawn) else ""
+    log = "y" if is_wide(members.settings.ranges[name], drawn) else ""
     return charts.curves(joined(pieces), name, "actor steps", log=log)
 
 
@@ -225,7 +229,7 @@ def _score_by_value(members: Members, name: str) -> list[Figure]:
     drawn = [member.values[name] for member in members.scored]
     y = np.asarray([member.score for member in members.scored])
     dots = Trace(np.asarray(drawn, float), y, style="o")
-    log = "x" if is_wide(members.ranges[name], drawn) else ""
+    log = "x" if is_wide(members.settings.ranges[name], drawn) else ""
     return charts.curves([dots], f"{members.score} against {name}", name, log=log)
 
 
@@ -266,14 +270,15 @@ def in_the_end(page: Page, members: Members) -> None:
     none_yet = f" {missing} of {len(members.ranked)} have none yet." if missing else ""
     page.text("The members in the order of their scores, the best first." + none_yet)
     traces = [_ranks(scored, 0)]
-    if members.evolves:  # dots in the colours of their ancestors
+    if members.settings.evolves:  # dots in the colours of their ancestors
         page.key()
         x, y, *_ = traces[0]
         colours = [members.colour(member.ancestor) for member in scored]
         traces = joined([Trace(x[i : i + 1], y[i : i + 1], c) for i, c in enumerate(colours)])
     title = f"{members.score}, the best first"
-    page.grid(charts.curves(traces, title, "rank"), members.legend if members.evolves else ())
-    for name, given in members.ranges.items():
+    legend = members.legend if members.settings.evolves else ()
+    page.grid(charts.curves(traces, title, "rank"), legend)
+    for name, given in members.settings.ranges.items():
         if given.kind == "grid":
             _by_grid(page, members, name, given.values)
 

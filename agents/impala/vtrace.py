@@ -29,6 +29,20 @@ EPSILON = 1e-6  # of the ε-correction
 MAX_WEIGHT = 1e5  # so that squares of a gradient stay within float32, too
 
 
+class Hyperparameters(NamedTuple):
+    """Numbers, or scalar tensors to differentiate by."""
+
+    discount: Scalar  # γ
+    lambda_: Scalar  # λ
+    rho_bar: Scalar  # ρ̄
+    c_bar: Scalar  # c̄
+    policy_gradient_cost: Scalar
+    baseline_cost: Scalar
+    entropy_cost: Scalar
+    alpha_rho: Scalar = 1.0  # α_ρ, by which ρ is truncated (leaky V-trace)
+    alpha_c: Scalar = 1.0  # α_c, by which c is
+
+
 class Weights(NamedTuple):
     """The weights of an unroll's rows, `[T, B]` each."""
 
@@ -44,21 +58,12 @@ class Returns(NamedTuple):
     q: tf.Tensor  # q_s, an estimate of Q(x_s, a_s)
 
 
-def importance_weights(
-    log_ratio: tf.Tensor,
-    correction: Correction,
-    *,
-    rho_bar: Scalar,
-    c_bar: Scalar,
-    lambda_: Scalar,
-    alpha_rho: Scalar = 1.0,
-    alpha_c: Scalar = 1.0,
-) -> Weights:
+def importance_weights(log_ratio: tf.Tensor, correction: Correction, h: Hyperparameters) -> Weights:
     """The weights of a correction (Sections 4.1 and 5.2.2, Remark 2).
 
         ρ_t = min(ρ̄, π(a_t | x_t) / μ(a_t | x_t)),   c_t = λ min(c̄, π(a_t | x_t) / μ(a_t | x_t))
 
-    Both minima may leak (`leaky_minimum`): `alpha_rho`, α_ρ, and `alpha_c`, α_c, of 1 truncate.
+    Both minima may leak (`leaky_minimum`): α_ρ and α_c of 1 truncate.
 
                      δ V        traces   policy gradient
         vtrace       ρ          c        ρ
@@ -68,14 +73,17 @@ def importance_weights(
 
     Args:
       log_ratio: `[T, B]`, log π(a_t | x_t) − log μ(a_t | x_t).
+      correction: which.
+      h: ρ̄, c̄, λ, α_ρ and α_c are taken of it.
     """
     ratio = importance_ratio(log_ratio)
-    rho = leaky_minimum(ratio, rho_bar, alpha_rho)
+    rho = leaky_minimum(ratio, h.rho_bar, h.alpha_rho)
     one = tf.ones_like(ratio)
     if correction == "vtrace":
-        trace = lambda_ * leaky_minimum(ratio, c_bar, alpha_c)
+        trace = h.lambda_ * leaky_minimum(ratio, h.c_bar, h.alpha_c)
         return Weights(delta=rho, trace=trace, policy=rho)
-    return Weights(delta=one, trace=lambda_ * one, policy=rho if correction == "one_step" else one)
+    policy = rho if correction == "one_step" else one
+    return Weights(delta=one, trace=h.lambda_ * one, policy=policy)
 
 
 def importance_ratio(log_ratio: tf.Tensor) -> tf.Tensor:
@@ -160,20 +168,6 @@ class Outputs(NamedTuple):
     scale: tf.Tensor  # [B] or [], σ
 
 
-class Hyperparameters(NamedTuple):
-    """Numbers, or scalar tensors to differentiate by."""
-
-    discount: Scalar  # γ
-    lambda_: Scalar  # λ
-    rho_bar: Scalar  # ρ̄
-    c_bar: Scalar  # c̄
-    policy_gradient_cost: Scalar
-    baseline_cost: Scalar
-    entropy_cost: Scalar
-    alpha_rho: Scalar = 1.0  # α_ρ, by which ρ is truncated (leaky V-trace)
-    alpha_c: Scalar = 1.0  # α_c, by which c is
-
-
 def fixed_hyperparameters(config: Config) -> Hyperparameters:
     """The hyperparameters of a config (Espeholt et al. 2018, Section 4.2)."""
     return Hyperparameters(
@@ -222,15 +216,7 @@ def vtrace_losses(
     )
     log_pi = outputs.policy.log_probability(rows.action)  # [L, B]
     log_ratio = tf.stop_gradient(log_pi) - log_mu
-    weights = importance_weights(
-        log_ratio,
-        correction,
-        rho_bar=h.rho_bar,
-        c_bar=h.c_bar,
-        lambda_=h.lambda_,
-        alpha_rho=h.alpha_rho,
-        alpha_c=h.alpha_c,
-    )
+    weights = importance_weights(log_ratio, correction, h)
     # V = σ n + μ: targets are in the rewards' units, losses in those of n.
     output, shift, scale = (tf.stop_gradient(x) for x in outputs[1:])  # n, μ, σ
     value = scale * output + shift

@@ -10,6 +10,7 @@ import tensorflow as tf
 from agents.impala.vtrace import (
     MAX_WEIGHT,
     Correction,
+    Hyperparameters,
     Returns,
     Weights,
     corrected_log_probability,
@@ -30,6 +31,15 @@ LEVELS = [
 ]
 # The other corrections have λ alone for traces, and ρ is V-trace's.
 CASES = [(c, x) for c in get_args(Correction) for x in (LEVELS if c == "vtrace" else LEVELS[2::4])]
+
+
+def _weigh(
+    log_ratio: tf.Tensor, correction: Correction, rho: Any, c: Any, lambda_: Any, *alphas: Any
+) -> Weights:
+    """The importance weights of ρ̄, c̄, λ, α_ρ and α_c, of which they are made alone."""
+    return importance_weights(
+        log_ratio, correction, Hyperparameters(np.nan, lambda_, rho, c, *[np.nan] * 3, *alphas)
+    )
 
 
 def test_the_unrolls_reach_both_sides_of_every_clip_and_every_kind_of_row() -> None:
@@ -57,12 +67,10 @@ def test_every_correction_equals_the_oracle(
     tolerance: float,
 ) -> None:
     close: dict[str, Any] = dict(rtol=tolerance, atol=tolerance)
-    names = ("rho_bar", "c_bar", "lambda_", "alpha_rho", "alpha_c")
-    options: Any = dict(zip(names, levels, strict=True))
 
     def run() -> tuple[Weights, Returns]:
         value, reward, discount, log_ratio, mask = (tf.constant(x, dtype) for x in UNROLLS)
-        weights = importance_weights(log_ratio, correction, **options)
+        weights = _weigh(log_ratio, correction, *levels)
         return weights, vtrace_returns(value, reward, discount, weights, mask)
 
     weights, returns = wrap(run)()
@@ -100,15 +108,14 @@ def test_ratios_beyond_float32_weigh_no_more_than_can_be_felt(
     """As in float64, but for the bound; a ratio far above another has all the weight either way."""
     bounded = np.minimum(EXTREMES.astype(np.float64), np.log(MAX_WEIGHT))
     bars = (RHO_BAR, C_BAR, LAMBDA)
-    options = dict(zip(("rho_bar", "c_bar", "lambda_"), bars, strict=True))
-    alphas = dict(alpha_rho=kind(alpha), alpha_c=kind(alpha))
-    weights = importance_weights(tf.constant(EXTREMES), correction, **options, **alphas)
+    levels = (*bars, kind(alpha), kind(alpha))
+    weights = _weigh(tf.constant(EXTREMES), correction, *levels)
     for actual, expected in zip(
         weights, oracle.weights(bounded, correction, *bars, alpha, alpha), strict=True
     ):
         np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-35)
     rows = EXTREMES[[3, 7]]  # 20 and beyond 10^63
-    weights = importance_weights(tf.constant(rows), correction, **options, **alphas)
+    weights = _weigh(tf.constant(rows), correction, *levels)
     for actual, expected in zip(
         weights, oracle.weights(rows, correction, *bars, alpha, alpha), strict=True
     ):
@@ -121,9 +128,8 @@ def test_no_row_weighs_more_in_a_target_than_can_be_felt() -> None:
     value, reward, discount, log_ratios, mask = map(
         tf.constant, UNROLLS._replace(log_ratio=log_ratio)
     )
-    alphas = dict(alpha_rho=tf.constant(0.3), alpha_c=tf.constant(0.2))
-    options = dict(rho_bar=RHO_BAR, c_bar=C_BAR, lambda_=LAMBDA)
-    weights = importance_weights(log_ratios, "vtrace", **options, **alphas)
+    levels = (RHO_BAR, C_BAR, LAMBDA, tf.constant(0.3), tf.constant(0.2))
+    weights = _weigh(log_ratios, "vtrace", *levels)
     with tf.GradientTape() as tape:
         tape.watch(reward)
         targets = vtrace_returns(value, reward, discount, weights, mask).value

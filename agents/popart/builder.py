@@ -20,14 +20,9 @@ def make(config: Config, name: str = "popart") -> Agent:
         `MULTIHEAD_DMLAB` its baseline without normalisation.
       name: of the agent, its queue and its log; its replay, if any, is `<name>_replay`.
     """
-    normaliser = functools.partial(
-        PopArt,
-        decay=config.statistics_decay,
-        scale_min=config.scale_min,
-        scale_max=config.scale_max,
-    )
     make_update = functools.partial(
-        impala.make_update, make_normaliser=normaliser if config.normalise else None
+        impala.make_update,
+        make_normaliser=functools.partial(PopArt, config=config) if config.normalise else None,
     )
     return impala.make(config, name, make_network=_make_network, make_update=make_update)
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from agents import several_learners
 from agents.masking import zero_where_masked
+from agents.popart.config import Config
 
 
 class PopArt(tf.Module):
@@ -21,28 +22,23 @@ class PopArt(tf.Module):
 
     Args:
       value_layer: gives n `[..., K]`; its variables exist.
-      decay: β.
-      scale_min, scale_max: the least and the greatest σ.
+      config: β, and the least and the greatest σ.
     """
 
-    def __init__(
-        self, value_layer: snt.Linear, *, decay: float, scale_min: float, scale_max: float
-    ) -> None:
+    def __init__(self, value_layer: snt.Linear, config: Config) -> None:
         super().__init__(name="popart")
         num_tasks = value_layer.output_size
         # In float64: ν − μ² of float32 would lose a σ that is a thousandth of μ.
         self.mu = tf.Variable(tf.zeros([num_tasks], tf.float64), trainable=False, name="mu")
         self.nu = tf.Variable(tf.ones([num_tasks], tf.float64), trainable=False, name="nu")
         self._value_layer = value_layer
-        self._decay = decay
-        self._scale_min = scale_min
-        self._scale_max = scale_max
+        self._config = config
 
     @property
     def sigma(self) -> tf.Tensor:
         """σ = √(ν − μ²), clipped; `[K]` float64."""
         variance = tf.maximum(self.nu - tf.square(self.mu), 0.0)
-        return tf.clip_by_value(tf.sqrt(variance), self._scale_min, self._scale_max)
+        return tf.clip_by_value(tf.sqrt(variance), self._config.scale_min, self._config.scale_max)
 
     def shift_and_scale(self, task: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Tasks `[B]` -> μ and σ, `[B]` float32 each."""
@@ -63,8 +59,9 @@ class PopArt(tf.Module):
         mu, sigma = tf.identity(self.mu), self.sigma
         own = rollout_means(target, mask, task, num_tasks=mu.shape[0])
         is_task, mean = (several_learners.current().gather(x) for x in own)
-        self.mu.assign(moving_average(self.mu, mean, is_task, self._decay))
-        self.nu.assign(moving_average(self.nu, tf.square(mean), is_task, self._decay))
+        decay = self._config.statistics_decay
+        self.mu.assign(moving_average(self.mu, mean, is_task, decay))
+        self.nu.assign(moving_average(self.nu, tf.square(mean), is_task, decay))
         self._preserve_outputs(mu, sigma)
         return {"mu": tf.cast(self.mu, tf.float32), "sigma": tf.cast(self.sigma, tf.float32)}
 

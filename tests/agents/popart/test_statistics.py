@@ -8,6 +8,7 @@ import pytest
 import sonnet as snt
 import tensorflow as tf
 
+from agents.popart.config import Config
 from agents.popart.statistics import PopArt, moving_average, rollout_means
 
 K, H = 4, 5
@@ -21,9 +22,8 @@ def _layer() -> snt.Linear:
     return layer
 
 
-def _popart(layer: snt.Linear | None = None, **changes: Any) -> PopArt:
-    values = {"decay": 0.1, "scale_min": 1e-4, "scale_max": 1e6, **changes}
-    return PopArt(layer or _layer(), **values)
+def _popart(layer: snt.Linear | None = None) -> PopArt:
+    return PopArt(layer or _layer(), Config(statistics_decay=0.1))
 
 
 def _values(popart: PopArt, layer: snt.Linear, x: np.ndarray) -> np.ndarray:

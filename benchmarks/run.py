@@ -31,9 +31,10 @@ def nodes(launcher: int, run_dir: pathlib.Path) -> dict[str, psutil.Process]:
     for process in psutil.Process(launcher).children(recursive=True):
         try:
             path = os.readlink(f"/proc/{process.pid}/fd/1")
-        except OSError:
+            is_node = path.startswith(folder) and process.ppid() != launcher
+        except (OSError, psutil.NoSuchProcess):  # it has just ended
             continue
-        if path.startswith(folder) and process.ppid() != launcher:
+        if is_node:
             found.setdefault(path[len(folder) + 1 :], process)
     return found
 

@@ -137,7 +137,8 @@ def _accept(asked: Settings | Resumption, job: str | None) -> Settings:
     _check_place(run_dir, resume=isinstance(asked, Resumption))
     if isinstance(asked, Resumption):
         run = resuming.resumed(asked.values, asked.overrides)
-        trial.try_each(run.env, run.hang_seconds)
+        if layout.is_bucket(run.run_dir):  # else it was tried before it was read
+            trial.try_each(run.env, run.hang_seconds)
         resuming.check_limits(run, asked.step)
     else:
         run = asked

@@ -11,6 +11,7 @@ from absl import flags
 
 from agents import fields
 from agents.requirements import LARGEST
+from environments import import_path
 from launch import command_line, gcp_flags, trial
 from run_folder import catalogue, layout, places, run_lock, settings
 from run_folder.settings import Settings, SettingsError
@@ -105,10 +106,20 @@ def new_run(values: dict[str, Any], overrides: dict[str, dict[str, str]]) -> Set
 
 
 def _check_recorded(values: dict[str, Any]) -> None:
-    """Raises SettingsError where the folder of a run that goes on, if it is here, holds none."""
+    """Tries what a run that goes on plays, if its folder is here; it is locked then.
+
+    Raises:
+      SettingsError: the folder holds no run, or another process runs it.
+    """
     settings.require(values, "run_dir")
-    if not layout.is_bucket(values["run_dir"]):
-        settings.load(pathlib.Path(values["run_dir"]))
+    if layout.is_bucket(values["run_dir"]):
+        return
+    run_dir = pathlib.Path(values["run_dir"])
+    with import_path.nothing_imported():  # an agent's Config may depend on what is seen
+        seen = settings.load(run_dir)
+    run_lock.take_if_there(run_dir)  # or what is played would be tried beside itself
+    trial.try_each(seen.env, values["hang_seconds"] or seen.hang_seconds)
+    settings.load(run_dir)
 
 
 def _first_line(run: Settings | None) -> str:

@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 import recurrent_replay
+from environments import gym
 from launch import sizing, train
 from launch.local import supervisor
 from run_folder import checkpoints, disk, launches, replay_files, settings
@@ -300,3 +301,14 @@ def test_a_folder_that_cannot_be_written_is_refused_and_loses_nothing(
     assert said.endswith(" cannot be written: No space left on device.")
     assert {n: c for n, c in typed.contents(folder).items() if not n.endswith("lock")} == before
     assert not started
+
+
+def test_what_is_played_is_tried_in_a_process_of_its_own_before_it_is_made_here(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """IMPALA's Config is another one where actions are vectors, which only making it tells."""
+    monkeypatch.setattr(gym, "_known", known := dict[str, object]())
+    saved_runs.save(tmp_path / "run", "impala")
+    _edit(tmp_path / "run" / "config.json", env="os:abort")
+    assert typed.run(train.main, f"--run_dir={tmp_path / 'run'}", "--resume") == 2
+    assert known["os:abort"] == "'os:abort' ended its process, with code -6, when it was tried."

@@ -199,16 +199,24 @@ def say(line: str) -> None:
     """Prints a line, if it says something. A closed terminal ends no run."""
     if line:
         with contextlib.suppress(OSError):
-            print(line, flush=True)
+            _print(line)
 
 
 def _show(text: str) -> NoReturn:
-    """Prints, also for `head`, which may not read it all, and ends well."""
+    """Prints, and ends well."""
+    _print(text)
+    sys.exit(0)
+
+
+def _print(text: str) -> None:
+    """Prints, also for `head`, which may not read it all: what follows then goes nowhere.
+
+    Else the text would wait in a buffer, and whoever prints or forks next would fail by it.
+    """
     try:
         print(text, flush=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(0)
 
 
 def values_of(argv: Sequence[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ checkpoint is moved; else the server's host ships it to the bucket, and there it
 All of this goes through TensorFlow's file system, which both are for it.
 """
 
+import contextlib
 import os
 import pathlib
 import sys
@@ -128,7 +129,8 @@ def check_records(folder: pathlib.Path) -> None:
     files = sorted(folder.rglob("*.tfrecord"))
     size = sum(file.stat().st_size for file in files)
     if size >= ANNOUNCED_BYTES:
-        print(f"Checking {size / 1e9:.1f} GB of saved replay.", flush=True)
+        with contextlib.suppress(OSError):  # nobody reads any more
+            print(f"Checking {size / 1e9:.1f} GB of saved replay.", flush=True)
     for file in files:
         records = tf.data.TFRecordDataset(str(file), compression_type="ZLIB")
         try:

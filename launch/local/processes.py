@@ -33,8 +33,9 @@ _held = threading.local()
 
 def fork() -> int:
     """Forks, as `os.fork`, with nothing printed twice."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):  # nobody reads any more
+        sys.stdout.flush()
+        sys.stderr.flush()
     return os.fork()
 
 

@@ -160,6 +160,18 @@ def test_help_may_be_read_in_part() -> None:
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
+def test_a_line_that_nobody_reads_ends_nothing_that_is_printed_or_forked_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as out, monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", out)
+        command_line.say("One.")
+        command_line.say("Another.")
+        out.flush()
+
+
 _TYPED = (  # what was typed -> a part of the sentence that answers it
     ("train --agent=r2d3 --env=catch --run_dir=run", "Did you mean 'r2d2'?"),
     ("train --agent=r2d2 --env=cath --run_dir=run", "did you mean catch?"),

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import socket
+import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -152,3 +153,19 @@ def test_the_nearest_count_is_believed(
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     assert processes.out_of_memory_kills() == kills
+
+
+def test_what_was_printed_to_nobody_keeps_no_process_from_forking(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    out = os.fdopen(write, "w")
+    out.write("Nobody reads this.")
+    with monkeypatch.context() as patched, garbage_is_kept():
+        patched.setattr(sys, "stdout", out)
+        if not (pid := processes.fork()):
+            os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    with pytest.raises(BrokenPipeError):
+        out.close()

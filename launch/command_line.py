@@ -8,6 +8,7 @@ import importlib
 import itertools
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, get_args
@@ -174,11 +175,16 @@ def run(main: Callable[[Sequence[str]], None], sections: Sections) -> None:
 
 @contextlib.contextmanager
 def ending() -> Iterator[None]:
-    """Around a command: ends the process, well, or by `fail` where it refuses or cannot play."""
+    """Around a command: ends the process, well, or by `fail` where it refuses or cannot play.
+
+    Ctrl-C ends it with a shell's exit code, and without a traceback.
+    """
     try:
         yield
     except (SettingsError, CannotPlayError) as error:
         fail(str(error))
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
     sys.exit(0)
 
 

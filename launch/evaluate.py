@@ -6,7 +6,6 @@ import os
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame draws, but opens no window
 
-import sys
 from collections.abc import Sequence
 
 from absl import flags
@@ -33,12 +32,9 @@ def main(_: Sequence[str]) -> None:
     session = command_line.later("analysis.playing.session")
     if _VIDEO.value:
         session.check_film(player)
-    try:
-        session.play_all(player, _EPISODES.value, command_line.say)
-        if _VIDEO.value:
-            session.film_all(player, command_line.say)
-    except KeyboardInterrupt:  # what was printed has been recorded
-        sys.exit(130)
+    session.play_all(player, _EPISODES.value, command_line.say)
+    if _VIDEO.value:
+        session.film_all(player, command_line.say)
 
 
 if __name__ == "__main__":

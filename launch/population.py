@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import pathlib
 import shlex
-import signal
 import sys
 from collections.abc import Callable, Sequence
 
@@ -69,8 +68,6 @@ def main(_: Sequence[str]) -> None:
                 f"--member must be from 0 to {population.members - 1}, got {member}."
             )
         sys.exit(_run(population, pathlib.Path(values["run_dir"]), member))
-    except KeyboardInterrupt:  # no member was playing
-        sys.exit(128 + signal.SIGINT)
     finally:
         run_lock.release()
 

@@ -12,7 +12,6 @@ os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # before pygame is imp
 import dataclasses
 import functools
 import pathlib
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
@@ -42,26 +41,23 @@ _SECTIONS = {
 
 @command_line.ending()
 def main(_: Sequence[str]) -> None:
-    try:
-        if not _FOLDER.value:
-            raise SettingsError("--folder must be given.")
-        given = [
-            flag.name
-            for flag in (command_line.RUN_DIR, _POLICY, _PERSON, _MINARI)
-            if flag.value not in (None, False)
-        ]
-        if len(given) != 1:
-            names = "--run_dir, --policy, --person or --minari"
-            raise SettingsError(f"One of {names} must say who plays, got {given or 'none'}.")
-        for who, own in _OF.items():
-            for name in own if who != given[0] else ():
-                if flags.FLAGS[name].present:
-                    raise SettingsError(f"--{name} is for --{who}, got --{given[0]}: leave it out.")
-        if flags.FLAGS["full_action_space"].present and given[0] == "run_dir":
-            raise SettingsError("--full_action_space is as the run has it: leave it out.")
-        _record(given[0], pathlib.Path(_FOLDER.value))
-    except KeyboardInterrupt:  # whole episodes are there
-        sys.exit(130)
+    if not _FOLDER.value:
+        raise SettingsError("--folder must be given.")
+    given = [
+        flag.name
+        for flag in (command_line.RUN_DIR, _POLICY, _PERSON, _MINARI)
+        if flag.value not in (None, False)
+    ]
+    if len(given) != 1:
+        names = "--run_dir, --policy, --person or --minari"
+        raise SettingsError(f"One of {names} must say who plays, got {given or 'none'}.")
+    for who, own in _OF.items():
+        for name in own if who != given[0] else ():
+            if flags.FLAGS[name].present:
+                raise SettingsError(f"--{name} is for --{who}, got --{given[0]}: leave it out.")
+    if flags.FLAGS["full_action_space"].present and given[0] == "run_dir":
+        raise SettingsError("--full_action_space is as the run has it: leave it out.")
+    _record(given[0], pathlib.Path(_FOLDER.value))
 
 
 def _record(who: str, folder: pathlib.Path) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -152,8 +151,6 @@ def main(_: Sequence[str]) -> None:
         if run is not None and finds_actors():
             find = command_line.later(_SIZING).finder(run, values["actors_per_node"])
         sys.exit(starting.start(wanted, command_line.JOB.value, find))
-    except KeyboardInterrupt:  # the run had not begun
-        sys.exit(128 + signal.SIGINT)
     finally:
         run_lock.release()
 

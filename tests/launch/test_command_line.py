@@ -259,6 +259,11 @@ def test_absls_way_to_begin_is_refused_where_it_would_break_tensorflow() -> None
     assert ended.stderr.startswith("TensorFlow must be imported before absl.app.run begins")
 
 
+def test_ctrl_c_ends_a_command_without_a_traceback() -> None:
+    with pytest.raises(SystemExit, match="130"), command_line.ending():
+        raise KeyboardInterrupt
+
+
 def test_a_folder_that_cannot_be_written_is_a_sentence_and_other_errors_keep_their_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

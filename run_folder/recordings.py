@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import io
 import json
+import os
 import pathlib
 import zipfile
 import zlib
@@ -68,9 +69,11 @@ def alone(folder: pathlib.Path) -> Iterator[None]:
     Raises:
       SettingsError: one is adding.
     """
-    with (folder / _ABOUT).open() as file:
+    # Not its recording.json: another process that begins at the same time replaces that.
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise SettingsError(
                 f"Another process is recording into {folder}: wait for it, or name another folder."
@@ -78,6 +81,8 @@ def alone(folder: pathlib.Path) -> Iterator[None]:
         except OSError:
             pass  # a file system without locks
         yield
+    finally:
+        os.close(descriptor)
 
 
 def append(folder: pathlib.Path, episode: Episode) -> None:

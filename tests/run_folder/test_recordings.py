@@ -152,6 +152,8 @@ def test_one_process_records_into_a_folder(tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "demos"
     recordings.begin(folder, "task", SPEC)
     with recordings.alone(folder):
+        (folder / "recording.json").unlink()  # who begins now, too, puts another in its place
+        recordings.begin(folder, "task", SPEC)
         another = pytest.raises(SettingsError, match="Another process is recording into")
         with another, recordings.alone(folder):
             pass

@@ -310,7 +310,7 @@ def _begin(run: Settings, manifests: Manifests, resumption: Resumption | None) -
     """Makes the run folder, or readies it for another launch; this process holds its lock then.
 
     Raises:
-      SettingsError: another process runs it, or it cannot be written.
+      SettingsError: another process runs it, or has run it meanwhile, or it cannot be written.
     """
     _make_folder("run_dir", run.path)
     here = not layout.is_bucket(run.run_dir)
@@ -318,6 +318,8 @@ def _begin(run: Settings, manifests: Manifests, resumption: Resumption | None) -
         if here:
             run_lock.take(run.path)
             places.check(run.folder)
+            if resumption is None:  # another launch may have begun there meanwhile, and ended
+                settings.check_vacant(run.path)
         counts = checkpoints.counts(manifests)
         launches.record(
             run.path,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from launch import starting
-from run_folder import building, settings
+from run_folder import building, run_lock, settings
 from tests.launch import typed
 from tests.run_folder import saved_runs
 
@@ -116,3 +116,15 @@ def test_an_agent_that_cannot_be_several_has_one_learner(monkeypatch: pytest.Mon
     starting.check_shares(saved_runs.resolve())
     with pytest.raises(settings.SettingsError, match="does not say that it can be several"):
         starting.check_shares(saved_runs.resolve(learners_per_agent=2))
+
+
+def test_a_run_that_another_launch_began_and_ended_meanwhile_is_not_replaced(
+    tmp_path: pathlib.Path,
+) -> None:
+    run = saved_runs.save(tmp_path / "run")
+    before = typed.contents(run.path)
+    with pytest.raises(settings.SettingsError, match="holds a run already: add --resume"):
+        starting._begin(run, {}, None)
+    run_lock.release()
+    run.folder.lock.unlink()
+    assert typed.contents(run.path) == before

@@ -190,21 +190,19 @@ class _Server:
 
     def serve(self) -> None:
         """Answers until the launching process is gone."""
-        while True:
-            self._reap()
-            self._kill_silent()
-            if not self._launcher.poll(POLL_SECONDS):
-                continue
-            try:
+        with contextlib.suppress(EOFError, ConnectionError):  # as reads and writes tell
+            while True:
+                self._reap()
+                self._kill_silent()
+                if not self._launcher.poll(POLL_SECONDS):
+                    continue
                 name, args = self._launcher.recv()
-            except (EOFError, ConnectionError):
-                break
-            try:
-                answers = getattr(self, name)(*args)
-            except Exception as error:
-                answers = _Answer(None, error)
-            if answers is not None:
-                self._launcher.send(answers)
+                try:
+                    answers = getattr(self, name)(*args)
+                except Exception as error:
+                    answers = _Answer(None, error)
+                if answers is not None:
+                    self._launcher.send(answers)
         processes.kill_children()
         temporary_files.remove()
 
@@ -214,12 +212,16 @@ class _Server:
             self._calls.add(pid)
             return
         os.environ.update(environment_of("actor"))
+        code = 1
         try:
-            answer = _Answer(function(*args))
-        except BaseException as error:
-            answer = _Answer(None, error)
-        self._launcher.send(answer)
-        processes.leave(process.DONE)
+            try:
+                self._launcher.send(_Answer(function(*args)))
+            except BaseException as error:
+                self._launcher.send(_Answer(None, error))
+            code = process.DONE
+        except BaseException:  # it cannot be sent, and a child must not serve in its server's place
+            traceback.print_exc()
+        processes.leave(code)
 
     def launch(
         self,

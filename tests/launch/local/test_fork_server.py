@@ -127,8 +127,8 @@ def test_what_a_called_function_raises_is_raised_here(tmp_path: pathlib.Path) ->
         """
         from run_folder.settings import SettingsError
         with ForkServer() as server:
-            calls = [(nodes.refuse, "No."), (nodes.die,), (nodes.leave,), (nodes.broken_program,)]
-            for function, *args in calls:
+            calls = [(nodes.refuse, "No."), (nodes.die,), (nodes.leave,), (nodes.raise_unsent,)]
+            for function, *args in (*calls, (nodes.broken_program,)):
                 try:
                     server.call(function, *args)
                 except Exception as error:
@@ -144,6 +144,7 @@ def test_what_a_called_function_raises_is_raised_here(tmp_path: pathlib.Path) ->
         "SettingsError No.",
         "ServerLostError A check was killed by SIGKILL.",
         "ServerLostError A check ended with code 0, by sys.exit or os._exit.",
+        "ServerLostError A check ended with code 1.",
         "ValueError no program",
         "launch: no program",
         "3.0",
@@ -262,3 +263,17 @@ def test_nodes_are_not_blamed_for_a_time_in_which_the_server_stood_still_too(
     clock[0] = 562.0
     server._kill_silent()
     assert killed == ["learner/0"]
+
+
+def test_a_server_ends_in_order_though_its_launcher_is_gone_when_it_tells_something(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours, theirs = Pipe()
+    theirs.close()
+    server, done = fork_server._Server(ours, []), list[str]()
+    ended = fork_server.Ended("actor/0", 1)
+    monkeypatch.setattr(server, "_reap", lambda: ours.send(ended))
+    monkeypatch.setattr(fork_server.processes, "kill_children", lambda: done.append("children"))
+    monkeypatch.setattr(fork_server.temporary_files, "remove", lambda: done.append("files"))
+    server.serve()
+    assert done == ["children", "files"]

@@ -209,14 +209,18 @@ def write(path: pathlib.Path, frames: Iterable[np.ndarray], frames_per_second: i
       frames_per_second: how fast they follow one another.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.part")
+    # Of two processes that film the same at once each has its own.
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.part")
     frames = iter(frames)
     first = next(frames)
-    with av.open(str(unfinished), "w", format="mp4", options=_FROM_THE_START) as container:
-        stream = container.add_stream("libx264", rate=frames_per_second, options=_QUALITY)
-        stream.height, stream.width = first.shape[:2]
-        stream.pix_fmt = _PIXELS
-        for frame in itertools.chain([first], frames):
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
-        container.mux(stream.encode())
-    os.replace(unfinished, path)
+    try:
+        with av.open(str(unfinished), "w", format="mp4", options=_FROM_THE_START) as container:
+            stream = container.add_stream("libx264", rate=frames_per_second, options=_QUALITY)
+            stream.height, stream.width = first.shape[:2]
+            stream.pix_fmt = _PIXELS
+            for frame in itertools.chain([first], frames):
+                container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
+            container.mux(stream.encode())
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)  # it is where it belongs, or was cut short

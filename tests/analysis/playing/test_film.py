@@ -1,6 +1,7 @@
 """A film shows what is decided, and what the agent thought; every browser plays it."""
 
 import itertools
+import os
 import pathlib
 from collections.abc import Iterator
 from typing import Any
@@ -194,4 +195,22 @@ def test_a_film_that_is_cut_short_is_not_there(tmp_path: pathlib.Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         film.write(tmp_path / "film.mp4", breaks(), 15)
-    assert not (tmp_path / "film.mp4").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_processes_that_film_the_same_at_once_write_no_film_together(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "film.mp4"
+
+    def meanwhile() -> Iterator[np.ndarray]:
+        yield from _striped(2)
+        with monkeypatch.context() as another:
+            another.setattr(os, "getpid", lambda: 1)
+            film.write(path, _striped(3), 15)
+        yield from _striped(4)
+
+    film.write(path, meanwhile(), 15)
+    with av.open(str(path)) as container:
+        assert len(list(container.decode(video=0))) == 6
+    assert list(tmp_path.iterdir()) == [path]

@@ -44,6 +44,23 @@ def write(path: pathlib.Path, content: str | bytes, *, lasting: bool = True) -> 
         sync(path.parent)
 
 
+def append(path: pathlib.Path, text: str, *, header: str) -> None:
+    """Adds a text to a file, or makes the file, which then begins with a header.
+
+    Raises:
+      OSError: it cannot be written. The file is as it was.
+    """
+    with path.open("ab", buffering=0) as file:
+        size = file.tell()
+        left = (text if size else header + text).encode()
+        try:
+            while left:
+                left = left[file.write(left) :]
+        except OSError:  # which may have taken a part
+            file.truncate(size)
+            raise
+
+
 def sync(*paths: pathlib.Path) -> None:
     """Waits until files are on the disk as they are now; of folders, the names that they hold.
 

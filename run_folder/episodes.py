@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from run_folder import disk
 from run_folder.layout import RunFolder
 
 RECENT_EPISODES = 100  # of each task
@@ -86,18 +87,8 @@ class Episodes:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
         rows = (row._replace(walltime=round(row.walltime, 3)) for row in self._unwritten)
-        lines = [",".join(map(str, row)) + "\n" for row in rows]
-        with self._path.open("ab", buffering=0) as file:
-            size = file.tell()
-            if not size:
-                lines.insert(0, ",".join(Row._fields) + "\n")
-            text = "".join(lines).encode()
-            try:
-                while text:
-                    text = text[file.write(text) :]
-            except OSError:  # a full disk may have taken a part
-                file.truncate(size)
-                raise
+        text = "".join(",".join(map(str, row)) + "\n" for row in rows)
+        disk.append(self._path, text, header=",".join(Row._fields) + "\n")
         self._unwritten.clear()
 
 

@@ -12,6 +12,7 @@ an empty cell is None.
 
 import csv
 import dataclasses
+import io
 import itertools
 import pathlib
 import re
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from run_folder import log_reader, texts
+from run_folder import disk, log_reader, texts
 from run_folder.layout import RunFolder
 
 if TYPE_CHECKING:
@@ -70,16 +71,14 @@ class File:
 
     def append(self, task: str, episodes: "Sequence[Episode]") -> None:
         """Adds all episodes of one task."""
-        is_new = self.path is None
         if self.path is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             self.path = vacant(self._folder, name(self._played), ".csv")
-        how = dataclasses.astuple(self._played)
-        with self.path.open("x" if is_new else "a", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerows([list(_COLUMNS)] * is_new)
-            for i, episode in enumerate(episodes):
-                writer.writerow([*how, task, i, episode.episode_return, episode.length])
+        how, text = dataclasses.astuple(self._played), io.StringIO()
+        writer = csv.writer(text)
+        for i, episode in enumerate(episodes):
+            writer.writerow([*how, task, i, episode.episode_return, episode.length])
+        disk.append(self.path, text.getvalue(), header=",".join(_COLUMNS) + "\r\n")
 
 
 def read(path: pathlib.Path) -> list[Row]:

@@ -1,9 +1,7 @@
 """The record of episodes that end, and aggregates of the returns of several tasks."""
 
-import errno
 import math
 import pathlib
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +13,7 @@ from launch.graph.evaluator_node import summary
 from launch.graph.learner_node import split_metrics
 from run_folder import episodes, task_returns
 from run_folder.episodes import Episodes
+from tests.run_folder.filling import fill
 
 TASKS = ("catch", "catch:large_rewards")
 
@@ -65,31 +64,8 @@ def test_a_disk_that_takes_a_part_costs_no_episode(
     collected.write()
     before = log.read_bytes()
     collected.add([(4, 1, -1_000.0, 9, 9)], 9, (9, 1.0), 2.0)
-    usual = pathlib.Path.open
-
-    class Full:
-        """A file of a disk that has room for seven bytes."""
-
-        def __init__(self, file: Any) -> None:
-            self.file, self.left = file, 7
-
-        def __enter__(self) -> Any:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            self.file.close()
-
-        def write(self, text: bytes) -> int:
-            if not self.left:
-                raise OSError(errno.ENOSPC, "No space left on device")
-            written, self.left = self.file.write(text[: self.left]), 0
-            return int(written)
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.file, name)
-
     with monkeypatch.context() as full:
-        full.setattr(pathlib.Path, "open", lambda *how, **more: Full(usual(*how, **more)))
+        fill(full, 7)
         with pytest.raises(OSError, match="No space left"):
             collected.write()
     assert log.read_bytes() == before

@@ -10,6 +10,7 @@ from agents.environment_loop import Episode
 from analysis.playing import files
 from analysis.playing.files import Played
 from run_folder.settings import SettingsError
+from tests.run_folder.filling import fill
 
 PLAYED = Played("r2d2", 1200, 60_000, 7.25, epsilon=0.0, memory_steps=None, seed=3)
 EPISODES = [Episode(0, -1.5, 9), Episode(0, 21.0, 1), Episode(1, 0.1, 27_000)]
@@ -69,6 +70,22 @@ def test_nothing_is_overwritten(tmp_path: pathlib.Path) -> None:
     found = {name: len(rows) for name, rows in files.read_all(tmp_path).items()}
     assert list(found) == ["r2d2-900", *names]  # as they were made
     assert [found[name] for name in names] == list(range(1, len(names) + 1))
+
+
+def test_a_full_disk_leaves_no_part_of_a_task(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = files.File(tmp_path, PLAYED)
+    file.append("atari:pong", EPISODES)
+    assert file.path is not None
+    before = file.path.read_bytes()
+    with monkeypatch.context() as full:
+        fill(full, 60)
+        with pytest.raises(OSError, match="No space left"):
+            file.append("catch", EPISODES)
+    assert file.path.read_bytes() == before
+    file.append("catch", EPISODES)
+    assert [row.task for row in files.read(file.path)] == ["atari:pong"] * 3 + ["catch"] * 3
 
 
 def test_an_evaluation_that_ended_before_its_first_task_leaves_nothing(

@@ -84,8 +84,8 @@ def _try_each(typed: Asked, *, is_begun: bool) -> None:
     """Tries what is played in a child; raises SettingsError for a file that cannot be read."""
     env, seconds = typed.values["env"], typed.values["hang_seconds"]
     if is_begun and typed.values["run_dir"]:
-        recorded = settings.load(typed.folder.path)
-        env, seconds = recorded.env, seconds or recorded.flags.get("hang_seconds")
+        env, recorded = settings.played(typed.folder.path)
+        seconds = seconds or recorded
     if env:
         trial.try_each(env, seconds)
 

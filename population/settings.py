@@ -30,6 +30,7 @@ ENDS = ("max_minutes", "until_return", "until_evaluations")  # of a run that tak
 _OWN = ("agent", "env", "seed", "run_dir", "configs", *ENDS)  # no flags that members share
 _FIXED = ("preset", "act_with", "paced_by", "num_replay_shards")  # of a run that goes on
 NOTHING, EVERYTHING = "none", "all"  # that is evolved
+_ABSENT = "{path} holds no population: there is no {file}."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,8 +204,25 @@ def load(path: pathlib.Path) -> Population:
       SettingsError: there is none, or it does not say what a population's would.
     """
     file = PopulationFolder(path).settings
-    with reading(file, absent=f"{path} holds no population: there is no {file}."):
+    with reading(file, absent=_ABSENT.format(path=path, file=file)):
         return Population(**texts.fields_of(Population, texts.read_json(file)))
+
+
+def played(path: pathlib.Path) -> tuple[str, float | None]:
+    """What the population of a folder plays, and its `hang_seconds` if it has any.
+
+    `load` may make an environment to see what its actions are. Nothing is made here.
+
+    Raises:
+      SettingsError: there is none, or it does not say so.
+    """
+    file = PopulationFolder(path).settings
+    with reading(file, absent=_ABSENT.format(path=path, file=file)):
+        said = texts.fields_of(Population, texts.read_json(file))
+        seconds = said["flags"].get("hang_seconds")
+        if seconds is not None:
+            runs.check_value("hang_seconds", seconds)
+        return said["env"], seconds
 
 
 def record(folder: PopulationFolder, population: Population) -> None:

@@ -1,6 +1,7 @@
 """The command line of launch.population: bad input is a sentence, good input a population."""
 
 import errno
+import json
 import os
 import pathlib
 import subprocess
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from environments import gym
 from launch import population
 from population import settings
 from recurrent_replay import command
@@ -303,3 +305,19 @@ def test_a_terminal_that_is_gone_ends_nothing(
     monkeypatch.setattr(population, "print", refuse(errno.EIO), raising=False)
     assert typed_populations.run(f"--run_dir={begun}", "--resume") == 0
     assert len(stub.trained) == 1
+
+
+def test_what_is_played_is_tried_before_a_population_is_read_in_full(
+    begun: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """IMPALA's ranges may depend on its actions, which only making it tells."""
+    monkeypatch.setattr(gym, "_known", known := dict[str, object]())
+    file = begun / "population.json"
+    recorded = json.loads(file.read_text())
+    file.write_text(json.dumps(recorded | dict(env="os:abort")))
+    refused(capsys, begun, f"--run_dir={begun}", "--resume")
+    assert known["os:abort"] == "'os:abort' ended its process, with code -6, when it was tried."
+    recorded["flags"]["hang_seconds"] = "long"
+    file.write_text(json.dumps(recorded))
+    said = refused(capsys, begun, f"--run_dir={begun}", "--resume")
+    assert f"{file} cannot be read: hang_seconds must be a number from 5 to" in said

@@ -86,11 +86,12 @@ def _drawn(
 
 @contextlib.contextmanager
 def progressing(title: str, episodes: int, console: Console | None = None) -> Iterator[Step]:
-    """Shows progress: by a bar where the console is a terminal, else by a line now and then.
+    """Shows progress: by a bar where a terminal can redraw it, else by a line now and then.
 
     The console is standard error by default, so that standard output has the results alone.
     """
     console = console or Console(stderr=True)
+    redraws = console.is_terminal and not console.is_dumb_terminal
     bar = progress.Progress(
         progress.TextColumn("{task.description}", markup=False),
         progress.BarColumn(),
@@ -99,7 +100,7 @@ def progressing(title: str, episodes: int, console: Console | None = None) -> It
         progress.TimeElapsedColumn(),
         console=console,
         transient=True,
-        disable=not console.is_terminal,
+        disable=not redraws,
     )
     task = bar.add_task(title, total=episodes, steps=0)
     counted = np.zeros(2, int)  # steps and episodes
@@ -108,7 +109,7 @@ def progressing(title: str, episodes: int, console: Console | None = None) -> It
     def step(steps: int, ended: int) -> None:
         nonlocal line_at
         counted[:] += (steps, ended)
-        if console.is_terminal:
+        if redraws:
             bar.update(task, completed=int(counted[1]), steps=int(counted[0]))
         elif time.monotonic() >= line_at:
             line_at = time.monotonic() + LINE_SECONDS

@@ -52,9 +52,9 @@ class Drawing:
     def __init__(self, title: str, console: Console | None = None) -> None:
         self._title = title
         self._console = console or _Output()
-        self._live = (
-            Live(console=self._console, refresh_per_second=2) if self._console.is_terminal else None
-        )
+        # In one that cannot move its cursor, as an editor's shell, rich would draw the end alone.
+        redraws = self._console.is_terminal and not self._console.is_dumb_terminal
+        self._live = Live(console=self._console, refresh_per_second=2) if redraws else None
         self._next_line = 0.0  # when there is one again where nothing can be redrawn
 
     def __enter__(self: AnyDrawing) -> AnyDrawing:

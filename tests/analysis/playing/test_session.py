@@ -59,10 +59,14 @@ def _console(*, terminal: bool) -> tuple[Console, io.StringIO]:
     return Console(file=text, force_terminal=terminal, width=120), text
 
 
-def test_no_terminal_has_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("terminal", [True, False])
+def test_what_cannot_redraw_has_a_line_now_and_then(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")  # where a terminal moves no cursor
     clock = iter(range(0, 100, 4))  # a step takes four seconds, and a line comes every ten
     monkeypatch.setattr(session.time, "monotonic", lambda: next(clock))
-    console, text = _console(terminal=False)
+    console, text = _console(terminal=terminal)
     with session.progressing("atari:pong", 30, console) as step:
         for _ in range(5):
             step(1_000, 2)

@@ -278,8 +278,12 @@ def test_a_terminal_gets_a_table_that_is_redrawn() -> None:
         assert name in text
 
 
-def test_other_outputs_get_a_plain_line_now_and_then() -> None:
-    (line,) = _drawn(*[progress()] * 5, is_terminal=False).splitlines()
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_other_outputs_get_a_plain_line_now_and_then(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")  # where a terminal moves no cursor
+    (line,) = _drawn(*[progress()] * 5, is_terminal=is_terminal).splitlines()
     assert "\x1b" not in line
     assert line.startswith("actor steps 12,345  (830/s), replay 1,234")
     assert line.endswith("time 1:02:05")

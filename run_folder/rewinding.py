@@ -71,8 +71,13 @@ def _rewind(
         if is_meant(path.stem):
             _rewind_rows(path, limits(path.stem))
     for path in folder.events():
-        if (label := _first_label(path)) and is_meant(label):
+        if _is_own(folder, label := _first_label(path)) and is_meant(label):
             _rewind_events(path, limits(label)[steps_key(label)])
+
+
+def _is_own(folder: RunFolder, label: str) -> bool:
+    """Whether scalars are of the run or of its evaluations: there may be somebody's beside them."""
+    return folder.log(label).exists() or label.partition("-")[0] == "evaluate"
 
 
 def _rewind_rows(path: pathlib.Path, limits: Limits) -> None:

@@ -337,3 +337,16 @@ def test_one_process_goes_back_and_the_others_write_on(folder: RunFolder) -> Non
     assert _seconds(folder, "learner-r2d2") == [1.0, 2.0]
     assert _steps_of(folder, "learner-r2d2/loss") == [10, 20]
     assert [(path.stat().st_ino, path.read_bytes()) for path in others] == before
+
+
+def test_scalars_of_somebodys_own_beside_those_of_the_run_stay(folder: RunFolder) -> None:
+    """But those of an evaluation go back with the run."""
+    for label in ("own", "evaluate-epsilon0.5"):
+        board = log_writer.Board(folder.path, label)
+        for steps in (100, 900):
+            board.write(dict(actor_steps=steps, loss=0.5))
+        board.close()
+    rewinding.rewind(folder, MANIFESTS, "r2d2")
+    steps = steps_on_tensorboard(folder.path)
+    assert steps["own/loss"] == [100, 900]
+    assert steps["evaluate-epsilon0.5/loss"] == [100]

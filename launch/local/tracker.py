@@ -18,9 +18,9 @@ from typing import Any
 
 from recurrent_replay import addition
 from run_folder import disk
+from run_folder.log_reader import COUNTERS
 from run_folder.settings import Settings, SettingsError
 
-_COUNTERS = ("actor_steps", "learner_steps", "walltime")
 _LEFT_OUT = ("episodes",)  # a row for each: their means are in another log
 
 
@@ -31,8 +31,6 @@ def check(settings: Settings, *, here: bool) -> None:
       settings: of the run.
       here: whether its launching process lasts as long as the run does.
     """
-    if not settings.wandb:
-        return
     if not here:
         raise SettingsError(
             f"--wandb={settings.wandb} is for a run on this machine, whose launching process "
@@ -45,7 +43,7 @@ def check(settings: Settings, *, here: bool) -> None:
 
 
 class Tracker:
-    """Reports the logs of a run that names a project, and does nothing for others.
+    """Reports the logs of a run that names a project.
 
     A context manager, which raises SettingsError where Weights & Biases takes no report. A run is
     one there too, however often it is resumed.
@@ -57,19 +55,15 @@ class Tracker:
         self._read: dict[pathlib.Path, int] = {}  # bytes of each log
 
     def __enter__(self) -> "Tracker":
-        if self._settings.wandb:
-            self._begin()
+        self._begin()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._there is not None:
-            self.update()
-            self._there.finish()
+        self.update()
+        self._there.finish()
 
     def update(self) -> None:
         """Reports the rows that have come since the last call."""
-        if self._there is None:
-            return
         for log in sorted(self._settings.folder.logs.glob("*.csv")):
             if log.stem not in _LEFT_OUT:
                 for row in self._new_rows(log):
@@ -120,7 +114,7 @@ class Tracker:
             whole = text[: text.rfind(b"\n") + 1]
             self._read[log] = begin + len(whole)
             names = header.decode().strip().split(",")
-            labels = [name if name in _COUNTERS else f"{log.stem}/{name}" for name in names]
+            labels = [name if name in COUNTERS else f"{log.stem}/{name}" for name in names]
             for values in csv.reader(whole.decode().splitlines()):
                 row = {}
                 for label, value in zip(labels, values, strict=False):

@@ -111,14 +111,6 @@ def test_a_log_that_went_back_goes_on_from_there(run: Settings) -> None:
     assert list(tracked._new_rows(log)) == [{"actor_steps": 7}]
 
 
-def test_a_run_that_asks_for_nothing_reports_nothing(tmp_path: pathlib.Path) -> None:
-    run = saved_runs.settings_of(tmp_path / "run", "r2d2", "catch")
-    tracker.check(run, here=False)
-    with Tracker(run) as tracked:
-        tracked.update()
-    assert not (tmp_path / "run").exists()
-
-
 def test_what_cannot_be_is_a_sentence(run: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SettingsError, match="--wandb=my-project is for a run on this machine"):
         tracker.check(run, here=False)

@@ -16,6 +16,7 @@ import secrets
 from collections.abc import Iterator
 from typing import Any
 
+from environments.copies.dead_simulators import first_line
 from recurrent_replay import addition
 from run_folder import disk
 from run_folder.log_reader import COUNTERS
@@ -51,7 +52,7 @@ class Tracker:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._there: Any = None  # wandb's run
+        self._there: Any = None  # wandb's run, while it takes reports
         self._read: dict[pathlib.Path, int] = {}  # bytes of each log
 
     def __enter__(self) -> "Tracker":
@@ -60,14 +61,23 @@ class Tracker:
 
     def __exit__(self, *_: object) -> None:
         self.update()
-        self._there.finish()
+        if self._there is not None:
+            self._there.finish()
 
     def update(self) -> None:
-        """Reports the rows that have come since the last call."""
-        for log in sorted(self._settings.folder.logs.glob("*.csv")):
-            if log.stem not in _LEFT_OUT:
-                for row in self._new_rows(log):
-                    self._there.log(row)
+        """Reports the rows that have come since the last call. A report that fails ends no run."""
+        if self._there is None:
+            return
+        try:
+            for log in sorted(self._settings.folder.logs.glob("*.csv")):
+                if log.stem not in _LEFT_OUT:
+                    for row in self._new_rows(log):
+                        self._there.log(row)
+        except Exception as error:  # whatever wandb raises, whose own process may have died
+            self._there = None
+            why = first_line(error)
+            with contextlib.suppress(OSError):  # a closed terminal
+                print(f"Weights & Biases hears no more of this run: {why}", flush=True)
 
     def _begin(self) -> None:
         os.environ.setdefault("WANDB_SILENT", "true")  # it would draw into the live view

@@ -111,6 +111,20 @@ def test_a_log_that_went_back_goes_on_from_there(run: Settings) -> None:
     assert list(tracked._new_rows(log)) == [{"actor_steps": 7}]
 
 
+def test_a_report_that_fails_ends_no_run(run: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    class Gone:
+        def log(self, row: dict[str, float]) -> None:
+            raise RuntimeError("its process was killed")
+
+    tracked = Tracker(run)
+    tracked._there = Gone()
+    for _ in range(2):
+        tracked.update()
+    tracked.__exit__()
+    said = "Weights & Biases hears no more of this run: RuntimeError: its process was killed\n"
+    assert capsys.readouterr().out == said
+
+
 def test_what_cannot_be_is_a_sentence(run: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SettingsError, match="--wandb=my-project is for a run on this machine"):
         tracker.check(run, here=False)

@@ -1,6 +1,7 @@
 """Starts a run's processes, shows how it goes, makes deaths good, and ends it in order."""
 
 import contextlib
+import dataclasses
 import shlex
 import signal
 import sys
@@ -171,10 +172,12 @@ class Launch:
         """Runs the program to its end; returns what is known of the crash that ended it, if any."""
         self._due.clear()
         self._told = 0
+        # By its whole path: an environment may take a process to another folder.
+        settings = dataclasses.replace(self._settings, run_dir=str(self._settings.path.absolute()))
         self._running = set(
             self._server.launch(
                 make_program,
-                *(self._settings, manifests),
+                *(settings, manifests),
                 output=self._folder.nodes,
                 hang_seconds=self._settings.hang_seconds,
             )

@@ -37,6 +37,7 @@ class Launch:
       on_start: called whenever a node is started again.
       failing: nodes whose end it tells of.
       launches: how many there were.
+      program: that was launched last: a function and its arguments.
       started: nodes that were started again.
       now: seconds that were waited for the server, the supervisor's clock.
       begun: when the nodes were asked to end.
@@ -76,8 +77,9 @@ class Launch:
         text = json.dumps(progress(state=state, reason=reason, counts=counts, **changes))
         return lambda: disk.write(self.run.folder.progress, text)
 
-    def launch(self, *_: object, output: pathlib.Path, hang_seconds: float) -> list[str]:
+    def launch(self, *program: Any, output: pathlib.Path, hang_seconds: float) -> list[str]:
         self.launches += 1
+        self.program = program
         self.meanwhile()
         return ["actor/0", "learner/0"]
 
@@ -162,6 +164,17 @@ def test_the_line_that_resumes_goes_on_beyond_the_return_that_was_reached(
     launch.meanwhile = launch.report(LIMIT, goal=goal)
     assert launch.end() == 0
     assert f" --run_dir={launch.run.path} --resume{further}\n" in launch.out
+
+
+def test_nodes_know_a_run_by_its_whole_path_and_its_user_as_it_was_typed(
+    launch: Launch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(launch.run.path.parent)
+    launch.meanwhile = launch.report(LIMIT)
+    assert launch.end(run_dir="run") == 0
+    _, settings, _ = launch.program
+    assert settings.run_dir == os.path.abspath("run")
+    assert " --run_dir=run --resume" in launch.out
 
 
 def test_a_run_that_reached_its_limit_and_saved_nothing_is_none(launch: Launch) -> None:

@@ -34,7 +34,6 @@ class Turn:
     """
 
     def __init__(self, folder: PopulationFolder, member: int, arguments: list[str]) -> None:
-        self.member = member
         self._run = folder.member(member)
         self._output = folder.output(member)
         self._output.parent.mkdir(exist_ok=True)

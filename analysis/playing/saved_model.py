@@ -12,7 +12,9 @@ ignored. An agent whose memory is cleared when a life is lost (`Agent.resets_on_
 `step_with_lives`, which takes the lives that are left, `[N]`, after `first`.
 """
 
+import os
 import pathlib
+import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -134,7 +136,7 @@ def module(player: Player, spec: specs.EnvironmentSpec) -> tf.Module:
 
 @without_loops()
 def write(player: Player, folder: pathlib.Path | None = None) -> pathlib.Path:
-    """Writes a player's policy as a SavedModel.
+    """Writes a player's policy as a SavedModel, whole or not at all.
 
     Args:
       folder: a new one; by default one below the run's exports/.
@@ -150,7 +152,10 @@ def write(player: Player, folder: pathlib.Path | None = None) -> pathlib.Path:
     folder = folder or files.vacant(player.run.folder.exports, files.name(player.played), "")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        tf.saved_model.save(made, str(folder))
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as place:
+            unfinished = os.path.join(place, folder.name)
+            tf.saved_model.save(made, unfinished)
+            os.rename(unfinished, folder)
     except (OSError, tf.errors.OpError) as error:
         raise SettingsError(f"{folder} cannot be written: {disk.said(error)}.") from None
     return folder

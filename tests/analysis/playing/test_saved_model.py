@@ -146,6 +146,21 @@ def test_what_a_graph_cannot_hold_is_one_sentence(tmp_path: pathlib.Path) -> Non
     assert not (tmp_path / "model").exists()
 
 
+def test_a_model_that_a_full_disk_does_not_take_is_not_there(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    player = evaluation.load(saved_runs.save(tmp_path / "run"))
+
+    def save_half(made: tf.Module, folder: str) -> None:
+        pathlib.Path(folder, "variables").mkdir(parents=True)
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+    monkeypatch.setattr(tf.saved_model, "save", save_half)
+    with pytest.raises(SettingsError, match="model cannot be written: No space left on device"):
+        saved_model.write(player, tmp_path / "models" / "model")
+    assert list((tmp_path / "models").iterdir()) == []
+
+
 @pytest.mark.parametrize("shape", [(4, 5), (4, 5, 3), (7,)])
 def test_frames_are_stacked_as_an_actor_stacks_them(shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)

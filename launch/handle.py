@@ -266,7 +266,7 @@ class Run:
         """
         from analysis.playing import saved_model, small_run
 
-        path = None if folder is None else pathlib.Path(folder)
+        path = None if folder is None else words.folder(folder, "folder")
         if path is None and as_run:
             raise SettingsError("as_run writes a run folder: name it with folder.")
         if path is not None and path.exists():
@@ -284,7 +284,8 @@ class Run:
         """
         from analysis.report import pages
 
-        return pages.write([str(self.path)], None if output is None else pathlib.Path(output))
+        where = None if output is None else words.folder(output, "output")
+        return pages.write([str(self.path)], where)
 
     def _player(self, agent: str | None = None, **how: Any) -> "Player":
         from analysis.playing import evaluation

@@ -32,11 +32,11 @@ def flags(given: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def folder(run_dir: Any) -> pathlib.Path:
-    """The path of a run. Raises SettingsError for what is none."""
-    if not isinstance(run_dir, str | os.PathLike):
-        raise SettingsError(f"run_dir must be a path, such as 'runs/pong', got {run_dir!r}.")
-    return pathlib.Path(os.path.expanduser(run_dir))
+def folder(path: Any, name: str = "run_dir") -> pathlib.Path:
+    """The path of a run, or what else is named so. Raises SettingsError for what is none."""
+    if not isinstance(path, str | os.PathLike):
+        raise SettingsError(f"{name} must be a path, such as 'runs/pong', got {path!r}.")
+    return pathlib.Path(os.path.expanduser(path))
 
 
 def _text(value: Any) -> str:

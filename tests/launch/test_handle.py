@@ -14,8 +14,10 @@ import pytest
 import tensorflow as tf
 
 import recurrent_replay as rr
-from analysis.playing import files
+from analysis.playing import files, saved_model
+from analysis.report import pages
 from environments import suites
+from launch import handle
 from r2d2.agent import R2D2, Config
 from run_folder import launches, run_lock
 from run_folder.settings import SettingsError
@@ -275,3 +277,17 @@ def test_a_scripts_own_function_takes_a_guard(script: list[str], call: str, said
     last = ended.stderr.splitlines()[-1]
     assert last.startswith("run_folder.texts.SettingsError: ")
     assert said in last
+
+
+def test_what_it_writes_may_be_in_the_home_folder(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    run = handle.Run(tmp_path / "run")
+    monkeypatch.setattr(run, "_player", lambda **_: None)
+    monkeypatch.setattr(saved_model, "write", lambda player, folder: folder)
+    monkeypatch.setattr(pages, "write", lambda folders, output: output)
+    assert run.export("~/policy") == tmp_path / "policy"
+    assert run.report("~/page") == tmp_path / "page"
+    with pytest.raises(SettingsError, match="output must be a path, such as 'runs/pong', got 7"):
+        run.report(7)  # type: ignore[arg-type]

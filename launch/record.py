@@ -86,7 +86,8 @@ def _record(who: str, folder: pathlib.Path) -> None:
         play = functools.partial(recording.of_run, player, task)
     elif who == "minari":
         read = command_line.later("analysis.playing.minari").read
-        play = functools.partial(read, pathlib.Path(str(_MINARI.value)), task, spec, held)
+        path = pathlib.Path(os.path.expanduser(str(_MINARI.value)))
+        play = functools.partial(read, path, task, spec, held)
     elif who == "person":
         screen = screens.make(task, seed=seed, full_action_space=full)
         choose = command_line.later("analysis.playing.person").chooser(screen, _KEYS.value)

@@ -89,7 +89,7 @@ def test_a_runs_policy_is_recorded_as_it_is_evaluated(
 
 
 def test_minaris_episodes_are_those_of_the_environment(
-    tmp_path: pathlib.Path, commands: Commands
+    tmp_path: pathlib.Path, commands: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a data set holds as the environment gave it, and what is recorded while it is played."""
     played, taken, path = tmp_path / "played", tmp_path / "taken", tmp_path / "main_data.hdf5"
@@ -101,7 +101,8 @@ def test_minaris_episodes_are_those_of_the_environment(
             _write(file.create_group(f"episode_{number}"))
     recorded(commands, f"--minari={path}", *argv, f"--folder={taken}")
     more = (f"--env={ODD}", "--episodes=10", f"--folder={taken}")
-    recorded(commands, f"--minari={path}", *more)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    recorded(commands, f"--minari=~/{path.name}", *more)
     one, another = episodes(played, ODD), episodes(taken, ODD)
     assert (len(one), len(another)) == (3, 4)
     for each in another:

@@ -6,6 +6,7 @@ nothing of it stays in the process that all others are forked from.
 
 import importlib
 import multiprocessing
+import signal
 from multiprocessing import connection
 
 from environments import kinds, suites
@@ -58,6 +59,7 @@ def _tried(task: Task, seconds: float) -> Description | str:
 
 
 def _answer(task: Task, launcher: connection.Connection) -> None:
+    processes.end_with_parent(signal.SIGKILL)  # else what hangs here outlives a kill of it
     describe = kinds.of(task).describe
     assert describe is not None
     try:

@@ -89,9 +89,9 @@ def hear_the_end(stop: threading.Event) -> None:
         signal.signal(number, lambda *_: stop.set())
 
 
-def end_with_parent() -> None:
-    """Asks the kernel for a SIGTERM when the thread that started this process is gone."""
-    _LIBC.prctl(_DEATH_SIGNAL, signal.SIGTERM)
+def end_with_parent(by: signal.Signals = signal.SIGTERM) -> None:
+    """Asks the kernel for a signal when the thread that started this process is gone."""
+    _LIBC.prctl(_DEATH_SIGNAL, by)
 
 
 def adopt(adopts: bool = True) -> None:

@@ -1,8 +1,10 @@
 """A run tries somebody's environment before any of its processes starts."""
 
 import importlib.util
+import os
 import pathlib
 import re
+import signal
 import sys
 from collections.abc import Callable
 
@@ -12,6 +14,9 @@ from gymnasium import spaces
 
 from environments import gym
 from launch import trial
+from tests.forks import fork
+from tests.launch.runs import all_gone
+from tests.patience import wait_for
 
 TASKS = """
 import os, pathlib, subprocess, time, gymnasium
@@ -106,3 +111,17 @@ def test_whatever_it_has_started_ends_with_the_trial(task: str, module: str) -> 
         with pytest.raises(ValueError, match=said):
             gym.describe(f"{module}:{task}")
     assert not psutil.pid_exists(int(helper.read_text()))
+
+
+def test_a_trial_ends_with_the_process_that_tries_however_that_ends(module: str) -> None:
+    found = importlib.util.find_spec(module)
+    assert found is not None
+    said = pathlib.Path(found.origin or "").with_suffix(".pid")
+    pid = fork(lambda: trial.try_each(f"{module}:Hangs", 1e6))
+    wait_for(lambda: said.exists() and said.read_text())
+    helper = psutil.Process(int(said.read_text()))  # in a session of its own
+    (child,) = psutil.Process(pid).children()
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert all_gone([child])
+    helper.kill()

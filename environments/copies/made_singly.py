@@ -88,6 +88,7 @@ class _Copy(gymnasium.Wrapper):
 
     def _take(self, env: gymnasium.Env) -> None:
         """Goes on with an environment; ValueError, a clause, if its spaces are not the copies'."""
+        self.env = env  # which is closed where they are not
         space, actions = env.observation_space, env.action_space
         seen = conversion.observed(space, actions, checked=are_checked(env))
         acted = conversion.acted(actions)
@@ -95,7 +96,7 @@ class _Copy(gymnasium.Wrapper):
             self._like.append((seen.space, acted.space))
         conversion.check_alike(self._like[0], (seen.space, acted.space))
         self.observation_space, self.action_space = self._like[0]
-        self.env, self._see, self._act = env, seen.convert, acted.convert
+        self._see, self._act = seen.convert, acted.convert
         self._key = "lives" if isinstance(env.unwrapped, AtariEnv) else LIVES
         self._lives: dict[str, int] = {}
         self._steps = 0  # of this episode

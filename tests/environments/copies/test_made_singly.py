@@ -270,6 +270,23 @@ def test_one_that_cannot_begin_is_replaced_too(then: str) -> None:
     assert infos["lost"].tolist() == [1, 0]
 
 
+def test_one_that_is_none_of_the_copies_is_closed_and_replaced() -> None:
+    maker = Maker(1)
+
+    def make() -> gymnasium.Env:
+        env = maker()
+        if len(maker.made) == 3:  # it replaces the first
+            env.observation_space = spaces.Box(0.0, 100.0, (7,), np.float32)
+        return env
+
+    copies = Copies(make, 2)
+    copies.reset()
+    copies.step(ACTIONS)
+    *_, infos = copies.step(ACTIONS)
+    assert infos["lost"].tolist() == [1, 0]
+    assert [each.closed for each in maker.made] == [True, False, True, False]
+
+
 def test_what_fails_at_once_again_and_again_is_an_error() -> None:
     copies = Copies(Maker(1, None, *["reset"] * MAX_DEATHS), 2)
     copies.reset()

@@ -303,7 +303,7 @@ def train(flags: Mapping[str, Any], *, wait: bool) -> Run:
             'what is done with its result, under `if __name__ == "__main__":`.'
         )
     typed = words.flags(flags)
-    path = words.folder(flags["run_dir"] or "")
+    path = words.folder(flags["run_dir"] or "").absolute()  # a script may go elsewhere
     run = Run(path, Child(typed, RunFolder(path), is_watched=wait))
     if wait:
         run.wait()
@@ -312,7 +312,7 @@ def train(flags: Mapping[str, Any], *, wait: bool) -> Run:
 
 def open_run(run_dir: "str | os.PathLike[str]", *, trust: bool) -> Run:
     """As `recurrent_replay.open`."""
-    path = words.folder(run_dir)
+    path = words.folder(run_dir).absolute()
     trusted.load(path, trust)
     settings.load(path)  # imports what is named
     return Run(path)

@@ -19,6 +19,7 @@ from run_folder import places
 from run_folder.layout import RunFolder
 from run_folder.settings import SettingsError
 
+_HOLDER = "process "  # and its number, and its host
 _HELD: dict[pathlib.Path, IO[str]] = {}
 
 
@@ -28,8 +29,8 @@ def take(run_dir: pathlib.Path) -> None:
     Where the file system has no locks, a line on stderr says so, and the launch goes on.
 
     Raises:
-      SettingsError: another process holds it, or a run would write through a link in the folder; no
-        file has been changed.
+      SettingsError: another process holds it, a run would write through a link in the folder, or
+        its `lock` is somebody's own file; no file has been changed.
       OSError: the folder cannot be written.
     """
     path = RunFolder(run_dir.resolve()).lock
@@ -37,16 +38,20 @@ def take(run_dir: pathlib.Path) -> None:
         # Not opened again: a process loses its lock with the first descriptor that it closes.
         return
     places.refuse_links_in(RunFolder(run_dir))
-    file = path.open("a+")
+    file = path.open("a+", errors="replace")
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         with file:
             _explain(error, run_dir, file)
         return
+    file.seek(0)
+    if not _HOLDER.startswith(file.read(len(_HOLDER)).strip("\0")):  # a power cut leaves zeros
+        file.close()
+        raise SettingsError(f"{path} is no lock of a run: move it, or name another folder.")
     _HELD[path] = file
     file.truncate(0)
-    file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+    file.write(f"{_HOLDER}{os.getpid()} on {socket.gethostname()}\n")
     file.flush()
 
 

@@ -23,6 +23,7 @@ from run_folder import launches, run_lock
 from run_folder.settings import SettingsError
 from tests.launch.runs import Watched
 from tests.patience import wait_for
+from tests.run_folder import saved_runs
 
 pytestmark = [pytest.mark.launchpad, pytest.mark.repository]
 
@@ -291,3 +292,14 @@ def test_what_it_writes_may_be_in_the_home_folder(
     assert run.report("~/page") == tmp_path / "page"
     with pytest.raises(SettingsError, match="output must be a path, such as 'runs/pong', got 7"):
         run.report(7)  # type: ignore[arg-type]
+
+
+def test_a_run_stays_the_one_that_was_opened_wherever_a_script_goes(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved_runs.save(tmp_path / "run")
+    monkeypatch.chdir(tmp_path)
+    run = rr.open("run")
+    monkeypatch.chdir("/")
+    assert run.path == tmp_path / "run"
+    assert run.settings.env == "catch"

@@ -178,6 +178,13 @@ def test_whether_another_process_runs_a_folder_can_be_asked(tmp_path: pathlib.Pa
     assert not run_lock.is_held(tmp_path)
 
 
+def test_somebodys_own_file_of_that_name_stays(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "lock").write_bytes(b"\xff of my own")
+    with pytest.raises(SettingsError, match="lock is no lock of a run: move it, or name another"):
+        run_lock.take(tmp_path)
+    assert (tmp_path / "lock").read_bytes() == b"\xff of my own"
+
+
 def test_who_only_asks_needs_no_right_to_write(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,10 +106,7 @@ def _row(members: Members, member: Member, taken: int) -> list[str]:
         number(member.actor.last("actor_steps")),
         number(member.actor.last("learner_steps")),
         duration(member.actor.last("walltime")),
-        *(
-            shown(member.values[name]) if member.values else "–"
-            for name in members.settings.ranges
-        ),
+        *(shown(member.values[name]) if member.values else "–" for name in members.settings.ranges),
     ]
     if not members.settings.evolves:
         return cells

@@ -277,8 +277,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # What is registered first is called last. Nothing here is closed.
 SAYS_WHAT_IS_LEFT = """
 import atexit, threading, time
-from agents import learner
-learner._END_SECONDS = 300.0  # on a busy machine a batch may be long on its way
+from agents import batches
+batches._END_SECONDS = 300.0  # on a busy machine a batch may be long on its way
 atexit.register(lambda: print("left:", *threading.enumerate()[1:]))
 """
 A_BATCH_IS_ON_ITS_WAY = """

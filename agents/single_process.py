@@ -149,7 +149,7 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
         tasks = np.zeros(num_environments, np.int64)
         self._process = InProcess(self._agent, self._spec, tasks=tasks, seed=seed)
         self.learner = self._process.learner
-        super().__init__(self._process.actor, seen.convert, acted.convert, self._process.begin)
+        super().__init__(self._process.actor, seen.convert, acted.convert, self._begin_stream)
         self._n = num_environments
         self._loop: tuple[VectorEnv, VectorEnvironmentLoop] | None = None
         is_queue = agent.tables[0].kind == "queue"
@@ -217,7 +217,8 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
                     f"The agent plays {self._n} environments, got {environments.num_envs}: make it "
                     f"with num_environments={environments.num_envs}."
                 )
-            self._process.begin()
+            self._begin_stream()
+            self._plays = True  # until an episode begins in Acme's loop
             act, observe = self._actor.act, self._actor.observe
             actor = types.SimpleNamespace(act=act, observe=observe, update=self._take_turn)
             self._loop = environments, _loop(environments, actor)
@@ -317,6 +318,11 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
         # Rows of episodes that were broken off made no items.
         is_due = self._learner_steps < self._pace.learner_steps(self._rows)
         return is_due and self._process.replay.has_batch()
+
+    def _begin_stream(self) -> None:
+        """Begins a stream; episodes that `learn` is amid do not go on."""
+        self._loop = None
+        self._process.begin()
 
     def _take_turn(self) -> None:
         self._rows += self._n

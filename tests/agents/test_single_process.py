@@ -259,6 +259,22 @@ def test_an_episode_may_be_broken_off() -> None:
     assert agent.learner.learner_steps > 20
 
 
+def test_learn_and_acmes_loop_may_take_turns() -> None:
+    """Neither goes on in the midst of the other's episode: here no item is ever completed."""
+    environments = suites.make("catch", 1, seed=0)
+    agent = r2d2.R2D2.of(environments, CONFIG)
+    environment = dm.make("catch")
+    for _ in range(3):
+        agent.learn(environments, 5)  # of an episode's 9, and an item's 8
+        agent.observe_first(timestep := environment.reset())
+        for _ in range(5):
+            action = agent.select_action(timestep.observation)
+            timestep = environment.step(action)
+            agent.observe(action, timestep)
+    assert agent._rows == 3 * (5 + 5)
+    assert agent._process.replay.num_items() == 0
+
+
 def test_steps_of_episodes_that_are_always_broken_off_teach_nothing() -> None:
     config = dataclasses.replace(CONFIG, burn_in=0, length=40, period=40, min_replay_size=1)
     agent, _ = _made(r2d2.R2D2, config, "catch")

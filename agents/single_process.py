@@ -259,7 +259,7 @@ class SingleProcessAgent(AcmeActor, core.VariableSource):
         """An actor of one environment, for `acme.EnvironmentLoop`, that acts as in `evaluate`."""
         network = self._process.update.network
         actor = make_evaluator(self._agent, network, num_environments=1, seed=seed)
-        return AcmeActor(actor, self._see, self._act)
+        return AcmeActor(actor, self._see, self._act, actor.break_off)
 
     def save(self, prefix: str | pathlib.Path, *, replay: bool = False) -> None:
         """Writes all that learning depends on to files that begin so.

@@ -224,6 +224,15 @@ def test_an_evaluator_does_not_learn_and_explores_as_the_config_says() -> None:
     assert agent._rows == agent._process.replay.num_items() == agent.learner.learner_steps == 0
 
 
+def test_an_evaluators_episode_may_be_broken_off() -> None:
+    environment = dm.make("catch")
+    evaluator = r2d2.R2D2(acme.make_environment_spec(environment), CONFIG).evaluator()
+    for _ in range(2):
+        evaluator.observe_first(timestep := environment.reset())
+        evaluator.select_action(timestep.observation)  # and its outcome is not observed
+    run_episodes(environment, evaluator, 1)
+
+
 class _Interrupted(gymnasium.vector.VectorWrapper):
     """Raises what Ctrl-C does, in its so many steps."""
 

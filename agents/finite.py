@@ -25,14 +25,16 @@ def check_rewards(reward: np.ndarray, names: Sequence[str]) -> None:
       names: `[N]`, of the environments that gave them.
 
     Raises:
-      NotFiniteError: a reward is not finite; it names the first such environment.
+      NotFiniteError: a reward is not finite in float32; it names the first such environment.
     """
-    finite = np.isfinite(reward)
+    with np.errstate(over="ignore"):
+        finite = np.isfinite(np.asarray(reward, np.float32))  # as a row holds it
     if not finite.all():
         i, n = int(np.argmin(finite)), len(names)
         which = f", environment {i + 1} of {n}," if n > 1 else ""
+        of = " in float32" if np.isfinite(reward[i]) else ""
         raise NotFiniteError(
-            f"{names[i]}{which} gave the reward {reward[i]}: rewards must be finite."
+            f"{names[i]}{which} gave the reward {reward[i]}: rewards must be finite{of}."
         )
 
 

@@ -36,6 +36,7 @@ from tests.agents.recording import recorded_actor
             "memory:recall, environment 2 of 2, gave the reward -inf: rewards must be finite.",
         ),
         (["catch"], 0, float("inf"), "catch gave the reward inf: rewards must be finite."),
+        (["catch"], 0, -1e39, "catch gave the reward -1e+39: rewards must be finite in float32."),
     ],
 )
 def test_a_reward_that_is_not_finite_names_its_environment_and_is_not_written(
@@ -44,7 +45,7 @@ def test_a_reward_that_is_not_finite_names_its_environment_and_is_not_written(
     n = len(names)
     actor, recorder = recorded_actor(n)
     observations, ends = np.zeros((n, 1), np.float32), np.zeros(n, bool)
-    rewards = np.ones((3, n), np.float32)
+    rewards = np.ones((3, n))
     rewards[2, which] = pays
     steps: Any = iter((observations, reward, ends, ends, {}) for reward in rewards)
     environments: Any = SimpleNamespace(

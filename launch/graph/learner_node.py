@@ -51,9 +51,10 @@ class LearnerNode:
         self._replay_save = threading.Thread()  # the newest; daemons end with their process
         self._metrics: dict[str, tf.Tensor] = {}
         self._counts = dict.fromkeys(("actor_steps", "episodes", "walltime"), 0.0)  # as last heard
-        self._learning = learning.make_learning(
-            settings, name, replays, learners, self._counter, self._metrics.update, recorded
-        )
+        with learning.MAKING:
+            self._learning = learning.make_learning(
+                settings, name, replays, learners, self._counter, self._metrics.update, recorded
+            )
         self._learner = self._learning.learner
         self._is_one_of_several = learners.size > 1
         self._waited = time.monotonic(), self._learner.waiting  # when that was logged last

@@ -32,6 +32,9 @@ from run_folder.settings import Settings
 T = TypeVar("T")
 _DEMONSTRATIONS = "launch.graph.demonstrations"  # which most runs do without
 ASK_SECONDS = 0.2  # between two looks whether all have come
+# Held while a learner is made: its parameters follow from TensorFlow's seed, which threads of one
+# process share, as the learners of several agents may be.
+MAKING = threading.Lock()
 
 
 class Meetings:

@@ -9,6 +9,7 @@ import pathlib
 import threading
 import time
 from collections.abc import Iterator
+from concurrent import futures
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -385,3 +386,32 @@ def test_one_that_has_ended_says_so_until_the_run_has(
     threading.Thread(target=hear, daemon=True).start()
     node.run()
     assert {call.args for call in heard.call_args_list} == {("impala",)}
+
+
+def test_learners_of_one_process_are_made_one_after_another(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TensorFlow's seed is the process's: of two at a time one would draw the other's numbers."""
+    making, alone = threading.Lock(), list[bool]()
+
+    def make(*_: Any) -> Any:
+        is_alone = making.acquire(blocking=False)
+        alone.append(is_alone)
+        time.sleep(0.1)  # in which another would come
+        if is_alone:
+            making.release()
+        learner = SimpleNamespace(waiting=0.0, write_checkpoint=None)
+        return SimpleNamespace(learner=learner, item_bytes=1)
+
+    monkeypatch.setattr(process, "enter", lambda *_: None)
+    monkeypatch.setattr(learning, "make_learning", make)
+    names = ("r2d2", "impala")
+    run = saved_runs.resolve(",".join(names), run_dir=str(tmp_path), colocate_learners=True)
+
+    def make_node(name: str) -> LearnerNode:
+        return LearnerNode(run, name, Origin({}, {}), [], None)
+
+    with futures.ThreadPoolExecutor(len(names)) as pool:
+        nodes = list(pool.map(make_node, names))
+    assert [node._name for node in nodes] == [*names]
+    assert alone == [True, True]

@@ -125,7 +125,9 @@ class Parameters:
             self._checkpoint.read(prefix).assert_consumed()
             if learner_steps is not None:
                 self._steps.assign(learner_steps)
-                if (step := getattr(self._update, "step", None)) is not None:
+                if (count_from := getattr(self._update, "count_from", None)) is not None:
+                    count_from(learner_steps)
+                elif (step := getattr(self._update, "step", None)) is not None:
                     step.assign(learner_steps)  # by which the lag of what actors played is counted
             self._forget()
         self._on_replaced()

@@ -57,6 +57,11 @@ class LaggedCopy(tf.Module):
             history.assign(tf.stack([theirs] * self._lag))
             mine.assign(theirs)
 
+    def move(self, updates: int) -> None:
+        """Goes on where the network's updates are counted so many further; all parameters stay."""
+        for history in self._history if updates % self._lag else ():
+            history.assign(tf.roll(history, updates % self._lag, axis=0))
+
     def before_update(self, learner_steps: tf.Tensor) -> None:
         """Remembers the network's parameters, and sets the copy's.
 
@@ -118,6 +123,12 @@ class VTraceUpdate(tf.Module):
         """Has actors fetch the learned parameters as they are, until a lag of updates is made."""
         if self._lagged is not None:
             self._lagged.begin()
+
+    def count_from(self, learner_steps: int) -> None:
+        """Has made so many updates, whatever a checkpoint of another run says."""
+        if self._lagged is not None:
+            self._lagged.move(learner_steps - int(self.step))
+        self.step.assign(learner_steps)
 
     @property
     def _parameters(self) -> Sequence[tf.Variable]:

@@ -1,13 +1,16 @@
 """IMPALA's update: a batch against the oracle; RMSProp, annealing, clipping, lag, checkpoints."""
 
 import dataclasses
+import pathlib
 from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from agents.batches import Fetched
 from agents.impala.learner import ImpalaUpdate
+from agents.learner import Learner
 from tests.agents.impala import oracle
 from tests.batches import random_batch
 from tests.eager import eagerly
@@ -164,6 +167,24 @@ def test_what_actors_fetch_is_exactly_so_many_updates_old(lag: int) -> None:
         learned.append([v.numpy() for v in update.learned_network.variables])
         assert same(_fetched(update), learned[max(step - lag, 0)]), step
         assert not same(learned[step], learned[step - 1])
+
+
+@pytest.mark.parametrize("counted", [2, 6, 9, 40])
+def test_it_stays_so_many_updates_old_where_they_are_counted_anew(
+    counted: int, tmp_path: pathlib.Path
+) -> None:
+    """As after a learner was adopted from a run that had made more updates, or fewer."""
+    config = small_config("impala", policy_lag=3)
+    update = make_update(config)
+    learner = Learner(update, Fetched(iter(())))
+    learned = [[v.numpy() for v in update.learned_network.variables]]
+    for step in range(1, 13):
+        if step == 6:
+            learner.read_checkpoint(learner.write_checkpoint(str(tmp_path / "5")), counted)
+            assert int(update.step) == learner.learner_steps == counted
+        update(random_batch(config, seed=step))
+        learned.append([v.numpy() for v in update.learned_network.variables])
+        assert same(_fetched(update), learned[max(step - 3, 0)]), step
 
 
 @pytest.mark.parametrize(("lag", "expected"), [(0, 20.0), (2, 22.0), (60, 77.5)])

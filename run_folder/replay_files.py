@@ -49,7 +49,7 @@ def _ship_for_ever(staging: pathlib.Path, to: str) -> None:
                 try:
                     ship(done.parent, f"{to}/{name}")
                     shipped.add(name)
-                except tf.errors.OpError as error:  # once more, then
+                except (tf.errors.OpError, OSError) as error:  # once more, if it is there still
                     print(f"{to}/{name} could not be written: {disk.said(error)}.", file=sys.stderr)
         time.sleep(POLL_SECONDS)
 

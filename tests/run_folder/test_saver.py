@@ -12,6 +12,7 @@ import resource
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -424,6 +425,37 @@ def test_a_file_that_is_replaced_is_the_old_one_or_the_new_one(
     assert last == also_last == b"new"
     launches.record(run, ["--resume"], actor_steps=0, walltime=0.0)
     assert fragile.images()[-1]["launches.jsonl"] == (run / "launches.jsonl").read_bytes()
+
+
+class _Enough(Exception):
+    """Ends what goes on for ever."""
+
+
+def test_shipping_goes_on_where_a_checkpoint_is_gone_meanwhile(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Reverb removes it once it has written the next."""
+    asked: list[str] = []
+
+    def ship(folder: pathlib.Path, to: str) -> None:
+        asked.append(to)
+        if len(asked) == 1:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(folder))
+
+    def sleep(_: float) -> None:
+        if len(asked) == 2:
+            raise _Enough
+
+    monkeypatch.setattr(replay_files, "ship", ship)
+    monkeypatch.setattr(replay_files, "time", SimpleNamespace(sleep=sleep))
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / replay_files.DONE).touch()
+    with pytest.raises(_Enough):
+        replay_files._ship_for_ever(tmp_path, "gs://bucket")
+    assert asked == ["gs://bucket/7"] * 2
+    said = capsys.readouterr().err
+    assert said.startswith("gs://bucket/7 could not be written: ")
+    assert said.endswith("7: No such file or directory.\n")
 
 
 _SEED = 7  # of which the first launches go back, and leave something, on any machine

@@ -4,12 +4,15 @@ import contextlib
 import functools
 import importlib.util
 import os
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import control_flow_util
+
+_silencing = threading.RLock()  # of two threads at a time one would keep what the other has closed
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,14 +37,15 @@ def introduce() -> None:
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
     """Keeps this process's output, that of C++ too, from its standard error."""
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+    with _silencing:
+        kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            os.close(nowhere)
 
 
 def has_gpu() -> bool:

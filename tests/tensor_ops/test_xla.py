@@ -1,13 +1,17 @@
 """XLA's flags, and the knowledge that a trace is compiled by it."""
 
+import os
 import pathlib
 import subprocess
 import sys
+import threading
+from concurrent import futures
 
 import pytest
 import tensorflow as tf
 
-from tensor_ops.xla import within_xla, xla_flags
+from tensor_ops.xla import silence, within_xla, xla_flags
+from tests.patience import PATIENCE
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -33,6 +37,28 @@ assert xla.compiled(tf.exp)(tf.zeros([3])).shape == 3
 def test_what_it_says_of_itself_is_said_to_nobody() -> None:
     done = subprocess.run([sys.executable, "-c", _QUIET], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_threads_that_are_silent_at_a_time_are_heard_again() -> None:
+    first_in, second_in, first_out = (threading.Event() for _ in range(3))
+    before = os.fstat(2)
+
+    def first() -> None:
+        with silence():
+            first_in.set()
+            second_in.wait(0.2)  # it would come, and leave last
+        first_out.set()
+
+    def second() -> None:
+        assert first_in.wait(PATIENCE)
+        with silence():
+            second_in.set()
+            assert first_out.wait(PATIENCE)
+
+    with futures.ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(first), pool.submit(second)]:
+            done.result()
+    assert os.path.samestat(os.fstat(2), before)
 
 
 def test_flags_that_were_given_are_kept() -> None:

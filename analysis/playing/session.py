@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import os
 import pathlib
 import re
 import time
@@ -39,15 +38,7 @@ def play_all(player: Player, episodes: int | None, say: Say) -> dict[str, np.nda
 
     Returns:
       Each task's returns, `[episodes]`. They are recorded in the run's evaluations/.
-
-    Raises:
-      SettingsError: the run's folder cannot be written into; nothing has been played.
     """
-    if not os.access(player.run.path, os.W_OK | os.X_OK):
-        raise SettingsError(
-            f"{player.run.path} cannot be written into, where episodes are recorded: play a copy "
-            "of it."
-        )
     agent, played = player.agent.name, player.played
     file = files.File(player.run.path, played)
     who = [played.agent] if len(player.run.agents) > 1 else []

@@ -1,12 +1,11 @@
 """The command: what it prints and leaves behind, and what it refuses."""
 
-import os
 import pathlib
 
 import av
 import pytest
 
-from analysis.playing import evaluation, files, session
+from analysis.playing import files, session
 from analysis.playing.evaluation import Player
 from environments import screens
 from environments.copies.dead_simulators import CannotPlayError
@@ -104,12 +103,3 @@ def test_ctrl_c_and_a_task_that_cannot_be_played_end_it_without_a_traceback(
     monkeypatch.setattr(session, "play_all", stopped)
     assert typed.run(evaluate.main, f"--run_dir={run_dir}", "--video") == code
     assert capsys.readouterr().err == said
-
-
-def test_what_cannot_be_recorded_is_not_played(
-    run_dir: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "access", lambda *_: False)  # the superuser may write anything
-    monkeypatch.setattr(evaluation, "play", None)
-    said = typed.refused(evaluate.main, f"--run_dir={run_dir}")
-    assert said.startswith(f"{run_dir} cannot be written into, where episodes are recorded: play")

@@ -309,14 +309,14 @@ def metrics(page: Page, lines: Sequence[Line]) -> None:
 def settings(page: Page, runs: Sequence[Run]) -> None:
     """The settings that differ: between runs, or of a single one from its paper's preset."""
     page.section("Settings")
-    columns = {run.name: flat(run.settings) for run in runs}
+    columns = [(run.name, flat(run.settings)) for run in runs]  # one may be named `paper`
     if len(runs) == 1:
-        columns = {"paper": flat(as_in_paper(runs[0].settings)), **columns}
+        columns = [("paper", flat(as_in_paper(runs[0].settings))), *columns]
         page.text("What this run sets otherwise than its paper.")
     else:
         page.text("What differs between the runs. All else is the same.")
-    if rows := differing(list(columns.values())):
-        page.table(["setting", *columns], rows)
+    if rows := differing([values for _, values in columns]):
+        page.table(["setting", *(name for name, _ in columns)], rows)
     else:
         page.text("Nothing.")
 

@@ -223,8 +223,9 @@ def test_agents_of_other_names_are_compared_field_by_field(tmp_path: pathlib.Pat
     assert _settings(both, changed) == [["popart.discount", "0.99", "0.5"]]
 
 
-def test_one_run_is_compared_with_its_paper(tmp_path: pathlib.Path) -> None:
-    rows = _settings(Folder(tmp_path / "a", env="atari:pong"))
+@pytest.mark.parametrize("name", ["a", "paper"])
+def test_one_run_is_compared_with_its_paper(name: str, tmp_path: pathlib.Path) -> None:
+    rows = _settings(Folder(tmp_path / name, env="atari:pong"))
     for row in (["num_actors", "256", "32"], ["lstm_size", "512", "256"]):
         assert row in rows
     assert "eta" not in [row[0] for row in rows]

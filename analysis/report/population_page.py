@@ -30,6 +30,7 @@ from population.folder import name_of
 from population.ranges import Range
 from population.settings import Population
 from recurrent_replay import command
+from run_folder import texts
 
 MOST = 50  # members, and decisions, that are shown at once
 MOST_DECISIONS = 1_000  # that are on the page
@@ -296,8 +297,10 @@ def _by_grid(page: Page, members: Members, name: str, values: Sequence[object]) 
     most = OTHERS if len(values) > len(COLOURS) else len(values)
     legend = [(f"{name}={shown(value)}", min(i, most)) for i, value in enumerate(values)]
     page.key(legend)
+    # JSON has lists for tuples: what is the same is typed the same.
+    drawn = {member.number: texts.typed(member.values[name]) for member in members.scored}
     rows = [
-        _ranks([member for member in members.scored if member.values[name] == value], colour)
+        _ranks([m for m in members.scored if drawn[m.number] == texts.typed(value)], colour)
         for value, (_, colour) in zip(values, legend, strict=True)
     ]
     title, x_label = f"{members.score} by {name}", "rank among the members of a value"

@@ -247,6 +247,15 @@ def test_more_values_than_colours_share_the_grey_one(tmp_path: pathlib.Path) -> 
     assert [line.colour for line in drawn] == [*range(9), 9, 9, 9]
 
 
+def test_a_grid_may_be_of_fields_that_hold_several_values(tmp_path: pathlib.Path) -> None:
+    made = Made(tmp_path, 2, {"hidden_sizes": "grid:16,32"}, evolve="none")
+    made.begin({"hidden_sizes": [(16,), (32,)]})  # of which the files of decisions make lists
+    for member in range(2):
+        made.play(member, [float(member)])
+    small, large = _sections(tmp_path)["Final scores"].lines["Return by hidden_sizes"]
+    assert (small.y.tolist(), large.y.tolist()) == ([0.0], [1.0])
+
+
 @pytest.mark.parametrize(
     ("env", "title"),
     [

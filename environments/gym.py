@@ -278,11 +278,29 @@ def _check(task: kinds.Task) -> None:
     describe(task.name)
 
 
+def _check_drawing(task: kinds.Task) -> None:
+    """Has an environment that says that it draws itself do so once: what that takes may be missing.
+
+    Of any other one the observations are drawn.
+    """
+    if not describe(task.name).draws:
+        return
+    env = _make(task.name, drawing=True)
+    try:
+        env.reset(seed=0)
+        env.render()
+    except Exception as error:  # whatever somebody's code raises
+        raise ValueError(f"{task.name!r} cannot draw itself here: {first_line(error)}") from error
+    finally:
+        close(env)
+
+
 _OWN = kinds.Kind(
     form="<package.module>:<function>",
     make=_make_task,
     knows=lambda task: import_path.is_import_path(task.name),
     check=_check,
+    check_drawing=_check_drawing,
     is_continuous=lambda task: isinstance(describe(task.name).actions, spaces.Box),
     images=lambda task: conversion.images(describe(task.name).observations),
     describe=describe,

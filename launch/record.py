@@ -89,7 +89,10 @@ def _record(who: str, folder: pathlib.Path) -> None:
         path = pathlib.Path(os.path.expanduser(str(_MINARI.value)))
         play = functools.partial(read, path, task, spec, held)
     elif who == "person":
-        screen = screens.make(task, seed=seed, full_action_space=full)
+        try:
+            screen = screens.make(task, seed=seed, full_action_space=full)
+        except ValueError as error:  # nothing can be drawn here
+            raise SettingsError(f"--person: {error}") from None
         choose = command_line.later("analysis.playing.person").chooser(screen, _KEYS.value)
         play = functools.partial(recording.of_function, choose, screen.env, task)
     else:

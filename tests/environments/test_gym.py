@@ -97,6 +97,10 @@ class Blank(Walk):
     def render(self):
         return None
 
+class Unlit(Walk):
+    def render(self):
+        raise OSError("no lamp")
+
 class Set(Walk):  # whose constructor takes no mode
     def __init__(self):
         super().__init__()
@@ -256,6 +260,15 @@ def test_any_other_is_drawn_from_its_observation(function: str, fps: int, module
     shown = observation["image"] if function == "Room" else observation
     np.testing.assert_array_equal(picture, screens.drawn(shown[0]))
     assert screen.frames_per_second == fps
+
+
+def test_one_that_cannot_draw_itself_here_is_refused_before_it_is_played(module: str) -> None:
+    name = f"{module}:Unlit"
+    with pytest.raises(ValueError, match=f"^{name!r} cannot draw itself here: OSError: no lamp$"):
+        screens.check(name)
+    suites.check(name)  # it can be played
+    for function in ("Walk", "Blank", "Room"):  # the observations of the last two are drawn
+        screens.check(f"{module}:{function}")
 
 
 @pytest.mark.parametrize("function", ["Unchecked", "Plain", "Drawing"])

@@ -77,6 +77,15 @@ class Odd(gymnasium.Env):
         return {"place": (self._left % 3, box), "text": "ab a"[: 1 + self._left % 4]}
 
 
+class Unlit(Odd):
+    """Says that it draws itself, and cannot."""
+
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
+
+    def render(self) -> Any:
+        raise OSError("no lamp")
+
+
 def knowing(observation: Any, env: gymnasium.Env) -> int:
     """An action that the environment's state alone tells of."""
     assert isinstance(env, Odd)

@@ -214,6 +214,10 @@ def test_a_person_plays_by_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (["--minari=nowhere.hdf5", f"--env={ODD}", "--folder=d"], "--minari=nowhere.hdf5 cannot"),
         (["--minari=x", "--env=catch", "--folder=d"], "--minari is for gym:<id> and environments"),
+        (
+            ["--person", "--env=tests.launch.bots:Unlit", "--folder=d"],
+            "--person: 'tests.launch.bots:Unlit' cannot draw itself here: OSError: no lamp",
+        ),
     ],
 )
 def test_what_cannot_be_recorded_is_refused(

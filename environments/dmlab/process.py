@@ -95,10 +95,10 @@ class LevelCache:
         self._max_bytes = max_bytes
 
     def fetch(self, key: str, pk3_path: str) -> bool:
-        """Copies a map to where the engine wants it, and returns whether it was there."""
+        """Copies a map to where the engine wants it; returns whether there was one to be had."""
         try:
             shutil.copyfile(self._folder / key, pk3_path)
-        except FileNotFoundError:
+        except OSError:  # not there, or another user's: that costs time, not the environment
             return False
         with contextlib.suppress(OSError):  # removed this moment, or of another user
             os.utime(self._folder / key)  # a file's own record of reads is coarse
@@ -111,8 +111,12 @@ class LevelCache:
             # Renamed when whole: other processes must never fetch half a map.
             descriptor, path = tempfile.mkstemp(dir=self._folder)
             os.close(descriptor)
-            shutil.copyfile(pk3_path, path)
-            os.replace(path, self._folder / key)
+            try:
+                shutil.copyfile(pk3_path, path)
+                os.replace(path, self._folder / key)
+            except OSError:
+                Path(path).unlink(missing_ok=True)
+                raise
             self._make_room()
         except OSError as error:  # a full disk costs time, not the environment
             print(f"The map {key} could not be cached: {error}", file=sys.stderr)

@@ -65,6 +65,14 @@ def test_a_map_that_cannot_be_kept_is_no_error(
     in_the_way = _file(tmp_path / "maps", b"a file, not a folder")
     LevelCache(Path(in_the_way)).write("maze", _file(tmp_path / "compiled.pk3", b"walls"))
     assert "The map maze could not be cached" in capsys.readouterr().err
+    LevelCache(tmp_path / "other").write("maze", str(tmp_path / "gone.pk3"))
+    assert "The map maze could not be cached" in capsys.readouterr().err
+    assert not list((tmp_path / "other").iterdir())  # nor half of it
+
+
+def test_a_map_that_cannot_be_read_is_compiled_anew(tmp_path: Path) -> None:
+    (tmp_path / "maze").mkdir()  # as little to be read as another user's file
+    assert LevelCache(tmp_path).fetch("maze", str(tmp_path / "wanted.pk3")) is False
 
 
 @pytest.mark.parametrize(

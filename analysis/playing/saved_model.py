@@ -27,6 +27,7 @@ from agents.actor import network_input
 from agents.contract import Agent, Network, Policy, PolicyOutput
 from analysis.playing import files
 from analysis.playing.evaluation import Player
+from environments.copies.dead_simulators import first_line
 from replay.frames import is_image
 from replay.structures import Nest, NetworkInput
 from run_folder import building, disk
@@ -129,9 +130,16 @@ def module(player: Player, spec: specs.EnvironmentSpec) -> tf.Module:
     except (NotImplementedError, TypeError) as error:  # numpy, of somebody's own agent
         raise SettingsError(
             f"{player.agent.name} cannot be exported: its policy and its environment_action must "
-            f"compute with TensorFlow alone, and {str(error).splitlines()[0]}"
+            f"compute with TensorFlow alone, and one of them raises {_said(error)}"
         ) from None
     return made
+
+
+def _said(error: Exception) -> str:
+    """An error's type and words, without AutoGraph's lines before them of where it was raised."""
+    kind, lines = f"{type(error).__name__}:", map(str.strip, str(error).splitlines())
+    found = (line for line in lines if line.startswith(kind))
+    return next(found, first_line(error)).removesuffix(":")
 
 
 @without_loops()

@@ -82,15 +82,16 @@ def launch(run: Settings, manifests: checkpoints.Manifests, options: Options) ->
     if options.dry_run:
         print(describe(run, manifests, options))
         return 0
-    if not mirrors.of(run.run_dir).push():
+    mirror = mirrors.of(run.run_dir)
+    if not mirror.push():
         raise SettingsError(f"{run.run_dir} cannot be written: nothing was submitted, try again.")
     job = submit(run, manifests, options)
     where = f"{job} --region={options.region}"
     print(
         f"Output:   gcloud ai custom-jobs stream-logs {where}\n"
-        f"Progress: gcloud storage cat {run.run_dir}/{RunFolder().progress}\n"
+        f"Progress: gcloud storage cat {mirror.root}/{RunFolder().progress}\n"
         f"Stop:     gcloud ai custom-jobs cancel {where}\n"
-        f"Evaluate: gcloud storage cp --recursive {run.run_dir} runs/"
+        f"Evaluate: gcloud storage cp --recursive {mirror.root} runs/"
     )
     return 0
 

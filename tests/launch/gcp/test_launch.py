@@ -112,7 +112,9 @@ def test_an_image_that_cannot_be_built_is_one_sentence_and_no_job(
 
 
 def test_a_run_that_is_there_is_not_begun_again(commands: Commands) -> None:
-    assert _launch(commands, "twice", "--num_actors=2").code == 0
+    outcome = _launch(commands, "twice/", "--num_actors=2")
+    assert outcome.code == 0
+    assert f"storage cat gs://{cloud.BUCKET}/twice/nodes/progress.json\n" in outcome.out
     outcome = _launch(commands, "twice", "--num_actors=2")
     assert outcome.code == 2
     assert "holds a run already" in outcome.err

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
+import tensorflow as tf
 from rich import progress
 from rich.console import Console
 
@@ -15,7 +16,7 @@ from analysis.playing import evaluation, files, film, intervals
 from analysis.playing.evaluation import Player
 from analysis.playing.intervals import Interval
 from environments import scores, screens
-from run_folder import log_writer
+from run_folder import disk, log_writer
 from run_folder.settings import SettingsError
 
 LINE_SECONDS = 10.0  # between lines of progress, where there is no terminal
@@ -38,12 +39,18 @@ def play_all(player: Player, episodes: int | None, say: Say) -> dict[str, np.nda
 
     Returns:
       Each task's returns, `[episodes]`. They are recorded in the run's evaluations/.
+
+    Raises:
+      SettingsError: the run folder cannot be written.
     """
     agent, played = player.agent.name, player.played
     file = files.File(player.run.path, played)
     who = [played.agent] if len(player.run.agents) > 1 else []
     label = "-".join(["evaluate", *who, *files.variation(played)])  # of TensorBoard's group
-    board = log_writer.Board(player.run.path, label)
+    try:
+        board = log_writer.Board(player.run.path, label)
+    except tf.errors.OpError as error:  # it makes its file at once: nothing is played in vain
+        raise SettingsError(f"{player.run.path} cannot be written: {disk.said(error)}.") from None
     returns = {}
     for task in player.tasks:
         count = episodes or evaluation.num_episodes(task)

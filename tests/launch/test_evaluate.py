@@ -4,12 +4,14 @@ import pathlib
 
 import av
 import pytest
+import tensorflow as tf
 
 from analysis.playing import files, session
 from analysis.playing.evaluation import Player
 from environments import screens
 from environments.copies.dead_simulators import CannotPlayError
 from launch import evaluate
+from run_folder import log_writer
 from tests.launch import typed
 from tests.run_folder import saved_runs
 
@@ -103,3 +105,14 @@ def test_ctrl_c_and_a_task_that_cannot_be_played_end_it_without_a_traceback(
     monkeypatch.setattr(session, "play_all", stopped)
     assert typed.run(evaluate.main, f"--run_dir={run_dir}", "--video") == code
     assert capsys.readouterr().err == said
+
+
+def test_a_run_folder_that_cannot_be_written_is_one_sentence_and_nothing_is_played(
+    monkeypatch: pytest.MonkeyPatch, run_dir: pathlib.Path
+) -> None:
+    def refuse(folder: pathlib.Path, label: str) -> None:
+        raise tf.errors.PermissionDeniedError(None, None, f"{folder}/events; Permission denied")
+
+    monkeypatch.setattr(log_writer, "Board", refuse)
+    said = typed.refused(evaluate.main, f"--run_dir={run_dir}", "--episodes=1")
+    assert said == f"{run_dir} cannot be written: {run_dir}/events; Permission denied."

@@ -153,7 +153,8 @@ def load(folders: Sequence[str]) -> list[Run]:
         told apart.
     """
     paths = [pathlib.Path(folder) for folder in folders]
-    twice = [path for path in paths if paths.count(path) > 1]
+    places = [path.resolve() for path in paths]  # one may be a link to another
+    twice = [path for path, place in zip(paths, places, strict=True) if places.count(place) > 1]
     if twice:
         raise settings.SettingsError(f"--run_dir names {twice[0]} twice.")
     recorded = [settings.load(path) for path in paths]

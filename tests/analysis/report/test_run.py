@@ -19,6 +19,9 @@ def test_runs_have_their_folders_names(tmp_path: pathlib.Path) -> None:
         Folder(tmp_path / folder)
     assert names("pong") == ["pong"]
     assert names("seed1/pong", "seed2/pong") == ["seed1/pong", "seed2/pong"]
+    (tmp_path / "latest").symlink_to(tmp_path / "pong")
+    with pytest.raises(SettingsError, match=f"--run_dir names {tmp_path}/latest twice"):
+        names("latest", "pong")
 
 
 def test_lines_are_named_by_what_tells_them_apart(tmp_path: pathlib.Path) -> None:

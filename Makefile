@@ -69,9 +69,10 @@ format: setup
 # pip would compile on one core what compileall compiles on all, which is a quarter of the set-up.
 # setuptools comes first because Acme has no wheel: it is built with the pinned setuptools, never with
 # whatever an isolated build would fetch. Launchpad's wheel is of Python 3.10 for its Courier, in whose
-# place this project has its own; the rest of it is Python. Acme imports both.
+# place this project has its own; the rest of it is Python. Acme imports both. An environment whose making was cut
+# short has an interpreter and no pip.
 $(VENV)/.dependencies: $(LOCK) requirements-launchpad.lock
-	@python=$$(scripts/find_python.sh) && { test -x $(PYTHON) || "$$python" -m venv $(VENV); }
+	@python=$$(scripts/find_python.sh) && { $(PYTHON) -m pip --version >/dev/null 2>&1 || "$$python" -m venv $(VENV); }
 	@echo "Installing the packages of $(LOCK) into $(VENV): a minute or two." >&2
 	@sed -n '/^setuptools==/,/[^\\]$$/p' $(LOCK) > $(VENV)/setuptools.lock
 	@$(PIP) --require-hashes -r $(VENV)/setuptools.lock

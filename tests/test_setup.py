@@ -161,6 +161,17 @@ def test_without_an_interpreter_one_sentence_says_how_to_get_it(clone: Path, too
     assert not (clone / ".venv").exists()
 
 
+def test_an_environment_that_was_cut_short_is_made_anew(
+    clone: Path, tools: Path, tmp_path: Path
+) -> None:
+    """Its interpreter is there first, and pip comes last."""
+    _script(clone / ".venv/bin/python", "exit 1\n")
+    _script(tools / "python3.11", f'echo "$@" >> {shlex.quote(str(tmp_path / "asked"))}\n')
+    code, _, _ = _run(["make", "LOCK=requirements.lock", "setup"], clone, tools)
+    assert code != 0  # as nothing is installed by such an interpreter
+    assert "-m venv .venv\n" in (tmp_path / "asked").read_text()
+
+
 def test_a_second_set_up_runs_nothing(clone: Path, tools: Path) -> None:
     (clone / ".venv").mkdir()
 

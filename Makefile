@@ -82,9 +82,10 @@ $(VENV)/.dependencies: $(LOCK) requirements-launchpad.lock
 	@$(PYTHON) -m compileall -qq -j 0 "$$($(SITE))" || true  # not all is meant for this Python
 	@touch $@
 
+# One pip at a time, also under `make --jobs`: some packages are in several of these locks.
 $(ADDED:%=$(VENV)/.%): $(VENV)/.%: $(VENV)/.dependencies requirements-%.lock
 	@echo "Installing the packages of requirements-$*.lock into $(VENV)." >&2
-	@$(PIP) --require-hashes -r requirements-$*.lock
+	@flock $(VENV) $(PIP) --require-hashes -r requirements-$*.lock
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.dependencies pyproject.toml

@@ -72,6 +72,7 @@ def join(coordinator: Any, agent: str, rank: int, size: int) -> Learners:
         return ALONE
     if gpus := tf.config.list_physical_devices("GPU"):
         tf.config.set_visible_devices(gpus[rank % len(gpus)], "GPU")
+    coordinator.should_stop()  # which waits for it: its name may lead nowhere before it is there
     own = f"{_own_host(coordinator.server_address)}:{portpicker.pick_unused_port()}"
     while not (addresses := coordinator.meet(agent, rank, size, own)):
         if process.wait_for_stop(ASK_SECONDS):

@@ -50,7 +50,11 @@ def test_several_are_put_together_in_the_order_of_their_ranks(
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         address = f"localhost:{server.getsockname()[1]}"
-        client: Any = SimpleNamespace(server_address=address, meet=known.come)
+        client: Any = SimpleNamespace(
+            server_address="not-there-yet:1",
+            should_stop=lambda: vars(client).update(server_address=address),  # and now it is
+            meet=known.come,
+        )
         learning.join(client, "r2d2", 1, 2)
     ((addresses, rank),) = made
     assert rank == 1
@@ -60,7 +64,9 @@ def test_several_are_put_together_in_the_order_of_their_ranks(
 
 def test_who_waits_for_others_can_be_asked_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "wait_for_stop", lambda seconds: True)
-    client = SimpleNamespace(server_address="localhost:1", meet=Meetings().come)
+    client = SimpleNamespace(
+        server_address="localhost:1", should_stop=lambda: False, meet=Meetings().come
+    )
     with pytest.raises(StoppedError, match="waiting for the other learners of r2d2"):
         learning.join(client, "r2d2", 0, 2)
 

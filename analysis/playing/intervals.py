@@ -14,6 +14,7 @@ from environments import scores
 LEVEL = 0.95
 RESAMPLES = 10_000
 _SEED = 0  # the same episodes always give the same interval
+_AT_ONCE = 1 << 24  # values of resamples at a time: all of those of many episodes fit no memory
 
 Values = Sequence[float] | np.ndarray  # [n], returns of independent episodes
 
@@ -63,9 +64,14 @@ def of_aggregate(normalised: Sequence[np.ndarray]) -> dict[str, Interval]:
 def _resampled(statistic: Callable[..., np.ndarray], *samples: Values) -> np.ndarray:
     """Of as many values of each sample, drawn with replacement: `[samples, RESAMPLES]`."""
     rng, found = np.random.default_rng(_SEED), []
-    for values in samples:
-        drawn = rng.integers(len(values), size=(RESAMPLES, len(values)))
-        found.append(statistic(np.asarray(values)[drawn], axis=1))
+    for sample in samples:
+        values, n = np.asarray(sample), len(sample)
+        rows = max(1, _AT_ONCE // n)
+        parts = [
+            statistic(values[rng.integers(n, size=(min(rows, RESAMPLES - done), n))], axis=1)
+            for done in range(0, RESAMPLES, rows)
+        ]
+        found.append(np.concatenate(parts))
     if min(map(len, samples)) < 2:
         return np.full((len(samples), RESAMPLES), np.nan)
     return np.asarray(found)

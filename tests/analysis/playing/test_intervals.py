@@ -73,6 +73,22 @@ def test_the_same_episodes_always_give_the_same_interval() -> None:
     assert intervals.of_mean(values) == intervals.of_mean(values)
 
 
+def test_of_many_episodes_no_more_than_a_part_of_the_resamples_is_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values = np.random.default_rng(6).normal(size=40)
+    whole, most = intervals.of_mean(values), list[int]()
+
+    def mean(drawn: np.ndarray, axis: int) -> np.ndarray:
+        most.append(drawn.size)
+        return np.asarray(drawn.mean(axis=axis))
+
+    monkeypatch.setattr(intervals, "_AT_ONCE", 130)
+    assert intervals.of_mean(values) == pytest.approx(whole)
+    assert intervals._resampled(mean, values).shape == (1, RESAMPLES)
+    assert set(most) == {3 * 40, 2 * 40}  # 200 are 66 times three, and two
+
+
 def test_of_several_tasks_the_tasks_stay() -> None:
     assert intervals.of_mean([0.0, 0.0], [10.0, 10.0, 10.0]) == (5.0, 5.0)
     low, high = intervals.of_mean([0.0, 0.0], [0.0, 10.0])

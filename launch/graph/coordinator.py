@@ -170,10 +170,11 @@ class Coordinator:
             return self._learners[agent].get("largest_priority", 1.0)
 
     def report_evaluation(self, agent: str, result: dict[str, float]) -> None:
-        """Takes an agent's newest evaluation's means."""
+        """Takes an agent's newest evaluation's means; a call that is heard twice counts once."""
         with self._lock:
+            is_new = result != self._evaluations.get(agent)
             self._evaluations[agent] = result
-            if not self._reason:
+            if is_new and not self._reason:
                 self._end(self._goal.take(agent, result))
 
     def report_saved(self, agent: str) -> None:

@@ -32,10 +32,11 @@ def _folders() -> list[str]:
         raise SettingsError(f"--run_dir must be folders with commas between them, got {named!r}.")
     if _OUTPUT.value == "":
         raise SettingsError("--output must name a folder, got ''.")
-    for folder in map(pathlib.Path, folders):
-        if not is_population(folder):
+    for folder in folders:
+        opening.check_here(folder)
+        if not is_population(path := pathlib.Path(folder)):
             with opening.trusting():
-                settings.load(folder)
+                settings.load(path)
     return folders
 
 

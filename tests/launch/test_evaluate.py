@@ -72,6 +72,7 @@ def test_a_film_of_each_task(run_dir: pathlib.Path, capsys: pytest.CaptureFixtur
         (["--episodes=9223372036854775808"], "--episodes=9223372036854775808"),
         (["--seed=9223372036854775808"], "--seed=9223372036854775808"),
         (["--run_dir="], "--run_dir must be given."),
+        (["--run_dir=gs://bucket/run"], "--run_dir=gs://bucket/run is in a bucket, and this"),
         (["--video"], "--video: 'catch' needs a renderer."),
     ],
 )

@@ -206,6 +206,7 @@ def test_a_member_has_a_page_of_its_own(tmp_path: pathlib.Path) -> None:
         ([], "--run_dir must be given: a run's folder, several with commas."),
         (["--run_dir=PATH/none"], "PATH/none holds no run: there is no PATH/none/config.json."),
         (["--run_dir=PATH/run,PATH/run"], "--run_dir names PATH/run twice."),
+        (["--run_dir=gs://bucket/run"], "--run_dir=gs://bucket/run is in a bucket, and this"),
         (["--run_dir=PATH/run,"], "--run_dir must be folders with commas between them, got 'PATH"),
         (["--run_dir=PATH/run", "--output=PATH/file"], "--output=PATH/file cannot be written"),
         (["--run_dir=PATH/torn"], "PATH/torn/launches.jsonl cannot be read: of line 1, "),

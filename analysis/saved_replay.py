@@ -1,8 +1,10 @@
 """The replay in a run's newest checkpoint: its priorities, and how old its items are."""
 
 import contextlib
+import fcntl
 import os
 import pathlib
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -24,6 +26,7 @@ from tensor_ops.xla import silence
 
 _ITEMS, _TABLES, _COMPRESSION = "items.tfrecord", "tables.tfrecord", "ZLIB"  # of Reverb's own files
 _AT_ONCE = 1_000
+_PREFIX = "served-replay-"  # of what is nobody's but this module's in a run folder
 
 
 class Stored(NamedTuple):
@@ -122,10 +125,10 @@ def served(run: Settings, replay: pathlib.Path, shard: int) -> Iterator[reverb.C
     """
     sys.stderr.flush()
     # Reverb prints a line for every hundred chunks it reads.
-    with tempfile.TemporaryDirectory(dir=run.path, prefix="replay-") as folder, silence():
-        copy = pathlib.Path(folder) / "copy"
+    with _folder_in(run.path) as folder, silence():
+        copy = folder / "copy"
         _copy(replay / str(shard), copy)
-        own = pathlib.Path(folder) / "own"  # where this server would write
+        own = folder / "own"  # where this server would write
         checkpointer = reverb.checkpointers.DefaultCheckpointer(str(own), "", str(copy))
         server = reverb.Server(building.tables_of_shard(run, shard), checkpointer=checkpointer)
         try:
@@ -135,6 +138,36 @@ def served(run: Settings, replay: pathlib.Path, shard: int) -> Iterator[reverb.C
             yield client
         finally:
             server.stop()
+
+
+@contextlib.contextmanager
+def _folder_in(run_dir: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A folder for this process in a run's, once those are removed that killed processes left.
+
+    Their links keep replays on the disk which the run has removed.
+    """
+    for left in run_dir.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError), _locked(left):  # or another process is at work there
+            shutil.rmtree(left, ignore_errors=True)
+    with (
+        tempfile.TemporaryDirectory(dir=run_dir, prefix=_PREFIX) as name,
+        contextlib.ExitStack() as lock,
+    ):
+        folder = pathlib.Path(name)
+        with contextlib.suppress(OSError):  # of a file system without locks, where none is removed
+            lock.enter_context(_locked(folder))
+        yield folder
+
+
+@contextlib.contextmanager
+def _locked(folder: pathlib.Path) -> Iterator[None]:
+    """Holds a folder's lock; raises OSError where another process does, or it is no folder."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _copy(shard: pathlib.Path, to: pathlib.Path) -> None:

@@ -138,6 +138,20 @@ def test_nobody_else_reaches_the_server(tmp_path: pathlib.Path) -> None:
             socket.create_connection((host, int(port)), timeout=0.5)
 
 
+def test_what_a_killed_process_left_is_removed_and_what_another_works_in_is_not(
+    tmp_path: pathlib.Path,
+) -> None:
+    run, _ = _save(tmp_path / "run")
+    left, used = (run.path / f"{saved_replay._PREFIX}{name}" for name in ("left", "used"))
+    for folder in (left, used):
+        (folder / "copy").mkdir(parents=True)
+    replay = next((run.path / "checkpoints" / "replay").iterdir())
+    with saved_replay._locked(used), saved_replay.served(run, replay, 0):
+        assert (left.exists(), used.exists()) == (False, True)
+        assert len(list(run.path.glob(f"{saved_replay._PREFIX}*"))) == 2  # with its own
+    assert list(run.path.glob(f"{saved_replay._PREFIX}*")) == [used]
+
+
 def test_a_queue_gives_each_item_once(tmp_path: pathlib.Path) -> None:
     run, (items,) = _save(tmp_path / "run", "impala")
     sampled = saved_replay.sample(run, "impala", 600)

@@ -73,7 +73,7 @@ def addition(group: str) -> str:
     lock = f"requirements-{group}.lock"
     with contextlib.suppress(FileNotFoundError):
         lock = str(file(lock))
-    return f"{sys.executable} -m pip install --no-deps -r {lock}"
+    return f"{shlex.quote(sys.executable)} -m pip install --no-deps -r {shlex.quote(lock)}"
 
 
 def check() -> None:
@@ -195,13 +195,15 @@ def _unfit() -> str:
         said.append(f"{_OTHER_LAUNCHPAD} and dm-launchpad-nightly are two Launchpads in one folder")
     if not said:
         return ""
-    pip = f"{sys.executable} -m pip"
+    typed = (sys.executable, str(lock), sysconfig.get_path("purelib"), str(launchpads))
+    python, first, place, second = map(shlex.quote, typed)
+    pip = f"{python} -m pip"
     remove = f"{pip} uninstall --yes {_OTHER_LAUNCHPAD} dm-launchpad-nightly && " * two
     return (
         f"{NAME} cannot run with {sys.executable}: {'; '.join(said)}. What it needs is installed "
-        f"by\n  {remove}{pip} install --no-deps -r {lock}\n"
-        f"  {pip} install --no-deps --upgrade --target {sysconfig.get_path('purelib')} "
-        f"--python-version 3.10 --only-binary :all: -r {launchpads}\n"
+        f"by\n  {remove}{pip} install --no-deps -r {first}\n"
+        f"  {pip} install --no-deps --upgrade --target {place} "
+        f"--python-version 3.10 --only-binary :all: -r {second}\n"
         f"and for an NVIDIA GPU with {GPU_LOCK} instead of {LOCK}."
     )
 

@@ -197,6 +197,12 @@ def test_a_group_is_added_by_make_in_a_checkout_and_from_the_lock_elsewhere(
     assert recurrent_replay.addition("some") == "make setup-some"
     monkeypatch.setattr(sys, "prefix", "/env")
     assert recurrent_replay.addition("some") == f"{pip} {lock}"
+    (odd := tmp_path / "a b").mkdir()
+    (odd / "requirements-some.lock").touch()
+    monkeypatch.setattr(recurrent_replay, "_HERE", odd)
+    monkeypatch.setattr(sys, "executable", "/my env/python")
+    typed = f"'/my env/python' -m pip install --no-deps -r '{odd}/requirements-some.lock'"
+    assert recurrent_replay.addition("some") == typed
 
 
 def _installed(monkeypatch: pytest.MonkeyPatch, **changed: str) -> str:

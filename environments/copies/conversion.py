@@ -43,7 +43,7 @@ OBSERVATIONS_WANTED = "observations made of arrays, choices and texts"
 # A table of floats with a side below this is no image: five vehicles with five features each, say.
 _LEAST_SIDE_OF_FLOATS = 16
 _MOST_CHANNELS = 4  # of pictures: grey, grey and depth, colours, colours and transparency
-_MOST_CHOICES = 65_536  # numbers that a bounded integer may have, to be one of several choices
+_MOST_CHOICES = 65_536  # of a bounded integer that is taken for a choice, and of an observed choice
 
 ActionSpace = spaces.Discrete | spaces.MultiDiscrete | spaces.Box
 
@@ -252,6 +252,12 @@ def _has_channels_first(shape: tuple[int, ...]) -> bool:
 
 def _check_flat(leaf: Leaf) -> None:
     """Raises ValueError for a space that cannot become a vector of fixed size."""
+    choices = spaces.Discrete | spaces.MultiDiscrete  # each is a number of a vector
+    if isinstance(leaf.space, choices) and spaces.flatdim(leaf.space) > _MOST_CHOICES:
+        raise ValueError(
+            f"must have {OBSERVATIONS_WANTED}, of choices {_MOST_CHOICES:,} at most, "
+            f"got {in_a_line(leaf.space)}{_where(leaf)}."
+        )
     try:
         if leaf.space.is_np_flattenable:
             return

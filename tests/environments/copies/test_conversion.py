@@ -159,6 +159,7 @@ class Sentence(spaces.Space):
         (spaces.Dict(a=spaces.Discrete(2), b=spaces.Tuple([Sentence()])), " as 'b/0'."),
         (spaces.Graph(spaces.Discrete(2), None), "got Graph("),
         (spaces.Dict(), "got Dict()."),
+        (spaces.Dict(a=spaces.Discrete(10**9)), "65,536 at most, got Discrete(1000000000) as 'a'."),
         (spaces.Dict(a=_image(9, 9, 9, 9)), "got Box(0, 255, (9, 9, 9, 9), uint8) as 'a'."),
         (spaces.Box(0, 1, (1, 2, 2, 2, 2)), "[K, H, W, C] or [K, C, H, W], got Box(0.0, 1.0, (1,"),
     ],

@@ -8,12 +8,16 @@ from launch.graph import program
 
 _VARIABLE = "TF_CPU_ALLOCATOR_USE_BFC"
 _PAGES = 64 * 2**20 // 4096  # of one result
+_PR_SET_THP_DISABLE = 41  # of the kernel
 
 _SCRIPT = f"""
+import ctypes
 import resource
 import r2d2
 import tensorflow as tf
 
+# A huge page, which some kernels give unasked, would be one fault for 512 pages.
+ctypes.CDLL(None).prctl({_PR_SET_THP_DISABLE}, 1, 0, 0, 0)
 x = tf.zeros([{_PAGES}, 1024])
 add = tf.function(lambda x: (x + 1.0) * tf.reduce_sum(x))
 

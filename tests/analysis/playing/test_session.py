@@ -73,7 +73,8 @@ def test_what_cannot_redraw_has_a_line_now_and_then(
     assert text.getvalue().splitlines() == ["atari:pong: 6 of 30 episodes, 3,000 steps"]
 
 
-def test_a_terminal_has_a_bar_that_goes_when_it_is_full() -> None:
+def test_a_terminal_has_a_bar_that_goes_when_it_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")  # whatever the tests' own is
     console, text = _console(terminal=True)
     with session.progressing("atari:pong", 4, console) as step:
         step(1_000, 3)

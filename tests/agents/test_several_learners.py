@@ -171,8 +171,8 @@ def test_none_learns_before_all_can() -> None:
         assert step() == [False, False]
         assert (first.learner_steps, second.learner_steps) == (0, 0)
         comes.set()
-        assert step(20) == [True, True]
-        assert step(20) == [True, True]
+        assert step(PATIENCE) == [True, True]
+        assert step(PATIENCE) == [True, True]
         assert (first.learner_steps, second.learner_steps) == (2, 2)
         assert first.waiting == second.waiting > 0
 
@@ -190,7 +190,7 @@ def test_all_count_what_all_replay_and_know_the_largest_priority() -> None:
     ]
     with futures.ThreadPoolExecutor(2) as threads:
         for _ in range(2):
-            assert all(threads.map(lambda learner: learner.try_step(20), learners))
+            assert all(threads.map(lambda learner: learner.try_step(PATIENCE), learners))
     for counter in counters:
         assert counter.get_counts() == {"steps": 2, "trained_steps": 2 * 2 * 3}
     assert learners[0].largest_priority == 10.0  # as the second one said of its first update
@@ -202,13 +202,13 @@ def test_all_end_together() -> None:
 
     def follow(learner: Learner) -> int:
         while not learner.has_ended:
-            learner.try_step(20)
-        assert not learner.try_step(20)
+            learner.try_step(PATIENCE)
+        assert not learner.try_step(PATIENCE)
         return learner.learner_steps
 
     def lead(learner: Learner) -> int:
         for _ in range(4):
-            learner.try_step(20)
+            learner.try_step(PATIENCE)
         learner.end()
         learner.end()  # again: nobody is asked twice
         return learner.learner_steps

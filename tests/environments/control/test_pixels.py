@@ -10,6 +10,7 @@ import pytest
 from environments import screens, suites
 from environments.dm import make_environment_spec
 from tests.environments.control import renderers
+from tests.patience import PATIENCE
 
 TASK = "control-pixels:cartpole/swingup"
 
@@ -99,7 +100,7 @@ def test_a_task_can_be_watched_by_people_after_it_was_played(name: str) -> None:
 
 def test_forks_of_a_process_that_has_checked_and_made_one_draw_and_tell_nothing() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", _FORKED], capture_output=True, text=True, timeout=200
+        [sys.executable, "-c", _FORKED], capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.stdout.split() == ["True", "0"] * 2, done.stderr
     assert "the log goes on" in done.stderr

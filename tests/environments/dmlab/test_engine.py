@@ -15,6 +15,7 @@ from environments.dmlab import environment
 from environments.dmlab.engine import Engine, EngineLost
 from tests.environments.dmlab import engines
 from tests.environments.dmlab.engines import CRASH, FIXED, FORWARD, RIGHT
+from tests.patience import PATIENCE
 
 
 def test_a_killed_engine_truncates_its_episode_and_is_replaced(
@@ -81,7 +82,7 @@ def engine(make_dmlab: engines.Make, tmp_path: Path, request: pytest.FixtureRequ
 )
 def test_an_engine_that_ends_is_lost(engine: Engine, how: str) -> None:
     with pytest.raises(EngineLost, match=f"^{how}"):
-        engine.answer(60)
+        engine.answer(PATIENCE)
 
 
 @engines.stand_in_only
@@ -92,19 +93,19 @@ def test_an_engine_that_ends_is_lost(engine: Engine, how: str) -> None:
 def test_the_last_words_of_an_engine_are_repeated(
     engine: Engine, tmp_path: Path, said: str, repeated: str
 ) -> None:
-    engine.answer(60)
+    engine.answer(PATIENCE)
     (output,) = tmp_path.glob("dmlab-*/output.txt")
     output.write_text(said)
     engines.kill(engines.running()[0])
     with pytest.raises(EngineLost) as loss:
-        engine.answer(60)
+        engine.answer(PATIENCE)
     assert str(loss.value) == f"was killed by SIGKILL; its last words: {repeated}"
 
 
 def test_a_silent_engine_is_given_up_and_its_player_heard_meanwhile(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine.answer(60)
+    engine.answer(PATIENCE)
     (process,) = engines.running()
     process.suspend()
     engine.step((0,) * 7)
@@ -153,7 +154,7 @@ def test_engines_end_and_tidy_up_when_their_player_is_killed(
     assert len(orphans) == len(list(tmp_path.glob("dmlab-*"))) == 2
     os.killpg(player.pid, signal.SIGKILL)
     player.wait()
-    assert not psutil.wait_procs(orphans, timeout=60)[1]
+    assert not psutil.wait_procs(orphans, timeout=PATIENCE)[1]
     assert not list(tmp_path.glob("dmlab-*"))
 
 

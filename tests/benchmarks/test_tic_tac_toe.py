@@ -85,4 +85,4 @@ def test_r2d2_learns_to_win_where_it_is_told_what_is_legal() -> None:
         steps_per_update=2,
         seed=0,
     )
-    assert reached > 0.6  # random play has about 0
+    assert reached >= 0.6  # random play has about 0

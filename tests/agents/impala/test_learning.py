@@ -29,7 +29,7 @@ def test_impala_solves_catch(replay_fraction: float) -> None:
         replay_size=1_000,
     )
     reached = train(
-        make(config), "catch", num_environments=32, vector_steps=4_500, until=0.95, seed=1
+        make(config), "catch", num_environments=32, vector_steps=6_000, until=0.95, seed=1
     )
     assert reached >= 0.9
 
@@ -37,7 +37,7 @@ def test_impala_solves_catch(replay_fraction: float) -> None:
 def test_impala_with_an_lstm_passes_the_recall_task() -> None:
     config = Config(**SMALL, length=16, annealing_frames=768_000, lstm_size=64)
     reached = train(
-        make(config), "memory:recall", num_environments=64, vector_steps=6_000, until=0.9, seed=1
+        make(config), "memory:recall", num_environments=64, vector_steps=12_000, until=0.9, seed=1
     )
     assert reached >= PASS_MARK["recall"]
 

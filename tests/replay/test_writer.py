@@ -28,11 +28,18 @@ RANDOM_CASES = [
 ]
 
 
-@pytest.mark.parametrize(("layout", "length", "num_environments"), RANDOM_CASES)
-@pytest.mark.parametrize("seed", [0, 1])
-@streams.ACTIONS
+# Each of them with two kinds of actions, and each kind with layouts that cross episodes and not.
+ACTIONS = (streams.DISCRETE, streams.SEVERAL, streams.BOUNDED)
+CASES = [
+    (seed, ACTIONS[(number + seed) % 3], *case)
+    for number, case in enumerate(RANDOM_CASES)
+    for seed in (0, 1)
+]
+
+
+@pytest.mark.parametrize(("seed", "actions", "layout", "length", "num_environments"), CASES)
 def test_equals_the_naive_twin(
-    actions: specs.BoundedArray, layout: Layout, length: int, num_environments: int, seed: int
+    seed: int, actions: specs.BoundedArray, layout: Layout, length: int, num_environments: int
 ) -> None:
     rng = np.random.default_rng(seed)
     rows = streams.random_stream(rng, num_environments, 60, 3 * layout.length, actions)
@@ -57,14 +64,13 @@ def test_equals_the_naive_twin(
 
 
 @pytest.mark.parametrize(
-    ("crossing", "longest"),
+    ("actions", "crossing", "longest"),
     [
-        (Layout(0, 4, 4, 4, crosses_episodes=True), 3),
-        (Layout(4, 4, 4, 1, crosses_episodes=True), 12),
-        (Layout(2, 8, 4, 3, crosses_episodes=True), 6),
+        (streams.DISCRETE, Layout(0, 4, 4, 4, crosses_episodes=True), 3),
+        (streams.SEVERAL, Layout(4, 4, 4, 1, crosses_episodes=True), 12),
+        (streams.BOUNDED, Layout(2, 8, 4, 3, crosses_episodes=True), 6),
     ],
 )
-@streams.ACTIONS
 def test_one_stream_feeds_two_kinds_of_table(
     actions: specs.BoundedArray, crossing: Layout, longest: int
 ) -> None:

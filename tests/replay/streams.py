@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytest
 import reverb
 import tensorflow as tf
 import tree
@@ -28,9 +27,6 @@ OBSERVATION = {
 DISCRETE = specs.DiscreteArray(5)
 BOUNDED = specs.BoundedArray((2,), np.float32, [-1, -2], [1, 2])
 SEVERAL = specs.BoundedArray((2,), np.int32, [0, 0], [4, 2])
-ACTIONS = pytest.mark.parametrize(
-    "actions", [DISCRETE, SEVERAL, BOUNDED], ids=["discrete", "several", "bounded"]
-)
 
 
 class Row(NamedTuple):

@@ -93,8 +93,11 @@ def test_an_accelerator_has_more_batches_put_together(
     assert batches_at_a_time(num_rows) == expected
 
 
-@pytest.mark.parametrize("with_accelerator", [False, True])
-@streams.ACTIONS
+@pytest.mark.parametrize(
+    ("actions", "with_accelerator"),
+    [(streams.DISCRETE, False), (streams.SEVERAL, False), (streams.BOUNDED, True)],
+    ids=["discrete", "several", "bounded"],
+)
 def test_the_dataset_gives_the_same_batch_as_its_function(
     actions: specs.BoundedArray, with_accelerator: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -285,6 +285,7 @@ def test_a_checkpoint_reproduces_the_next_updates_bit_for_bit(
 
 
 @NAMES
+@eagerly()
 def test_every_field_of_a_config_is_read_by_something_that_is_made_of_it(name: str) -> None:
     read = set.union(*(_read(small_config(name, **changes)) for changes in _FORMS[name]))
     unread = {field.name for field in dataclasses.fields(small_config(name))} - read

@@ -157,12 +157,10 @@ CHOICES = specs.BoundedArray((2,), np.int32, 0, [2, 1])
         ("r2d2", "images", CHOICES),
         ("impala", "words", None),
         ("impala", "vectors", PAIRS),
-        ("popart", "images", None),
         ("stac", "vectors", CHOICES),
-        ("stac", "vectors", PAIRS),
         ("rsac", "vectors", PAIRS),
     ],
-)
+)  # PopArt's policy is IMPALA's
 def test_a_policy_compiled_as_a_whole_acts_as_one_that_is_not(
     name: str,
     observations: str,

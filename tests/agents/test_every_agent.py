@@ -263,6 +263,7 @@ def test_an_eager_update_equals_a_traced_one(name: str) -> None:
         ("rsac", {}),
     ],
 )
+@eagerly()
 def test_a_checkpoint_reproduces_the_next_updates_bit_for_bit(
     tmp_path: pathlib.Path, name: str, changes: dict[str, Any]
 ) -> None:

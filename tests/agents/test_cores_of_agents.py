@@ -16,6 +16,7 @@ from environments.dm import make_environment_spec
 from r2d2.agent import Config as R2D2Config
 from tests import training
 from tests.batches import environment_spec, with_actions_of
+from tests.eager import eagerly
 from tests.small_agents import make_agent, make_batch, make_update, small_config
 from tests.updates import parameters_of, same
 
@@ -34,6 +35,7 @@ ONE_OF_EACH = pytest.mark.parametrize(
 
 
 @ONE_OF_EACH
+@eagerly()
 def test_an_update_moves_every_parameter(name: str, core: str) -> None:
     config = small_config(name, core=core, burn_in=2)
     update, batch = make_update(config), make_batch(config)

@@ -38,9 +38,7 @@ def _copy(values: Any, variables: Any) -> None:
         variable.assign(value)
 
 
-@pytest.mark.parametrize(
-    "changes", [{}, dict(max_gradient_norm=1.0, policy_lag=2), dict(burn_in=2)]
-)
+@pytest.mark.parametrize("changes", [{}, dict(max_gradient_norm=1.0, policy_lag=2, burn_in=2)])
 def test_with_nothing_self_tuned_it_is_impala(changes: dict[str, Any]) -> None:
     theirs, update = _pair(rho_bar=1.2, c_bar=0.9, lambda_=0.9, **changes)
     before = parameters_of(update)

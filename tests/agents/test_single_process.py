@@ -43,8 +43,7 @@ def test_other_tables_pace_by_their_ratio() -> None:
     assert pace_of(_r2d2()).first == 20 * 8
 
 
-@pytest.mark.parametrize("replay_fraction", [0.0, 0.5])
-@pytest.mark.parametrize(("lstm_size", "burn_in"), [(0, 0), (4, 3)])
+@pytest.mark.parametrize(("replay_fraction", "lstm_size", "burn_in"), [(0.0, 4, 3), (0.5, 0, 0)])
 def test_impala_learns_from_every_unroll_and_never_waits(
     replay_fraction: float, lstm_size: int, burn_in: int
 ) -> None:

@@ -68,7 +68,7 @@ def test_it_tells_nothing_where_it_is_silenced_and_works_as_before() -> None:
     for silent in (True, False):
         done = subprocess.run(
             [sys.executable, "-c", _SCRIPT.format(silent=silent)],
-            env={"TF_CPP_MIN_LOG_LEVEL": "3"},
+            env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
             capture_output=True,
             text=True,
             check=False,

@@ -45,10 +45,15 @@ class Made(NamedTuple):
 
 
 def make(
-    name: str, observations: str, lstm_size: int, precision: str, torso: str = "shallow"
+    name: str,
+    observations: str,
+    lstm_size: int,
+    precision: str,
+    torso: str = "shallow",
+    **changes: Any,
 ) -> Made:
     torso = "mlp" if observations == "vectors" else torso
-    config = small_config(name, lstm_size=lstm_size, torso=torso, precision=precision)
+    config = small_config(name, lstm_size=lstm_size, torso=torso, precision=precision, **changes)
     batch = make_batch(config)
     if observations == "images":
         batch = with_images(batch)
@@ -57,10 +62,11 @@ def make(
     return Made(make_update(config, spec=SPECS[observations]), batch)
 
 
-def make_both(name: str, observations: str, lstm_size: int) -> tuple[Made, Made]:
+def make_both(name: str, observations: str, lstm_size: int, **changes: Any) -> tuple[Made, Made]:
     """Updates in float32 and in bfloat16, with the same parameters."""
     exact, rounded = (
-        make(name, observations, lstm_size, precision) for precision in ("float32", "bfloat16")
+        make(name, observations, lstm_size, precision, **changes)
+        for precision in ("float32", "bfloat16")
     )
     assert same(parameters_of(exact.update), parameters_of(rounded.update))
     return exact, rounded
@@ -102,7 +108,9 @@ def test_outputs_and_states_are_float32_and_near(
 )
 @eagerly()
 def test_an_update_is_near(name: str, observations: str, lstm_size: int) -> None:
-    exact, rounded = make_both(name, observations, lstm_size)
+    # Adam's first step would be the gradient's sign, of which rounding turns some of the smallest.
+    changes = dict(adam_epsilon=1.0) if name in ("r2d2", "rsac") else {}
+    exact, rounded = make_both(name, observations, lstm_size, **changes)
     before = parameters_of(exact.update)
     (expected, expected_metrics), (priorities, metrics) = (
         made.update(made.batch) for made in (exact, rounded)
@@ -117,8 +125,6 @@ def test_an_update_is_near(name: str, observations: str, lstm_size: int) -> None
         for made in (rounded, exact)
     )
     assert all(np.isfinite(x).all() for x in moved)
-    # Adam's first step is the gradient's sign: one of the smallest may turn. A processor without
-    # instructions for bfloat16 turns a few more.
     assert 1e-5 < _distance(moved, expected_moves) < 0.2
 
 

@@ -14,6 +14,7 @@ from replay.layout import Layout
 from replay.priorities import importance_weights, mixed_priorities
 from replay.priority_updater import PriorityUpdater
 from replay.structures import TableSpec
+from tests.patience import wait_for
 from tests.replay import streams
 
 
@@ -74,11 +75,21 @@ def client_that(writes: Callable[[], Any]) -> mock.Mock:
     return client
 
 
+def _release_when_full(updater: PriorityUpdater, release: threading.Event) -> None:
+    """Lets the server go on when the next caller would have to wait."""
+
+    def watch() -> None:
+        wait_for(updater._waiting.full)
+        release.set()
+
+    threading.Thread(target=watch).start()
+
+
 def test_nothing_is_dropped_when_the_server_is_slow() -> None:
     release = threading.Event()
     client = client_that(release.wait)
     updater = PriorityUpdater([client], "r2d2", max_waiting=2)
-    threading.Timer(0.3, release.set).start()
+    _release_when_full(updater, release)
     for key in range(10):
         updater.update(np.zeros(1, int), np.asarray([key], np.uint64), np.ones(1))
     updater.close()
@@ -97,7 +108,7 @@ def test_errors_of_the_server_reach_the_caller() -> None:
         raise ConnectionError("gone")
 
     updater = PriorityUpdater([client_that(breaks)], "r2d2", max_waiting=1)
-    threading.Timer(0.3, release.set).start()
+    _release_when_full(updater, release)
 
     def keep_updating() -> None:
         while True:

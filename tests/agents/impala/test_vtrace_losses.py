@@ -84,8 +84,11 @@ def test_the_rows_reach_both_sides_of_every_clip(kind: type) -> None:
 
 
 @KINDS
-@pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "traced"])
-@pytest.mark.parametrize("correction", get_args(Correction))
+@pytest.mark.parametrize(
+    ("correction", "wrap"),
+    [*((correction, lambda f: f) for correction in get_args(Correction)), ("vtrace", tf.function)],
+    ids=[*get_args(Correction), "traced"],
+)
 def test_the_loss_and_its_targets_are_the_oracles(
     correction: Correction, wrap: Callable, kind: type
 ) -> None:

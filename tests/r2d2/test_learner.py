@@ -22,8 +22,7 @@ from tests.small_agents import (
 from tests.updates import parameters_of, same
 
 
-@pytest.mark.parametrize("burn_in", [0, 3])
-@pytest.mark.parametrize("lstm_size", [0, 6])
+@pytest.mark.parametrize(("burn_in", "lstm_size"), [(3, 6), (0, 0)])
 @eagerly()
 def test_update_equals_the_oracle(burn_in: int, lstm_size: int) -> None:
     """With a target network of its own, so that it must be burned in with its own weights."""
@@ -85,8 +84,10 @@ def test_a_lost_life(life_loss: str, resets: bool, bootstraps: bool) -> None:
         np.testing.assert_allclose(after.q_taken[2:], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("life_loss", ["none", "roll"])
-@pytest.mark.parametrize("changes", [{}, {"reward_transform": "clip", "rescale": False}])
+@pytest.mark.parametrize(
+    ("life_loss", "changes"),
+    [("none", {}), ("roll", {"reward_transform": "clip", "rescale": False})],
+)
 @eagerly()
 def test_an_actors_first_priority_equals_the_learners(
     life_loss: str, changes: dict[str, Any]

@@ -24,6 +24,8 @@ REAL_WORLD = pytest.mark.skipif(
     importlib.util.find_spec("realworldrl_suite") is None,
     reason="realworldrl_suite is not installed: docs/control.md",
 )
+TASKS = sorted({*control_tasks.CONTROL} - {"quadruped/escape"})
+FIRST_OF_A_DOMAIN = {task.partition("/")[0]: task for task in reversed(TASKS)}.values()
 STREAMS = [
     "control:cartpole/swingup",
     "control:quadruped/fetch",
@@ -62,7 +64,13 @@ def test_the_names_are_the_suites() -> None:
     assert set(control_tasks.CONTROL) < names
 
 
-@pytest.mark.parametrize("task", sorted({*control_tasks.CONTROL} - {"quadruped/escape"}))
+@pytest.mark.parametrize(
+    "task",
+    [
+        pytest.param(task, marks=[pytest.mark.slow] * (task not in FIRST_OF_A_DOMAIN))
+        for task in TASKS
+    ],
+)
 def test_every_task_starts_and_steps(task: str) -> None:
     with contextlib.closing(suites.make(f"control:{task}", 1, seed=0)) as env:
         assert env.reset()[0].shape == env.observation_space.shape

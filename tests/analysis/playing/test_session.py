@@ -1,6 +1,7 @@
 """The printed lines of an evaluation; its progress, a bar on a terminal and lines elsewhere."""
 
 import io
+import types
 
 import numpy as np
 import pytest
@@ -65,7 +66,7 @@ def test_what_cannot_redraw_has_a_line_now_and_then(
 ) -> None:
     monkeypatch.setenv("TERM", "dumb")  # where a terminal moves no cursor
     clock = iter(range(0, 100, 4))  # a step takes four seconds, and a line comes every ten
-    monkeypatch.setattr(session.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(session, "time", types.SimpleNamespace(monotonic=lambda: next(clock)))
     console, text = _console(terminal=terminal)
     with session.progressing("atari:pong", 30, console) as step:
         for _ in range(5):

@@ -1,5 +1,6 @@
 """Finds, kills and plays engines for the tests of `environments.dmlab`."""
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -27,8 +28,13 @@ stand_in_only = pytest.mark.parametrize("make_dmlab", ["fake"], indirect=True)
 def running() -> list[psutil.Process]:
     """The engines that this process has started, oldest first."""
     children = psutil.Process().children()
-    engines = [child for child in children if process.__name__ in child.cmdline()]
-    return sorted(engines, key=psutil.Process.create_time)
+    return sorted(filter(_is_engine, children), key=psutil.Process.create_time)
+
+
+def _is_engine(child: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.Error):  # another test's child that has ended
+        return process.__name__ in child.cmdline()
+    return False
 
 
 def kill(engine: psutil.Process) -> None:

@@ -1,5 +1,6 @@
 """Runs of `launch.train`, each a process in a session of its own, with nodes below it."""
 
+import contextlib
 import functools
 import json
 import os
@@ -45,7 +46,10 @@ class Watched:
 
 
 def _read(file: pathlib.Path) -> dict[str, Any]:
-    contents: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    try:
+        contents: dict[str, Any] = json.loads(file.read_text())
+    except FileNotFoundError:  # a launch that begins removes what the last one left
+        return {}
     return contents
 
 
@@ -76,13 +80,15 @@ class Run(Watched):
         self._output.cleanup()
 
     def nodes(self) -> list[psutil.Process]:
-        """Every process below the launcher."""
-        return psutil.Process(self.pid).children(recursive=True)
+        """Every process below the launcher; none once that has ended."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return psutil.Process(self.pid).children(recursive=True)
+        return []
 
     def node(self, label: str) -> psutil.Process:
         """The process of a node, for example `actor/0`: the one that prints into that file."""
         file = str(self.path / "nodes" / label)
-        (node,) = [n for n in self.nodes() if any(f.path == file for f in n.open_files())]
+        (node,) = [node for node in self.nodes() if _has_opened(node, file)]
         return node
 
     def wait_until(self, holds: Callable[[], bool]) -> None:
@@ -103,7 +109,8 @@ class Run(Watched):
     def end(self, number: int = 0, *, group: bool = False) -> tuple[int, str, str]:
         """Sends the launcher, or its group, a signal; as `finish`, and fails where a node stays."""
         nodes = self.nodes()
-        (os.killpg if group else os.kill)(self.pid, number)
+        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+            (os.killpg if group else os.kill)(self.pid, number)
         ended = self.finish()
         assert all_gone(nodes)
         return ended
@@ -125,6 +132,13 @@ class Run(Watched):
         known = self.progress()
         counts = known.get("counts", {})
         return [known.get("state"), counts.get("actor_steps"), known.get("learners")]
+
+
+def _has_opened(process: psutil.Process, file: str) -> bool:
+    try:
+        return any(opened.path == file for opened in process.open_files())
+    except psutil.NoSuchProcess:  # it has ended meanwhile
+        return False
 
 
 def all_gone(processes: list[psutil.Process]) -> bool:

@@ -30,8 +30,14 @@ UPDATES = 5
 
 def _engines(run: Run) -> list[psutil.Process]:
     """The engines of the actors, who play the level of the training."""
-    actor = run.node("actor/0")
-    return [p for p in actor.children() if "environments.dmlab.process" in p.cmdline()]
+    return [child for child in run.node("actor/0").children() if _is_engine(child)]
+
+
+def _is_engine(process: psutil.Process) -> bool:
+    try:
+        return "environments.dmlab.process" in process.cmdline()
+    except psutil.NoSuchProcess:  # it has ended meanwhile
+        return False
 
 
 def _has_lost(run: Run, engines: int) -> bool:

@@ -6,7 +6,6 @@ import signal
 
 import pytest
 
-from run_folder.layout import RunFolder
 from tests.launch.runs import Run
 
 pytestmark = pytest.mark.launchpad
@@ -18,7 +17,7 @@ FLAGS = (f"--env={','.join(TASKS)}", "--num_actors=8")
 def test_returns_and_statistics_are_logged_for_each_task(tmp_path: pathlib.Path) -> None:
     with Run(tmp_path / "run", "--agent=popart", *FLAGS, "--evaluation_minutes=0.05") as run:
         run.wait_until(lambda: run.count("learner_steps") >= 120)
-        run.wait_until(lambda: RunFolder(run.path).log("evaluator").exists())
+        run.wait_until(lambda: bool(run.rows("evaluator")))
         code, _, err = run.end(signal.SIGTERM)
     assert (code, err) == (0, "")
     ended = run.rows("episodes")

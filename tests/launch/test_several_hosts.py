@@ -10,6 +10,7 @@ import pytest
 
 from tests.launch.clusters import Cluster
 from tests.launch.namespaces import NEEDED, Network
+from tests.patience import PATIENCE
 
 pytestmark = [pytest.mark.launchpad, NEEDED]
 
@@ -19,6 +20,7 @@ CATCH = (
     "--checkpoint_minutes=0.2",
 )
 SOLVED = 0.9
+SECONDS_TO_LEARN = 3 * PATIENCE  # all of which a busy machine computes, and waits for nothing
 CUT_SECONDS = 20.0
 AGAIN = "Started again: "
 COORDINATOR, LEARNER = "coordinator/0", "learner/0"
@@ -34,6 +36,14 @@ def network() -> Iterator[Network]:
 def _returns(cluster: Cluster) -> list[float]:
     """What each evaluation came to so far."""
     return [float(row["episode_return"]) for row in cluster.rows("evaluator")]
+
+
+def _wait_until_solved(cluster: Cluster) -> None:
+    """Waits for an evaluation, of those to come, that has learned."""
+    before = len(_returns(cluster))
+    cluster.wait_until(
+        lambda: max(_returns(cluster)[before:], default=-1.0) >= SOLVED, SECONDS_TO_LEARN
+    )
 
 
 def _episodes_of(cluster: Cluster, actors: range) -> int:
@@ -135,8 +145,7 @@ def test_catch_is_learned_by_hosts_that_come_late_are_cut_off_lose_power_and_die
         assert _kill_and_start_again(cluster, label).startswith(goes_on)
         note("is back")
 
-    evaluated = len(_returns(cluster))
-    cluster.wait_until(lambda: max(_returns(cluster)[evaluated:], default=-1.0) >= SOLVED)
+    _wait_until_solved(cluster)
     assert set(cluster.stop().values()) == {0}
     assert (cluster.path / "checkpoints" / "manifest.json").exists()
     assert not (cluster.path / "nodes" / "crash.txt").exists()
@@ -162,8 +171,7 @@ def test_two_learners_on_two_hosts_end_when_one_does_and_meet_again(
     cluster.start(second)  # which waits for the other
     cluster.start(LEARNER)
     cluster.wait_until(_grows(lambda: cluster.count("learner_steps"), by=10))
-    evaluated = len(_returns(cluster))
-    cluster.wait_until(lambda: max(_returns(cluster)[evaluated:], default=-1.0) >= SOLVED)
+    _wait_until_solved(cluster)
     assert set(cluster.stop().values()) == {0}
 
 

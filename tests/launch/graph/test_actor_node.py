@@ -10,8 +10,7 @@ import pytest
 from launch.graph.actor_node import OverlappedWriter
 from replay.structures import Step
 from replay.writer import WriterStopped
-
-SECONDS = 30  # on a busy machine
+from tests.patience import PATIENCE
 
 
 class Written:
@@ -33,7 +32,7 @@ def _append(rows: OverlappedWriter, number: int) -> None:
 
 def test_a_row_is_written_while_the_next_is_made_and_all_are_in_order() -> None:
     """Either side only goes on with the other."""
-    both = threading.Barrier(2, timeout=SECONDS)
+    both = threading.Barrier(2, timeout=PATIENCE)
     written = Written(both.wait)
     rows = OverlappedWriter(written)
     for number in range(3):

@@ -13,6 +13,16 @@ import recurrent_replay
 from run_folder import launches
 from run_folder.layout import RunFolder
 from run_folder.settings import SettingsError
+from tests.patience import PATIENCE
+
+
+@pytest.fixture(autouse=True)
+def git_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the disk is; and it is of no other repository, nor as its user has set it up."""
+    monkeypatch.setattr(launches, "_GIT_SECONDS", PATIENCE)
+    for name in [name for name in os.environ if name.startswith("GIT_")]:  # as in a hook of git's
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)  # where commits may have to be signed
 
 
 def test_every_launch_is_kept_in_order(tmp_path: pathlib.Path) -> None:

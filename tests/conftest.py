@@ -56,6 +56,17 @@ os.register_at_fork(after_in_child=faulthandler.disable)
 # Under nohup this signal is ignored, by what tests start too, and some send it.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# Of the terminal, real or not, that programs draw in and wrap their helps for.
+_TERMINALS = ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure() -> None:
+    """Has views and helps be the same in any terminal, once pytest has looked at its own."""
+    for name in _TERMINALS:
+        os.environ.pop(name, None)
+    os.environ["TERM"] = "xterm-256color"
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whole runs go first: what others compute fills their waits, and none is begun at the end."""

@@ -7,6 +7,7 @@ import nbformat
 import pytest
 
 from tests.docs.pages import ROOT
+from tests.patience import PATIENCE
 
 pytestmark = [pytest.mark.repository, pytest.mark.launchpad]
 
@@ -24,12 +25,13 @@ def test_the_notebook_runs_and_shows_the_lines_of_its_runs(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))  # and nobody's own start-up files
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     cells = {cell.source: cell for cell in notebook.cells if cell.cell_type == "code"}
     assert not any(cell.outputs for cell in cells.values())  # they are no part of the repository
     for cell in notebook.cells:
         cell.source = cell.source.replace("0_000", "_000")
-    nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
+    nbclient.NotebookClient(notebook, timeout=int(4 * PATIENCE), kernel_name="python3").execute()
     printed = {source: _printed(cell) for source, cell in cells.items()}
     trained, *_ = (text for source, text in printed.items() if "rr.train" in source)
     assert "Starting" in trained

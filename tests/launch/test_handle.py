@@ -107,16 +107,11 @@ def test_the_table_is_of_pandas_where_that_is_installed(
 def test_it_is_looked_at_and_taken_elsewhere(trained: Trained, tmp_path: pathlib.Path) -> None:
     run = rr.open(str(trained.run.path))
     assert run.report() == run.path / "report" / "index.html"
-    assert run.report(tmp_path / "page").exists()
     assert (run.export(tmp_path / "policy") / "saved_model.pb").exists()
     (film,) = run.film()
     assert film.parent == run.path / "videos"
     small = rr.open(run.export(tmp_path / "small", as_run=True))
-    learned = run.learner().learner.learner_steps
     assert small.evaluate(episodes=2).returns.keys() == {"catch"}
-    with contextlib.redirect_stdout(io.StringIO()):
-        small.resume(max_actor_steps=900)
-    assert small.learner().learner.learner_steps > learned
     policy = run.policy()
     action, _ = policy.step(np.zeros((10, 5), np.uint8), policy.initial_state())
     assert action in (0, 1, 2)
@@ -202,18 +197,22 @@ def test_a_refusal_is_raised_and_not_printed(
     assert not (tmp_path / "run").exists()
 
 
-def test_it_goes_on_meanwhile_and_is_stopped_from_elsewhere(trained: Trained) -> None:
-    folder = Folder(trained.run.path)
-    learned = folder.manifest()["learner_step"]
-    run = trained.run.resume(wait=False, max_actor_steps=10**8)
+def test_what_was_taken_elsewhere_learns_on_meanwhile_and_is_stopped_by_another(
+    trained: Trained, tmp_path: pathlib.Path
+) -> None:
+    learned = Folder(trained.run.path).manifest()["learner_step"]
+    small = rr.open(trained.run.export(tmp_path / "small", as_run=True))
+    folder = Folder(small.path)
+    assert not folder.manifest()  # it has parameters alone
+    run = small.resume(wait=False, max_actor_steps=10**8)
     assert run.is_running
     folder.wait_until_learning_beyond(learned)
-    elsewhere = rr.open(run.path)
-    assert repr(elsewhere).endswith("running)")
-    elsewhere.stop()
-    assert not elsewhere.is_running
+    another = rr.open(run.path)
+    assert repr(another).endswith("running)")
+    another.stop()
+    assert not another.is_running
     run.wait()
-    assert folder.manifest()["learner_step"] > learned
+    assert small.learner().learner.learner_steps > learned
 
 
 def test_one_that_has_not_begun_is_stopped(tmp_path: pathlib.Path) -> None:

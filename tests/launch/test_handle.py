@@ -137,7 +137,7 @@ def test_what_it_learned_learns_on_in_this_process_and_back(
     for a, b in zip(*(x.get_variables(["policy"])[0][:-1] for x in (learner, again)), strict=True):
         np.testing.assert_array_equal(a, b)
     with contextlib.redirect_stdout(io.StringIO()):
-        run.resume(max_actor_steps=700)
+        run.resume(max_actor_steps=1_000)
     assert run.learner().learner.learner_steps > learned + 1
     other = R2D2.of(
         suites.make("catch", 1, seed=0), Config(torso="mlp", frame_stack=1, lstm_size=9)

@@ -26,7 +26,7 @@ EXPLORING = (
     "--impala.learning_rate=5e-3",
 )
 SOLVED = 0.9  # of at most 1; IMPALA is evaluated as it acts, so a sampled slip counts
-BUDGET = 150_000  # actor steps, a few times what it takes
+BUDGET = 300_000  # actor steps, many times what it takes
 
 
 @pytest.mark.parametrize(

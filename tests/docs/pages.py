@@ -1,5 +1,6 @@
 """The commands that README.md and docs/*.md tell a reader to type, as a shell would run them."""
 
+import os
 import pathlib
 import re
 import subprocess
@@ -79,6 +80,7 @@ def _recorded(script: str) -> Iterator[Words]:
         shell = subprocess.run(
             ["bash", "-c", _RECORD + script],
             cwd=folder,
+            env={**os.environ, "LC_ALL": "C"},  # or it complains in its user's language
             capture_output=True,
             text=True,
             check=False,

@@ -50,4 +50,4 @@ def test_catch_is_solved_from_aimless_episodes_alone_and_the_run_goes_on_with_ac
         assert code == 0, err
         assert run.count("learner_steps") > updates
         assert 8_000 <= run.count("actor_steps") < 12_000
-        assert {float(row["actor"]) for row in run.rows("episodes")} <= set(range(8))
+        assert {int(row["actor"]) for row in run.rows("episodes")} == set(range(8))

@@ -8,9 +8,9 @@ A cable can be pulled and put back, and a host can lose its power. Needs root an
 """
 
 import contextlib
-import itertools
 import os
 import pathlib
+import secrets
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 _SUBNET = "10.77.0"
-_networks = itertools.count()
 
 
 class Host:
@@ -100,7 +99,8 @@ class Network:
     """Hosts that reach one another and nothing else. A context manager: its end ends them all."""
 
     def __init__(self) -> None:
-        self._name = f"hosts-{os.getpid()}-{next(_networks)}"
+        # Who was killed has left some behind, and in a container its process id comes again.
+        self._name = f"hosts-{os.getpid()}-{secrets.token_hex(4)}"
         self._hosts: list[Host] = []
         self._namespaces: list[str] = []
 

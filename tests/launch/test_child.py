@@ -100,12 +100,21 @@ def test_a_refusal_that_nobody_waits_for_is_printed(shell: Shell, folder: RunFol
     assert out.getvalue().strip() == "It cannot be."
 
 
-def test_ctrl_c_asks_it_to_end_waits_and_is_raised_then(shell: Shell, folder: RunFolder) -> None:
+def test_ctrl_c_asks_it_to_end_waits_and_is_raised_then(
+    shell: Shell, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shell('trap "echo saved; exit 1" INT; echo begun; while kill -0 $PPID; do sleep 0.05; done')
+    waits, wait = threading.Event(), Child.wait
+
+    def say_and_wait(child: Child) -> None:
+        waits.set()
+        wait(child)
+
+    monkeypatch.setattr(Child, "wait", say_and_wait)
     with contextlib.redirect_stdout(io.StringIO()) as out:
 
         def press() -> None:
-            wait_for(lambda: out.getvalue() == "begun\n", out.getvalue)
+            wait_for(lambda: waits.is_set() and out.getvalue() == "begun\n", out.getvalue)
             os.kill(os.getpid(), signal.SIGINT)
 
         presses = threading.Thread(target=press)

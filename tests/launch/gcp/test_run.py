@@ -19,6 +19,7 @@ from tests.commands import Commands
 from tests.launch import namespaces
 from tests.launch.gcp import cloud, identity, vertex
 from tests.launch.gcp.cloud import Cloud
+from tests.patience import PATIENCE
 
 pytestmark = [pytest.mark.repository, pytest.mark.slow, pytest.mark.launchpad, namespaces.NEEDED]
 RUN = "runs/catch"
@@ -33,7 +34,7 @@ ON_THE_CLOUD = (
     f"--run_dir=gs://{cloud.BUCKET}/{RUN}",
 )
 SOLVED = 0.9
-SECONDS = 280.0
+SECONDS = 3 * PATIENCE  # in which a run learns
 GRACE_SECONDS = 15.0
 JOBS = f"projects/{identity.PROJECT}/locations/{vertex.REGION}/customJobs"
 

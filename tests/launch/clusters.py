@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from launch.hosts import job
 from tests.launch.namespaces import Host, Network
-from tests.launch.runs import Watched
+from tests.launch.runs import Watched, forked
 from tests.patience import PATIENCE, wait_for
 
 
@@ -23,8 +23,7 @@ class Cluster(Watched):
 
     def __init__(self, network: Network, folder: pathlib.Path, *flags: str) -> None:
         self.path, self._job, self._folder = folder / "run", folder / "job", folder
-        where = (f"--run_dir={self.path}", f"--job={self._job}")
-        subprocess.run([sys.executable, "-m", "launch.train", *where, *flags], check=True)
+        _printed_by("launch.train", f"--run_dir={self.path}", f"--job={self._job}", *flags)
         self._pools = job.read(self._job)
         self.labels = [label for pool in self._pools.values() for label in pool.labels]
         self.hosts: dict[str, Host] = {label: network.add() for label in self.labels}
@@ -46,9 +45,7 @@ class Cluster(Watched):
         """The output of `launch.cluster` for a node."""
         hosts = ",".join(host.address for host in self.hosts.values())
         rank = f"--rank={self.labels.index(label)}"
-        command = [sys.executable, "-m", "launch.cluster", f"--job={self._job}", f"--hosts={hosts}"]
-        done = subprocess.run([*command, rank], check=True, capture_output=True, text=True)
-        return done.stdout.strip()
+        return _printed_by("launch.cluster", f"--job={self._job}", f"--hosts={hosts}", rank).strip()
 
     def printed(self, label: str) -> str:
         """All that a node has printed."""
@@ -93,3 +90,10 @@ class Cluster(Watched):
 
     def _output(self, label: str) -> pathlib.Path:
         return self._folder / f"{label.replace('/', '-')}.txt"
+
+
+def _printed_by(module: str, *arguments: str) -> str:
+    """The output of a command that ends well."""
+    outcome = forked().run(module, *arguments)
+    assert outcome.code == 0, outcome.err
+    return outcome.out

@@ -17,6 +17,8 @@ pytestmark = pytest.mark.repository
 
 PAGE = (ROOT / "docs" / "clusters.md").read_text()
 TASKS = 36
+# Ranks that are started, of every pool: each takes interpreters.
+STARTED = (35, 34, 20, 4, 3, 1, 0)
 
 # launch.node writes down where it is told to be, but for the first one, which crashes; all else is
 # real.
@@ -30,10 +32,13 @@ esac
 """
 SRUN = f"""#!/bin/bash
 shift
-for (( task = {TASKS} - 1; task >= 0; task-- )); do
-    if [ "$1" = hostname ]; then printf '%02d: host%d\\n' $task $((task / 4))
-    else SLURM_PROCID=$task "$@" || exit; fi
-done
+if [ "$1" = hostname ]; then
+    for (( task = {TASKS} - 1; task >= 0; task-- )); do
+        printf '%02d: host%d\\n' $task $((task / 4))
+    done
+else
+    for task in {" ".join(map(str, STARTED))}; do SLURM_PROCID=$task "$@" || exit; done
+fi
 """
 
 
@@ -75,8 +80,10 @@ def test_the_examples_place_every_node(folder: pathlib.Path) -> None:
     slurm = {"SLURM_JOB_ID": "7", "SLURM_SUBMIT_DIR": str(folder)}
     told = _run(folder, _example("bash"), **slurm)
     pools = {name: pool.labels for name, pool in job.read(folder / "pong-job-7").items()}
+    nodes = [(name, index) for name, labels in pools.items() for index in range(len(labels))]
+    assert len(nodes) == TASKS
     places = [cluster_spec.read({"CLUSTER_SPEC": json.dumps(spec)}, pools) for spec in told]
-    assert len({(place.pool, place.index) for place in places}) == len(places) == TASKS
+    assert [(place.pool, place.index) for place in places] == [nodes[rank] for rank in STARTED]
     assert len({json.dumps(spec["cluster"]) for spec in told}) == 1
     addresses = [address for pool in told[0]["cluster"].values() for address in pool]
     assert addresses == [f"host{rank // 4}:{2222 + rank % 4}" for rank in range(TASKS)]

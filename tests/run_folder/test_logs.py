@@ -347,6 +347,6 @@ def test_scalars_of_somebodys_own_beside_those_of_the_run_stay(folder: RunFolder
             board.write(dict(actor_steps=steps, loss=0.5))
         board.close()
     rewinding.rewind(folder, MANIFESTS, "r2d2")
-    steps = steps_on_tensorboard(folder.path)
-    assert steps["own/loss"] == [100, 900]
-    assert steps["evaluate-epsilon0.5/loss"] == [100]
+    found = steps_on_tensorboard(folder.path)
+    assert found["own/loss"] == [100, 900]
+    assert found["evaluate-epsilon0.5/loss"] == [100]

@@ -116,7 +116,7 @@ def test_a_turn_tells_its_exit_code_and_its_own_last_words(
         for file in (read, write, terminal):
             os.close(file)
     assert _wait(found) == code
-    assert (found.member, found.said()) == (3, said)
+    assert found.said() == said
     assert folder.output(3).read_text(errors="replace").startswith("of the turn before\n")
     folder.output(3).unlink()
     assert found.said() == ""

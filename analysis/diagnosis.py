@@ -97,6 +97,7 @@ def diagnose(wanted: Wanted, console: Console) -> None:
     paths = {analysis: folder / f"{analysis}-{wanted.agent}" for analysis in wanted.analyses}
     files = [path.with_suffix(suffix) for path in paths.values() for suffix in (".csv", ".png")]
     places.refuse_links(folder, *files)
+    folder.mkdir(exist_ok=True)  # or it is told now, and not after minutes
     for analysis, path in paths.items():
         try:
             with Console(stderr=True).status(analysis) as status:
@@ -106,7 +107,6 @@ def diagnose(wanted: Wanted, console: Console) -> None:
                 raise
             console.print(f"{analysis}: {error}\n", soft_wrap=True, highlight=False, markup=False)
             continue
-        folder.mkdir(exist_ok=True)
         _write(path.with_suffix(".csv"), measured.rows)
         measured.figure.savefig(path.with_suffix(".png"), dpi=130)
         show(console, measured.title, measured.rows)

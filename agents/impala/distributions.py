@@ -20,6 +20,7 @@ from agents import random_numbers
 from agents.networks.network import choices_of, is_discrete
 from replay.structures import Array
 
+LOG_SIGMA_MIN, LOG_SIGMA_MAX = -5.0, 2.0
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 AnyDistribution = TypeVar("AnyDistribution", bound="Distribution")
@@ -183,12 +184,15 @@ class Form(NamedTuple):
     make: Callable[[tf.Tensor], Distribution]  # of `[..., N]`
 
 
-def form_of(actions: specs.BoundedArray, log_sigma_min: float, log_sigma_max: float) -> Form:
+def form_of(
+    actions: specs.BoundedArray,
+    log_sigma_min: float = LOG_SIGMA_MIN,
+    log_sigma_max: float = LOG_SIGMA_MAX,
+) -> Form:
     """A logit for each of A actions, or of each of several numbers; 2 D numbers for vectors `[D]`.
 
     Args:
       actions: the spec of the environment's, as `environments.copies.spec.spec_of` makes it.
-      log_sigma_min, log_sigma_max: of a vector's numbers.
     """
     if not is_discrete(actions):
         bounds = dict(log_sigma_min=log_sigma_min, log_sigma_max=log_sigma_max)

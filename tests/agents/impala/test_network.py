@@ -79,7 +79,7 @@ EVERY = np.array(list(itertools.product(*map(range, COUNTS))), np.int32)  # [24,
 def _policy(seed: int, *shape: int) -> tuple[Several, np.ndarray]:
     """A policy, and the probabilities `[..., 24]` of all of its actions."""
     outputs = np.random.default_rng(seed).normal(size=(*shape, sum(COUNTS))).astype(np.float32)
-    policy = form_of(ACTIONS, -5.0, 2.0).make(tf.constant(outputs))
+    policy = form_of(ACTIONS).make(tf.constant(outputs))
     assert isinstance(policy, Several)
     each = [np.exp(x) / np.exp(x).sum(-1, keepdims=True) for x in np.split(outputs, [3, 5], -1)]
     joint = [

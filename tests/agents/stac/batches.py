@@ -58,7 +58,7 @@ def update_in_float64(config: Config, seed: int = 0, *, continuous: bool = False
     """An update whose network has convolutions and an LSTM, all of it in float64."""
     tf.random.set_seed(seed)
     actions = BOUNDED if continuous else environment_spec().actions
-    form = form_of(actions, config.log_sigma_min, config.log_sigma_max)
+    form = form_of(actions)
     layer = functools.partial(Perceptron, hidden_sizes=config.head_hidden_sizes, dtype=tf.float32)
     heads = [ActorCriticHead(form, layer=layer) for _ in range(config.num_heads)]
     network = RecurrentNetwork(

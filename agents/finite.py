@@ -32,9 +32,9 @@ def check_rewards(reward: np.ndarray, names: Sequence[str]) -> None:
     if not finite.all():
         i, n = int(np.argmin(finite)), len(names)
         which = f", environment {i + 1} of {n}," if n > 1 else ""
-        of = " in float32" if np.isfinite(reward[i]) else ""
+        held = " (infinite in float32)" if np.isfinite(reward[i]) else ""
         raise NotFiniteError(
-            f"{names[i]}{which} gave the reward {reward[i]}: rewards must be finite{of}."
+            f"{names[i]}{which} gave the reward {reward[i]}{held}: rewards must be finite."
         )
 
 

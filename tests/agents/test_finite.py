@@ -36,7 +36,12 @@ from tests.agents.recording import recorded_actor
             "memory:recall, environment 2 of 2, gave the reward -inf: rewards must be finite.",
         ),
         (["catch"], 0, float("inf"), "catch gave the reward inf: rewards must be finite."),
-        (["catch"], 0, -1e39, "catch gave the reward -1e+39: rewards must be finite in float32."),
+        (
+            ["catch"],
+            0,
+            -1e39,
+            "catch gave the reward -1e+39 (infinite in float32): rewards must be finite.",
+        ),
     ],
 )
 def test_a_reward_that_is_not_finite_names_its_environment_and_is_not_written(

@@ -33,8 +33,9 @@ def check_rewards(reward: np.ndarray, names: Sequence[str]) -> None:
         i, n = int(np.argmin(finite)), len(names)
         which = f", environment {i + 1} of {n}," if n > 1 else ""
         held = " (infinite in float32)" if np.isfinite(reward[i]) else ""
+        given = f"{reward[i]}{held}"
         raise NotFiniteError(
-            f"{names[i]}{which} gave the reward {reward[i]}{held}: rewards must be finite."
+            f"{names[i]}{which} gave the reward {given}: rewards must be finite."
         )
 
 

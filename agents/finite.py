@@ -34,9 +34,7 @@ def check_rewards(reward: np.ndarray, names: Sequence[str]) -> None:
         which = f", environment {i + 1} of {n}," if n > 1 else ""
         held = " (infinite in float32)" if np.isfinite(reward[i]) else ""
         given = f"{reward[i]}{held}"
-        raise NotFiniteError(
-            f"{names[i]}{which} gave the reward {given}: rewards must be finite."
-        )
+        raise NotFiniteError(f"{names[i]}{which} gave the reward {given}: rewards must be finite.")
 
 
 def check_update(step: int, metrics: "Mapping[str, tf.Tensor]", reward: "tf.Tensor") -> None:

@@ -101,8 +101,7 @@ class Conv2D(snt.Module):
 
 def initial_weights(shape: Sequence[int]) -> tf.Tensor:
     """Sonnet's default: the deviation is 1 / √inputs, which are all axes but the last."""
-    inputs = max(math.prod(shape[:-1]), 1)  # an observation may have no number
-    return snt.initializers.TruncatedNormal(stddev=inputs**-0.5)(shape, tf.float32)
+    return snt.initializers.TruncatedNormal(stddev=math.prod(shape[:-1]) ** -0.5)(shape, tf.float32)
 
 
 def make_weights(shape: Sequence[int], w_init: snt.initializers.Initializer | None) -> tf.Variable:

@@ -82,11 +82,6 @@ def test_initial_weights_have_sonnets_scale() -> None:
         assert (b == 0).all()
 
 
-def test_of_no_inputs_there_is_the_bias() -> None:
-    """Of an observation without numbers, beside which a core sees the last action and reward."""
-    np.testing.assert_array_equal(Linear(3)(tf.zeros([2, 0])), np.zeros((2, 3)))
-
-
 def _layers(dtype: tf.DType) -> list[tuple[Layer, tf.Tensor]]:
     return [
         (Linear(5, dtype=dtype), normal(7, 16)),

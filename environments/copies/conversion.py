@@ -6,7 +6,7 @@ What an environment shows becomes one array, or a dictionary of arrays, of three
              and K stacked ones, [K, H, W, C] or [K, C, H, W], have K C channels
     words    int32 [L]: the ids of a text's words, then zeros
     vector   all else, joined: float32 [D], choices one-hot and bytes as fractions; bytes alone
-             stay uint8 [D]
+             stay uint8 [D]; of no number at all, as a bandit shows, a zero
 
 A nested part is named by its place, `camera/left`, and the parts of a tuple are numbered. A joined
 vector has the names of its parts with + between them. A name that is taken gets a number.
@@ -201,7 +201,7 @@ def _are_ids(space: spaces.Box) -> bool:
 
 def _image(leaf: Leaf) -> Observed | None:
     space = leaf.space
-    if not isinstance(space, spaces.Box) or len(space.shape) < 2:
+    if not isinstance(space, spaces.Box) or len(space.shape) < 2 or 0 in space.shape:
         return None
     is_bytes = _is_bytes(space)
     if not is_bytes and len(space.shape) == 2 and min(space.shape) < _LEAST_SIDE_OF_FLOATS:
@@ -277,7 +277,9 @@ def _free(name: str, taken: dict[str, Observed]) -> str:
 
 
 def _vector(leaves: list[Leaf]) -> Observed:
-    """Joins all parts that are neither images nor texts."""
+    """Joins all parts that are neither images nor texts; a zero stands for no number at all."""
+    if not sum(spaces.flatdim(leaf.space) for leaf in leaves):  # a bandit's; oneDNN would abort
+        return Observed(spaces.Box(0.0, 0.0, (1,)), lambda observation: np.zeros(1, np.float32))
     alone = leaves[0].space if len(leaves) == 1 else None
     if alone is not None and _is_bytes(alone):
         (leaf,) = leaves

@@ -56,6 +56,8 @@ ONE: dict[str, tuple[spaces.Space, tuple[int, ...], Any]] = {
         np.float32,
     ),
     "dictionary of one": (spaces.Dict(image=_image(8, 6)), (8, 6), np.uint8),
+    "no number": (spaces.Box(0, 1, (0,)), (1,), np.float32),
+    "an image without pixels": (_image(0, 6), (1,), np.float32),
 }
 
 

@@ -3,11 +3,12 @@
 All of it is checked without TensorFlow, so that what is mistyped is answered within a second.
 """
 
+import contextlib
 import dataclasses
 import functools
 import json
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +31,6 @@ ENDS = ("max_minutes", "until_return", "until_evaluations")  # of a run that tak
 _OWN = ("agent", "env", "seed", "run_dir", "configs", *ENDS)  # no flags that members share
 _FIXED = ("preset", "act_with", "paced_by", "num_replay_shards")  # of a run that goes on
 NOTHING, EVERYTHING = "none", "all"  # that is evolved
-_ABSENT = "{path} holds no population: there is no {file}."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,9 +203,8 @@ def load(path: pathlib.Path) -> Population:
     Raises:
       SettingsError: there is none, or it does not say what a population's would.
     """
-    file = PopulationFolder(path).settings
-    with reading(file, absent=_ABSENT.format(path=path, file=file)):
-        return Population(**texts.fields_of(Population, texts.read_json(file)))
+    with _recorded(path) as values:
+        return Population(**values)
 
 
 def played(path: pathlib.Path) -> tuple[str, float | None]:
@@ -216,13 +215,19 @@ def played(path: pathlib.Path) -> tuple[str, float | None]:
     Raises:
       SettingsError: there is none, or it does not say so.
     """
-    file = PopulationFolder(path).settings
-    with reading(file, absent=_ABSENT.format(path=path, file=file)):
-        said = texts.fields_of(Population, texts.read_json(file))
-        seconds = said["flags"].get("hang_seconds")
+    with _recorded(path) as values:
+        seconds = values["flags"].get("hang_seconds")
         if seconds is not None:
             runs.check_value("hang_seconds", seconds)
-        return said["env"], seconds
+        return values["env"], seconds
+
+
+@contextlib.contextmanager
+def _recorded(path: pathlib.Path) -> Iterator[dict[str, Any]]:
+    """The values of a folder's population.json; errors within are told of that file."""
+    file = PopulationFolder(path).settings
+    with reading(file, absent=f"{path} holds no population: there is no {file}."):
+        yield texts.fields_of(Population, texts.read_json(file))
 
 
 def record(folder: PopulationFolder, population: Population) -> None:

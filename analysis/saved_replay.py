@@ -1,7 +1,6 @@
 """The replay in a run's newest checkpoint: its priorities, and how old its items are."""
 
 import contextlib
-import fcntl
 import os
 import pathlib
 import shutil
@@ -147,7 +146,7 @@ def _folder_in(run_dir: pathlib.Path) -> Iterator[pathlib.Path]:
     Their links keep replays on the disk which the run has removed.
     """
     for left in run_dir.glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError), _locked(left):  # or another process is at work there
+        with contextlib.suppress(OSError), disk.locked(left):  # or another process is at work there
             shutil.rmtree(left, ignore_errors=True)
     with (
         tempfile.TemporaryDirectory(dir=run_dir, prefix=_PREFIX) as name,
@@ -155,19 +154,8 @@ def _folder_in(run_dir: pathlib.Path) -> Iterator[pathlib.Path]:
     ):
         folder = pathlib.Path(name)
         with contextlib.suppress(OSError):  # of a file system without locks, where none is removed
-            lock.enter_context(_locked(folder))
+            lock.enter_context(disk.locked(folder))
         yield folder
-
-
-@contextlib.contextmanager
-def _locked(folder: pathlib.Path) -> Iterator[None]:
-    """Holds a folder's lock; raises OSError where another process does, or it is no folder."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _copy(shard: pathlib.Path, to: pathlib.Path) -> None:

@@ -5,10 +5,12 @@ take another's place, is waited for first; what is superseded goes after that.
 """
 
 import contextlib
+import fcntl
 import math
 import os
 import pathlib
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 TEMPORARY = ".new"  # how the name of a file ends that is not yet in its place
@@ -59,6 +61,22 @@ def append(path: pathlib.Path, text: str, *, header: str) -> None:
         except OSError:  # which may have taken a part
             file.truncate(size)
             raise
+
+
+@contextlib.contextmanager
+def locked(folder: pathlib.Path) -> Iterator[None]:
+    """Holds a folder's lock, which ends with this process at the latest.
+
+    Raises:
+      BlockingIOError: another process holds it.
+      OSError: it is no folder, or its file system has no locks.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def sync(*paths: pathlib.Path) -> None:

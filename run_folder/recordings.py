@@ -9,10 +9,8 @@ Minari calls them, but for the last three; all is as `environments.suites` has i
 """
 
 import contextlib
-import fcntl
 import io
 import json
-import os
 import pathlib
 import zipfile
 import zlib
@@ -69,11 +67,9 @@ def alone(folder: pathlib.Path) -> Iterator[None]:
     Raises:
       SettingsError: one is adding.
     """
-    # Not its recording.json: another process that begins at the same time replaces that.
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with contextlib.ExitStack() as lock:
+        try:  # not its recording.json: another process that begins at the same time replaces that
+            lock.enter_context(disk.locked(folder))
         except BlockingIOError:
             raise SettingsError(
                 f"Another process is recording into {folder}: wait for it, or name another folder."
@@ -81,8 +77,6 @@ def alone(folder: pathlib.Path) -> Iterator[None]:
         except OSError:
             pass  # a file system without locks
         yield
-    finally:
-        os.close(descriptor)
 
 
 def append(folder: pathlib.Path, episode: Episode) -> None:

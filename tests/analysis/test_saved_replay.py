@@ -15,7 +15,7 @@ from environments import suites
 from replay import tables
 from replay.structures import UNKNOWN, Nest, PriorityInput, Step
 from replay.writer import SequenceWriter
-from run_folder import building, checkpoints, saver
+from run_folder import building, checkpoints, disk, saver
 from run_folder.checkpoints import CheckpointError
 from run_folder.settings import Settings
 from tests.run_folder import saved_runs
@@ -146,7 +146,7 @@ def test_what_a_killed_process_left_is_removed_and_what_another_works_in_is_not(
     for folder in (left, used):
         (folder / "copy").mkdir(parents=True)
     replay = next((run.path / "checkpoints" / "replay").iterdir())
-    with saved_replay._locked(used), saved_replay.served(run, replay, 0):
+    with disk.locked(used), saved_replay.served(run, replay, 0):
         assert (left.exists(), used.exists()) == (False, True)
         assert len(list(run.path.glob(f"{saved_replay._PREFIX}*"))) == 2  # with its own
     assert list(run.path.glob(f"{saved_replay._PREFIX}*")) == [used]
